@@ -1,0 +1,41 @@
+"""What the scheduler decides to do: values that a live process or a simulator carries out."""
+
+from typing import Literal
+
+import msgspec
+
+from alnair.model.workload import Assignment, Gang, Pod
+
+
+class Bind(msgspec.Struct, frozen=True):
+    """Bind the pod to the node; the assignment goes into the same write."""
+
+    pod: Pod
+    node: str
+    assignment: Assignment = ()
+
+
+class WritePlan(msgspec.Struct, frozen=True):
+    """Write the gang's plan to its PodGroup; its Bind actions follow when that is reported as done."""
+
+    gang: Gang
+    plan: dict[str, tuple[str, Assignment]]
+
+
+class Evict(msgspec.Struct, frozen=True):
+    """Evict the pod; `reason` is a CamelCase word, `message` says why."""
+
+    pod: Pod
+    reason: str
+    message: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Tell the pod's owner what became of it: an event and, for a refusal, the PodScheduled condition."""
+
+    pod: Pod
+    kind: Literal["Scheduled", "FailedScheduling"]
+    message: str
+
+
+Action = Bind | WritePlan | Evict | Report

@@ -1,0 +1,142 @@
+"""Custom resources and annotation documents, one Struct per kind: schema, parser and documentation at once.
+
+The CRD manifests are generated from these types by `alnair.kube.crd`.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+#: A Kubernetes quantity: a number, or a number with a suffix.
+Quantity = str | int
+
+
+class PodGroupSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What a gang needs to start."""
+
+    min_member: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
+    """Pods that must be placed together; fewer are never placed."""
+    min_resources: dict[str, Quantity] | None = None
+    """Resources that the cluster must have free before the gang is tried."""
+    schedule_timeout_seconds: Count | None = None
+    """Seconds that a gang may stay partly bound, after a crash, before it is evicted."""
+
+
+class PodGroupStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What has become of a gang."""
+
+    phase: str | None = None
+    """Pending, PreScheduling, Scheduling, Scheduled, Running, Unknown, Finished or Failed."""
+    occupied_by: str | None = None
+    """Owner of the pods, as namespace/name."""
+    scheduled: Count | None = None
+    running: Count | None = None
+    succeeded: Count | None = None
+    failed: Count | None = None
+    schedule_start_time: (
+        Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})] | None
+    ) = None
+    """When the first member was tried, RFC 3339."""
+
+
+class ElasticQuotaSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A namespace's share of the cluster."""
+
+    min: dict[str, Quantity] | None = None
+    """Guaranteed to the namespace."""
+    max: dict[str, Quantity] | None = None
+    """Never exceeded, also when others leave their share idle."""
+
+
+class ElasticQuotaStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What of a quota is in use."""
+
+    used: dict[str, Quantity] | None = None
+
+
+class NamedValue(msgspec.Struct, rename="camel"):
+    """A named text value."""
+
+    name: str
+    value: str
+
+
+class ZoneCost(msgspec.Struct, rename="camel"):
+    """Distance to another zone."""
+
+    name: str
+    value: int
+
+
+class ZoneResource(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A resource of one topology zone."""
+
+    name: str
+    capacity: Quantity
+    allocatable: Quantity
+    available: Quantity
+
+
+class Zone(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A topology zone of a node, such as a NUMA node."""
+
+    name: str
+    type: str
+    parent: str | None = None
+    costs: list[ZoneCost] | None = None
+    attributes: list[NamedValue] | None = None
+    resources: list[ZoneResource] | None = None
+
+
+class GpuStaticEntry(msgspec.Struct, frozen=True):
+    """One GPU of a node, as its agent describes it."""
+
+    uuid: Annotated[str, msgspec.Meta(min_length=1)]
+    index: Annotated[int, msgspec.Meta(ge=0)]
+    model: Annotated[str, msgspec.Meta(min_length=1)]
+    memory_mib: Annotated[int, msgspec.Meta(ge=0)]
+    numa: int | None = None
+    #: Index of another GPU, as text → kind of link, such as `NV4` or `PIX`.
+    links: dict[str, str] = {}
+
+
+class GpuStatic(msgspec.Struct, frozen=True):
+    """The node annotation `gpu-static`; `t` is RFC 3339."""
+
+    v: int
+    t: str
+    gpus: list[GpuStaticEntry]
+
+
+class AssignedGpu(msgspec.Struct, frozen=True):
+    """A container's part of one GPU."""
+
+    uuid: str
+    index: int
+    memory_mib: int
+    compute: int
+    whole: bool
+
+
+class GpuAssignment(msgspec.Struct, frozen=True):
+    """The pod annotation `gpu-assignment`; `t` is RFC 3339, `containers` maps name → parts."""
+
+    v: int
+    t: str
+    containers: dict[str, list[AssignedGpu]]
+
+
+class PlannedPod(msgspec.Struct, frozen=True):
+    """Where a gang's member goes: its node, and per container the indices of the GPUs."""
+
+    node: str
+    gpus: dict[str, list[int]] = {}
+
+
+class GangPlan(msgspec.Struct, frozen=True):
+    """The PodGroup annotation `gang-plan`, written before the gang's first Binding; `t` is RFC 3339."""
+
+    v: int
+    t: str
+    pods: dict[str, PlannedPod]

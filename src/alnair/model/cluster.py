@@ -1,0 +1,37 @@
+"""What the cluster is made of: nodes and their GPUs."""
+
+import msgspec
+
+
+class Gpu(msgspec.Struct, frozen=True, gc=False):
+    """One physical GPU as the node's agent describes it."""
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    numa: int | None = None
+
+
+class Taint(msgspec.Struct, frozen=True, gc=False):
+    """A taint of a node; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node, reduced to what scheduling needs.
+
+    `allocatable` is in base units: millicores for `cpu`, bytes, counts.
+    """
+
+    name: str
+    allocatable: dict[str, int]
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    gpus: tuple[Gpu, ...] = ()
+    #: Why the node's GPU description was not usable, for people; empty if it was.
+    problem: str = ""

@@ -1,0 +1,122 @@
+"""What a pod asks of GPUs: read from its containers' limits, and refused where it cannot be meant.
+
+The rules are those of `docs/reference/gpu-requests.md`: the unit of memory is MiB, memory is required for a
+slice, a container has whole GPUs or a slice, and the slices of one pod share one GPU.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from alnair.model import names
+from alnair.model.workload import GpuDemand, GpuRequest
+
+#: The least memory of a slice; a smaller number is almost surely meant in GiB, the old unit.
+LEAST_MEMORY_MIB: Final = 64
+
+
+class ContainerGpus(msgspec.Struct, frozen=True):
+    """A container and its GPU resources, in order of the pod's start-up."""
+
+    name: str
+    resources: Mapping[str, int]
+    init: bool = False
+    #: An init container with restartPolicy Always: it keeps running beside the others.
+    sidecar: bool = False
+
+
+def gpu_demand(
+    containers: Iterable[ContainerGpus], annotations: Mapping[str, str]
+) -> GpuDemand | None:
+    """Return what the pod asks of GPUs, or None if it asks for nothing and names no model."""
+    order = list(containers)
+    requests = tuple(
+        GpuRequest(
+            container=c.name,
+            whole=c.resources.get(names.GPU, 0),
+            memory_mib=c.resources.get(names.VGPU_MEMORY, 0),
+            compute=c.resources.get(names.VGPU_COMPUTE, 0),
+            init=c.init and not c.sidecar,
+        )
+        for c in order
+        if any(c.resources.get(r) for r in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
+    )
+    models_text = annotations.get(names.GPU_MODELS)
+    if not requests and models_text is None:
+        return None
+    models = tuple(sorted({m.strip() for m in (models_text or "").split(",")} - {""}))
+    policy = annotations.get(names.VGPU_POLICY)
+    whole, memory, compute = _peak(order)
+    demand = GpuDemand(
+        requests=requests,
+        whole=whole,
+        memory_mib=memory,
+        compute=compute,
+        hard=policy != "soft",
+        models=models,
+    )
+    problem = _problem(demand, models_text, policy)
+    return msgspec.structs.replace(demand, problem=problem) if problem else demand
+
+
+def _peak(order: list[ContainerGpus]) -> tuple[int, int, int]:
+    """Return the most in use at once of (whole GPUs, MiB, percent), as Kubernetes sums requests."""
+    peaks = []
+    for resource in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE):
+        running = peak = 0
+        for container in order:
+            amount = container.resources.get(resource, 0)
+            if container.init and not container.sidecar:
+                peak = max(peak, running + amount)
+            else:
+                running += amount
+        peaks.append(max(peak, running))
+    return peaks[0], peaks[1], peaks[2]
+
+
+def _problem(demand: GpuDemand, models_text: str | None, policy: str | None) -> str:
+    if policy not in (None, "hard", "soft"):
+        return f"annotation {names.VGPU_POLICY} is {policy!r}: write hard or soft"
+    if models_text is not None and not demand.models:
+        return f"annotation {names.GPU_MODELS} names no model: write GPU models, comma-separated"
+    if not demand.requests:
+        return (
+            f"annotation {names.GPU_MODELS} asks for a GPU model, but no container asks for a GPU: "
+            f"add a limit of {names.GPU} or {names.VGPU_MEMORY}, or drop the annotation"
+        )
+    for request in demand.requests:
+        problem = _container_problem(request)
+        if problem:
+            return f"container {request.container!r} {problem}"
+    if demand.compute > 100:
+        sharers = ", ".join(r.container for r in demand.requests if r.compute)
+        return (
+            f"containers {sharers} together ask for {demand.compute} % of the one GPU "
+            f"that a pod's slices share: ask for at most 100 in all"
+        )
+    return ""
+
+
+def _container_problem(request: GpuRequest) -> str:
+    if request.whole and (request.memory_mib or request.compute):
+        return (
+            f"asks for whole GPUs ({names.GPU}) and a slice of one "
+            f"({names.VGPU_MEMORY}, {names.VGPU_COMPUTE}): choose one"
+        )
+    if request.compute and not request.memory_mib:
+        return (
+            f"asks for {names.VGPU_COMPUTE} without {names.VGPU_MEMORY}: "
+            "say how many MiB of the GPU it needs"
+        )
+    if request.compute > 100:
+        return (
+            f"asks for {request.compute} % of one GPU: {names.VGPU_COMPUTE} is 1 to 100; "
+            f"for more than one GPU ask for {names.GPU}"
+        )
+    if 0 < request.memory_mib < LEAST_MEMORY_MIB:
+        return (
+            f"asks for {names.VGPU_MEMORY}: {request.memory_mib}, but the unit is MiB and the least "
+            f"is {LEAST_MEMORY_MIB}: write {request.memory_mib * 1024} for {request.memory_mib} GiB"
+        )
+    return ""

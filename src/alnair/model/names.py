@@ -1,0 +1,35 @@
+"""The names of Alnair's contract with its users: resources, labels, annotations, scheduler names."""
+
+from typing import Final
+
+SCHEDULER: Final = "alnair-scheduler"
+COST_SAVING: Final = "alnair-cost-saving"
+HIGH_PERFORMANCE: Final = "alnair-high-performance"
+
+GPU: Final = "nvidia.com/gpu"
+#: MiB of one GPU.
+VGPU_MEMORY: Final = "alnair/vgpu-memory"
+#: Percent of one GPU, 1-100.
+VGPU_COMPUTE: Final = "alnair/vgpu-compute"
+#: The device-plugin resource whose slots carry `Allocate`; admission adds it.
+VGPU: Final = "alnair/vgpu"
+#: Slots of `alnair/vgpu` that a node offers per GPU.
+VGPU_SLOTS: Final = 100
+
+GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
+
+_PREFIX = "ai.centaurus.io/"
+GPU_STATIC: Final = _PREFIX + "gpu-static"
+GPU_ASSIGNMENT: Final = _PREFIX + "gpu-assignment"
+#: On a pod: the GPU models that it accepts, comma-separated.
+GPU_MODELS: Final = _PREFIX + "gpu-models"
+#: On a pod: `hard` or `soft`, how its compute share is enforced.
+VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
+#: On a PodGroup: where each member goes, written before the first of them is bound.
+GANG_PLAN: Final = _PREFIX + "gang-plan"
+
+POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"
+
+NAMESPACE: Final = "alnair-system"
+FIELD_MANAGER: Final = "alnair"

@@ -1,0 +1,58 @@
+"""How much a pod requests, as Kubernetes counts it.
+
+Source: `k8s.io/component-helpers/resource`, PodRequests: the containers and the sidecars together, or the
+largest moment of the init phase if that is more; pod-level resources replace the sum; overhead comes on top.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+#: What scoring assumes of a container that requests none: `GetNonzeroRequests` of kube-scheduler.
+SCORED_CPU: Final = 100
+SCORED_MEMORY: Final = 200 * 1024 * 1024
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+class ContainerRequests(msgspec.Struct, frozen=True):
+    """A container's requests in base units, and when it runs."""
+
+    requests: Mapping[str, int]
+    init: bool = False
+    sidecar: bool = False
+
+
+def pod_requests(
+    containers: Sequence[ContainerRequests],
+    *,
+    overhead: Mapping[str, int] | None = None,
+    pod_level: Mapping[str, int] | None = None,
+    defaults: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Return the pod's requests per resource, in base units.
+
+    Args:
+        containers: init containers in their order, then the containers.
+        overhead: of the pod's runtime class, added on top.
+        pod_level: `spec.resources.requests`, which replace the containers' sum.
+        defaults: what to assume of a container that is silent about a resource (used for scoring).
+    """
+    filled = [{**(defaults or {}), **c.requests} for c in containers]
+    total: dict[str, int] = {}
+    for resource in {name for requests in filled for name in requests}:
+        running = peak = 0
+        for container, requests in zip(containers, filled, strict=True):
+            amount = requests.get(resource, 0)
+            if container.init and not container.sidecar:
+                peak = max(peak, running + amount)
+            else:
+                running += amount
+        total[resource] = max(peak, running)
+    for resource, amount in (pod_level or {}).items():
+        if resource in _POD_LEVEL or resource.startswith("hugepages-"):
+            total[resource] = amount
+    for resource, amount in (overhead or {}).items():
+        total[resource] = total.get(resource, 0) + amount
+    return total
