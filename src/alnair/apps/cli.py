@@ -1,0 +1,74 @@
+"""The command `alnair`: which verbs there are, and how any of them ends.
+
+A verb is a function of a module of this package. Only the module of the verb that was asked for is imported (all of
+them for `--help`), and these modules import what is slow inside their functions.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+
+import typer
+
+#: Verb → the module of this package and its function, in the order of `--help`.
+COMMANDS = {
+    "up": ("local_cluster", "up"),
+    "status": ("local_cluster", "status"),
+    "down": ("local_cluster", "down"),
+    "scheduler": ("scheduler", "scheduler"),
+    "replay": ("replay", "replay"),
+    "check": ("check", "check"),
+}
+
+
+def build(verbs: Iterable[str]) -> typer.Typer:
+    """The command with these verbs."""
+    app = typer.Typer(
+        name="alnair",
+        help="Alnair makes a Kubernetes GPU cluster do more with the GPUs it has.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    # With a callback, one verb alone stays a verb and does not become the whole command.
+    app.callback()(_version)
+    for verb in verbs:
+        module, function = COMMANDS[verb]
+        if importlib.util.find_spec(f"alnair.apps.{module}") is None:
+            continue
+        app.command(verb)(getattr(importlib.import_module(f"alnair.apps.{module}"), function))
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"alnair {version('alnair')}")
+        raise typer.Exit
+
+
+def _version(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Alnair makes a Kubernetes GPU cluster do more with the GPUs it has."""
+
+
+def wanted(arguments: Sequence[str]) -> list[str]:
+    """The verbs to load for these arguments: the one that is called, or all."""
+    if arguments and arguments[0] in COMMANDS:
+        return [arguments[0]]
+    return list(COMMANDS)
+
+
+def main() -> None:
+    """Runs the command; an interrupt ends it with 130, as shells expect."""
+    app = build(wanted(sys.argv[1:]))
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command continues where it can", err=True)
+        sys.exit(130)

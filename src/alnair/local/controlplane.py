@@ -1,0 +1,288 @@
+"""A local cluster: brought up, repaired, asked and taken down.
+
+Every start looks at what is there (files, processes) and does what is missing, so a start that was interrupted
+anywhere, and a component that died, are nothing special.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import os
+import shutil
+import signal
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.local import (
+    components,
+    health,
+    installation,
+    kubeconfigs,
+    locks,
+    ports,
+    preflight,
+    processes,
+    state,
+)
+from alnair.local.certificates import Pki
+from alnair.local.components import COMPONENTS
+from alnair.local.errors import LocalClusterError
+from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
+from alnair.local.report import SILENCE, Report
+
+_READY_SECONDS = 60.0
+#: Time for a process that is alive but not well before a start replaces it.
+_PATIENCE_SECONDS = 5.0
+
+
+class LocalCluster:
+    """One cluster of this user, by its name; making this object does nothing yet.
+
+    Args:
+        name: The cluster's name.
+        components: What shall run (see `components.FULL` and `components.BARE`); None: as before, or all but our
+            scheduler at the first time.
+        extra_args: Further flags per component, which override ours; None: as before.
+        port: The API server's port; None: as before, or a free one.
+        root: The folder of all clusters; None: as the environment says.
+        report: Told what is going on.
+    """
+
+    def __init__(
+        self,
+        name: str = DEFAULT_NAME,
+        *,
+        components: Sequence[str] | None = None,
+        extra_args: Mapping[str, Sequence[str]] | None = None,
+        port: int | None = None,
+        root: Path | None = None,
+        report: Report = SILENCE,
+    ) -> None:
+        self.layout = Layout((root or clusters_folder(os.environ)).resolve(), name)
+        self.pki = Pki(self.layout.pki)
+        self._wanted = None if components is None else _checked(components)
+        self._extra_args = extra_args
+        self._port = port
+        self._report = report
+        self._programs: dict[str, Path] | None = None
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.layout.name
+
+    def kubeconfig(self, identity: str = "admin") -> Path:
+        """The kubeconfig of an identity: admin, or the name of a component that has one."""
+        return self.layout.kubeconfig(identity)
+
+    def remembered(self) -> state.ClusterState | None:
+        """What is remembered of the cluster; None when it is not there."""
+        return state.load(self.layout.state)
+
+    def running(self) -> dict[str, processes.Running]:
+        """The live components."""
+        return processes.components(processes.find(self.layout.folder))
+
+    def pid(self, component: str) -> int | None:
+        """The process id of a component; None when it does not run."""
+        found = self.running().get(component)
+        return found.pid if found else None
+
+    def prepare(self) -> None:
+        """Checks the machine and builds missing programs: minutes, the first time, and before anything else.
+
+        Raises:
+            LocalClusterError: A cluster cannot run here; nothing has been begun.
+        """
+        if self._programs is None:
+            remembered = self.remembered()
+            wanted = self._wanted or (remembered.components if remembered else components.FULL)
+            programs = [name for name in wanted if name != components.ALNAIR_SCHEDULER]
+            self._programs = preflight.prepare(programs, os.environ, self._report)
+
+    async def up(self) -> None:
+        """Starts what does not run, restarts what is not well, and installs what the cluster needs.
+
+        Raises:
+            LocalClusterError: It cannot be done; the message says why.
+        """
+        await asyncio.to_thread(self.prepare)
+        async with self._changing():
+            remembered, at = await asyncio.to_thread(self._settle)
+            context = health.trust(self.pki)
+            await self._stop_unwanted(remembered.components)
+            for name in components.BARE:
+                await self._ensure(name, at, remembered, context)
+            others = [name for name in remembered.components if name not in components.BARE]
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._install())
+                for name in others:
+                    tasks.create_task(self._ensure(name, at, remembered, context))
+
+    async def down(self, *, keep_data: bool = False) -> None:
+        """Stops everything, and forgets the cluster unless its data shall be kept."""
+        async with self._changing():
+            await self._stop_all()
+            if not keep_data:
+                await asyncio.to_thread(shutil.rmtree, self.layout.folder, ignore_errors=True)
+        if not keep_data:
+            with contextlib.suppress(OSError):
+                self.layout.lock.unlink()
+
+    async def start(self, component: str) -> None:
+        """Starts one component of the cluster and waits until it is well."""
+        remembered, at, context = self._present()
+        await self._ensure(component, at, remembered, context)
+
+    async def stop(self, component: str, number: int = signal.SIGTERM) -> None:
+        """Ends one component by a signal; one that does not obey in its time is killed."""
+        found = [
+            running.process
+            for running in processes.find(self.layout.folder)
+            if running.component == component
+        ]
+        await processes.stop(found, number, COMPONENTS[component].stop_seconds)
+
+    async def restart(self, component: str, number: int = signal.SIGTERM) -> None:
+        """Stops one component and starts it again."""
+        await self.stop(component, number)
+        await self.start(component)
+
+    async def _install(self) -> None:
+        async with Client(config.load(self.kubeconfig())) as client:
+            await installation.install(client)
+
+    async def _ensure(
+        self,
+        name: str,
+        at: components.Situation,
+        remembered: state.ClusterState,
+        context: ssl.SSLContext,
+    ) -> None:
+        """Has one component running and well."""
+        command = components.command(name, at, remembered.extra_args.get(name, ()))
+        digest = components.digest(name, at, command)
+        port = at.ports.get(name)
+        present = self.running().get(name)
+        if present is not None and present.command == digest:
+            with contextlib.suppress(LocalClusterError):
+                if await health.wait_ready(
+                    name, self.layout, port, context, present.process, _PATIENCE_SECONDS
+                ):
+                    return
+            self._report.step(f"{name} runs but is not well: restarting it")
+        await self.stop(name)
+        self._report.step(f"starting {name}")
+        process = processes.spawn(
+            self.layout.folder,
+            name,
+            command,
+            digest,
+            self.layout.log(name),
+            components.environment(name, at),
+        )
+        if process is None:
+            raise LocalClusterError(
+                f"{name} ended at once: {processes.last_words(self.layout.log(name))}"
+                f" (all of it is in {self.layout.log(name)})"
+            )
+        if not await health.wait_ready(
+            name, self.layout, port, context, process, _READY_SECONDS
+        ):
+            said = await health.probe(name, self.layout, port, context)
+            raise LocalClusterError(
+                f"{name} is not ready after {_READY_SECONDS:g} s ({said}): look into {self.layout.log(name)},"
+                " then run the same command again"
+            )
+
+    @contextlib.asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        """Keeps other commands from changing the cluster at the same time."""
+        lock = locks.exclusive(
+            self.layout.lock,
+            lambda: self._report.step(f"waiting: cluster {self.name} is being changed by another command"),
+        )
+        await asyncio.to_thread(lock.__enter__)
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
+
+    def _settle(self) -> tuple[state.ClusterState, components.Situation]:
+        """Decides components, flags and ports, and writes all files; refuses before it writes any."""
+        before = self.remembered()
+        wanted = self._wanted or (before.components if before else components.FULL)
+        running = self.running()
+        chosen = ports.choose(
+            self.layout.folder,
+            [name for name in COMPONENTS if COMPONENTS[name].has_port],
+            before.ports if before else {},
+            api_port=self._port,
+            ours=running.keys(),
+            taken=self._neighbours(),
+        )
+        extra = self._extra_args
+        if extra is None:
+            extra = before.extra_args if before else {}
+        settled = state.ClusterState(
+            self.name,
+            wanted,
+            chosen,
+            {name: tuple(flags) for name, flags in extra.items() if flags},
+        )
+        self.layout.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        state.save(self.layout.state, settled)
+        self.pki.ensure(datetime.datetime.now(datetime.UTC))
+        kubeconfigs.write_all(self.layout, self.pki, chosen[ports.API_SERVER])
+        return settled, self._situation(settled)
+
+    def _situation(self, settled: state.ClusterState) -> components.Situation:
+        return components.Situation(
+            self.layout, self.pki, settled.ports, self._programs or {}, settled.components
+        )
+
+    def _present(self) -> tuple[state.ClusterState, components.Situation, ssl.SSLContext]:
+        settled = self.remembered()
+        if settled is None:
+            raise LocalClusterError(f"cluster {self.name} is not up: run 'alnair up --name {self.name}'")
+        self.prepare()
+        return settled, self._situation(settled), health.trust(self.pki)
+
+    def _neighbours(self) -> frozenset[int]:
+        """Ports that other clusters in the same folder remember."""
+        found: set[int] = set()
+        for path in self.layout.root.glob("*/state.json"):
+            if path != self.layout.state and (other := state.load(path)):
+                found.update(other.ports.values())
+        return frozenset(found)
+
+    async def _stop_unwanted(self, wanted: Sequence[str]) -> None:
+        for name in self.running():
+            if name not in wanted:
+                self._report.step(f"stopping {name}")
+                await self.stop(name)
+
+    async def _stop_all(self) -> None:
+        """Stops in an order that lets each part say goodbye to those that it depends on."""
+        found = processes.find(self.layout.folder)
+        for stage in (
+            [running for running in found if running.component not in components.BARE],
+            # Before etcd: without it, the API server would wait for it instead of ending.
+            [running for running in found if running.component == "kube-apiserver"],
+            [running for running in found if running.component == "etcd"],
+        ):
+            if stage:
+                self._report.step(f"stopping {', '.join(sorted({r.component for r in stage}))}")
+                await processes.stop(
+                    [running.process for running in stage], signal.SIGTERM, 5.0
+                )
+
+
+def _checked(names: Sequence[str]) -> tuple[str, ...]:
+    return components.checked(names)

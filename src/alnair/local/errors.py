@@ -1,0 +1,5 @@
+"""What goes wrong with a local cluster, said in one sentence with the fix."""
+
+
+class LocalClusterError(Exception):
+    """The cluster cannot be started, stopped or extended; the message says why and what to do."""

@@ -1,0 +1,103 @@
+"""The loopback ports of a cluster: chosen once, remembered, and checked before anything starts."""
+
+import contextlib
+import socket
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Set
+from pathlib import Path
+
+import psutil
+
+from alnair.local.errors import LocalClusterError
+
+#: Below the ports that Linux (32768) and macOS (49152) hand to outgoing connections, above the
+#: well-known ones.
+_FIRST, _LAST = 16400, 29999
+API_SERVER = "kube-apiserver"
+
+
+def is_free(port: int) -> bool:
+    """Whether a server can listen on this port of 127.0.0.1 now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As Go does: connections of a former server that linger in TIME_WAIT do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def choose(
+    folder: Path,
+    components: Iterable[str],
+    remembered: Mapping[str, int],
+    *,
+    api_port: int | None,
+    ours: Set[str],
+    taken: Set[int] = frozenset(),
+    free: Callable[[int], bool] = is_free,
+) -> dict[str, int]:
+    """A port for every component.
+
+    Remembered ports are kept. A free one is found for the rest, starting at a place that depends on
+    the folder, so that a cluster whose state was lost comes back on the same ports.
+
+    Args:
+        folder: The cluster's folder.
+        components: Those that listen on a port.
+        remembered: The ports of former starts.
+        api_port: The API server's port where the user chose it.
+        ours: Components that are running now: their port is in use, by themselves.
+        taken: Ports of other clusters, which may be down now and want theirs back.
+        free: Tells whether nobody listens on a port.
+
+    Raises:
+        LocalClusterError: Somebody else uses the API server's port. Nobody but the cluster knows
+            the others, so they just change.
+    """
+    ports: dict[str, int] = {}
+    candidate = _FIRST + zlib.crc32(str(folder).encode()) % (_LAST - _FIRST)
+    for component in components:
+        wanted = remembered.get(component)
+        chosen = component == API_SERVER and api_port is not None
+        if chosen:
+            wanted = api_port
+        if wanted is not None and (
+            (component in ours and wanted == remembered.get(component)) or free(wanted)
+        ):
+            ports[component] = wanted
+            continue
+        if component == API_SERVER and wanted is not None:
+            raise LocalClusterError(_in_use(wanted, chosen=chosen))
+        for _ in range(_LAST - _FIRST):
+            candidate = candidate + 1 if candidate < _LAST else _FIRST
+            if candidate not in taken and candidate not in remembered.values() and free(candidate):
+                break
+        else:
+            raise LocalClusterError(
+                f"no port between {_FIRST} and {_LAST} of 127.0.0.1 is free: stop some servers"
+            )
+        ports[component] = candidate
+    return ports
+
+
+def _in_use(port: int, *, chosen: bool) -> str:
+    whose = "" if chosen else ", which this cluster used before,"
+    return (
+        f"port {port}{whose} is in use{_by_whom(port)}: stop that process, or choose another port with --port"
+    )
+
+
+def _by_whom(port: int) -> str:
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            if (
+                connection.status == psutil.CONN_LISTEN
+                and connection.laddr
+                and connection.laddr.port == port
+                and connection.pid
+            ):
+                return f" by {psutil.Process(connection.pid).name()} (process {connection.pid})"
+    return ""

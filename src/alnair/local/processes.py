@@ -1,0 +1,163 @@
+"""The processes of a cluster: started detached, found again by a mark in their environment.
+
+No pid is ever written down: a file would be wrong after a kill -9 between the start of a process
+and the writing, and its number may belong to somebody else later. A process carries its cluster and
+component in its environment instead, which the kernel shows to its owner for as long as it lives.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+CLUSTER_MARK = "ALNAIR_LOCAL_CLUSTER"
+COMPONENT_MARK = "ALNAIR_LOCAL_COMPONENT"
+COMMAND_MARK = "ALNAIR_LOCAL_COMMAND"
+
+#: A log that is larger than this at a start is set aside, in bytes.
+_LOG_LIMIT = 20 << 20
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Running:
+    """A live process of a cluster."""
+
+    component: str
+    command: str
+    """The digest of the command that it was started with."""
+    process: psutil.Process
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+
+def find(folder: Path) -> list[Running]:
+    """All live processes of the cluster in this folder, children of its components included."""
+    user = os.getuid()
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real != user or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            environment = process.environ()
+        except (psutil.Error, OSError):
+            continue
+        component = environment.get(COMPONENT_MARK)
+        if component is not None and environment.get(CLUSTER_MARK) == str(folder):
+            found.append(Running(component, environment.get(COMMAND_MARK, ""), process))
+    return found
+
+
+def components(processes: Iterable[Running]) -> dict[str, Running]:
+    """The main process of each component: the one that no other process of the component started."""
+    listed = list(processes)
+    pids = {running.pid for running in listed}
+    found: dict[str, Running] = {}
+    for running in listed:
+        with contextlib.suppress(psutil.Error):
+            if running.process.ppid() not in pids:
+                found[running.component] = running
+    return found
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether the process runs; one that has ended and was not collected yet does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def spawn(
+    folder: Path,
+    component: str,
+    command: Sequence[str],
+    digest: str,
+    log: Path,
+    environment: Mapping[str, str],
+) -> psutil.Process | None:
+    """Starts a component in a session of its own, detached from this process.
+
+    Args:
+        folder: The cluster's folder, also the working folder of the process.
+        component: Its name.
+        command: Program and arguments.
+        digest: Tells this command from others, kept in the process's environment.
+        log: Where its output is appended.
+        environment: Its environment, without the marks.
+
+    Returns:
+        The process, or None when it has ended already.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size > _LOG_LIMIT:
+            log.replace(log.with_suffix(".log.1"))
+    marks = {CLUSTER_MARK: str(folder), COMPONENT_MARK: component, COMMAND_MARK: digest}
+    # The shell starts the program in the background and leaves, so that init adopts the program: it
+    # is nobody's zombie when it ends, and this process has no child to look after.
+    launcher = ["/bin/sh", "-c", 'log=$1; shift; "$@" >>"$log" 2>&1 & echo $!', "sh", str(log)]
+    result = subprocess.run(
+        [*launcher, *command],
+        cwd=folder,
+        env={**environment, **marks},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        check=True,
+    )
+    try:
+        return psutil.Process(int(result.stdout))
+    except psutil.NoSuchProcess:
+        return None
+
+
+async def stop(processes: Iterable[psutil.Process], number: int, deadline: float) -> None:
+    """Signals processes and waits until they have ended; kills those that live past the deadline.
+
+    Args:
+        processes: Those to stop.
+        number: The first signal.
+        deadline: Seconds until SIGKILL.
+    """
+    living = [process for process in processes if is_alive(process)]
+    _signal(living, number)
+    until = time.monotonic() + deadline
+    killed = number == signal.SIGKILL
+    while living := [process for process in living if is_alive(process)]:
+        if not killed and time.monotonic() > until:
+            _signal(living, signal.SIGKILL)
+            killed = True
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _signal(processes: Iterable[psutil.Process], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+            if number != signal.SIGCONT:
+                # A stopped process handles no signal but SIGKILL until it is continued.
+                process.send_signal(signal.SIGCONT)
+
+
+def last_words(log: Path, limit: int = 400) -> str:
+    """The last line of a log that looks like a reason, for an error message."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 16384))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return "it wrote no log"
+    lines = [line.strip() for line in lines if line.strip()]
+    telling = [line for line in lines if line.startswith(("Error:", "E", "F", "panic:", '{"level":"fatal"'))]
+    return (telling or lines or ["it wrote no log"])[-1][:limit]
