@@ -1,0 +1,132 @@
+"""Which kinds exist, where they live under the API server's root, and how they are decoded.
+
+A `Resource` is a value; its type parameter says what an object of it decodes to. The constants
+below decode to plain dicts; `PODS.typed(MyPod)` is the same resource decoded to a narrow msgspec
+Struct, which skips every unread byte.
+"""
+
+import builtins
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+#: A whole object as plain JSON values.
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """One kind of one API version.
+
+    Attributes:
+        group: API group, "" for the core group.
+        version: API version, such as "v1".
+        plural: Name in the URL.
+        kind: Name in the object.
+        namespaced: Whether objects live in namespaces.
+        type: What an object decodes to.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    type: type[T]
+
+    @property
+    def api_version(self) -> str:
+        """The value of `apiVersion` in a manifest."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def typed(self, kind: builtins.type[U]) -> "Resource[U]":
+        """Return the same resource, decoded to another type."""
+        return cast("Resource[U]", replace(self, type=cast("Any", kind)))
+
+    def collection(self, namespace: str | None = None) -> str:
+        """Path of the collection: of one namespace, or of the whole cluster."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace and self.namespaced:
+            return f"{root}/namespaces/{namespace}/{self.plural}"
+        return f"{root}/{self.plural}"
+
+    def item(self, name: str, namespace: str | None = None, subresource: str | None = None) -> str:
+        """Path of one object or of a subresource of it.
+
+        Raises:
+            ValueError: The name is empty, which would address the collection, or the namespace is
+                missing.
+        """
+        if not name:
+            raise ValueError(f"{self.kind}: the name is empty")
+        if self.namespaced and not namespace:
+            raise ValueError(f"{self.kind} {name!r} lives in a namespace: say which")
+        path = f"{self.collection(namespace)}/{name}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+def core(plural: str, kind: str, *, namespaced: bool = True) -> Resource[Manifest]:
+    """Declare a kind of the core group, `v1`."""
+    return Resource("", "v1", plural, kind, namespaced, Manifest)
+
+
+def grouped(
+    group: str, version: str, plural: str, kind: str, *, namespaced: bool = True
+) -> Resource[Manifest]:
+    """Declare a kind of a named group, built in or custom."""
+    return Resource(group, version, plural, kind, namespaced, Manifest)
+
+
+PODS = core("pods", "Pod")
+NODES = core("nodes", "Node", namespaced=False)
+NAMESPACES = core("namespaces", "Namespace", namespaced=False)
+EVENTS = core("events", "Event")
+CONFIGMAPS = core("configmaps", "ConfigMap")
+SECRETS = core("secrets", "Secret")
+SERVICES = core("services", "Service")
+SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount")
+LEASES = grouped("coordination.k8s.io", "v1", "leases", "Lease")
+PRIORITY_CLASSES = grouped(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+DISRUPTION_BUDGETS = grouped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+CRDS = grouped(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+CLUSTER_ROLES = grouped(
+    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+)
+CLUSTER_ROLE_BINDINGS = grouped(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
+ROLES = grouped("rbac.authorization.k8s.io", "v1", "roles", "Role")
+ROLE_BINDINGS = grouped("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+MUTATING_POLICIES = grouped(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicy",
+    namespaced=False,
+)
+MUTATING_POLICY_BINDINGS = grouped(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingadmissionpolicybindings",
+    "MutatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+PODGROUPS = grouped("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+#: The topology exporters' kind; its objects carry the node's name.
+NODE_RESOURCE_TOPOLOGIES = grouped(
+    "topology.node.k8s.io",
+    "v1alpha2",
+    "noderesourcetopologies",
+    "NodeResourceTopology",
+    namespaced=False,
+)
