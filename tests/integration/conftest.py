@@ -41,7 +41,9 @@ def make_cluster(cluster_root: os.PathLike[str]) -> Iterator[ClusterFactory]:
 
     def make(name: str | None = None, **options: object) -> LocalCluster:
         options.setdefault("components", BARE)
-        made.append(LocalCluster(name or f"lc-{uuid.uuid4().hex[:8]}", root=cluster_root, **options))
+        made.append(
+            LocalCluster(name or f"lc-{uuid.uuid4().hex[:8]}", root=cluster_root, **options)
+        )
         return made[-1]
 
     yield make

@@ -62,9 +62,7 @@ def _locate(
         if version == module.version:
             return path
         if version is not None:
-            report.step(
-                f"{path} is version {version}, {module.version} is needed: not using it"
-            )
+            report.step(f"{path} is version {version}, {module.version} is needed: not using it")
     ours = built(module, environ) / program
     if ours.is_file():
         return ours

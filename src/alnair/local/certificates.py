@@ -232,9 +232,7 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _write(
-    pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> None:
+def _write(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
     # The certificate last: a key without its certificate is seen as incomplete and made anew.
     write_atomically(pair.key, _key_pem(key))
     write_atomically(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)

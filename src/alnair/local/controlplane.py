@@ -11,11 +11,8 @@ import os
 import shutil
 import signal
 import ssl
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-
-import psutil
 
 from alnair.kube import config
 from alnair.kube.client import Client
@@ -28,12 +25,14 @@ from alnair.local import (
     ports,
     preflight,
     processes,
+    simnodes,
     state,
 )
 from alnair.local.certificates import Pki
 from alnair.local.components import COMPONENTS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
+from alnair.local.nodelist import SimulatedNode
 from alnair.local.report import SILENCE, Report
 
 _READY_SECONDS = 60.0
@@ -48,6 +47,7 @@ class LocalCluster:
         name: The cluster's name.
         components: What shall run (see `components.FULL` and `components.BARE`); None: as before, or all but our
             scheduler at the first time.
+        scheduler: Whether our own scheduler runs, whatever `components` says; None: as that says.
         extra_args: Further flags per component, which override ours; None: as before.
         port: The API server's port; None: as before, or a free one.
         root: The folder of all clusters; None: as the environment says.
@@ -59,6 +59,7 @@ class LocalCluster:
         name: str = DEFAULT_NAME,
         *,
         components: Sequence[str] | None = None,
+        scheduler: bool | None = None,
         extra_args: Mapping[str, Sequence[str]] | None = None,
         port: int | None = None,
         root: Path | None = None,
@@ -66,7 +67,9 @@ class LocalCluster:
     ) -> None:
         self.layout = Layout((root or clusters_folder(os.environ)).resolve(), name)
         self.pki = Pki(self.layout.pki)
-        self._wanted = None if components is None else _checked(components)
+        self._given = None if components is None else tuple(components)
+        self._scheduler = scheduler
+        self._wanted(None)
         self._extra_args = extra_args
         self._port = port
         self._report = report
@@ -102,7 +105,7 @@ class LocalCluster:
         """
         if self._programs is None:
             remembered = self.remembered()
-            wanted = self._wanted or (remembered.components if remembered else components.FULL)
+            wanted = self._wanted(remembered)
             programs = [name for name in wanted if name != components.ALNAIR_SCHEDULER]
             self._programs = preflight.prepare(programs, os.environ, self._report)
 
@@ -124,6 +127,17 @@ class LocalCluster:
                 tasks.create_task(self._install())
                 for name in others:
                     tasks.create_task(self._ensure(name, at, remembered, context))
+
+    async def add_nodes(self, nodes: Sequence[SimulatedNode]) -> int:
+        """Has these simulated nodes in the running cluster, and no node removed.
+
+        Returns:
+            How many were made.
+        """
+        async with Client(config.load(self.kubeconfig())) as client:
+            return await simnodes.ensure(
+                client, nodes, datetime.datetime.now(datetime.UTC), self._report
+            )
 
     async def down(self, *, keep_data: bool = False) -> None:
         """Stops everything, and forgets the cluster unless its data shall be kept."""
@@ -192,9 +206,7 @@ class LocalCluster:
                 f"{name} ended at once: {processes.last_words(self.layout.log(name))}"
                 f" (all of it is in {self.layout.log(name)})"
             )
-        if not await health.wait_ready(
-            name, self.layout, port, context, process, _READY_SECONDS
-        ):
+        if not await health.wait_ready(name, self.layout, port, context, process, _READY_SECONDS):
             said = await health.probe(name, self.layout, port, context)
             raise LocalClusterError(
                 f"{name} is not ready after {_READY_SECONDS:g} s ({said}): look into {self.layout.log(name)},"
@@ -206,7 +218,9 @@ class LocalCluster:
         """Keeps other commands from changing the cluster at the same time."""
         lock = locks.exclusive(
             self.layout.lock,
-            lambda: self._report.step(f"waiting: cluster {self.name} is being changed by another command"),
+            lambda: self._report.step(
+                f"waiting: cluster {self.name} is being changed by another command"
+            ),
         )
         await asyncio.to_thread(lock.__enter__)
         try:
@@ -217,7 +231,7 @@ class LocalCluster:
     def _settle(self) -> tuple[state.ClusterState, components.Situation]:
         """Decides components, flags and ports, and writes all files; refuses before it writes any."""
         before = self.remembered()
-        wanted = self._wanted or (before.components if before else components.FULL)
+        wanted = self._wanted(before)
         running = self.running()
         chosen = ports.choose(
             self.layout.folder,
@@ -242,6 +256,14 @@ class LocalCluster:
         kubeconfigs.write_all(self.layout, self.pki, chosen[ports.API_SERVER])
         return settled, self._situation(settled)
 
+    def _wanted(self, before: state.ClusterState | None) -> tuple[str, ...]:
+        """The components that shall run, given what was remembered."""
+        names = set(self._given or (before.components if before else components.FULL))
+        if self._scheduler is not None:
+            names -= {components.ALNAIR_SCHEDULER}
+            names |= {components.ALNAIR_SCHEDULER} if self._scheduler else set()
+        return components.checked(sorted(names))
+
     def _situation(self, settled: state.ClusterState) -> components.Situation:
         return components.Situation(
             self.layout, self.pki, settled.ports, self._programs or {}, settled.components
@@ -250,7 +272,9 @@ class LocalCluster:
     def _present(self) -> tuple[state.ClusterState, components.Situation, ssl.SSLContext]:
         settled = self.remembered()
         if settled is None:
-            raise LocalClusterError(f"cluster {self.name} is not up: run 'alnair up --name {self.name}'")
+            raise LocalClusterError(
+                f"cluster {self.name} is not up: run 'alnair up --name {self.name}'"
+            )
         self.prepare()
         return settled, self._situation(settled), health.trust(self.pki)
 
@@ -279,10 +303,4 @@ class LocalCluster:
         ):
             if stage:
                 self._report.step(f"stopping {', '.join(sorted({r.component for r in stage}))}")
-                await processes.stop(
-                    [running.process for running in stage], signal.SIGTERM, 5.0
-                )
-
-
-def _checked(names: Sequence[str]) -> tuple[str, ...]:
-    return components.checked(names)
+                await processes.stop([running.process for running in stage], signal.SIGTERM, 5.0)

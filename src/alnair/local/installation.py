@@ -6,6 +6,7 @@ from typing import cast
 
 import yaml
 
+from alnair.kube.client import Client
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -18,7 +19,6 @@ from alnair.kube.resources import (
     Manifest,
     Resource,
 )
-from alnair.kube.client import Client
 from alnair.model.names import FIELD_MANAGER
 
 _FOLDER = Path(__file__).parent / "manifests"

@@ -85,9 +85,7 @@ def choose(
 
 def _in_use(port: int, *, chosen: bool) -> str:
     whose = "" if chosen else ", which this cluster used before,"
-    return (
-        f"port {port}{whose} is in use{_by_whom(port)}: stop that process, or choose another port with --port"
-    )
+    return f"port {port}{whose} is in use{_by_whom(port)}: stop that process, or choose another port with --port"
 
 
 def _by_whom(port: int) -> str:

@@ -66,9 +66,7 @@ def check_space(folder: Path, needed_mib: int, purpose: str) -> None:
         )
 
 
-def prepare(
-    programs: Iterable[str], environ: Mapping[str, str], report: Report
-) -> dict[str, Path]:
+def prepare(programs: Iterable[str], environ: Mapping[str, str], report: Report) -> dict[str, Path]:
     """Checks the machine and has all programs at hand, building those that are missing.
 
     Returns:

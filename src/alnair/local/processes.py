@@ -159,5 +159,9 @@ def last_words(log: Path, limit: int = 400) -> str:
     except OSError:
         return "it wrote no log"
     lines = [line.strip() for line in lines if line.strip()]
-    telling = [line for line in lines if line.startswith(("Error:", "E", "F", "panic:", '{"level":"fatal"'))]
+    telling = [
+        line
+        for line in lines
+        if line.startswith(("Error:", "E", "F", "panic:", '{"level":"fatal"'))
+    ]
     return (telling or lines or ["it wrote no log"])[-1][:limit]

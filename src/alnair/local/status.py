@@ -1,0 +1,125 @@
+"""What a cluster looks like from outside: its components, their health, and how much is in it."""
+
+import time
+
+import msgspec
+import psutil
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.kube.errors import KubeError
+from alnair.kube.resources import NODES, PODS, Manifest, Resource
+from alnair.local import health, versions
+from alnair.local.components import COMPONENTS
+from alnair.local.controlplane import LocalCluster
+from alnair.local.errors import LocalClusterError
+from alnair.local.ports import API_SERVER
+
+
+class ComponentStatus(msgspec.Struct, omit_defaults=True):
+    """One component."""
+
+    name: str
+    healthy: bool
+    problem: str = ""
+    """Why it is not well."""
+    version: str = ""
+    pid: int | None = None
+    port: int | None = None
+    uptime_seconds: int | None = None
+    cpu_seconds: float | None = None
+    memory_mib: int | None = None
+    log: str = ""
+
+
+class ClusterStatus(msgspec.Struct):
+    """A whole cluster."""
+
+    name: str
+    healthy: bool
+    server: str
+    kubeconfig: str
+    components: list[ComponentStatus]
+    nodes: int | None
+    """None: the API server did not say."""
+    pods: int | None
+
+
+class _Continued(msgspec.Struct, rename="camel"):
+    remaining_item_count: int = 0
+
+
+class _Page(msgspec.Struct):
+    metadata: _Continued
+    items: list[msgspec.Raw]
+
+
+_VERSIONS = {program: module.version for module in versions.MODULES for program in module.programs}
+
+
+async def status(cluster: LocalCluster) -> ClusterStatus:
+    """Asks every component of a cluster, and the API server for its nodes and pods.
+
+    Raises:
+        LocalClusterError: There is no such cluster.
+    """
+    remembered = cluster.remembered()
+    if remembered is None:
+        raise LocalClusterError(
+            f"there is no cluster {cluster.name!r}: start it with 'alnair up --name {cluster.name}'"
+        )
+    running = cluster.running()
+    found = []
+    for name in remembered.components:
+        port = remembered.ports.get(name) if COMPONENTS[name].has_port else None
+        one = ComponentStatus(
+            name,
+            healthy=False,
+            version=_VERSIONS.get(name, ""),
+            port=port,
+            log=str(cluster.layout.log(name)),
+        )
+        if name in running:
+            problem = await health.probe(name, cluster.layout, port, health.trust(cluster.pki))
+            one.healthy, one.problem = problem is None, problem or ""
+            _measure(one, running[name].process)
+        else:
+            one.problem = "not running"
+        found.append(one)
+    nodes = pods = None
+    if any(one.name == API_SERVER and one.healthy for one in found):
+        try:
+            async with Client(config.load(cluster.kubeconfig())) as client:
+                nodes, pods = await _count(client, NODES), await _count(client, PODS)
+        except KubeError:
+            pass
+    return ClusterStatus(
+        name=cluster.name,
+        healthy=nodes is not None and all(one.healthy for one in found),
+        server=f"https://127.0.0.1:{remembered.ports[API_SERVER]}",
+        kubeconfig=str(cluster.kubeconfig()),
+        components=found,
+        nodes=nodes,
+        pods=pods,
+    )
+
+
+def _measure(one: ComponentStatus, process: psutil.Process) -> None:
+    try:
+        with process.oneshot():
+            one.pid = process.pid
+            one.uptime_seconds = max(0, int(time.time() - process.create_time()))
+            times = process.cpu_times()
+            one.cpu_seconds = round(times.user + times.system, 1)
+            one.memory_mib = process.memory_info().rss >> 20
+    except psutil.Error:
+        # It ended while it was looked at.
+        one.healthy, one.problem = False, "not running"
+
+
+async def _count(client: Client, resource: Resource[Manifest]) -> int:
+    """The number of objects, from one of them and what the server says remains."""
+    page = msgspec.json.decode(
+        await client.raw("GET", resource.collection(), query={"limit": "1"}), type=_Page
+    )
+    return len(page.items) + page.metadata.remaining_item_count

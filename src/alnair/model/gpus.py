@@ -1,0 +1,50 @@
+"""GPU models that Alnair knows by name: how much memory one has, and how its neighbours on a node are linked.
+
+Used for simulated nodes and for traces that name a model and no size; an agent on a real node asks the driver.
+Sizes are nominal, as on the data sheet (GiB x 1024), unless the comment says otherwise.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """One model.
+
+    Attributes:
+        name: As in the node label `nvidia.com/gpu.product`.
+        memory_mib: Memory of one GPU, in MiB.
+        nvlinks: NVLink connections between each two GPUs of a node, 0 for PCIe only.
+    """
+
+    name: str
+    memory_mib: int
+    nvlinks: int = 0
+
+
+_MODELS = (
+    # The openb trace (Alibaba, 2023) names these; it gives no memory sizes.
+    GpuModel("T4", 15360),  # as NVIDIA's driver reports it: 16 GiB with 1 GiB kept for ECC
+    GpuModel("P100", 16384),  # NVIDIA Tesla P100 data sheet, 16 GB version
+    GpuModel("V100M16", 16384, 2),  # V100 SXM2 data sheet, 16 GB version
+    GpuModel("V100M32", 32768, 2),  # V100 SXM2 data sheet, 32 GB version
+    GpuModel("A10", 24576),  # A10 data sheet
+    # Anonymous in the trace. These two sizes are our assumption: of the classes above and beyond the V100.
+    GpuModel("G2", 32768),
+    GpuModel("G3", 81920),
+    # For `alnair up --gpu-model`: data sheets of each.
+    GpuModel("V100", 32768, 2),
+    GpuModel("L4", 24576),
+    GpuModel("A30", 24576),
+    GpuModel("A40", 49152),
+    GpuModel("L40S", 49152),
+    GpuModel("A100", 81920, 12),
+    GpuModel("A100-40GB", 40960, 12),
+    GpuModel("H100", 81920, 18),
+    GpuModel("H200", 144384, 18),
+    GpuModel("B200", 184320, 18),
+)
+
+#: Name → model.
+MODELS: Final = {model.name: model for model in _MODELS}
