@@ -1,0 +1,299 @@
+"""From API objects to the nouns of `alnair.model`.
+
+A projector keeps equal parts once: the thousand pods of a job share one `PodSpec`, which is also
+what makes them one class for the scheduler. A malformed part never raises; it becomes a `problem`
+that names it, since one bad object must not stop the others.
+"""
+
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from alnair.kube import wire
+from alnair.model import api, names, quantity
+from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.requests import (
+    SCORED_CPU,
+    SCORED_MEMORY,
+    ContainerRequests,
+    pod_requests,
+)
+from alnair.model.workload import (
+    Assignment,
+    Gang,
+    GpuShare,
+    NodeAffinity,
+    Pod,
+    PodSpec,
+    Preference,
+    Requirement,
+    Term,
+    Toleration,
+)
+
+_GPU_RESOURCES: Final = frozenset((names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
+_FINISHED: Final = ("Succeeded", "Failed")
+_assignment_decoder = msgspec.json.Decoder(api.GpuAssignment)
+_gpu_static_decoder = msgspec.json.Decoder(api.GpuStatic)
+_plan_decoder = msgspec.json.Decoder(api.GangPlan)
+
+
+def base_units(amounts: Mapping[str, str | int] | None) -> dict[str, int]:
+    """Return quantities in base units: millicores for cpu, whole units for all else.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    return {
+        sys.intern(name): quantity.milli_value(q) if name == "cpu" else quantity.value(q)
+        for name, q in (amounts or {}).items()
+    }
+
+
+def timestamp(text: str) -> float:
+    """Return an RFC 3339 time in seconds since the epoch, or 0 if it cannot be read."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+class PodProjector:
+    """Projects pods; equal specs come out as the same object."""
+
+    def __init__(self) -> None:
+        self._specs: dict[PodSpec, PodSpec] = {}
+        # Decoding a spec is the dear part, and the pods of a controller differ in nothing that is
+        # read here.
+        self._by_wire: dict[bytes, tuple[PodSpec, str]] = {}
+        self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
+
+    def __call__(self, pod: wire.PodWire) -> Pod:
+        """Return the pod as scheduling sees it."""
+        meta, spec = pod.metadata, pod.spec
+        annotations = meta.annotations or {}
+        labels = meta.labels or {}
+        shared, problem = self._spec(pod, annotations)
+        assignment: Assignment = ()
+        if text := annotations.get(names.GPU_ASSIGNMENT):
+            try:
+                assignment = _assignment(text)
+            except msgspec.MsgspecError as error:
+                problem = f"annotation {names.GPU_ASSIGNMENT} cannot be read: {error}"
+        phase = pod.status.phase if pod.status else None
+        return Pod(
+            uid=meta.uid,
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            spec=shared,
+            scheduler=sys.intern(spec.scheduler_name or "default-scheduler"),
+            created=timestamp(meta.creation_timestamp),
+            priority=spec.priority or 0,
+            node=sys.intern(spec.node_name) if spec.node_name else "",
+            finished=phase in _FINISHED,
+            deleting=meta.deletion_timestamp is not None,
+            gated=bool(spec.scheduling_gates),
+            group=sys.intern(
+                labels.get(names.POD_GROUP_LABEL) or labels.get(names.POD_GROUP_LABEL_LEGACY) or ""
+            ),
+            assignment=assignment,
+            problem=problem,
+        )
+
+    def _spec(self, pod: wire.PodWire, annotations: Mapping[str, str]) -> tuple[PodSpec, str]:
+        spec = pod.spec
+        read = (
+            spec.containers,
+            spec.init_containers,
+            spec.resources,
+            spec.overhead,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            annotations.get(names.GPU_MODELS),
+            annotations.get(names.VGPU_POLICY),
+        )
+        key = self._encode(read)
+        known = self._by_wire.get(key)
+        if known is None:
+            try:
+                projected, problem = pod_spec(spec, annotations), ""
+            except (quantity.QuantityError, ValueError) as error:
+                projected, problem = PodSpec(requests=(("pods", 1),)), str(error)
+            if (
+                len(self._by_wire) >= 20_000
+            ):  # distinct specs of a churning cluster must not pile up
+                self._by_wire.clear()
+                self._specs.clear()
+            known = (self._specs.setdefault(projected, projected), problem)
+            self._by_wire[key] = known
+        return known
+
+
+def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
+    """Return all of a pod that decides where it can go.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+        ValueError: a resource request is negative.
+    """
+    containers = [(c, True, c.restart_policy == "Always") for c in spec.init_containers or ()] + [
+        (c, False, False) for c in spec.containers or ()
+    ]
+    requests = []
+    gpus = []
+    for container, init, sidecar in containers:
+        amounts = _container_requests(container)
+        requests.append(ContainerRequests(amounts, init, sidecar))
+        if not _GPU_RESOURCES.isdisjoint(amounts):
+            gpus.append(ContainerGpus(container.name, amounts, init, sidecar))
+    overhead = base_units(spec.overhead)
+    pod_level = base_units(spec.resources.requests if spec.resources else None)
+    total = pod_requests(requests, overhead=overhead, pod_level=pod_level)
+    scored = pod_requests(
+        requests,
+        overhead=overhead,
+        pod_level=pod_level,
+        defaults={"cpu": SCORED_CPU, "memory": SCORED_MEMORY},
+    )
+    total["pods"] = 1
+    return PodSpec(
+        requests=tuple(sorted((name, amount) for name, amount in total.items() if amount)),
+        scored_cpu=scored.get("cpu", 0),
+        scored_memory=scored.get("memory", 0),
+        node_selector=tuple(sorted((spec.node_selector or {}).items())),
+        affinity=_affinity(spec.affinity),
+        tolerations=tuple(
+            Toleration(t.key or "", t.operator or "Equal", t.value or "", t.effect or "")
+            for t in spec.tolerations or ()
+        ),
+        gpu=gpu_demand(gpus, annotations),
+    )
+
+
+def _container_requests(container: wire.Container) -> dict[str, int]:
+    resources = container.resources
+    if resources is None:
+        return {}
+    # The API server fills in requests from limits; manifests that never met one get the same here.
+    amounts = base_units({**(resources.limits or {}), **(resources.requests or {})})
+    for name, amount in amounts.items():
+        if amount < 0:
+            raise ValueError(
+                f"container {container.name!r} requests a negative amount of {name}: write 0 or more"
+            )
+    return amounts
+
+
+def _affinity(affinity: wire.Affinity | None) -> NodeAffinity | None:
+    node = affinity.node_affinity if affinity else None
+    if node is None or (node.required is None and not node.preferred):
+        return None
+    required = node.required
+    return NodeAffinity(
+        required=None
+        if required is None
+        else tuple(_term(t) for t in required.node_selector_terms or ()),
+        preferred=tuple(Preference(p.weight, _term(p.preference)) for p in node.preferred or ()),
+    )
+
+
+def _term(term: wire.SelectorTerm) -> Term:
+    return Term(
+        labels=tuple(_requirement(r) for r in term.match_expressions or ()),
+        fields=tuple(_requirement(r) for r in term.match_fields or ()),
+    )
+
+
+def _requirement(requirement: wire.SelectorRequirement) -> Requirement:
+    return Requirement(requirement.key, requirement.operator, tuple(requirement.values or ()))
+
+
+def _assignment(text: str) -> Assignment:
+    document = _assignment_decoder.decode(text)
+    return tuple(
+        (
+            container,
+            tuple(
+                GpuShare(sys.intern(g.uuid), g.index, g.memory_mib, g.compute, g.whole)
+                for g in parts
+            ),
+        )
+        for container, parts in document.containers.items()
+    )
+
+
+def project_node(node: wire.NodeWire) -> Node:
+    """Return the node as scheduling sees it; an unreadable quantity or annotation becomes its `problem`."""
+    meta = node.metadata
+    spec = node.spec or wire.NodeSpecWire()
+    problem = ""
+    allocatable: dict[str, int] = {}
+    try:
+        allocatable = base_units(node.status.allocatable if node.status else None)
+    except quantity.QuantityError as error:
+        problem = f"status.allocatable: {error}"
+    gpus: tuple[Gpu, ...] = ()
+    if text := (meta.annotations or {}).get(names.GPU_STATIC):
+        try:
+            gpus = _gpus(text)
+        except (msgspec.MsgspecError, ValueError) as error:
+            problem = f"annotation {names.GPU_STATIC} cannot be read: {error}"
+    return Node(
+        name=meta.name,
+        allocatable=allocatable,
+        labels=meta.labels or {},
+        taints=tuple(Taint(t.key, t.effect, t.value or "") for t in spec.taints or ()),
+        unschedulable=bool(spec.unschedulable),
+        gpus=gpus,
+        problem=problem,
+    )
+
+
+def _gpus(text: str) -> tuple[Gpu, ...]:
+    document = _gpu_static_decoder.decode(text)
+    if document.v != 1:
+        raise ValueError(f"version {document.v} is not known: expected 1")
+    gpus = tuple(
+        Gpu(g.uuid, g.index, sys.intern(g.model), g.memory_mib, g.numa)
+        for g in sorted(document.gpus, key=lambda g: g.index)
+    )
+    if len({g.uuid for g in gpus}) != len(gpus) or len({g.index for g in gpus}) != len(gpus):
+        raise ValueError("a uuid or an index occurs twice")
+    return gpus
+
+
+class GangProjector:
+    """Projects PodGroups of one API group and version."""
+
+    def __init__(self, api_version: str) -> None:
+        self.api_version = api_version
+
+    def __call__(self, group: wire.PodGroupWire) -> Gang:
+        """Return the gang; an unreadable plan counts as none."""
+        meta = group.metadata
+        spec = group.spec or wire.PodGroupSpecWire()
+        plan: dict[str, tuple[str, dict[str, list[int]]]] = {}
+        planned = 0.0
+        if text := (meta.annotations or {}).get(names.GANG_PLAN):
+            try:
+                document = _plan_decoder.decode(text)
+            except msgspec.MsgspecError:
+                document = None
+            if document is not None:
+                plan = {name: (p.node, p.gpus) for name, p in document.pods.items()}
+                planned = timestamp(document.t)
+        return Gang(
+            namespace=meta.namespace,
+            name=meta.name,
+            min_member=max(spec.min_member or 1, 1),
+            created=timestamp(meta.creation_timestamp),
+            timeout_seconds=spec.schedule_timeout_seconds or 60,
+            api=self.api_version,
+            plan=plan,
+            planned=planned,
+        )

@@ -1,0 +1,139 @@
+"""The device table: one entry per physical GPU, for whole and shared use alike.
+
+The columns have the shape (GPUs per node, rows), so that reductions over a node's GPUs run along
+contiguous memory. A GPU is **free**, **shared** by slices, or held **whole** by one container.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.model.cluster import Gpu
+from alnair.scheduler.columns import Column, Mask, Rows
+
+#: Free memory of a GPU that no slice may use: absent, or held whole.
+CLOSED = -1.0
+
+
+class Booking(msgspec.Struct, frozen=True, gc=False):
+    """What a pod holds of one GPU (`slot` is its position on the node)."""
+
+    slot: int
+    memory_mib: int = 0
+    compute: int = 0
+    hard: bool = True
+    whole: bool = False
+
+
+class Devices:
+    """GPUs as columns.
+
+    Attributes:
+        slice_memory: MiB free for slices, `CLOSED` where none may go.
+        compute_free: percent left of what may be promised in all (100 times the soft factor).
+        hard_free: percent left for hard limits (100).
+        whole_free: (rows,), number of free GPUs.
+        model: interned GPU model, -1 where there is no GPU.
+    """
+
+    def __init__(self) -> None:
+        self.models: dict[str, int] = {}
+        self.gpus: list[tuple[Gpu, ...]] = []
+        self._allocate(0, 0)
+
+    def _allocate(self, slots: int, rows: int) -> None:
+        shape = (slots, rows)
+        self.slice_memory: Column = np.full(shape, CLOSED)
+        self.compute_free: Column = np.zeros(shape)
+        self.hard_free: Column = np.zeros(shape)
+        self.model: NDArray[np.int32] = np.full(shape, -1, np.int32)
+        self._memory_free: Column = np.zeros(shape)
+        self._tenants: NDArray[np.int32] = np.zeros(shape, np.int32)
+        self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
+        self.whole_free: Column = np.zeros(rows)
+        self.soft: bool = False
+
+    def grow(self, slots: int, rows: int) -> None:
+        """Make room; existing entries keep their place."""
+        old = self.slice_memory.shape
+        slots, rows = max(slots, old[0]), max(rows, old[1])
+        if (slots, rows) == old:
+            return
+        pad = ((0, slots - old[0]), (0, rows - old[1]))
+        self.slice_memory = np.pad(self.slice_memory, pad, constant_values=CLOSED)
+        self.compute_free = np.pad(self.compute_free, pad)
+        self.hard_free = np.pad(self.hard_free, pad)
+        self.model = np.pad(self.model, pad, constant_values=-1)
+        self._memory_free = np.pad(self._memory_free, pad)
+        self._tenants = np.pad(self._tenants, pad)
+        self._holders = np.pad(self._holders, pad)
+        self.whole_free = np.pad(self.whole_free, pad[1])
+        self.gpus.extend(() for _ in range(rows - len(self.gpus)))
+
+    def describe(self, row: int, gpus: Sequence[Gpu], soft_factor: float = 1.0) -> None:
+        """Set the GPUs of a row, all free; what is held of them must be booked again."""
+        self.grow(len(gpus), row + 1)
+        self.gpus[row] = tuple(gpus)
+        self.soft = self.soft or soft_factor != 1.0
+        for column, empty in (
+            (self.slice_memory, CLOSED),
+            (self.compute_free, 0),
+            (self.hard_free, 0),
+            (self.model, -1),
+            (self._memory_free, 0),
+            (self._tenants, 0),
+            (self._holders, 0),
+        ):
+            column[:, row] = empty
+        for slot, gpu in enumerate(gpus):
+            self.slice_memory[slot, row] = self._memory_free[slot, row] = gpu.memory_mib
+            self.compute_free[slot, row] = round(100 * soft_factor)
+            self.hard_free[slot, row] = 100
+            self.model[slot, row] = self.models.setdefault(gpu.model, len(self.models))
+        self.whole_free[row] = len(gpus)
+
+    def book(self, row: int, bookings: Iterable[Booking], sign: int = 1) -> None:
+        """Take parts of GPUs, or give them back with `sign=-1`."""
+        for b in bookings:
+            slot = b.slot
+            was_free = not self._tenants[slot, row] and not self._holders[slot, row]
+            if b.whole:
+                self._holders[slot, row] += sign
+            else:
+                self._tenants[slot, row] += sign
+                self._memory_free[slot, row] -= sign * b.memory_mib
+                self.compute_free[slot, row] -= sign * b.compute
+                if b.hard:
+                    self.hard_free[slot, row] -= sign * b.compute
+            held = self._holders[slot, row]
+            self.slice_memory[slot, row] = CLOSED if held else self._memory_free[slot, row]
+            is_free = not held and not self._tenants[slot, row]
+            self.whole_free[row] += int(is_free) - int(was_free)
+
+    def free_slots(self, row: int) -> Mask:
+        """Return which GPUs of the row are free."""
+        present = self.model[:, row] >= 0
+        free: Mask = present & (self._tenants[:, row] == 0) & (self._holders[:, row] == 0)
+        return free
+
+    def free_mask(self, rows: Rows) -> Mask:
+        """Return which GPUs are free, shape (GPUs per node, rows)."""
+        free: Mask = (
+            (self.model[:, rows] >= 0)
+            & (self._tenants[:, rows] == 0)
+            & (self._holders[:, rows] == 0)
+        )
+        return free
+
+    def overcommitted(self, row: int) -> bool:
+        """Return whether any GPU of the row is promised beyond what it has."""
+        holders, tenants = self._holders[:, row], self._tenants[:, row]
+        return bool(
+            (holders > 1).any()
+            or ((holders > 0) & (tenants > 0)).any()
+            or (self._memory_free[:, row] < 0).any()
+            or (self.compute_free[:, row] < 0).any()
+            or (self.hard_free[:, row] < 0).any()
+        )

@@ -1,0 +1,175 @@
+"""Filters and scores of one pod class over all nodes, kept current from dirty rows.
+
+Choosing a node for a pod of a class seen before costs the recomputation of the rows that changed
+since, and one argmax.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alnair.model.workload import PodSpec
+from alnair.scheduler.columns import TIES, Column, Mask, Rows
+from alnair.scheduler.framework import (
+    Cluster,
+    Depends,
+    Filter,
+    Profile,
+    Reason,
+    Refusal,
+    Score,
+)
+
+#: Rank of a row that will not do; feasible rows rank 0 and above.
+INFEASIBLE = -1.0
+
+
+class Evaluation:
+    """One class under one profile.
+
+    Attributes:
+        refusal: why the class is refused as such, or None.
+        rank: (rows,), score and tie-break in one number, `INFEASIBLE` where a filter refused.
+    """
+
+    def __init__(self, spec: PodSpec, profile: Profile, cluster: Cluster) -> None:
+        self.spec = spec
+        self.refusal = _refusal(spec, profile)
+        self._cluster = cluster
+        self._filters: list[tuple[str, Filter]] = []
+        self._scores: list[tuple[float, Score]] = []
+        if self.refusal is None:
+            for plugin in profile.filters:
+                if f := plugin.filter(spec, cluster):
+                    self._filters.append((plugin.name, f))
+            for scorer in profile.scores:
+                if s := scorer.score(spec, cluster):
+                    self._scores.append((profile.weights.get(scorer.name, 1), s))
+        self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]
+        self._booked_filters = [f for _, f in self._filters if f.depends is Depends.BOOKED]
+        self._plain_scores = [(w, s) for w, s in self._scores if s.normalize is None]
+        self._normalized = [(w, s) for w, s in self._scores if s.normalize is not None]
+        self.rank: Column = np.zeros(0)
+        self._static: Mask = np.zeros(0, bool)
+        self._feasible: Mask = np.zeros(0, bool)
+        self._plain: Column = np.zeros(0)
+        self._raw: list[Column] = []
+        self._epoch = -1
+        self._nodes_read = 0
+        self._booked_read = 0
+        self._refusals: tuple[int, list[tuple[str, Reason, int]]] | None = None
+
+    def refresh(self) -> None:
+        """Bring `rank` up to date."""
+        columns = self._cluster.columns
+        if self._epoch == columns.epoch:
+            nodes = columns.nodes_changed.since(self._nodes_read)
+            booked = columns.booked.since(self._booked_read)
+        else:
+            nodes = booked = None
+        self._nodes_read = columns.nodes_changed.end
+        self._booked_read = columns.booked.end
+        if nodes is not None and not nodes and not booked:
+            return
+        self._refusals = None
+        if nodes is None or booked is None or len(nodes) + len(booked) > columns.n // 8:
+            self._epoch = columns.epoch
+            self._recompute()
+            return
+        if nodes:
+            rows = _rows(nodes)
+            self._static[rows] = self._static_filters(rows)
+            self._update(_rows(nodes + booked))
+        else:
+            self._update(_rows(booked))
+
+    def best(self) -> int | None:
+        """Return the row of the best node, or None if none will do; call `refresh` before."""
+        if not self.rank.size:
+            return None
+        row = int(self.rank.argmax())
+        return row if self.rank[row] >= 0 else None
+
+    def feasible(self, row: int) -> bool:
+        """Return whether the row will do; call `refresh` before."""
+        return row < self.rank.size and bool(self.rank[row] >= 0)
+
+    def refusals(self) -> tuple[int, list[tuple[str, Reason, int]]]:
+        """Return the number of nodes, and how many each plugin's reason refused.
+
+        As in kube-scheduler, a node counts for the first plugin that refuses it, and then for each
+        of that plugin's reasons.
+        """
+        if self._refusals is None:
+            self._refusals = self._count_refusals()
+        return self._refusals
+
+    def _count_refusals(self) -> tuple[int, list[tuple[str, Reason, int]]]:
+        columns = self._cluster.columns
+        rows = slice(0, columns.n)
+        left = columns.alive[rows].copy()
+        counts: list[tuple[str, Reason, int]] = []
+        for name, f in self._filters:
+            if not left.any():
+                break
+            counts += [
+                (name, reason, count)
+                for reason, mask in f.reasons(rows)
+                if (count := int(np.count_nonzero(mask & left)))
+            ]
+            left &= f(rows)
+        return len(columns), counts
+
+    def _recompute(self) -> None:
+        n = self._cluster.columns.n
+        rows = slice(0, n)
+        self._static = self._static_filters(rows)
+        self.rank = np.empty(n)
+        if self._normalized:
+            self._feasible = np.empty(n, bool)
+            self._plain = np.empty(n)
+            self._raw = [np.empty(n) for _ in self._normalized]
+        self._update(rows)
+
+    def _static_filters(self, rows: Rows) -> Mask:
+        ok = self._cluster.columns.alive[rows].copy()
+        for f in self._node_filters:
+            ok &= f(rows)
+        return ok
+
+    def _update(self, rows: Rows) -> None:
+        ok = self._static[rows].copy()
+        for f in self._booked_filters:
+            ok &= f(rows)
+        total: Column | float = 0.0
+        for weight, score in self._plain_scores:
+            total = total + weight * score(rows)
+        tie = self._cluster.columns.tie
+        if not self._normalized:
+            self.rank[rows] = np.where(ok, total * TIES + tie[rows], INFEASIBLE)
+            return
+        self._feasible[rows] = ok
+        self._plain[rows] = total
+        ranked = self._plain.copy()
+        for (weight, score), raw in zip(self._normalized, self._raw, strict=True):
+            raw[rows] = score(rows)
+            assert score.normalize is not None
+            # One row may change the extremes that all others are measured by.
+            ranked += weight * score.normalize(raw, self._feasible)
+        self.rank = np.where(self._feasible, ranked * TIES + tie, INFEASIBLE)
+
+
+def _refusal(spec: PodSpec, profile: Profile) -> Refusal | None:
+    for plugin in profile.pre_filters:
+        if refusal := plugin.pre_filter(spec):
+            return refusal
+    return None
+
+
+def _rows(changed: Sequence[int]) -> Rows:
+    """Return the distinct rows, as a slice if it is one row: views need no copy."""
+    distinct = set(changed)
+    if len(distinct) == 1:
+        row = distinct.pop()
+        return slice(row, row + 1)
+    return np.fromiter(distinct, np.intp, len(distinct))

@@ -1,0 +1,175 @@
+"""The plugin contract, with the extension points named as Kubernetes names them.
+
+A plugin **compiles** itself for a pod class once (PreFilter, PreScore) into a function of rows
+(Filter, Score), or says that it has nothing to do with that class. The framework caches what the
+functions return and calls them again only for rows that changed in what they depend on.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.columns import Column, Columns, Mask, Rows
+from alnair.scheduler.devices import Booking, Devices
+
+
+class Depends(enum.Enum):
+    """What of a row a function reads, hence when it must be called again."""
+
+    #: The node object: labels, taints, allocatable.
+    NODE = enum.auto()
+    #: What is booked on it (and the node object).
+    BOOKED = enum.auto()
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a node was refused; `unresolvable` = no departure of another pod would help."""
+
+    text: str
+    unresolvable: bool = False
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a pod is refused as such, whatever the nodes."""
+
+    plugin: str
+    text: str
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What plugins read: node columns and the device table."""
+
+    columns: Columns
+    devices: Devices
+
+
+class Filter(Protocol):
+    """A plugin's filter for one pod class."""
+
+    depends: Depends
+
+    def __call__(self, rows: Rows) -> Mask:
+        """Return True for each row that will do."""
+        ...
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        """Return each reason and the rows that it refuses; a row may have several."""
+        ...
+
+
+class Score(Protocol):
+    """A plugin's score for one pod class: integers, 0-100 unless `normalize` brings them there."""
+
+    depends: Depends
+    #: None, or how raw scores become 0-100 given all feasible nodes' raw scores.
+    normalize: "Normalize | None"
+
+    def __call__(self, rows: Rows) -> Column:
+        """Return the raw score of each row."""
+        ...
+
+
+class Normalize(Protocol):
+    """Brings raw scores of the feasible rows to 0-100."""
+
+    def __call__(self, raw: Column, feasible: Mask) -> Column:
+        """Return the normalised score of all rows."""
+        ...
+
+
+class Plugin(Protocol):
+    """What every plugin has; the extension points that it implements are found by their methods."""
+
+    name: str
+
+
+@runtime_checkable
+class PreFilterPlugin(Protocol):
+    """Refuses pods that no cluster could take."""
+
+    name: str
+
+    def pre_filter(self, spec: PodSpec) -> Refusal | None:
+        """Return why the pod is refused, or None."""
+        ...
+
+
+@runtime_checkable
+class FilterPlugin(Protocol):
+    """Decides which nodes will do."""
+
+    name: str
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> Filter | None:
+        """Compile the filter for a class; None if it would pass every node."""
+        ...
+
+
+@runtime_checkable
+class ScorePlugin(Protocol):
+    """Says which nodes are better."""
+
+    name: str
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> Score | None:
+        """Compile the score for a class; None if it would be 0 on every node."""
+        ...
+
+
+@runtime_checkable
+class ReservePlugin(Protocol):
+    """Chooses devices on the chosen node."""
+
+    name: str
+
+    def reserve(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[Booking, ...] | None:
+        """Return what to book of the row's GPUs; None if it cannot be had after all."""
+        ...
+
+
+@runtime_checkable
+class QueueSortPlugin(Protocol):
+    """Orders the queue."""
+
+    name: str
+
+    def key(self, pod: Pod) -> tuple[float, ...]:
+        """Return the sort key; smaller goes first."""
+        ...
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Protocol):
+    """Holds pods back from the queue."""
+
+    name: str
+
+    def pre_enqueue(self, pod: Pod) -> str:
+        """Return why the pod must wait, or an empty text."""
+        ...
+
+
+class Profile:
+    """A scheduler name, its plugins by extension point, and the weights of its scores (1 if absent)."""
+
+    def __init__(
+        self, scheduler: str, plugins: Iterable[Plugin], weights: Mapping[str, int] | None = None
+    ) -> None:
+        self.scheduler = scheduler
+        self.plugins = tuple(plugins)
+        self.weights = dict(weights or {})
+        # Asking a protocol is slow, so it is done once and not for every pod.
+        self.pre_filters = [p for p in self.plugins if isinstance(p, PreFilterPlugin)]
+        self.filters = [p for p in self.plugins if isinstance(p, FilterPlugin)]
+        self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
+        self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
+        self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
+        self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]
+        if len(self.sorts) != 1:
+            found = ", ".join(p.name for p in self.sorts) or "none"
+            raise ValueError(
+                f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
+            )

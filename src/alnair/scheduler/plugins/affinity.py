@@ -1,0 +1,147 @@
+"""NodeAffinity: node selector, required and preferred node affinity.
+
+Source of semantics: `pkg/scheduler/framework/plugins/nodeaffinity` and
+`component-helpers/scheduling/corev1`.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from alnair.model.workload import PodSpec, Requirement, Term
+from alnair.scheduler.columns import Column, Columns, Mask, Rows
+from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.labels import ABSENT
+
+REASON = Reason("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
+
+
+class NodeAffinity:
+    """Filters by selector and required terms; scores by the weights of preferred terms."""
+
+    name = "NodeAffinity"
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Required | None":
+        """Compile the filter."""
+        required = spec.affinity.required if spec.affinity else None
+        if not spec.node_selector and required is None:
+            return None
+        return _Required(spec, cluster)
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_Preferred | None":
+        """Compile the score."""
+        preferred = spec.affinity.preferred if spec.affinity else ()
+        return _Preferred(spec, cluster) if preferred else None
+
+
+class _Required:
+    depends = Depends.NODE
+
+    def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
+        self._columns = cluster.columns
+        self._selector = tuple(Requirement(k, "In", (v,)) for k, v in spec.node_selector)
+        self._terms = spec.affinity.required if spec.affinity else None
+
+    def __call__(self, rows: Rows) -> Mask:
+        ok = np.ones(self._columns.alive[rows].size, bool)
+        for requirement in self._selector:
+            ok &= label_mask(requirement, self._columns, rows)
+        if self._terms is not None:
+            any_term = np.zeros_like(ok)
+            for term in self._terms:
+                any_term |= term_mask(term, self._columns, rows)
+            ok &= any_term
+        return ok
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        yield REASON, ~self(rows)
+
+
+class _Preferred:
+    depends = Depends.NODE
+
+    def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
+        self._columns = cluster.columns
+        self._preferred = spec.affinity.preferred if spec.affinity else ()
+        self.normalize: Normalize | None = more_is_better
+
+    def __call__(self, rows: Rows) -> Column:
+        total = np.zeros(self._columns.alive[rows].size)
+        for preference in self._preferred:
+            total += preference.weight * term_mask(preference.term, self._columns, rows)
+        return total
+
+
+def more_is_better(raw: Column, feasible: Mask) -> Column:
+    """Return 100 for the most of a feasible row down to 0 for nothing, in integers."""
+    most = raw[feasible].max(initial=0.0)
+    return np.floor(raw * 100.0 / most) if most else raw
+
+
+def term_mask(term: Term, columns: Columns, rows: Rows) -> Mask:
+    """Return which rows the term matches; a term without requirements matches none."""
+    size = columns.alive[rows].size
+    if not term.labels and not term.fields:
+        return np.zeros(size, bool)
+    ok = np.ones(size, bool)
+    for requirement in term.labels:
+        ok &= label_mask(requirement, columns, rows)
+    for requirement in term.fields:
+        ok &= _field_mask(requirement, columns, rows)
+    return ok
+
+
+def label_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
+    """Return which rows satisfy the requirement on a label."""
+    key, values = requirement.key, requirement.values
+    column = columns.labels.column(key)[rows]
+    match requirement.operator:
+        case "In":
+            return np.isin(column, [columns.labels.value(key, v) for v in values])
+        case "NotIn":
+            return ~np.isin(column, [columns.labels.value(key, v) for v in values])
+        case "Exists":
+            present: Mask = column != ABSENT
+            return present
+        case "DoesNotExist":
+            absent: Mask = column == ABSENT
+            return absent
+        case "Gt" | "Lt":
+            return _compared(requirement, columns)[column]
+    return np.zeros(column.size, bool)
+
+
+def _compared(requirement: Requirement, columns: Columns) -> Mask:
+    """Return, per interned value and last for `ABSENT`, whether it compares as asked."""
+    limit = _integer(requirement.values[0]) if len(requirement.values) == 1 else None
+    numbers = [_integer(v) for v in columns.labels.values(requirement.key)]
+    greater = requirement.operator == "Gt"
+    return np.array(
+        [
+            n is not None and limit is not None and (n > limit if greater else n < limit)
+            for n in numbers
+        ]
+        + [False],
+        bool,
+    )
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _field_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
+    named = np.zeros(columns.alive.size, bool)
+    if requirement.key == "metadata.name":
+        for name in requirement.values:
+            row = columns.row_of.get(name)
+            if row is not None:
+                named[row] = True
+        if requirement.operator == "NotIn":
+            return ~named[rows]
+        if requirement.operator == "In":
+            return named[rows]
+    return np.zeros(columns.alive[rows].size, bool)

@@ -1,0 +1,96 @@
+"""TaintToleration: keep off nodes whose taints the pod does not tolerate.
+
+Source of semantics: `pkg/scheduler/framework/plugins/tainttoleration` of Kubernetes.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from alnair.model.cluster import Taint
+from alnair.model.workload import PodSpec, Toleration
+from alnair.scheduler.columns import Column, Mask, Rows
+from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.tolerations import tolerated
+
+_HARD = ("NoSchedule", "NoExecute")
+_SOFT = "PreferNoSchedule"
+
+
+class TaintToleration:
+    """Filters by hard taints; scores nodes with fewer untolerated soft taints higher."""
+
+    name = "TaintToleration"
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Tolerated":
+        """Compile the filter."""
+        return _Tolerated(spec.tolerations, cluster)
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_SoftTaints | None":
+        """Compile the score."""
+        soft = any(t.effect == _SOFT for taints in cluster.columns.taint_sets for t in taints)
+        # Taint sets that appear later bring new nodes, hence a new epoch, or are met by
+        # _SoftTaints.
+        return _SoftTaints(spec.tolerations, cluster) if soft else None
+
+
+class _Tolerated:
+    depends = Depends.NODE
+
+    def __init__(self, tolerations: tuple[Toleration, ...], cluster: Cluster) -> None:
+        self._tolerations = tolerations
+        self._columns = cluster.columns
+        self._offending: list[Taint | None] = []
+        self._ok: Mask = np.zeros(0, bool)
+
+    def _judge_new_sets(self) -> None:
+        known = len(self._offending)
+        if known == len(self._columns.taint_sets):
+            return
+        for taints in list(self._columns.taint_sets)[known:]:
+            self._offending.append(
+                next(
+                    (
+                        t
+                        for t in taints
+                        if t.effect in _HARD and not tolerated(t, self._tolerations)
+                    ),
+                    None,
+                )
+            )
+        self._ok = np.array([t is None for t in self._offending])
+
+    def __call__(self, rows: Rows) -> Mask:
+        self._judge_new_sets()
+        return self._ok[self._columns.taint_set[rows]]
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        self._judge_new_sets()
+        sets = self._columns.taint_set[rows]
+        for number, taint in enumerate(self._offending):
+            if taint is not None:
+                text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+                yield Reason(text, unresolvable=True), sets == number
+
+
+class _SoftTaints:
+    depends = Depends.NODE
+
+    def __init__(self, tolerations: tuple[Toleration, ...], cluster: Cluster) -> None:
+        # Only tolerations for this effect, or for all effects, count here.
+        self._tolerations = tuple(t for t in tolerations if t.effect in ("", _SOFT))
+        self._columns = cluster.columns
+        self.normalize: Normalize | None = fewer_is_better
+
+    def __call__(self, rows: Rows) -> Column:
+        counts = [
+            sum(t.effect == _SOFT and not tolerated(t, self._tolerations) for t in taints)
+            for taints in self._columns.taint_sets
+        ]
+        return np.array(counts, float)[self._columns.taint_set[rows]]
+
+
+def fewer_is_better(raw: Column, feasible: Mask) -> Column:
+    """Return 100 for nothing down to 0 for the most of a feasible row, in integers."""
+    most = raw[feasible].max(initial=0.0)
+    return 100.0 - np.floor(raw * 100.0 / most) if most else np.full_like(raw, 100.0)

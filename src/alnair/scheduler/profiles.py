@@ -1,0 +1,57 @@
+"""The scheduler profiles: which plugins, with which weights, under which scheduler name."""
+
+from collections.abc import Callable, Mapping
+
+from alnair.model import names
+from alnair.scheduler.framework import Plugin, Profile
+from alnair.scheduler.plugins.affinity import NodeAffinity
+from alnair.scheduler.plugins.fit import NodeResourcesFit
+from alnair.scheduler.plugins.gates import SchedulingGates
+from alnair.scheduler.plugins.gpu import GpuShare
+from alnair.scheduler.plugins.node_name import NodeName
+from alnair.scheduler.plugins.priority import PrioritySort
+from alnair.scheduler.plugins.taints import TaintToleration
+from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
+
+#: Plugin name → factory from its arguments.
+Registry = Mapping[str, Callable[..., Plugin]]
+
+#: Weights of score plugins, those of kube-scheduler where both have the plugin.
+WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1}
+
+
+def registry() -> dict[str, Callable[..., Plugin]]:
+    """Return the plugins that ship with Alnair."""
+    return {
+        plugin.name: plugin
+        for plugin in (
+            PrioritySort,
+            SchedulingGates,
+            NodeUnschedulable,
+            NodeName,
+            TaintToleration,
+            NodeAffinity,
+            NodeResourcesFit,
+            GpuShare,
+        )
+    }
+
+
+def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
+    """Return the built-in profiles: balanced, cost saving (pack), high performance (spread)."""
+    make = plugins if plugins is not None else registry()
+
+    def profile(scheduler: str, strategy: str, choice: str) -> Profile:
+        arguments = {"NodeResourcesFit": {"strategy": strategy}, "GpuShare": {"choice": choice}}
+        return Profile(
+            scheduler=scheduler,
+            # The cheapest and most telling refusals come first: a node counts for the first that refuses.
+            plugins=tuple(factory(**arguments.get(name, {})) for name, factory in make.items()),
+            weights=WEIGHTS,
+        )
+
+    return (
+        profile(names.SCHEDULER, "LeastAllocated", "tightest"),
+        profile(names.COST_SAVING, "MostAllocated", "tightest"),
+        profile(names.HIGH_PERFORMANCE, "LeastAllocated", "emptiest"),
+    )

@@ -1,0 +1,79 @@
+"""Try, roll back, commit: placements that hold only if all of them do.
+
+Every placement is booked at once, so the next one sees it, and can be undone; what is rolled back leaves the
+books as they were.
+"""
+
+from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.assignment import bookings_of
+from alnair.scheduler.devices import Booking
+from alnair.scheduler.evaluation import INFEASIBLE, Evaluation
+from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.framework import Profile
+
+
+class Statement:
+    """Placements of pods that are not yet decided."""
+
+    def __init__(self, accounts: Accounts, evaluations: Evaluations, now: float) -> None:
+        self._accounts = accounts
+        self._evaluations = evaluations
+        self._now = now
+        self.placed: list[Record] = []
+
+    def place(self, record: Record, profile: Profile) -> Evaluation | None:
+        """Book the pod on its best node; returns None, or what says why no node will do."""
+        spec = record.pod.spec
+        evaluation = self._evaluations.of(spec, profile)
+        if evaluation.refusal is not None:
+            return evaluation
+        while (row := evaluation.best()) is not None:
+            bookings = self._reserve(record, row, profile)
+            if bookings is not None:
+                self._book(record, row, bookings)
+                return None
+            # Filters judge nodes, reserving judges devices: where they disagree, the node will not do.
+            evaluation.rank[row] = INFEASIBLE
+        return evaluation
+
+    def place_on(self, record: Record, profile: Profile, node: str) -> bool:
+        """Book the pod on this node, if it will do; `record.pod` may carry the assignment to keep."""
+        row = self._accounts.columns.row_of.get(node)
+        evaluation = self._evaluations.of(record.pod.spec, profile)
+        if row is None or evaluation.refusal is not None or not evaluation.feasible(row):
+            return False
+        bookings: tuple[Booking, ...] | None
+        if record.pod.assignment:
+            bookings = bookings_of(record.pod, row, self._accounts.devices)
+        else:
+            bookings = self._reserve(record, row, profile)
+        if bookings is None:
+            return False
+        self._book(record, row, bookings)
+        if self._accounts.devices.overcommitted(row):
+            self._accounts.release(self.placed.pop(), State.PENDING)
+            return False
+        return True
+
+    def rollback(self, checkpoint: int = 0) -> None:
+        """Undo all placements after the first `checkpoint` ones."""
+        while len(self.placed) > checkpoint:
+            self._accounts.release(self.placed.pop(), State.PENDING)
+
+    def _book(self, record: Record, row: int, bookings: tuple[Booking, ...]) -> None:
+        node = self._accounts.columns.nodes[row]
+        assert node is not None  # a row without a node is never feasible
+        self._accounts.place(record, node.name, State.ASSUMED, self._now, bookings)
+        self.placed.append(record)
+
+    def _reserve(self, record: Record, row: int, profile: Profile) -> tuple[Booking, ...] | None:
+        spec = record.pod.spec
+        if spec.gpu is None:
+            return ()
+        bookings: tuple[Booking, ...] = ()
+        for plugin in profile.reserves:
+            part = plugin.reserve(spec, row, self._accounts.cluster)
+            if part is None:
+                return None
+            bookings += part
+        return bookings
