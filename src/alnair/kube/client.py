@@ -6,7 +6,7 @@ everything else is the caller's matter, because only the caller knows whether a 
 have acted can be sent again.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -97,7 +97,7 @@ class Client:
         label_selector: str | None = None,
         field_selector: str | None = None,
         page_size: int = 500,
-    ) -> AsyncIterator[Page[T]]:
+    ) -> AsyncGenerator[Page[T]]:
         """Read a collection page by page, all pages of one moment.
 
         Raises:

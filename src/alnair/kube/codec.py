@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 import msgspec
 
-from alnair.kube.errors import ProtocolError, Status, from_status
+from alnair.kube.errors import KubeError, ProtocolError, Status, from_status
 
 T = TypeVar("T")
 
@@ -67,12 +67,14 @@ class Undecodable(msgspec.Struct, frozen=True):
         name: The object's name.
         namespace: Its namespace, "" for cluster-wide kinds.
         problem: What did not fit, with the path inside the object.
+        after: How many events of the same lines came before it.
     """
 
     type: str
     name: str
     namespace: str
     problem: str
+    after: int = 0
 
 
 def _check(undecodable: list[Undecodable]) -> None:
@@ -127,14 +129,16 @@ class Lines(Generic[T]):
         events: Changes, in order.
         undecodable: Changes whose objects did not fit.
         resource_version: Where to resume, "" if no line said.
+        error: What ended the stream after these events, None if it goes on.
     """
 
-    __slots__ = ("events", "resource_version", "undecodable")
+    __slots__ = ("error", "events", "resource_version", "undecodable")
 
     def __init__(self, events: list[WatchEvent[T]], resource_version: str) -> None:
         self.events = events
         self.undecodable: list[Undecodable] = []
         self.resource_version = resource_version
+        self.error: KubeError | None = None
 
     def check(self) -> None:
         """Raise a ProtocolError if an object did not fit; for callers that need them all."""
@@ -162,13 +166,7 @@ class Codec(Generic[T]):
             raise ProtocolError(f"the answer does not decode: {error}") from error
 
     def lines(self, data: bytes) -> Lines[T]:
-        """Decode whole watch lines.
-
-        Raises:
-            ApiError: A line is an ERROR event (410 Gone, mostly); the events before it are lost
-                with it, and a resume from the last resourceVersion brings them again.
-            ProtocolError: A line is no watch event.
-        """
+        """Decode whole watch lines, up to the first that is an ERROR event or no event at all."""
         try:
             events = self._events.decode_lines(data)
         except msgspec.MsgspecError:
@@ -178,32 +176,44 @@ class Codec(Generic[T]):
 
     def _carefully(self, data: bytes) -> Lines[T]:
         found: Lines[T] = Lines([], "")
-        for line in data.splitlines():
+        for line in data.split(b"\n"):
             if not line.strip():
                 continue
             try:
                 event = self._events.decode(line)
             except msgspec.MsgspecError as error:
-                self._oddity(line, error, found)
+                _oddity(line, error, found)
+                if found.error is not None:
+                    break
             else:
                 found.events.append(event)
                 found.resource_version = version_of(event.object) or found.resource_version
         return found
 
-    def _oddity(self, line: bytes, error: msgspec.MsgspecError, found: Lines[T]) -> None:
-        try:
-            envelope = _ENVELOPE.decode(line)
-            if envelope.type == "ERROR":
-                status = _STATUS.decode(envelope.object)
-                raise from_status(status, status.code or 500)
-            identity = _OBJECT.decode(envelope.object).metadata
-        except msgspec.MsgspecError as wrong:
-            raise ProtocolError(f"a watch line is no event: {wrong}: {line[:80]!r}") from wrong
-        found.resource_version = identity.resource_version or found.resource_version
-        if envelope.type != "BOOKMARK":
-            found.undecodable.append(
-                Undecodable(envelope.type, identity.name, identity.namespace, str(error))
+
+def _oddity(line: bytes, error: msgspec.MsgspecError, found: Lines[T]) -> None:
+    """Add to `found` what a line says that is no change of an object of our type."""
+    try:
+        envelope = _ENVELOPE.decode(line)
+        if envelope.type == "ERROR":
+            status = _STATUS.decode(envelope.object)
+            found.error = from_status(status, status.code or 500)
+            return
+        identity = _OBJECT.decode(envelope.object).metadata
+    except msgspec.MsgspecError as wrong:
+        found.error = ProtocolError(f"a watch line is no event: {wrong}: {line[:80]!r}")
+        return
+    found.resource_version = identity.resource_version or found.resource_version
+    if envelope.type != "BOOKMARK":
+        found.undecodable.append(
+            Undecodable(
+                envelope.type,
+                identity.name,
+                identity.namespace,
+                str(error),
+                len(found.events),
             )
+        )
 
 
 _CODECS: dict[Any, Codec[Any]] = {}

@@ -80,6 +80,8 @@ class Watch(Generic[T]):
                     lines = decode(whole)
                     yield lines
                     self.resource_version = lines.resource_version or self.resource_version
+                    if lines.error is not None:
+                        raise lines.error
 
     async def __aiter__(self) -> AsyncIterator[WatchEvent[T]]:
         async with aclosing(self.batches()) as batches:

@@ -1,0 +1,38 @@
+"""How long to wait before trying again what failed by no fault of the request."""
+
+import random
+from collections.abc import Callable
+
+
+class Backoff:
+    """Growing waits with jitter; pure but for the injected source of randomness.
+
+    Args:
+        first: Seconds of the first wait.
+        most: Seconds that no wait exceeds before jitter.
+        jitter: Numbers in [0, 1). Each wait is drawn from [0.5, 1.5) of its nominal length, so
+            that a thousand clients of a restarted server do not come back at one moment.
+    """
+
+    def __init__(
+        self,
+        first: float = 0.25,
+        most: float = 8.0,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._first = first
+        self._most = most
+        self._jitter = jitter
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Note a success: the next wait is the first again."""
+        self._failures = 0
+
+    def next(self, at_least: float | None = None) -> float:
+        """Return how many seconds to wait now, never less than the server asked for."""
+        # The exponent is bounded because 2.0 ** 1100 overflows after a night of failures.
+        nominal = min(self._most, self._first * 2.0 ** min(self._failures, 32))
+        self._failures += 1
+        wait = nominal * (0.5 + self._jitter())
+        return max(wait, at_least) if at_least is not None else wait
