@@ -1,4 +1,4 @@
-"""A real control plane for the tests: one cluster per run, taken down at the end whatever happens."""
+"""A real control plane for the tests: one cluster per run, taken down at the end."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ def cluster_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[os.PathLi
 
 @pytest.fixture(scope="session")
 def cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
-    """A full cluster (etcd, API server, controller manager, kube-scheduler, kwok), without nodes."""
+    """A full cluster: all but our own scheduler; without nodes."""
     cluster = LocalCluster(f"lc-{uuid.uuid4().hex[:8]}", root=cluster_root)
     cluster.prepare()
     asyncio.run(cluster.up())

@@ -1,13 +1,14 @@
 """The command `alnair`: which verbs there are, and how any of them ends.
 
-A verb is a function of a module of this package. Only the module of the verb that was asked for is imported (all of
-them for `--help`), and these modules import what is slow inside their functions.
+A verb is a function of a module of this package. Only the module of the verb that was asked for is
+imported (all of them for `--help`), and these modules import what is slow inside their functions.
 """
 
 import importlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import typer
 
@@ -29,6 +30,8 @@ def build(verbs: Iterable[str]) -> typer.Typer:
         help="Alnair makes a Kubernetes GPU cluster do more with the GPUs it has.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        # Plain help: it keeps the examples' lines, and spares the import of what draws boxes.
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     # With a callback, one verb alone stays a verb and does not become the whole command.
@@ -37,8 +40,15 @@ def build(verbs: Iterable[str]) -> typer.Typer:
         module, function = COMMANDS[verb]
         if importlib.util.find_spec(f"alnair.apps.{module}") is None:
             continue
-        app.command(verb)(getattr(importlib.import_module(f"alnair.apps.{module}"), function))
+        run = getattr(importlib.import_module(f"alnair.apps.{module}"), function)
+        app.command(verb, help=_help(run))(run)
     return app
+
+
+def _help(run: Callable[..., None]) -> str:
+    """A verb's docstring, with the lines of its paragraph "For example:" kept apart."""
+    # \b is what tells the help formatter not to wrap a paragraph.
+    return (inspect.getdoc(run) or "").replace("\n\nFor example:\n", "\n\n\b\nFor example:\n")
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,21 +18,6 @@ Name = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write the result as one line of JSON.")]
 
-_UP = """Start a real Kubernetes cluster on this machine, or repair and extend it.
-
-etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok run as processes of yours; no Docker, no root.
-The first start builds them (about 6 minutes), later ones take seconds. GPU nodes are simulated: real objects in the
-API, pods on them become Running, but no container runs.
-"""
-_UP_EXAMPLES = """Examples:
-
-  alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
-
-  alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
-
-  alnair up --name two --port 6443
-"""
-
 
 def up(
     name: Name = "alnair",
@@ -68,6 +53,18 @@ def up(
     ] = None,
     json: Json = False,
 ) -> None:
+    """Start a real Kubernetes cluster on this machine, or repair and extend it.
+
+    etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok run as processes of
+    yours; no Docker, no root. The first start builds them (about 6 minutes), later ones take
+    seconds. GPU nodes are simulated: real objects in the API; pods on them become Running, but no
+    container runs.
+
+    For example:
+      alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
+      alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
+      alnair up --name two --port 6443
+    """
     with _reporting() as display:
         import asyncio
 
@@ -101,9 +98,6 @@ def up(
     else:
         _hint(result)
     _exit_by(result)
-
-
-up.__doc__ = f"{_UP}\n{_UP_EXAMPLES}"
 
 
 def status(name: Name = "alnair", json: Json = False) -> None:
@@ -164,8 +158,8 @@ def _reporting() -> Iterator["Display"]:
         with Display() as display:
             yield display
     except* (LocalClusterError, KubeError, OSError) as group:
-        for error in _leaves(group):
-            typer.echo(f"alnair: {error}", err=True)
+        for leaf in _leaves(group):
+            typer.echo(f"alnair: {leaf}", err=True)
         raise typer.Exit(1) from None
 
 

@@ -117,7 +117,8 @@ class _Build:
         version = binaries.reported_version(out / self._module.programs[0], self._module)
         if version != self._module.version:
             raise LocalClusterError(
-                f"the build of {name} reports version {version}: remove {self._work.parent} and try again"
+                f"the build of {name} reports version {version}:"
+                f" remove {self._work.parent} and try again"
             )
         self._report.progress(f"building {name}", total, total)
 

@@ -1,11 +1,11 @@
-"""The cluster's own certificate authority and what it signs: real TLS, and an identity for every process.
+"""The cluster's own certificate authority: real TLS, and an identity for every process.
 
 Everything is checked at every start and made anew when it is missing, unreadable, near its end, or
 not signed by the present CA; so a start that was killed between two files is repaired by the next
 one.
 """
 
-import datetime
+import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from alnair.local.layout import write_atomically
 
-_CA_LIFETIME = datetime.timedelta(days=3650)
-_LIFETIME = datetime.timedelta(days=365)
+_CA_LIFETIME = dt.timedelta(days=3650)
+_LIFETIME = dt.timedelta(days=365)
 #: A certificate this near to its end is replaced at the next start.
-_MARGIN = datetime.timedelta(days=30)
+_MARGIN = dt.timedelta(days=30)
 #: Clocks of one machine agree, but they may be set back a little after the certificates were made.
-_BACKDATED = datetime.timedelta(hours=1)
+_BACKDATED = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Pki:
         """The files `NAME.crt` and `NAME.key`."""
         return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
 
-    def ensure(self, now: datetime.datetime) -> None:
+    def ensure(self, now: dt.datetime) -> None:
         """Makes what is missing or no longer good.
 
         Args:
@@ -115,7 +115,7 @@ class Pki:
         authority: tuple[x509.Certificate, ec.EllipticCurvePrivateKey],
         names: tuple[x509.GeneralName, ...],
         identity: Identity,
-        now: datetime.datetime,
+        now: dt.datetime,
     ) -> None:
         present = _read(pair)
         if (
@@ -153,8 +153,8 @@ def _builder(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
-    now: datetime.datetime,
-    lifetime: datetime.timedelta,
+    now: dt.datetime,
+    lifetime: dt.timedelta,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -167,7 +167,7 @@ def _builder(
     )
 
 
-def _sign_authority(key: ec.EllipticCurvePrivateKey, now: datetime.datetime) -> x509.Certificate:
+def _sign_authority(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "alnair-local-ca")])
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -194,7 +194,7 @@ def _is_good(
     key: ec.EllipticCurvePrivateKey,
     *,
     issuer: x509.Certificate,
-    now: datetime.datetime,
+    now: dt.datetime,
 ) -> bool:
     try:
         certificate.verify_directly_issued_by(issuer)

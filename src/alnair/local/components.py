@@ -1,4 +1,4 @@
-"""The components of a cluster: what each is called with, where it is asked whether it is well, how it stops."""
+"""The components of a cluster: how each is called, asked whether it is well, and stopped."""
 
 import hashlib
 import os
@@ -207,7 +207,7 @@ def command(name: str, at: Situation, extra: Sequence[str] = ()) -> list[str]:
 
 
 def digest(name: str, at: Situation, full_command: Sequence[str]) -> str:
-    """Tells whether a running component is still the right one: its command and the trust it started with."""
+    """Tells the right running component from an outdated one: by command and trust."""
     sha = hashlib.sha256("\0".join(full_command).encode())
     if name != "etcd":
         for path in (at.pki.ca.certificate, at.pki.service_account_key):

@@ -1,12 +1,12 @@
 """A local cluster: brought up, repaired, asked and taken down.
 
-Every start looks at what is there (files, processes) and does what is missing, so a start that was interrupted
-anywhere, and a component that died, are nothing special.
+Every start looks at what is there (files, processes) and does what is missing, so a start that was
+interrupted anywhere, and a component that died, are nothing special.
 """
 
 import asyncio
 import contextlib
-import datetime
+import datetime as dt
 import os
 import shutil
 import signal
@@ -45,7 +45,8 @@ class LocalCluster:
 
     Args:
         name: The cluster's name.
-        components: What shall run (see `components.FULL` and `components.BARE`); None: as before, or all but our
+        components: What shall run (see `components.FULL` and `components.BARE`); None: as before,
+            or all but our
             scheduler at the first time.
         scheduler: Whether our own scheduler runs, whatever `components` says; None: as that says.
         extra_args: Further flags per component, which override ours; None: as before.
@@ -98,7 +99,7 @@ class LocalCluster:
         return found.pid if found else None
 
     def prepare(self) -> None:
-        """Checks the machine and builds missing programs: minutes, the first time, and before anything else.
+        """Checks the machine and builds missing programs, which takes minutes the first time.
 
         Raises:
             LocalClusterError: A cluster cannot run here; nothing has been begun.
@@ -135,9 +136,7 @@ class LocalCluster:
             How many were made.
         """
         async with Client(config.load(self.kubeconfig())) as client:
-            return await simnodes.ensure(
-                client, nodes, datetime.datetime.now(datetime.UTC), self._report
-            )
+            return await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), self._report)
 
     async def down(self, *, keep_data: bool = False) -> None:
         """Stops everything, and forgets the cluster unless its data shall be kept."""
@@ -209,8 +208,8 @@ class LocalCluster:
         if not await health.wait_ready(name, self.layout, port, context, process, _READY_SECONDS):
             said = await health.probe(name, self.layout, port, context)
             raise LocalClusterError(
-                f"{name} is not ready after {_READY_SECONDS:g} s ({said}): look into {self.layout.log(name)},"
-                " then run the same command again"
+                f"{name} is not ready after {_READY_SECONDS:g} s ({said}):"
+                f" look into {self.layout.log(name)}, then run the same command again"
             )
 
     @contextlib.asynccontextmanager
@@ -229,7 +228,7 @@ class LocalCluster:
             lock.__exit__(None, None, None)
 
     def _settle(self) -> tuple[state.ClusterState, components.Situation]:
-        """Decides components, flags and ports, and writes all files; refuses before it writes any."""
+        """Decides components, flags and ports; writes all files, or refuses before the first."""
         before = self.remembered()
         wanted = self._wanted(before)
         running = self.running()
@@ -252,7 +251,7 @@ class LocalCluster:
         )
         self.layout.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         state.save(self.layout.state, settled)
-        self.pki.ensure(datetime.datetime.now(datetime.UTC))
+        self.pki.ensure(dt.datetime.now(dt.UTC))
         kubeconfigs.write_all(self.layout, self.pki, chosen[ports.API_SERVER])
         return settled, self._situation(settled)
 

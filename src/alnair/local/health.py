@@ -76,7 +76,8 @@ async def wait_ready(
         if not processes.is_alive(process):
             log = layout.log(name)
             raise LocalClusterError(
-                f"{name} stopped while it was starting: {processes.last_words(log)} (all of it is in {log})"
+                f"{name} stopped while it was starting: {processes.last_words(log)}"
+                f" (all of it is in {log})"
             )
         if time.monotonic() > until:
             return False
@@ -110,7 +111,8 @@ def _short_path(folder: Path) -> Iterator[str]:
         return
     if not sys.platform.startswith("linux"):
         raise LocalClusterError(
-            f"the path {folder} is too long for a socket on this system: set ALNAIR_STATE to a shorter folder"
+            f"the path {folder} is too long for a socket on this system:"
+            " set ALNAIR_STATE to a shorter folder"
         )
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

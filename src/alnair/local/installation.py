@@ -1,4 +1,4 @@
-"""What Alnair needs in a cluster's API server: namespace, custom resources, permissions, admission policy."""
+"""What Alnair needs in an API server: namespace, custom resources, permissions, policy."""
 
 from collections.abc import Iterator
 from pathlib import Path

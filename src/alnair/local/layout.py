@@ -42,8 +42,8 @@ class Layout:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise LocalClusterError(
-                f"cluster name {self.name!r} is not valid: use 1 to 40 lower-case letters, digits and dashes,"
-                " starting and ending with a letter or digit"
+                f"cluster name {self.name!r} is not valid: use 1 to 40 lower-case letters,"
+                " digits and dashes, starting and ending with a letter or digit"
             )
 
     @property
@@ -53,7 +53,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held by whoever changes the cluster; beside the folder, because `down` removes the folder."""
+        """Held by whoever changes the cluster; beside the folder, which `down` removes."""
         return self.root / f".{self.name}.lock"
 
     @property

@@ -1,4 +1,4 @@
-"""Locks between processes, held by an open file: the kernel frees them when their holder ends, however it ends."""
+"""Locks between processes: the kernel frees them when their holder ends, however it ends."""
 
 import contextlib
 import fcntl

@@ -15,7 +15,8 @@ from alnair.model.gpus import MODELS, GpuModel
 if TYPE_CHECKING:
     from _csv import Reader
 
-#: The columns of a node list: name, thousandths of a core, MiB, number of GPUs, their model (empty without GPUs).
+#: The columns of a node list: name, thousandths of a core, MiB, number of GPUs, their model (empty
+#: without GPUs).
 COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 #: More GPUs than any machine has: a number above it is a mistake.
@@ -45,7 +46,7 @@ class SimulatedNode:
 
 
 def alike(count: int, gpus: int, model: str) -> list[SimulatedNode]:
-    """Nodes of one kind; the same kind has the same names, so asking for more adds to those that are there.
+    """Nodes of one kind; names follow the kind, so asking for more adds to those there are.
 
     Args:
         count: How many.
@@ -71,7 +72,7 @@ def alike(count: int, gpus: int, model: str) -> list[SimulatedNode]:
 
 
 def read(path: Path) -> list[SimulatedNode]:
-    """Reads a node list, a CSV file with the columns of COLUMNS in any order, also gzip-compressed (.gz).
+    """Reads a node list: a CSV file, plain or .gz, with the columns of COLUMNS in any order.
 
     Raises:
         LocalClusterError: The file cannot be read or something in it is wrong; says where.

@@ -3,7 +3,8 @@
 import contextlib
 import socket
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import psutil
@@ -35,8 +36,8 @@ def choose(
     remembered: Mapping[str, int],
     *,
     api_port: int | None,
-    ours: Set[str],
-    taken: Set[int] = frozenset(),
+    ours: AbstractSet[str],
+    taken: AbstractSet[int] = frozenset(),
     free: Callable[[int], bool] = is_free,
 ) -> dict[str, int]:
     """A port for every component.
@@ -85,7 +86,10 @@ def choose(
 
 def _in_use(port: int, *, chosen: bool) -> str:
     whose = "" if chosen else ", which this cluster used before,"
-    return f"port {port}{whose} is in use{_by_whom(port)}: stop that process, or choose another port with --port"
+    return (
+        f"port {port}{whose} is in use{_by_whom(port)}:"
+        " stop that process, or choose another port with --port"
+    )
 
 
 def _by_whom(port: int) -> str:

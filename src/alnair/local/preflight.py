@@ -35,7 +35,8 @@ def check_machine(system: str, bits: int) -> None:
         )
     if bits != 64:
         raise LocalClusterError(
-            f"a local cluster needs a 64-bit system, this Python has {bits} bits: install a 64-bit Python"
+            f"a local cluster needs a 64-bit system and this Python has {bits} bits:"
+            " install a 64-bit Python"
         )
 
 

@@ -59,7 +59,7 @@ def find(folder: Path) -> list[Running]:
 
 
 def components(processes: Iterable[Running]) -> dict[str, Running]:
-    """The main process of each component: the one that no other process of the component started."""
+    """The main process of each component: the one that none of the others started."""
     listed = list(processes)
     pids = {running.pid for running in listed}
     found: dict[str, Running] = {}

@@ -1,11 +1,12 @@
 """Simulated GPU nodes: Node objects as a kubelet and our agent would publish them, kept by kwok.
 
-They are Ready from the start and stay so without heartbeats (see the controller manager's flags), and kwok plays the
-kubelet for the pods bound to them.
+They are Ready from the start and stay so without heartbeats (see the controller manager's flags),
+and kwok plays the kubelet for the pods bound to them.
 """
 
 import asyncio
-import datetime
+import contextlib
+import datetime as dt
 import uuid
 from collections.abc import Sequence
 
@@ -23,7 +24,8 @@ from alnair.model.gpus import GpuModel
 
 #: kwok's mark of the nodes that it keeps.
 FAKE = "kwok.x-k8s.io/node"
-#: The freshness lease that all simulated nodes share. No agent renews it: it holds for the life of the cluster.
+#: The freshness lease that all simulated nodes share. No agent renews it: it holds for the life of
+#: the cluster.
 LEASE = "alnair-agent-simulated"
 _LEASE_SECONDS = 365 * 24 * 3600
 _IN_FLIGHT = 32
@@ -165,7 +167,7 @@ def manifest(node: SimulatedNode, now: str) -> Manifest:
 
 
 async def ensure(
-    client: Client, nodes: Sequence[SimulatedNode], now: datetime.datetime, report: Report
+    client: Client, nodes: Sequence[SimulatedNode], now: dt.datetime, report: Report
 ) -> int:
     """Has these nodes in the cluster; others stay as they are.
 
@@ -175,7 +177,7 @@ async def ensure(
     Raises:
         LocalClusterError: A node of the same name is there and is another one.
     """
-    written = now.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    written = now.astimezone(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     await _renew_lease(client, written)
     present = {
         node.metadata.name: node for node in (await client.list(NODES.typed(_Present))).items
@@ -196,11 +198,9 @@ async def ensure(
     async def work() -> None:
         nonlocal done
         for node in queue:
-            try:
+            # It is there when a request was repeated whose answer had been lost.
+            with contextlib.suppress(AlreadyExists):
                 await client.create(resource, manifest(node, written))
-            except AlreadyExists:
-                # A repeat of a request whose answer was lost, or another `up` at the same time.
-                pass
             done += 1
             report.progress(what, done, len(missing))
 

@@ -1,4 +1,4 @@
-"""What is remembered of a cluster between two commands: its ports, its components, their extra flags."""
+"""What is remembered of a cluster between two commands: ports, components, extra flags."""
 
 import contextlib
 from pathlib import Path

