@@ -7,6 +7,8 @@ from typing import cast
 import yaml
 
 from alnair.kube.client import Client
+from alnair.kube.crd import crd
+from alnair.kube.definitions import DEFINITIONS
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -44,6 +46,8 @@ def documents() -> Iterator[Manifest]:
     for name in _FILES:
         for document in yaml.safe_load_all((_FOLDER / name).read_text()):
             yield cast("Manifest", document)
+    for definition in DEFINITIONS:
+        yield crd(definition)
 
 
 async def install(client: Client) -> None:
