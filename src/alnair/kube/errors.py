@@ -1,21 +1,22 @@
 """What can go wrong with the API server, as types.
 
     KubeError
-    ├── ConfigError           kubeconfig or in-cluster files: says which file, which field and the
-    fix ├── ConnectionFailed      no complete answer came; the cause is chained; the request may or
-    may not have acted ├── ProtocolError         an answer came that is not what Kubernetes says it
-    sends └── ApiError              the API server answered with a refusal
+    ├── ConfigError           kubeconfig or in-cluster files: which file, which field, the fix
+    ├── ConnectionFailed      no complete answer came (cause chained); it may or may not have acted
+    ├── ProtocolError         an answer came that is not what Kubernetes says it sends
+    ├── LeadershipLost        another leads by now, or nobody could be asked in time
+    └── ApiError              the API server answered with a refusal
         ├── BadRequest            400
         ├── Unauthorized          401
         ├── Forbidden             403
         ├── NotFound              404
         ├── AlreadyExists         409, reason AlreadyExists
-        ├── Conflict              409, any other reason (a stale resourceVersion, a pod that is
-        bound already) ├── Gone                  410, reasons Gone and Expired (list again)
+        ├── Conflict              409, any other reason (stale resourceVersion, pod bound already)
+        ├── Gone                  410, reasons Gone and Expired (list again)
         ├── Invalid               422
-        ├── TooManyRequests       429 (priority and fairness, or a disruption budget that refuses an
-        eviction) └── ServerUnavailable     5xx
-            └── ServerTimeout     504, reasons Timeout and ServerTimeout
+        ├── TooManyRequests       429 (priority and fairness, or a disruption budget)
+        └── ServerUnavailable     5xx
+            └── ServerTimeout         504, reasons Timeout and ServerTimeout
 
 Only three things say whether to try again: `retry_after`, `is_transient`, and neither.
 """
@@ -54,6 +55,10 @@ class ConnectionFailed(KubeError):
 
 class ProtocolError(KubeError):
     """The answer cannot be decoded: cut JSON, another server, or a type of ours does not fit."""
+
+
+class LeadershipLost(KubeError):
+    """The lease was not renewed in time or another holds it; the leader's work was stopped."""
 
 
 class Cause(msgspec.Struct, frozen=True):

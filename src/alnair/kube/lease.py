@@ -1,0 +1,264 @@
+"""Leader election on a Lease, with client-go's meaning.
+
+Only our own clock is trusted: a lease counts as expired when *we* have not seen it change for its
+duration. Every write is guarded by the resourceVersion, so of two candidates one wins. The leader
+stops acting at `deadline`, which lies before the moment at which any other can take over:
+
+    request sent ── deadline = sent + renew_deadline ── others wait lease_duration from when they
+                                                         saw the write, which is later than `sent`
+"""
+
+import asyncio
+import datetime as dt
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from alnair.kube.client import Client
+from alnair.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    ConnectionFailed,
+    KubeError,
+    LeadershipLost,
+    NotFound,
+)
+from alnair.kube.resources import LEASES, Manifest
+
+#: Seconds that a graceful release may take; after it the lease simply expires.
+RELEASE_PATIENCE = 3.0
+
+_log = logging.getLogger(__name__)
+_NEVER = float("-inf")
+
+
+class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a Lease, as far as election reads it."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+def utc_now() -> dt.datetime:
+    """Return the wall clock; it is written into the lease for people and never compared."""
+    return dt.datetime.now(dt.UTC)
+
+
+class LeaderElector:
+    """One candidate for one lease.
+
+    Args:
+        client: An open client.
+        namespace: Where the lease is.
+        name: Its name.
+        identity: Ours; must be unique among the candidates.
+        lease_duration: Whole seconds without a renewal after which others may take over.
+        renew_deadline: Seconds after the last renewal at which we stop acting; less than
+            `lease_duration`. The difference is the margin for slow requests and stopped processes.
+        retry_period: Seconds between attempts.
+        clock: Monotonic seconds.
+        now: Wall clock for the stamps.
+        jitter: Numbers in [0, 1) that spread the candidates' attempts.
+
+    Attributes:
+        deadline: By `clock`, when we must have stopped acting; minus infinity if we do not lead.
+        leader: The identity that was last seen to hold the lease, "" for none.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        lease_duration: int = 12,
+        renew_deadline: float = 8.0,
+        retry_period: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], dt.datetime] = utc_now,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        if not identity:
+            raise ValueError("a candidate needs an identity")
+        if not lease_duration > renew_deadline > retry_period > 0:
+            raise ValueError("it must be lease_duration > renew_deadline > retry_period > 0")
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._lease_duration = lease_duration
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
+        self._clock = clock
+        self._now = now
+        self._jitter = jitter
+        self._observed: Manifest | None = None
+        self._spec = LeaseSpec()
+        self._observed_at = _NEVER
+        self.deadline = _NEVER
+
+    @property
+    def leader(self) -> str:
+        """The identity that was last seen to hold the lease, "" for none."""
+        return self._spec.holder_identity or ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether we may act at this very moment."""
+        return self._clock() < self.deadline
+
+    async def run(
+        self,
+        on_started: Callable[[], Awaitable[None]],
+        on_stopped: Callable[[], None] | None = None,
+    ) -> None:
+        """Wait to be elected, then do the leader's work until it ends or leadership does.
+
+        Whatever ends it, the work is cancelled and awaited first, then `on_stopped` is called, then
+        the lease is given back if it is still ours, so that the next leader starts at once.
+
+        Args:
+            on_started: The work. Its end, or its exception, is the end of `run`.
+            on_stopped: Called once when we no longer lead.
+
+        Raises:
+            LeadershipLost: The lease could not be renewed in time, or another took it.
+        """
+        await self._acquire()
+        work = asyncio.ensure_future(on_started())
+        renewal = asyncio.create_task(self._renew())
+        try:
+            await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (renewal, work):
+                task.cancel()
+            # Exceptions are told below; here they must not keep the other from ending.
+            await asyncio.gather(renewal, work, return_exceptions=True)
+            is_ours = self.is_leader
+            self.deadline = _NEVER
+            if on_stopped is not None:
+                on_stopped()
+            if is_ours:
+                await self._release()
+        for task in (work, renewal):
+            if not task.cancelled():
+                task.result()
+
+    async def _acquire(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._renew_deadline):
+                    is_ours = await self._attempt()
+                if is_ours:
+                    _log.info("%s leads (%s)", self._identity, self._name)
+                    return
+            except (KubeError, TimeoutError) as error:
+                _log.warning("lease %s: %s", self._name, str(error) or "no answer in time")
+            await asyncio.sleep(self._until_next_attempt())
+
+    def _until_next_attempt(self) -> float:
+        pause = self._retry_period * (1 + 0.2 * self._jitter())
+        expiry = self._expiry() - self._clock()
+        # Be there when the lease expires, rather than up to a period later.
+        return min(pause, expiry) if expiry > 0 else pause
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._retry_period, max(0.0, self.deadline - self._clock())))
+            left = self.deadline - self._clock()
+            if left <= 0:
+                raise LeadershipLost(f"lease {self._name} was not renewed within the deadline")
+            try:
+                async with asyncio.timeout(left):
+                    is_ours = await self._attempt()
+            except TimeoutError:
+                continue
+            except (ApiError, ConnectionFailed) as error:
+                _log.warning("lease %s is not renewed: %s", self._name, error)
+                continue
+            if not is_ours:
+                self.deadline = _NEVER
+                raise LeadershipLost(f"lease {self._name} is held by {self.leader!r} now")
+
+    async def _attempt(self) -> bool:
+        """Try once to get or to renew the lease; return whether we hold it."""
+        sent = self._clock()
+        if not (self.is_leader and self._observed is not None):
+            try:
+                self._observe(await self._client.get(LEASES, self._name, self._namespace))
+            except NotFound:
+                return await self._create(sent)
+            if self.leader not in ("", self._identity) and self._clock() < self._expiry():
+                return False
+        try:
+            await self._write(self._mine())
+        except Conflict:
+            # Someone wrote first, or our own last write succeeded without an answer: look again.
+            self._observe(await self._client.get(LEASES, self._name, self._namespace))
+            if self.leader != self._identity:
+                return False
+            await self._write(self._mine())
+        self.deadline = sent + self._renew_deadline
+        return True
+
+    async def _create(self, sent: float) -> bool:
+        lease: Manifest = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "spec": self._mine(),
+        }
+        try:
+            self._observe(await self._client.create(LEASES, lease))
+        except AlreadyExists:
+            return False
+        self.deadline = sent + self._renew_deadline
+        return True
+
+    async def _write(self, spec: dict[str, Any]) -> None:
+        """Replace the spec of the observed lease, keeping whatever else others wrote into it."""
+        assert self._observed is not None
+        lease = {**self._observed, "spec": {**self._observed.get("spec", {}), **spec}}
+        self._observe(await self._client.replace(LEASES, lease))
+
+    def _observe(self, lease: Manifest) -> None:
+        spec = msgspec.convert(lease.get("spec") or {}, LeaseSpec)
+        if spec != self._spec:
+            self._spec = spec
+            self._observed_at = self._clock()
+        self._observed = lease
+
+    def _expiry(self) -> float:
+        seconds = self._spec.lease_duration_seconds or self._lease_duration
+        return self._observed_at + seconds
+
+    def _mine(self) -> dict[str, Any]:
+        stamp = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        transitions = self._spec.lease_transitions or 0
+        is_ours = self.leader == self._identity
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": self._lease_duration,
+            "acquireTime": self._spec.acquire_time if is_ours else stamp,
+            "renewTime": stamp,
+            "leaseTransitions": transitions
+            if is_ours or self._observed is None
+            else transitions + 1,
+        }
+
+    async def _release(self) -> None:
+        given_back = {**self._mine(), "holderIdentity": "", "leaseDurationSeconds": 1}
+        try:
+            async with asyncio.timeout(RELEASE_PATIENCE):
+                await self._write(given_back)
+        except (KubeError, TimeoutError) as error:
+            _log.warning("lease %s expires by itself: %s", self._name, error)
