@@ -1,0 +1,148 @@
+"""Trace files from disk, plain or .gz: the user's, or those that ship with Alnair."""
+
+import gzip
+import zlib
+from collections.abc import Callable, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from alnair.model.csv_table import Problem, TableError
+from alnair.model.openb import TraceNode, TracePod, read_nodes, read_pods
+
+NODE_LIST = "openb_node_list_gpu_node.csv"
+POD_LIST = "openb_pod_list_default.csv"
+_ANY_NODE_LIST = ("*node_list*.csv", "*node_list*.csv.gz")
+
+T = TypeVar("T")
+#: A file, on disk or in the package.
+Source = Path | Traversable
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """Nodes and pods of a trace, as the files list them."""
+
+    nodes: tuple[TraceNode, ...]
+    pods: tuple[TracePod, ...]
+
+
+class TraceFileError(Exception):
+    """Files that cannot be used; the message has a line per problem, each with the fix."""
+
+
+def packaged() -> Traversable:
+    """The folder of the trace that ships with Alnair; its ORIGIN.md says where it is from."""
+    return resources.files("alnair") / "data" / "openb"
+
+
+def load(trace: Path | None = None, pods: Path | None = None) -> Trace:
+    """Read a trace.
+
+    Args:
+        trace: Folder with a node list, or a node list; None for the shipped one.
+        pods: Pod list: a path, a file's name in the folder, or the word that tells an openb list
+            from the others, such as `gpuspec10`; None for the default list of the folder.
+
+    Raises:
+        TraceFileError: All that is wrong with both files.
+    """
+    problems: list[str] = []
+    nodes = _read(lambda: _node_list(trace), read_nodes, problems)
+    read = _read(lambda: _pod_list(trace, pods), read_pods, problems)
+    if problems:
+        raise TraceFileError("\n".join(problems))
+    return Trace(tuple(nodes), tuple(read))
+
+
+def names(order: str) -> list[str]:
+    """Read a list of names, one a line: a path, or a shipped one such as `default-42.pods`.
+
+    Raises:
+        TraceFileError: There is no such file.
+    """
+    path: Source = Path(order)
+    shipped = packaged() / f"{order}.txt.gz"
+    if not Path(order).exists() and shipped.is_file():
+        path = shipped
+    lines = [line.strip() for line in _lines(path)]
+    return [line for line in lines if line]
+
+
+def _read(
+    find: Callable[[], Source],
+    read: Callable[[list[str], str, list[Problem]], Sequence[T]],
+    problems: list[str],
+) -> Sequence[T]:
+    try:
+        source = find()
+        lines = _lines(source)
+    except TraceFileError as error:
+        problems.append(str(error))
+        return ()
+    found: list[Problem] = []
+    result = read(lines, str(source), found)
+    if found:
+        problems.append(str(TableError(found)))
+    return result
+
+
+def _node_list(trace: Path | None) -> Source:
+    folder: Source = packaged() if trace is None else trace
+    if trace is not None and not trace.is_dir():
+        return trace
+    if found := _plain_or_gz(folder, NODE_LIST):
+        return found
+    others = sorted(p for pattern in _ANY_NODE_LIST for p in Path(str(folder)).glob(pattern))
+    if len(others) == 1:
+        return others[0]
+    have = ", ".join(p.name for p in others) or "none"
+    raise TraceFileError(
+        f"{folder}: no {NODE_LIST} and not just one node list (there are: {have}): "
+        "give the node list itself as --trace"
+    )
+
+
+def _pod_list(trace: Path | None, pods: Path | None) -> Source:
+    folder: Source = packaged() if trace is None else trace
+    if pods is not None and pods.exists():
+        return pods
+    if folder.is_dir():
+        wanted = (POD_LIST,) if pods is None else (str(pods), f"openb_pod_list_{pods}.csv")
+        for name in wanted:
+            if found := _plain_or_gz(folder, name):
+                return found
+    if pods is None:
+        raise TraceFileError(f"{folder}: no {POD_LIST} there: say which list with --pods")
+    raise TraceFileError(f"{pods}: no such file, neither here nor in {folder}: check --pods")
+
+
+def _plain_or_gz(folder: Source, name: str) -> Source | None:
+    for candidate in (name, f"{name}.gz"):
+        path = folder / candidate
+        if path.is_file():
+            return path
+    return None
+
+
+def _lines(source: Source) -> list[str]:
+    """Return the lines of a text file, which may be compressed whatever its name is."""
+    try:
+        data = source.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TraceFileError(f"{source}: cannot be read ({reason}): check the path") from error
+    except (EOFError, zlib.error) as error:
+        raise TraceFileError(
+            f"{source}: the compressed file is damaged ({error}): get it anew"
+        ) from error
+    try:
+        return data.decode("utf-8-sig").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise TraceFileError(
+            f"{source}: this is not UTF-8 text ({error}): save it as such"
+        ) from error

@@ -1,0 +1,163 @@
+"""A CSV table that may be wrong in many places, all of which are told at once.
+
+Cells are read by `Row` methods, which note a problem and return a stand-in instead of raising, so
+that one pass over a file finds everything that is wrong with it.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+#: How many problems of a file are shown; more are counted.
+SHOWN: Final = 20
+#: Above this a number is a mistake of unit, and its sum could leave what Kubernetes can count.
+_MOST: Final = 10**9
+
+# Only ASCII digits: int() would also take underscores, spaces and the digits of other scripts.
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something wrong: in the column, or in the whole line (`column` empty) or file (`line` 0)."""
+
+    source: str
+    line: int
+    column: str
+    text: str
+
+    def __str__(self) -> str:
+        where = f", line {self.line}" if self.line else ""
+        where += f", column {self.column!r}" if self.column else ""
+        return f"{self.source}{where}: {self.text}"
+
+
+class TableError(ValueError):
+    """Files with problems; the message lists the first ones and says how many there are.
+
+    Attributes:
+        problems: All of them, in order of file and line.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        lines = [str(p) for p in self.problems[:SHOWN]]
+        if len(self.problems) > SHOWN:
+            lines.append(f"… and {len(self.problems) - SHOWN} more, {len(self.problems)} in all")
+        super().__init__("\n".join(lines))
+
+
+class Row:
+    """One line, cell by cell; what is wrong goes to `problems`."""
+
+    def __init__(
+        self, source: str, line: int, cells: dict[str, str], problems: list[Problem]
+    ) -> None:
+        self._source = source
+        self._cells = cells
+        self._problems = problems
+        self.line = line
+
+    def wrong(self, column: str, text: str) -> None:
+        """Note a problem of a cell."""
+        self._problems.append(Problem(self._source, self.line, column, text))
+
+    def text(self, column: str) -> str:
+        """Return a cell; empty if the file has no such column."""
+        return self._cells.get(column, "")
+
+    def name(self, column: str, seen: dict[str, int]) -> str:
+        """Return a cell that names an object, once in the file; `seen` maps name → line."""
+        found = self.text(column)
+        if not _OBJECT_NAME.fullmatch(found):
+            self.wrong(
+                column,
+                f"{found!r} cannot name an object: use lower-case letters, digits, dashes and dots",
+            )
+        elif found in seen:
+            self.wrong(column, f"{found!r} is on line {seen[found]} already: names must differ")
+        seen.setdefault(found, self.line)
+        return found
+
+    def number(self, column: str, *, least: int = 0, most: int = _MOST) -> int:
+        """Return a cell as a whole number; `least` if it is none or out of range."""
+        found = self.text(column)
+        if not _WHOLE.fullmatch(found):
+            self.wrong(column, f"{found!r} is not a whole number: write digits only")
+            return least
+        number = int(found)
+        if number < 0:
+            self.wrong(column, f"{number} is negative: write {least} or more")
+        elif not least <= number <= most:
+            self.wrong(column, f"{number} is not between {least} and {most}")
+        else:
+            return number
+        return least
+
+
+def rows(
+    lines: Iterable[str],
+    source: str,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    problems: list[Problem],
+) -> Iterator[Row]:
+    """Yield the rows of a CSV text with a header; columns may come in any order.
+
+    Args:
+        lines: The text, line by line.
+        source: Name of the file, for the problems.
+        required: Columns that must be there.
+        optional: Columns that may be there.
+        problems: Filled with what is wrong; a wrong header yields no rows.
+    """
+    reader = csv.reader(lines, strict=True)
+
+    def wrong(text: str) -> None:
+        problems.append(Problem(source, reader.line_num, "", text))
+
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        wrongs = [
+            Problem(source, reader.line_num, column, text)
+            for column, text in _check_header(header, required, optional)
+        ]
+        problems.extend(wrongs)
+        if wrongs:
+            return
+        some = False
+        for cells in reader:
+            if not cells:
+                continue
+            some = True
+            if len(cells) != len(header):
+                wrong(f"{len(cells)} values for {len(header)} columns")
+                continue
+            stripped = (cell.strip() for cell in cells)
+            yield Row(source, reader.line_num, dict(zip(header, stripped, strict=True)), problems)
+        if not some:
+            wrong("there is a header, but nothing below it")
+    except csv.Error as error:
+        wrong(f"this is not CSV: {error}")
+
+
+def _check_header(
+    header: list[str], required: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the header as (column, text)."""
+    if not header:
+        yield "", f"the file is empty: expected a header with {','.join(required)}"
+        return
+    known = (*required, *optional)
+    for name in header:
+        if name not in known:
+            yield name, f"unknown column; known are {', '.join(known)}"
+    for name in required:
+        if name not in header:
+            yield name, f"the column is missing; needed are {', '.join(required)}"
+    for name in sorted({name for name in header if header.count(name) > 1}):
+        yield name, "the column is there twice"
