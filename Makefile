@@ -1,0 +1,108 @@
+# Every target works from a clean clone, as root or not: it makes .venv first where it needs it.
+# All packages come from the lock by pip; programs of the local cluster are built on first use.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# Name one to use it: make PYTHON=/opt/python3.13/bin/python3 test
+PYTHON :=
+PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
+BIN := .venv/bin
+UV := 0.13.9
+# Further arguments of the command: make demo ARGS=--help
+ARGS :=
+STAGES := $(wildcard tests/unit tests/scenarios tests/integration)
+BENCHMARKS := kube_client decision_core scheduler_throughput openb_130
+
+.PHONY: help
+help: ## Show the targets
+	@echo "make TARGET, with one of:"; echo
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
+		while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+
+.PHONY: install
+install: ## Make the virtual environment .venv from the lock; at once when nothing has changed
+	@for python in $(PYTHONS); do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+			exec "$$python" requirements/install.py; \
+		fi; \
+	done; \
+	echo "Alnair needs Python 3.11 or newer and it was not found (tried: $(PYTHONS)):" \
+		"install it (Debian 12, Ubuntu 24.04: apt-get install python3 python3-venv)," \
+		"or say where it is: make PYTHON=/path/to/python3" >&2; exit 1
+
+.PHONY: demo
+demo: install ## Start a real cluster and place 2,000 pods of a production trace on it
+	@$(BIN)/alnair demo $(ARGS)
+
+.PHONY: test
+test: lint programs ## Lint, then unit tests, scenarios, integration tests; stops at the first that fails
+	@$(BIN)/python -m pytest $(STAGES) $(ARGS)
+
+.PHONY: test-unit
+test-unit: install ## Unit tests only: no processes, under 30 seconds
+	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+.PHONY: test-gpu
+test-gpu: install ## Tests that need a real GPU
+	@if [ -d tests/gpu ]; then $(BIN)/python -m pytest tests/gpu $(ARGS); \
+	else echo "skipped: no test needs a GPU yet, as there is no agent and no native code yet"; fi
+
+.PHONY: lint
+lint: install ## Style (ruff), types (mypy), layers (import-linter)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: format
+format: install ## Format the code and repair what ruff can repair
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: coverage
+coverage: install ## Which lines the unit tests and scenarios reach
+	@$(BIN)/coverage run -m pytest $(filter-out tests/integration,$(STAGES)) $(ARGS)
+	@$(BIN)/coverage report
+
+.PHONY: programs
+programs: install ## Build etcd, Kubernetes and kwok for the local cluster, once (about 6 minutes)
+	@$(BIN)/python -c 'import os; from alnair.apps.progress import Display; \
+		from alnair.local import components, preflight; \
+		preflight.prepare(components.FULL, os.environ, Display())'
+
+.PHONY: bench
+bench: install ## Run all benchmarks, one after the other; each ends with a line of JSON
+	@.venv/bin/python requirements/install.py bench
+	@for name in $(BENCHMARKS); do \
+		echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; \
+	done
+
+.PHONY: generate
+generate: install ## Write generated files anew: CRD manifests, the CLI reference
+	@$(BIN)/python docs/generate.py
+
+.PHONY: lock
+lock: install ## Resolve the dependencies anew; the locks name no index
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	@for group in dev bench; do \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-annotate --no-emit-index-url --no-emit-find-links \
+			--custom-compile-command "make lock" --extra all --group $$group \
+			pyproject.toml --output-file requirements/$$group.txt || exit 1; \
+	done
+
+.PHONY: clean
+clean: ## Remove the virtual environment and all caches of this folder
+	@rm -rf .venv dist build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "clean; clusters go on running (alnair status, alnair down), and built programs and"
+	@echo "wheels stay in the cache folder (make clean-cache removes them)"
+
+.PHONY: clean-cache
+clean-cache: ## Remove built programs and wheels from the cache folder
+	@cache="$${ALNAIR_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/alnair}"; \
+		rm -rf "$$cache/bin" "$$cache/build" "$$cache/go" "$$cache/logs" "$$cache/wheels"; \
+		echo "removed from $$cache"
