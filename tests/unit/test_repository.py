@@ -1,0 +1,133 @@
+"""The rules of the repository that no linter knows; CONTRIBUTING.md gives their reasons."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: What a tree without git may hold beside its sources.
+NOT_SOURCES = {".venv", "__pycache__", "build", "dist", "shared"}
+MOST_LINES = 500
+BAGS = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """All files that git knows, or all that look like sources where there is no git."""
+    git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(git, capture_output=True, check=True, text=True).stdout.split("\0")
+        found = [ROOT / name for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):
+        found = [path for path in ROOT.rglob("*") if not _is_derived(path.relative_to(ROOT))]
+    return tuple(sorted(path for path in found if path.is_file()))
+
+
+def _is_derived(path: Path) -> bool:
+    folders = path.parts[:-1]
+    return any(part in NOT_SOURCES or part.endswith(("_cache", ".egg-info")) for part in folders)
+
+
+def python_files() -> Iterator[Path]:
+    return (path for path in sources() if path.suffix == ".py")
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    for path in sources():
+        try:
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # compressed data
+
+
+def test_no_module_is_longer_than_a_reader_can_hold() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in python_files()}
+    assert not {p.name: n for p, n in lengths.items() if n > MOST_LINES}
+
+
+def test_no_module_is_a_bag_of_this_and_that() -> None:
+    assert not [p for p in python_files() if p.stem in BAGS or p.parent.name in BAGS]
+
+
+def test_every_package_opens_with_what_it_is_for() -> None:
+    packages = [p for p in python_files() if p.name == "__init__.py" and "src" in p.parts]
+    assert packages
+    assert not [p for p in packages if not ast.get_docstring(ast.parse(p.read_text()))]
+
+
+def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
+    # Put together here, or this file would be its own first finding.
+    pattern = re.compile(r"(?<![\w./-])/(?:wo" + r"rk|ro" + r"ot)/[\w.]")
+    assert not [(str(p), m[0]) for p, text in texts() if (m := pattern.search(text))]
+
+
+def test_no_file_names_the_host_of_a_package_registry() -> None:
+    hosts = ("pypi" + ".org", "python" + "hosted.org", "proxy.golang" + ".org", "npmjs" + ".org")
+    assert not [(str(p), host) for p, text in texts() for host in hosts if host in text]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_a_lock_pins_and_hashes_all_and_names_no_index(lock: Path) -> None:
+    lines = [line for line in lock.read_text().splitlines() if not line.startswith("#")]
+    assert not [line for line in lines if "://" in line or line.startswith("-")]
+    packages = [line for line in lines if not line.startswith(" ")]
+    assert len(packages) > 10
+    assert not [line for line in packages if "==" not in line or not line.endswith("\\")]
+
+
+def test_the_layers_have_no_list_of_exceptions() -> None:
+    contracts = _pyproject()["tool"]["importlinter"]["contracts"]
+    assert {c["type"] for c in contracts} == {"layers", "forbidden"}
+    assert not [c["name"] for c in contracts if "ignore_imports" in c]
+
+
+def test_warnings_are_errors() -> None:
+    assert _pyproject()["tool"]["pytest"]["ini_options"]["filterwarnings"] == ["error"]
+
+
+def test_decision_records_are_numbered_without_gaps() -> None:
+    names = sorted(p.name for p in (ROOT / "docs" / "decisions").glob("*.md"))
+    records = [name for name in names if name != "README.md"]
+    assert [name[:5] for name in records] == [f"{i:04d}-" for i in range(len(records))]
+
+
+def test_the_licence_is_there() -> None:
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
+    assert _pyproject()["project"]["license"] == "Apache-2.0"
+
+
+def test_every_data_set_tells_its_origin() -> None:
+    folders = {p.parent for p in sources() if p.parent.parent == ROOT / "src/alnair/data"}
+    assert not [f for f in folders if not (f / "ORIGIN.md").is_file()]
+
+
+def test_every_make_target_says_what_it_does() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^\.PHONY: (\S+)$", makefile, re.MULTILINE)
+    assert len(targets) > 5
+    assert not [t for t in targets if not re.search(rf"^{t}:.* ## \S", makefile, re.MULTILINE)]
+
+
+def test_make_bench_runs_all_benchmarks_and_no_other() -> None:
+    line = re.search(r"^BENCHMARKS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert line
+    scripts = {p.stem for p in python_files() if p.parent == ROOT / "benchmarks"}
+    runnable = {s for s in scripts if "__main__" in (ROOT / f"benchmarks/{s}.py").read_text()}
+    assert set(line[1].split()) == runnable
+
+
+def test_ci_fails_when_anything_in_it_fails() -> None:
+    script = ROOT / ".ci" / "run"
+    assert "set -euo pipefail" in script.read_text()
+    assert script.stat().st_mode & 0o111
+
+
+def _pyproject() -> dict[str, dict]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
