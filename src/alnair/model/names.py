@@ -1,4 +1,4 @@
-"""The names of Alnair's contract with its users: resources, labels, annotations, scheduler names."""
+"""The names that users know: resources, labels, annotations, schedulers."""
 
 from typing import Final
 
@@ -33,3 +33,6 @@ POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"
 
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"
+
+#: On the scheduler's Lease: where the leader serves its health and figures.
+METRICS_URL: Final = _PREFIX + "metrics-url"

@@ -1,0 +1,174 @@
+"""Carries out the engine's actions, and tells it what became of them.
+
+Bindings go first and have their own workers; what people read (events, conditions) never holds
+them up. Nothing is sent after `may_act` says no: a leader that could not renew its lease must
+assume that another one leads by now.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from alnair.apps.scheduling.documents import gang_plan, gpu_assignment
+from alnair.apps.scheduling.feed import Feed
+from alnair.apps.scheduling.reporter import Reporter
+from alnair.kube import wire
+from alnair.kube.client import Client
+from alnair.kube.errors import (
+    ApiError,
+    Conflict,
+    ConnectionFailed,
+    NotFound,
+    ServerUnavailable,
+    TooManyRequests,
+)
+from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, PODS
+from alnair.model import names
+from alnair.model.action import Action, Bind, Evict, Report, WritePlan
+from alnair.scheduler import events
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between tries of the same request, doubling from the first to the last.
+_FIRST_WAIT, _LAST_WAIT = 0.05, 1.0
+#: A disruption budget may hold up an eviction that ends an over-commitment for this long (seconds).
+_EVICTION_PATIENCE = 3.0
+_GROUPS = {resource.api_version: resource for resource in (PODGROUPS, LEGACY_PODGROUPS)}
+
+
+class Actuator:
+    """Carries out actions with a bounded number of requests at once.
+
+    Args:
+        client: An open client.
+        feed: Where results go.
+        reporter: Tells people.
+        may_act: Whether we still lead.
+        binders: Bindings under way at once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        feed: Feed,
+        reporter: Reporter,
+        may_act: Callable[[], bool],
+        binders: int = 32,
+    ) -> None:
+        self._client = client
+        self._feed = feed
+        self._reporter = reporter
+        self._may_act = may_act
+        self._binders = binders
+        self._binds: asyncio.Queue[Bind] = asyncio.Queue()
+        self._rare: asyncio.Queue[WritePlan | Evict] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._binders):
+                group.create_task(self._bind_all())
+            for _ in range(4):
+                group.create_task(self._do_rare())
+
+    def carry_out(self, action: Action) -> None:
+        """Take an action on; its result becomes an event."""
+        match action:
+            case Bind():
+                self._binds.put_nowait(action)
+            case Report():
+                self._reporter.report(action)
+            case WritePlan() | Evict():
+                self._rare.put_nowait(action)
+
+    async def _bind_all(self) -> None:
+        while True:
+            bind = await self._binds.get()
+            self._feed.put(events.BindDone(bind.pod.uid, await self._bind(bind)))
+
+    async def _bind(self, bind: Bind) -> str:
+        pod = bind.pod
+        annotations = None
+        if bind.assignment:
+            annotations = {names.GPU_ASSIGNMENT: gpu_assignment(bind.assignment, time.time())}
+        wait = _FIRST_WAIT
+        while self._may_act():
+            try:
+                await self._client.bind(pod.namespace, pod.name, pod.uid, bind.node, annotations)
+                return ""
+            except Conflict as error:
+                # Perhaps an earlier try of ours arrived and only its answer was lost.
+                return await self._settle(bind, error)
+            except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
+                # It may or may not have been done, so only the same Binding may be tried again.
+                _log.warning("binding %s/%s: %s; trying again", pod.namespace, pod.name, error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LAST_WAIT)
+            except ApiError as error:
+                return str(error)
+        # Who leads now will find the pod bound or pending; we must not guess which.
+        return await asyncio.Future()
+
+    async def _settle(self, bind: Bind, conflict: Conflict) -> str:
+        pod = bind.pod
+        while True:
+            try:
+                found = await self._client.get(PODS.typed(wire.PodWire), pod.name, pod.namespace)
+            except NotFound:
+                return "the pod is gone"
+            except (ApiError, ConnectionFailed):
+                await asyncio.sleep(_LAST_WAIT)
+                continue
+            ours = found.metadata.uid == pod.uid and found.spec.node_name == bind.node
+            return "" if ours else str(conflict)
+
+    async def _do_rare(self) -> None:
+        while True:
+            action = await self._rare.get()
+            if isinstance(action, WritePlan):
+                error = await self._write_plan(action)
+                gang = action.gang
+                self._feed.put(events.PlanDone(gang.namespace, gang.name, error))
+            else:
+                self._feed.put(events.EvictDone(action.pod.uid, await self._evict(action)))
+
+    async def _write_plan(self, action: WritePlan) -> str:
+        gang = action.gang
+        text = gang_plan(action.plan, time.time()) if action.plan else None
+        patch = {"metadata": {"annotations": {names.GANG_PLAN: text}}}
+        wait = _FIRST_WAIT
+        while self._may_act():
+            try:
+                await self._client.merge_patch(_GROUPS[gang.api], gang.name, patch, gang.namespace)
+                return ""
+            except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
+                _log.warning("plan of %s/%s: %s", gang.namespace, gang.name, error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LAST_WAIT)
+            except ApiError as error:
+                return str(error)
+        return await asyncio.Future()
+
+    async def _evict(self, action: Evict) -> str:
+        pod = action.pod
+        self._reporter.evicting(action)
+        patience = time.monotonic() + _EVICTION_PATIENCE
+        wait = _FIRST_WAIT
+        while self._may_act():
+            try:
+                if time.monotonic() < patience:
+                    await self._client.evict(pod.namespace, pod.name, pod.uid)
+                else:
+                    # The room is promised twice; a budget cannot make there be more of it.
+                    await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+                return ""
+            except (NotFound, Conflict):
+                return ""  # it is gone, or another pod has its name
+            except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
+                _log.warning("evicting %s/%s: %s", pod.namespace, pod.name, error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LAST_WAIT)
+            except ApiError as error:
+                return str(error)
+        return await asyncio.Future()

@@ -1,0 +1,115 @@
+"""From the API server's changes to the engine's events."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator
+
+from alnair.kube import wire
+from alnair.kube.client import Client
+from alnair.kube.informer import Change, ChangeKind, Informer
+from alnair.kube.projection import GangProjector, PodProjector, project_node
+from alnair.kube.resources import LEGACY_PODGROUPS, NODES, PODGROUPS, PODS
+from alnair.model.cluster import Node
+from alnair.model.workload import Gang, Pod
+from alnair.scheduler import events
+
+_GANG_KINDS = (PODGROUPS, LEGACY_PODGROUPS)
+#: Seconds to wait for kinds that a cluster may not have.
+_OPTIONAL_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Feed:
+    """Follows nodes, pods and PodGroups; keeps what is to be told to the engine.
+
+    While nobody leads, changes are only kept in the informers' caches; `everything` is what a new
+    engine is told first.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.inbox: deque[events.Event] = deque()
+        self.wake = asyncio.Event()
+        self.listening = False
+        self._nodes = Informer(client, NODES.typed(wire.NodeWire), project_node, self._node)
+        self._pods = Informer(
+            client, PODS.typed(wire.PodWire), PodProjector(), self._pod, identity=_uid
+        )
+        self._gangs = [
+            Informer(
+                client,
+                resource.typed(wire.PodGroupWire),
+                GangProjector(resource.api_version),
+                self._gang,
+            )
+            for resource in _GANG_KINDS
+        ]
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._nodes.run())
+            group.create_task(self._pods.run())
+            for informer in self._gangs:
+                group.create_task(informer.run())
+
+    async def synced(self) -> None:
+        """Wait until all that existed at the start is known."""
+        await self._nodes.synced.wait()
+        await self._pods.synced.wait()
+        for resource, informer in zip(_GANG_KINDS, self._gangs, strict=True):
+            try:
+                await asyncio.wait_for(informer.synced.wait(), _OPTIONAL_SECONDS)
+            except TimeoutError:
+                # Its CRD may not be installed; when it is, its gangs come as news.
+                _log.warning(
+                    "no %s can be read: gangs of that kind are unknown", resource.collection()
+                )
+
+    def put(self, event: events.Event) -> None:
+        """Tell the engine something, at its next step."""
+        self.inbox.append(event)
+        self.wake.set()
+
+    def everything(self) -> Iterator[events.Event]:
+        """Return all that is known now: nodes first, so that pods find theirs."""
+        for node in self._nodes.items.values():
+            yield events.NodeChanged(node)
+        for informer in self._gangs:
+            for gang in informer.items.values():
+                yield events.GangChanged(gang)
+        for pod in sorted(self._pods.items.values(), key=_created):
+            yield events.PodChanged(pod)
+
+    def _node(self, change: Change[Node]) -> None:
+        if change.new is not None:
+            if change.new != change.old:  # most changes are heartbeats
+                self._tell(events.NodeChanged(change.new))
+        elif change.old is not None:
+            self._tell(events.NodeGone(change.old.name))
+
+    def _pod(self, change: Change[Pod]) -> None:
+        if change.new is not None:
+            if change.new != change.old:
+                self._tell(events.PodChanged(change.new))
+        elif change.old is not None:
+            self._tell(events.PodGone(change.old.uid))
+
+    def _gang(self, change: Change[Gang]) -> None:
+        if change.new is not None:
+            self._tell(events.GangChanged(change.new))
+        elif change.kind is ChangeKind.DELETED:
+            self._tell(events.GangGone(*change.key))
+
+    def _tell(self, event: events.Event) -> None:
+        if self.listening:
+            self.put(event)
+
+
+def _uid(pod: Pod) -> str:
+    return pod.uid
+
+
+def _created(pod: Pod) -> float:
+    return pod.created

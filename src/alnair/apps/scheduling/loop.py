@@ -1,0 +1,88 @@
+"""The scheduling loop: drain what happened, step the engine, carry out its actions."""
+
+import asyncio
+import time
+from collections import deque
+
+from alnair.apps.scheduling.actuator import Actuator
+from alnair.apps.scheduling.feed import Feed
+from alnair.scheduler.engine import Engine
+from alnair.scheduler.events import Event
+
+#: Bindings decided and not yet answered. More would only wait, while the cluster changes under
+#: them.
+IN_FLIGHT = 64
+#: Events taken in at once, so that answers are not kept waiting behind a long list.
+_BATCH = 1000
+
+
+class Decisions:
+    """When decisions were made and how long they took: the last ones, for the metrics."""
+
+    def __init__(self, kept: int = 200_000) -> None:
+        self._kept: deque[tuple[float, float]] = deque(maxlen=kept)
+
+    def add(self, now: float, seconds: list[float]) -> None:
+        """Note decisions made by now (seconds since the epoch)."""
+        self._kept.extend((now, s) for s in seconds)
+
+    def since(self, start: float) -> list[float]:
+        """Return how long the decisions since then took, in seconds, ascending."""
+        return sorted(seconds for when, seconds in self._kept if when >= start)
+
+
+class Loop:
+    """Drives one engine for as long as this process leads."""
+
+    def __init__(
+        self, engine: Engine, feed: Feed, actuator: Actuator, decisions: Decisions
+    ) -> None:
+        self._engine = engine
+        self._feed = feed
+        self._actuator = actuator
+        self._decisions = decisions
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        self._feed.inbox.clear()
+        self._feed.inbox.extend(self._feed.everything())
+        self._feed.listening = True
+        try:
+            # Nothing is decided before all that is there has been counted.
+            while self._feed.inbox:
+                self._engine.step(self._batch(), time.time(), limit=0)
+                await asyncio.sleep(0)
+            while True:
+                self._step()
+                await self._pause()
+        finally:
+            self._feed.listening = False
+
+    def _step(self) -> None:
+        now = time.time()
+        room = IN_FLIGHT - self._engine.in_flight
+        for action in self._engine.step(self._batch(), now, limit=max(0, room)):
+            self._actuator.carry_out(action)
+        if self._engine.decision_seconds:
+            self._decisions.add(now, self._engine.decision_seconds)
+            self._engine.decision_seconds.clear()
+
+    def _batch(self) -> list[Event]:
+        inbox = self._feed.inbox
+        return [inbox.popleft() for _ in range(min(len(inbox), _BATCH))]
+
+    async def _pause(self) -> None:
+        """Let the answers in; wait for news if there is nothing to do now."""
+        await asyncio.sleep(0)
+        if self._feed.inbox:
+            return
+        self._feed.wake.clear()
+        due = self._engine.next_wake(time.time())
+        blocked = self._engine.in_flight >= IN_FLIGHT
+        if due is not None and due <= time.time() and not blocked:
+            return
+        timeout = None if due is None or blocked else max(0.0, due - time.time())
+        try:
+            await asyncio.wait_for(self._feed.wake.wait(), timeout)
+        except TimeoutError:
+            return

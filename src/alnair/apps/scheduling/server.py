@@ -1,0 +1,83 @@
+"""What the process says about itself over HTTP: health, readiness, and how long decisions take."""
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import msgspec
+from aiohttp import web
+
+from alnair.apps.scheduling.loop import Decisions
+
+
+class DecisionReport(msgspec.Struct):
+    """Answer of /debug/decisions; the percentiles are null without decisions."""
+
+    count: int
+    p50_us: float | None
+    p99_us: float | None
+
+
+def application(decisions: Decisions, ready: Callable[[], bool]) -> web.Application:
+    """Return the web application.
+
+    Args:
+        decisions: What /debug/decisions reports on.
+        ready: Whether the caches are filled; a standby is ready too.
+    """
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(_: web.Request) -> web.Response:
+        if ready():
+            return web.Response(text="ok")
+        return web.Response(status=503, text="the cluster's objects are still being read")
+
+    async def debug_decisions(request: web.Request) -> web.Response:
+        text = request.query.get("since", "0")
+        try:
+            since = float(text)
+        except ValueError:
+            return web.Response(
+                status=400, text=f"since is {text!r}: write seconds since the epoch"
+            )
+        report = summary(decisions.since(since))
+        return web.Response(body=msgspec.json.encode(report), content_type="application/json")
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/debug/decisions", debug_decisions)
+    return app
+
+
+def summary(seconds: Sequence[float]) -> DecisionReport:
+    """Return the count and percentiles (microseconds) of ascending durations."""
+    if not seconds:
+        return DecisionReport(0, None, None)
+
+    def percentile(share: float) -> float:
+        return round(seconds[min(int(share * len(seconds)), len(seconds) - 1)] * 1e6, 1)
+
+    return DecisionReport(len(seconds), percentile(0.50), percentile(0.99))
+
+
+class Server:
+    """Serves an application on loopback until closed; port 0 takes a free one."""
+
+    def __init__(self, app: web.Application, host: str, port: int) -> None:
+        self._runner = web.AppRunner(app, access_log=None)
+        self._host = host
+        self._port = port
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
