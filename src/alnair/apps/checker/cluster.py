@@ -1,0 +1,87 @@
+"""The whole cluster at one moment, and everything that is wrong with it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from alnair.apps.checker import contract, registry
+from alnair.apps.checker.groups import Group, group_of
+from alnair.apps.checker.nodes import Node, node_of
+from alnair.apps.checker.pods import Pod, pod_of
+from alnair.apps.checker.violation import Violation
+
+Manifests = Iterable[Mapping[str, Any]]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a check found.
+
+    Attributes:
+        nodes: Nodes looked at.
+        pods: Pods looked at, of the chosen namespaces.
+        bound: Those of them that have a node.
+        violations: All broken promises.
+    """
+
+    nodes: int
+    pods: int
+    bound: int
+    violations: list[Violation]
+
+
+class Cluster(msgspec.Struct):
+    """Nodes by name, pods, and gangs."""
+
+    nodes: dict[str, Node]
+    pods: list[Pod]
+    groups: list[Group]
+
+
+def cluster_of(
+    nodes: Manifests,
+    pods: Manifests,
+    groups: Manifests,
+    ours: frozenset[str] = contract.SCHEDULERS,
+) -> Cluster:
+    """Read the objects of a cluster."""
+    return Cluster(
+        {node.name: node for node in map(node_of, nodes)},
+        [pod_of(pod, ours) for pod in pods],
+        [group_of(group) for group in groups],
+    )
+
+
+def check(
+    cluster: Cluster, namespaces: frozenset[str] = frozenset(), expected: int | None = None
+) -> Finding:
+    """Check everything.
+
+    Args:
+        cluster: The objects; pods of all namespaces, for they use the same nodes.
+        namespaces: Report only on pods of these, and on nodes that run one of them; empty = all.
+        expected: How many pods of these namespaces there should be, None if nobody knows.
+    """
+    ours = [p for p in cluster.pods if not namespaces or p.namespace in namespaces]
+    bound = [p for p in ours if p.node]
+    violations = []
+    holding: dict[str, list[Pod]] = {}
+    for pod in cluster.pods:
+        if pod.holds:
+            holding.setdefault(pod.node, []).append(pod)
+    touched = {pod.node for pod in bound}
+    for name, pods in sorted(holding.items()):
+        if name in cluster.nodes and name in touched:
+            violations += registry.of_node(cluster.nodes[name], pods)
+    for pod in bound:
+        if pod.holds:
+            violations += registry.of_pod(pod, cluster.nodes.get(pod.node))
+    members: dict[tuple[str, str], list[Pod]] = {}
+    for pod in ours:
+        if pod.group:
+            members.setdefault((pod.namespace, pod.group), []).append(pod)
+    for group in cluster.groups:
+        violations += registry.of_gang(group, members.get(group.key, []))
+    if expected is not None and len(ours) != expected:
+        violations.append(Violation("pods-expected", "pods", used=len(ours), limit=expected))
+    return Finding(len(cluster.nodes), len(ours), len(bound), violations)

@@ -1,0 +1,25 @@
+"""The names that the checker looks for, written down a second time: a slip in ours must show."""
+
+from typing import Final
+
+SCHEDULERS: Final = frozenset({"alnair-scheduler", "alnair-cost-saving", "alnair-high-performance"})
+
+WHOLE: Final = "nvidia.com/gpu"
+MEMORY: Final = "alnair/vgpu-memory"
+COMPUTE: Final = "alnair/vgpu-compute"
+
+STATIC: Final = "ai.centaurus.io/gpu-static"
+ASSIGNMENT: Final = "ai.centaurus.io/gpu-assignment"
+MODELS: Final = "ai.centaurus.io/gpu-models"
+POLICY: Final = "ai.centaurus.io/vgpu-policy"
+
+#: The first that a pod carries names its group.
+GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
+
+#: The kubelet writes this on the API's image of a static pod, which no scheduler placed.
+MIRROR: Final = "kubernetes.io/config.mirror"
+#: Taints that tell a node's state of now: they say nothing about the moment of the binding.
+LIFECYCLE_TAINTS: Final = "node.kubernetes.io/"
+
+#: The least memory of a slice, MiB.
+LEAST_MEMORY: Final = 64

@@ -1,0 +1,37 @@
+"""A PodGroup as the checker sees it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A gang: at least `least` of its pods are bound, or none."""
+
+    namespace: str
+    name: str
+    least: int
+    api: str = ""
+
+    @property
+    def title(self) -> str:
+        """How it is named in a violation."""
+        return f"podgroup {self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What its pods' label and namespace say."""
+        return self.namespace, self.name
+
+
+def group_of(manifest: Mapping[str, Any]) -> Group:
+    """Return a gang; without a number, one pod is enough."""
+    metadata = manifest.get("metadata") or {}
+    least = (manifest.get("spec") or {}).get("minMember")
+    return Group(
+        metadata.get("namespace", ""),
+        metadata.get("name", ""),
+        least if isinstance(least, int) and least > 0 else 1,
+        str(manifest.get("apiVersion", "")),
+    )

@@ -1,0 +1,127 @@
+"""A pod as the checker sees it."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from alnair.apps.checker import contract
+from alnair.apps.checker.amounts import UnreadableError
+from alnair.apps.checker.assignments import Part, parts_of
+from alnair.apps.checker.requests import Container, containers, total
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """What a pod asks for, and where it is.
+
+    Attributes:
+        node: The node that it is bound to; empty before.
+        ours: One of our schedulers is responsible for it.
+        holds: It is bound and has not ended, so it uses what it asks for.
+        mirror: The image of a static pod.
+        needs: What its node must have for it, `pods` included.
+        containers: In order of their start.
+        parts: Its assignment, None without one.
+        assignment_problem: Why the assignment cannot be read.
+        problem: Why the specification cannot be read.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    ours: bool
+    holds: bool
+    deleting: bool
+    mirror: bool
+    group: str
+    annotations: dict[str, str]
+    node_selector: dict[str, str]
+    required: list[dict[str, Any]] | None
+    tolerations: tuple[dict[str, Any], ...]
+    needs: dict[str, Fraction]
+    containers: tuple[Container, ...]
+    parts: tuple[Part, ...] | None = None
+    assignment_problem: str = ""
+    problem: str = ""
+
+    @property
+    def title(self) -> str:
+        """How it is named in a violation."""
+        return f"pod {self.namespace}/{self.name}"
+
+    @property
+    def wants_gpus(self) -> bool:
+        """Some container asks for a GPU or a slice of one."""
+        return any(
+            c.amounts.get(resource)
+            for c in self.containers
+            for resource in (contract.WHOLE, contract.MEMORY, contract.COMPUTE)
+        )
+
+    @property
+    def hard(self) -> bool:
+        """Its compute shares are hard limits."""
+        return self.annotations.get(contract.POLICY) != "soft"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """GPU models that will do, as its annotation lists them; empty = any."""
+        text = self.annotations.get(contract.MODELS, "")
+        return tuple(model.strip() for model in text.split(",") if model.strip())
+
+
+def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = contract.SCHEDULERS) -> Pod:
+    """Return a pod; what cannot be read becomes its problem."""
+    metadata = manifest.get("metadata") or {}
+    spec = manifest.get("spec") or {}
+    labels = metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
+    problem = assignment_problem = ""
+    order: tuple[Container, ...] = ()
+    needs: dict[str, Fraction] = {}
+    parts = None
+    try:
+        order = containers(spec)
+        needs = total(spec, order)
+    except UnreadableError as error:
+        problem = str(error)
+    needs["pods"] = Fraction(1)
+    if contract.ASSIGNMENT in annotations:
+        try:
+            parts = parts_of(annotations[contract.ASSIGNMENT])
+        except UnreadableError as error:
+            assignment_problem = str(error)
+    node = spec.get("nodeName") or ""
+    ended = (manifest.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+    return Pod(
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        node=node,
+        ours=(spec.get("schedulerName") or "default-scheduler") in ours,
+        holds=bool(node) and not ended,
+        deleting=bool(metadata.get("deletionTimestamp")),
+        mirror=contract.MIRROR in annotations,
+        group=next((labels[key] for key in contract.GROUP_LABELS if labels.get(key)), ""),
+        annotations={
+            key: annotations[key]
+            for key in (contract.MODELS, contract.POLICY)
+            if key in annotations
+        },
+        node_selector=dict(spec.get("nodeSelector") or {}),
+        required=_required(spec),
+        tolerations=tuple(spec.get("tolerations") or ()),
+        needs=needs,
+        containers=order,
+        parts=parts,
+        assignment_problem=assignment_problem,
+        problem=problem,
+    )
+
+
+def _required(spec: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return None if required is None else list(required.get("nodeSelectorTerms") or ())

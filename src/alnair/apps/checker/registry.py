@@ -1,0 +1,61 @@
+"""Which rules there are. Each has a test with objects that break it and with some that do not."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from alnair.apps.checker.groups import Group
+from alnair.apps.checker.nodes import Node
+from alnair.apps.checker.pods import Pod
+from alnair.apps.checker.rules import assigned, capacity, devices, gangs, placement, possible
+from alnair.apps.checker.violation import Violation
+
+NodeRule = Callable[[Node, Sequence[Pod]], Iterable[Violation]]
+PodRule = Callable[[Pod, Node | None], Iterable[Violation]]
+GangRule = Callable[[Group, Sequence[Pod]], Iterable[Violation]]
+
+#: About the pods that hold something of a node, together.
+NODE_RULES: Final[Mapping[str, NodeRule]] = {
+    "readable": capacity.readable,
+    "node-capacity": capacity.node_capacity,
+    "gpu-memory": devices.gpu_memory,
+    "gpu-compute": devices.gpu_compute,
+    "gpu-compute-hard": devices.gpu_compute_hard,
+    "gpu-exclusive": devices.gpu_exclusive,
+    "gpu-count": devices.gpu_count,
+}
+#: About a bound pod and its node.
+POD_RULES: Final[Mapping[str, PodRule]] = {
+    "node-exists": placement.node_exists,
+    "node-selector": placement.node_selector,
+    "node-affinity": placement.node_affinity,
+    "node-taints": placement.node_taints,
+    "gpu-model": placement.gpu_model,
+    "gpu-exists": assigned.gpu_exists,
+    "assignment-present": assigned.assignment_present,
+    "assignment-readable": assigned.assignment_readable,
+    "assignment-amounts": assigned.assignment_amounts,
+    "slices-together": assigned.slices_together,
+    "possible-request": possible.possible_request,
+}
+#: About a gang.
+GANG_RULES: Final[Mapping[str, GangRule]] = {"gang-whole": gangs.gang_whole}
+#: Only seen by watching, or by whoever knows how many pods there should be.
+WATCH_RULES: Final = ("bound-once", "pod-lost", "pods-expected")
+
+
+def of_node(node: Node, pods: Sequence[Pod]) -> list[Violation]:
+    """Return what is wrong with a node and the pods that hold something of it."""
+    if not pods:
+        # Nothing is promised of it, so nothing about it has to be proved.
+        return []
+    return [violation for rule in NODE_RULES.values() for violation in rule(node, pods)]
+
+
+def of_pod(pod: Pod, node: Node | None) -> list[Violation]:
+    """Return what is wrong with a bound pod."""
+    return [violation for rule in POD_RULES.values() for violation in rule(pod, node)]
+
+
+def of_gang(group: Group, members: Sequence[Pod]) -> list[Violation]:
+    """Return what is wrong with a gang."""
+    return [violation for rule in GANG_RULES.values() for violation in rule(group, members)]
