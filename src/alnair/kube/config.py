@@ -5,8 +5,6 @@ service account of the pod we run in. Not covered, and said so when met: `auth-p
 from kubectl in 1.26) and SOCKS proxies.
 """
 
-import base64
-import binascii
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +12,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from alnair.kube.connection import Connection
-from alnair.kube.credentials import Certificate, Credential, Credentials, Files, Fixed, read
+from alnair.kube.credentials import Files, read
 from alnair.kube.errors import ConfigError
-from alnair.kube.execplugin import VERSIONS, ExecConfig, ExecPlugin
-from alnair.kube.kubeconfig import ClusterEntry, ExecEntry, Found, Kubeconfig, UserEntry, merge
+from alnair.kube.identity import credentials_of, decode_base64, impersonation
+from alnair.kube.kubeconfig import ClusterEntry, Found, Kubeconfig, UserEntry, merge
 
 #: Where the kubelet mounts a service account.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -115,14 +113,14 @@ def from_kubeconfig(config: Kubeconfig, context: str | None = None) -> Connectio
     authorities = _authorities(cluster, where)
     return Connection(
         server=server,
-        credentials=_credentials(
+        credentials=credentials_of(
             user, f"users[{found.entry.user}].user", cluster.entry, authorities, server
         ),
         authorities=authorities,
         insecure=cluster.entry.insecure_skip_tls_verify,
         tls_server_name=cluster.entry.tls_server_name,
         proxy=_proxy(cluster, where, server),
-        headers=_impersonation(user.entry),
+        headers=impersonation(user.entry),
         namespace=found.entry.namespace or "default",
         context=name,
         source=str(cluster.source),
@@ -153,7 +151,7 @@ def _authorities(cluster: Found[ClusterEntry], where: str) -> bytes | None:
             "contradicts the certificate-authority beside it; remove one of them",
         )
     if entry.certificate_authority_data:
-        return _base64(
+        return decode_base64(
             cluster.source, f"{where}.certificate-authority-data", entry.certificate_authority_data
         )
     if entry.certificate_authority:
@@ -179,142 +177,3 @@ def _proxy(cluster: Found[ClusterEntry], where: str, server: str) -> str | None:
     if parts.hostname in _LOOPBACK or proxy_bypass(parts.hostname or ""):
         return None
     return getproxies().get(parts.scheme)
-
-
-def _impersonation(user: UserEntry) -> dict[str, str | list[str]]:
-    headers: dict[str, str | list[str]] = {}
-    if user.as_:
-        headers["Impersonate-User"] = user.as_
-    if user.as_uid:
-        headers["Impersonate-Uid"] = user.as_uid
-    if user.as_groups:
-        headers["Impersonate-Group"] = user.as_groups
-    for key, values in (user.as_user_extra or {}).items():
-        headers[f"Impersonate-Extra-{key}"] = values
-    return headers
-
-
-def _credentials(
-    user: Found[UserEntry],
-    where: str,
-    cluster: ClusterEntry,
-    authorities: bytes | None,
-    server: str,
-) -> Credentials:
-    entry, source = user.entry, str(user.source)
-    if entry.auth_provider is not None:
-        raise ConfigError(
-            source,
-            f"{where}.auth-provider",
-            "is not covered (kubectl removed it in 1.26); use the exec plug-in of your provider",
-        )
-    if entry.exec is not None:
-        config = _exec_config(user, entry.exec, f"{where}.exec")
-        if entry.exec.provide_cluster_info:
-            config = _with_cluster(config, cluster, authorities, server)
-        return ExecPlugin(config)
-    authorization = _authorization(entry)
-    chain, key = _certificate_sources(user, where)
-    token = user.path(entry.token_file) if entry.token_file else None
-    if isinstance(chain, Path) or isinstance(key, Path) or token is not None:
-        files = Files(token, chain, key, authorization)
-        for path, name in (
-            (token, "tokenFile"),
-            (chain, "client-certificate"),
-            (key, "client-key"),
-        ):
-            if isinstance(path, Path):
-                read(path, f"{source}: {where}.{name}")
-        return files
-    certificate = Certificate(chain, key) if chain and key else None
-    return Fixed(Credential(authorization, certificate))
-
-
-def _authorization(entry: UserEntry) -> str | None:
-    if entry.token:
-        return f"Bearer {entry.token}"
-    if entry.username:
-        pair = f"{entry.username}:{entry.password or ''}".encode()
-        return f"Basic {base64.b64encode(pair).decode()}"
-    return None
-
-
-def _certificate_sources(
-    user: Found[UserEntry], where: str
-) -> tuple[bytes | Path | None, bytes | Path | None]:
-    """Return chain and key, each as data, a file or None; data wins, as in kubectl."""
-    entry = user.entry
-    chain = _data_or_path(
-        user, f"{where}.client-certificate", entry.client_certificate_data, entry.client_certificate
-    )
-    key = _data_or_path(user, f"{where}.client-key", entry.client_key_data, entry.client_key)
-    if (chain is None) != (key is None):
-        missing = "client-key" if key is None else "client-certificate"
-        raise ConfigError(str(user.source), f"{where}.{missing}", "is missing beside its partner")
-    return chain, key
-
-
-def _data_or_path(
-    user: Found[UserEntry], where: str, data: str | None, path: str | None
-) -> bytes | Path | None:
-    if data:
-        return _base64(user.source, f"{where}-data", data)
-    return user.path(path) if path else None
-
-
-def _exec_config(user: Found[UserEntry], entry: ExecEntry, where: str) -> ExecConfig:
-    source = str(user.source)
-    if entry.api_version not in VERSIONS:
-        raise ConfigError(
-            source,
-            f"{where}.apiVersion",
-            f"{entry.api_version!r} is not covered; use {' or '.join(VERSIONS)}",
-        )
-    command = entry.command
-    if "/" in command:
-        command = str(user.path(command))
-    return ExecConfig(
-        source=source,
-        field=where,
-        api_version=entry.api_version,
-        command=command,
-        args=tuple(entry.args or ()),
-        env={variable.name: variable.value for variable in entry.env or ()},
-        install_hint=entry.install_hint or "",
-        interactive=entry.interactive_mode != "Never",
-    )
-
-
-def _with_cluster(
-    config: ExecConfig, cluster: ClusterEntry, authorities: bytes | None, server: str
-) -> ExecConfig:
-    info: dict[str, object] = {"server": server}
-    if authorities is not None:
-        info["certificate-authority-data"] = base64.b64encode(authorities).decode()
-    if cluster.insecure_skip_tls_verify:
-        info["insecure-skip-tls-verify"] = True
-    if cluster.tls_server_name:
-        info["tls-server-name"] = cluster.tls_server_name
-    if cluster.proxy_url:
-        info["proxy-url"] = cluster.proxy_url
-    for extension in cluster.extensions or ():
-        if extension.get("name") == "client.authentication.k8s.io/exec":
-            info["config"] = extension.get("extension")
-    return ExecConfig(
-        config.source,
-        config.field,
-        config.api_version,
-        config.command,
-        config.args,
-        config.env,
-        config.install_hint,
-        config.interactive,
-        info,
-    )
-
-
-def _base64(source: Path, where: str, text: str) -> bytes:
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ConfigError(str(source), where, f"is not base64: {error}") from error

@@ -8,6 +8,7 @@ Struct, which skips every unread byte.
 import builtins
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
+from urllib.parse import quote
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -49,22 +50,27 @@ class Resource(Generic[T]):
         """Path of the collection: of one namespace, or of the whole cluster."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if namespace and self.namespaced:
-            return f"{root}/namespaces/{namespace}/{self.plural}"
+            return f"{root}/namespaces/{_segment(namespace)}/{self.plural}"
         return f"{root}/{self.plural}"
 
     def item(self, name: str, namespace: str | None = None, subresource: str | None = None) -> str:
         """Path of one object or of a subresource of it.
 
         Raises:
-            ValueError: The name is empty, which would address the collection, or the namespace is
-                missing.
+            ValueError: The name cannot be one (an empty one would address the collection), or the
+                namespace is missing.
         """
-        if not name:
-            raise ValueError(f"{self.kind}: the name is empty")
         if self.namespaced and not namespace:
             raise ValueError(f"{self.kind} {name!r} lives in a namespace: say which")
-        path = f"{self.collection(namespace)}/{name}"
+        path = f"{self.collection(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(name: str) -> str:
+    """Check a name as Kubernetes does (IsValidPathSegmentName) and escape it."""
+    if name in ("", ".", "..") or "/" in name or "%" in name:
+        raise ValueError(f"{name!r} cannot be the name of an object")
+    return quote(name, safe=":")
 
 
 def core(plural: str, kind: str, *, namespaced: bool = True) -> Resource[Manifest]:

@@ -10,7 +10,7 @@ import random
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -18,7 +18,7 @@ from yarl import URL
 
 from alnair.kube.connection import Connection
 from alnair.kube.credentials import Certificate
-from alnair.kube.errors import ApiError, ConnectionFailed, Unauthorized, from_answer
+from alnair.kube.errors import ApiError, ConnectionFailed, ServerTimeout, Unauthorized, from_answer
 
 USER_AGENT = "alnair"
 JSON = "application/json"
@@ -29,6 +29,8 @@ REPEATS = 10
 #: Bytes that a watch may buffer before the socket is paused. Bigger reads mean fewer wake-ups in a
 #: burst.
 WATCH_BUFFER = 1 << 20
+#: One request: `Transport.request` bounds the whole, so only connecting has a bound of its own.
+_ONE = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 
 
 def _keepalive(address: Any) -> socket.socket:
@@ -93,7 +95,7 @@ class Transport:
             ),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+            timeout=_ONE,
             auto_decompress=False,
             skip_auto_headers=("Content-Type",),
         )
@@ -134,14 +136,14 @@ class Transport:
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                     return await self._once(method, path, query, body, content_type)
-            except TimeoutError as error:
-                raise ConnectionFailed(
-                    f"{method} {path}: no answer in {self._timeout:g} s"
-                ) from error
+            except (aiohttp.ClientError, OSError) as error:
+                why = str(error) or f"no answer in {self._timeout:g} s"
+                raise self._failed(method, path, why) from error
             except ApiError as error:
                 attempt += 1
                 wait = error.retry_after
-                if not repeat or not error.is_transient or wait is None or attempt > REPEATS:
+                acted = isinstance(error, ServerTimeout) or not error.is_transient
+                if not repeat or acted or wait is None or attempt > REPEATS:
                     raise
                 # Never before the stated time; up to half as much later.
                 wait = max(wait, 0.1) * (1 + 0.5 * self._jitter())
@@ -157,8 +159,15 @@ class Transport:
         body: bytes | None,
         content_type: str,
     ) -> bytes:
-        async with self._answered(method, path, query, body, content_type) as response:
-            return await response.read()
+        kind = content_type if body is not None else None
+        for may_renew in (True, False):
+            headers = await self._headers(kind)
+            async with self._send(method, path, query, body, headers, _ONE) as response:
+                data = await response.read()
+            if response.status < 300:
+                return data
+            self._refuse(response, data, may_renew)
+        raise AssertionError("the second round returns or raises")
 
     @asynccontextmanager
     async def stream(
@@ -175,66 +184,64 @@ class Transport:
             ApiError: The server refuses.
             ConnectionFailed: No answer, or (inside the context) the stream broke or fell silent.
         """
-        timeout = aiohttp.ClientTimeout(
+        patience = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout
         )
-        async with self._answered("GET", path, query, None, JSON, timeout) as response:
-            yield response.content
+        try:
+            for may_renew in (True, False):
+                headers = await self._headers(None)
+                async with self._send("GET", path, query, None, headers, patience) as response:
+                    if response.status < 300:
+                        yield response.content
+                        return
+                    self._refuse(response, await response.read(), may_renew)
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failed("GET", path, str(error) or type(error).__name__) from error
 
-    @asynccontextmanager
-    async def _answered(
+    def _send(
         self,
         method: str,
         path: str,
         query: Mapping[str, str] | None,
         body: bytes | None,
-        content_type: str,
-        patience: aiohttp.ClientTimeout | None = None,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers: dict[str, str],
+        patience: aiohttp.ClientTimeout,
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
             raise RuntimeError("the client is not open: use it as 'async with Client(...)'")
-        try:
-            for is_last in (False, True):
-                async with self._session.request(
-                    method,
-                    self._url(path, query),
-                    data=body,
-                    headers=await self._headers(content_type if body is not None else None),
-                    proxy=self._connection.proxy,
-                    server_hostname=self._connection.tls_server_name,
-                    allow_redirects=False,
-                    timeout=patience or aiohttp.ClientTimeout(None, sock_connect=CONNECT_TIMEOUT),
-                    read_bufsize=WATCH_BUFFER if patience is not None else 1 << 16,
-                ) as response:
-                    if response.status < 300:
-                        yield response
-                        return
-                    error = from_answer(
-                        response.status, await response.read(), response.headers.get("Retry-After")
-                    )
-                renewed = isinstance(error, Unauthorized) and not is_last
-                if not renewed or not self._connection.credentials.invalidate():
-                    raise error
-        except (aiohttp.ClientError, OSError) as error:
-            where = f"{method} {self._connection.server}{path}"
-            raise ConnectionFailed(f"{where}: {str(error) or type(error).__name__}") from error
+        # Paths are made of checked segments, so there is nothing left to escape in them.
+        url = URL(self._connection.server + path, encoded=True)
+        return self._session.request(
+            method,
+            url.with_query(query) if query else url,
+            data=body,
+            headers=headers,
+            proxy=self._connection.proxy,
+            server_hostname=self._connection.tls_server_name,
+            allow_redirects=False,
+            timeout=patience,
+            read_bufsize=WATCH_BUFFER if patience is not _ONE else 1 << 16,
+        )
+
+    def _refuse(self, response: aiohttp.ClientResponse, body: bytes, may_renew: bool) -> None:
+        """Raise what the server answered, unless a renewed credential may change its mind."""
+        error = from_answer(response.status, body, response.headers.get("Retry-After"))
+        is_refused = isinstance(error, Unauthorized)
+        if not (is_refused and may_renew and self._connection.credentials.invalidate()):
+            raise error
+
+    def _failed(self, method: str, path: str, why: str) -> ConnectionFailed:
+        return ConnectionFailed(f"{method} {self._connection.server}{path}: {why}")
 
     async def _headers(self, content_type: str | None) -> dict[str, str]:
         credential = await self._connection.credentials.current()
-        if (
-            credential.certificate is not None
-            and credential.certificate is not self._presented
-            and self._tls is not None
-        ):
-            self._connection.present(self._tls, credential.certificate)
-            self._presented = credential.certificate
+        certificate = credential.certificate
+        if certificate is not self._presented and certificate is not None and self._tls is not None:
+            self._connection.present(self._tls, certificate)
+            self._presented = certificate
         headers: dict[str, str] = {}
         if credential.authorization is not None:
             headers["Authorization"] = credential.authorization
         if content_type is not None:
             headers["Content-Type"] = content_type
         return headers
-
-    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
-        url = URL(self._connection.server + path)
-        return url.with_query(query) if query else url
