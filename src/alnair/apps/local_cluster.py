@@ -10,8 +10,8 @@ import typer
 
 if TYPE_CHECKING:
     from alnair.apps.progress import Display
-    from alnair.local.nodelist import SimulatedNode
     from alnair.local.status import ClusterStatus
+    from alnair.model.openb import TraceNode
 
 Name = Annotated[
     str, typer.Option("--name", "-n", metavar="NAME", help="Which cluster; each has its own ports.")
@@ -71,7 +71,7 @@ def up(
         from alnair.local import nodelist
         from alnair.local.controlplane import LocalCluster
 
-        listed: list[SimulatedNode] = []
+        listed: list[TraceNode] = []
         if nodes_from is not None:
             listed += nodelist.read(nodes_from)
         if nodes is not None:

@@ -42,8 +42,8 @@ class Component:
 
     name: str
     arguments: Callable[[Situation], list[str]]
-    health: str | None = None
-    """URL to ask, with `{port}`; None: being alive is all that is known."""
+    health: str
+    """URL to ask, with `{port}`."""
     has_port: bool = True
     stop_seconds: float = 5.0
     """Time for a clean stop before it is killed."""
@@ -65,6 +65,8 @@ def _etcd(at: Situation) -> list[str]:
         # the machine could lose it. A sync per write would cost more than all the rest of a local
         # cluster.
         "--unsafe-no-fsync",
+        # A lone member waits this long, in ms, before it elects itself: half of the default.
+        "--election-timeout=500",
         "--auto-compaction-mode=periodic",
         "--auto-compaction-retention=5m",
         f"--quota-backend-bytes={8 << 30}",
@@ -160,12 +162,15 @@ def _kwok(at: Situation) -> list[str]:
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         # No node leases: see --node-monitor-grace-period of the controller manager.
         "--node-lease-duration-seconds=0",
+        # It tells of every pod otherwise.
+        "--v=WARN",
         f"--server-address=127.0.0.1:{at.ports['kwok']}",
     ]
 
 
 def _alnair_scheduler(at: Situation) -> list[str]:
-    return ["scheduler", "--kubeconfig", str(at.layout.kubeconfig(ALNAIR_SCHEDULER))]
+    kubeconfig = at.layout.kubeconfig(ALNAIR_SCHEDULER)
+    return ["scheduler", f"--kubeconfig={kubeconfig}", f"--port={at.ports[ALNAIR_SCHEDULER]}"]
 
 
 COMPONENTS: dict[str, Component] = {
@@ -178,7 +183,7 @@ COMPONENTS: dict[str, Component] = {
         ),
         Component("kube-scheduler", _kube_scheduler, "https://127.0.0.1:{port}/healthz"),
         Component("kwok", _kwok, "http://127.0.0.1:{port}/healthz"),
-        Component(ALNAIR_SCHEDULER, _alnair_scheduler, has_port=False),
+        Component(ALNAIR_SCHEDULER, _alnair_scheduler, "http://127.0.0.1:{port}/healthz"),
     )
 }
 

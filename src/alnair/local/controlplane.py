@@ -32,8 +32,8 @@ from alnair.local.certificates import Pki
 from alnair.local.components import COMPONENTS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
-from alnair.local.nodelist import SimulatedNode
 from alnair.local.report import SILENCE, Report
+from alnair.model.openb import TraceNode
 
 _READY_SECONDS = 60.0
 #: Time for a process that is alive but not well before a start replaces it.
@@ -129,7 +129,7 @@ class LocalCluster:
                 for name in others:
                     tasks.create_task(self._ensure(name, at, remembered, context))
 
-    async def add_nodes(self, nodes: Sequence[SimulatedNode]) -> int:
+    async def add_nodes(self, nodes: Sequence[TraceNode]) -> int:
         """Has these simulated nodes in the running cluster, and no node removed.
 
         Returns:

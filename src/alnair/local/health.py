@@ -38,8 +38,6 @@ async def probe(name: str, layout: Layout, port: int | None, context: ssl.SSLCon
         None when it is well, otherwise what it (or the connection to it) says.
     """
     url = COMPONENTS[name].health
-    if url is None:
-        return None
     if name == "etcd":
         with _short_path(layout.folder) as folder:
             return await _ask(url, aiohttp.UnixConnector(path=f"{folder}/{ETCD_SOCKET}"))

@@ -1,14 +1,19 @@
 """What Alnair needs in an API server: namespace, custom resources, permissions, policy."""
 
-from collections.abc import Iterator
+import asyncio
+import functools
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import yaml
 
 from alnair.kube.client import Client
 from alnair.kube.crd import crd
 from alnair.kube.definitions import DEFINITIONS
+from alnair.kube.errors import Forbidden
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -16,13 +21,17 @@ from alnair.kube.resources import (
     MUTATING_POLICIES,
     MUTATING_POLICY_BINDINGS,
     NAMESPACES,
+    PODS,
     ROLE_BINDINGS,
     ROLES,
     Manifest,
     Resource,
 )
-from alnair.model.names import FIELD_MANAGER
+from alnair.local.errors import LocalClusterError
+from alnair.model.names import FIELD_MANAGER, NAMESPACE, VGPU, VGPU_MEMORY
 
+#: How long something installed may take to come into force.
+_IN_FORCE_SECONDS = 20.0
 _FOLDER = Path(__file__).parent / "manifests"
 #: In the order of installing.
 _FILES = ("namespace.yaml", "scheduler-rbac.yaml", "kwok-rbac.yaml", "vgpu-admission.yaml")
@@ -51,7 +60,75 @@ def documents() -> Iterator[Manifest]:
 
 
 async def install(client: Client) -> None:
-    """Has everything there as it should be; what is there already is left or set right."""
+    """Has everything there as it should be, and in force; what is there is left or set right.
+
+    Raises:
+        LocalClusterError: Something is there and does not come into force.
+    """
     for document in documents():
         resource = _RESOURCES[document["apiVersion"], document["kind"]]
         await client.apply(resource, document, field_manager=FIELD_MANAGER)
+    # The API server takes a moment to serve a new kind, and to load a policy.
+    for definition in DEFINITIONS:
+        kind = f"{definition.plural}.{definition.group}"
+        await _until(functools.partial(_is_served, client, kind), f"the kind {kind}")
+    await _until(functools.partial(_is_admitting, client), "the admission policy vgpu.alnair")
+
+
+async def _until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
+    until = time.monotonic() + _IN_FORCE_SECONDS
+    while not await holds():
+        if time.monotonic() > until:
+            raise LocalClusterError(
+                f"{what} is installed but not in force after {_IN_FORCE_SECONDS:g} s:"
+                " run the same command again"
+            )
+        await asyncio.sleep(0.05)
+
+
+async def _is_served(client: Client, kind: str) -> bool:
+    found = await client.get(CRDS, kind)
+    conditions = found.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+async def _is_admitting(client: Client) -> bool:
+    """Asks the API server what it would make of a pod with a part of a GPU."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "admission-probe"},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "none", "resources": {"limits": {VGPU_MEMORY: "64"}}}
+            ]
+        },
+    }
+    try:
+        answer = await client.raw(
+            "POST",
+            PODS.collection(NAMESPACE),
+            query={"dryRun": "All"},
+            body=msgspec.json.encode(pod),
+        )
+    except Forbidden:
+        # The namespace's service account is not there yet; its controller has just been started.
+        return False
+    container = msgspec.json.decode(answer, type=_Pod).spec.containers[0]
+    return container.resources.limits.get(VGPU) == "1"
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, str]
+
+
+class _Container(msgspec.Struct):
+    resources: _Resources
+
+
+class _Spec(msgspec.Struct):
+    containers: list[_Container]
+
+
+class _Pod(msgspec.Struct):
+    spec: _Spec

@@ -16,11 +16,11 @@ from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists
 from alnair.kube.resources import LEASES, NODES, Manifest
 from alnair.local.errors import LocalClusterError
-from alnair.local.nodelist import SimulatedNode
 from alnair.local.report import Report
 from alnair.model import names
 from alnair.model.api import GpuStatic, GpuStaticEntry
-from alnair.model.gpus import GpuModel
+from alnair.model.gpus import MODELS, GpuModel
+from alnair.model.openb import TraceNode
 
 #: kwok's mark of the nodes that it keeps.
 FAKE = "kwok.x-k8s.io/node"
@@ -57,20 +57,21 @@ def gpu_uuid(node: str, index: int) -> str:
     return f"GPU-{uuid.uuid5(_UUIDS, f'{node}/{index}')}"
 
 
-def gpus(node: SimulatedNode) -> list[GpuStaticEntry]:
+def gpus(node: TraceNode) -> list[GpuStaticEntry]:
     """The GPUs of a node: the first half on NUMA node 0, the rest on 1."""
-    if node.model is None:
+    if not node.gpus:
         return []
+    model = MODELS[node.model]
     numa = [0 if index < (node.gpus + 1) // 2 else 1 for index in range(node.gpus)]
     return [
         GpuStaticEntry(
             uuid=gpu_uuid(node.name, index),
             index=index,
-            model=node.model.name,
-            memory_mib=node.model.memory_mib,
+            model=model.name,
+            memory_mib=model.memory_mib,
             numa=numa[index],
             links={
-                str(other): _link(node.model, same_numa=numa[index] == numa[other])
+                str(other): _link(model, same_numa=numa[index] == numa[other])
                 for other in range(node.gpus)
                 if other != index
             },
@@ -86,7 +87,7 @@ def _link(model: GpuModel, *, same_numa: bool) -> str:
     return "NODE" if same_numa else "SYS"
 
 
-def capacity(node: SimulatedNode) -> dict[str, str]:
+def capacity(node: TraceNode) -> dict[str, str]:
     """The resources of a node; memory in bytes."""
     found = {
         "cpu": _cpu(node.cpu_milli),
@@ -94,11 +95,11 @@ def capacity(node: SimulatedNode) -> dict[str, str]:
         "ephemeral-storage": _DISK,
         "pods": _PODS,
     }
-    if node.model is not None:
+    if node.gpus:
         found |= {
             names.GPU: str(node.gpus),
             names.VGPU: str(names.VGPU_SLOTS * node.gpus),
-            names.VGPU_MEMORY: str(node.model.memory_mib * node.gpus),
+            names.VGPU_MEMORY: str(MODELS[node.model].memory_mib * node.gpus),
             names.VGPU_COMPUTE: str(100 * node.gpus),
         }
     return found
@@ -108,7 +109,7 @@ def _cpu(milli: int) -> str:
     return f"{milli}m" if milli % 1000 else str(milli // 1000)
 
 
-def manifest(node: SimulatedNode, now: str) -> Manifest:
+def manifest(node: TraceNode, now: str) -> Manifest:
     """The Node object.
 
     Args:
@@ -121,8 +122,8 @@ def manifest(node: SimulatedNode, now: str) -> Manifest:
         "kubernetes.io/os": "linux",
     }
     annotations = {FAKE: "fake"}
-    if node.model is not None:
-        labels[names.GPU_MODEL_LABEL] = node.model.name
+    if node.gpus:
+        labels[names.GPU_MODEL_LABEL] = node.model
         static = GpuStatic(v=1, t=now, gpus=gpus(node))
         annotations[names.GPU_STATIC] = msgspec.json.encode(static).decode()
     resources = capacity(node)
@@ -167,7 +168,7 @@ def manifest(node: SimulatedNode, now: str) -> Manifest:
 
 
 async def ensure(
-    client: Client, nodes: Sequence[SimulatedNode], now: dt.datetime, report: Report
+    client: Client, nodes: Sequence[TraceNode], now: dt.datetime, report: Report
 ) -> int:
     """Has these nodes in the cluster; others stay as they are.
 
@@ -210,7 +211,7 @@ async def ensure(
     return len(missing)
 
 
-def _is_same(present: _Present, node: SimulatedNode) -> bool:
+def _is_same(present: _Present, node: TraceNode) -> bool:
     wanted, found = capacity(node), present.status.capacity
     return present.metadata.annotations.get(FAKE) == "fake" and all(
         found.get(name) == quantity for name, quantity in wanted.items()
