@@ -37,6 +37,8 @@ from alnair.model.workload import (
 
 _GPU_RESOURCES: Final = frozenset((names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
 _FINISHED: Final = ("Succeeded", "Failed")
+#: Distinct specs of a churning cluster must not pile up.
+_SPECS_KEPT: Final = 20_000
 _assignment_decoder = msgspec.json.Decoder(api.GpuAssignment)
 _gpu_static_decoder = msgspec.json.Decoder(api.GpuStatic)
 _plan_decoder = msgspec.json.Decoder(api.GangPlan)
@@ -52,6 +54,11 @@ def base_units(amounts: Mapping[str, str | int] | None) -> dict[str, int]:
         sys.intern(name): quantity.milli_value(q) if name == "cpu" else quantity.value(q)
         for name, q in (amounts or {}).items()
     }
+
+
+def _check_version(version: int) -> None:
+    if version != 1:
+        raise ValueError(f"version {version} is not known: expected 1")
 
 
 def timestamp(text: str) -> float:
@@ -82,7 +89,7 @@ class PodProjector:
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
                 assignment = _assignment(text)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, ValueError) as error:
                 problem = f"annotation {names.GPU_ASSIGNMENT} cannot be read: {error}"
         phase = pod.status.phase if pod.status else None
         return Pod(
@@ -94,6 +101,7 @@ class PodProjector:
             created=timestamp(meta.creation_timestamp),
             priority=spec.priority or 0,
             node=sys.intern(spec.node_name) if spec.node_name else "",
+            bound_at=_bound_at(pod.status) if spec.node_name else 0.0,
             finished=phase in _FINISHED,
             deleting=meta.deletion_timestamp is not None,
             gated=bool(spec.scheduling_gates),
@@ -124,14 +132,20 @@ class PodProjector:
                 projected, problem = pod_spec(spec, annotations), ""
             except (quantity.QuantityError, ValueError) as error:
                 projected, problem = PodSpec(requests=(("pods", 1),)), str(error)
-            if (
-                len(self._by_wire) >= 20_000
-            ):  # distinct specs of a churning cluster must not pile up
+            if len(self._by_wire) >= _SPECS_KEPT:
                 self._by_wire.clear()
                 self._specs.clear()
             known = (self._specs.setdefault(projected, projected), problem)
             self._by_wire[key] = known
         return known
+
+
+def _bound_at(status: wire.PodStatusWire | None) -> float:
+    # The API server sets this condition in the same write as the node.
+    for condition in (status.conditions if status else None) or ():
+        if condition.type == "PodScheduled" and condition.status == "True":
+            return timestamp(condition.last_transition_time or "")
+    return 0.0
 
 
 def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
@@ -184,7 +198,8 @@ def _container_requests(container: wire.Container) -> dict[str, int]:
     for name, amount in amounts.items():
         if amount < 0:
             raise ValueError(
-                f"container {container.name!r} requests a negative amount of {name}: write 0 or more"
+                f"container {container.name!r} requests a negative amount of {name}: "
+                "write 0 or more"
             )
     return amounts
 
@@ -215,6 +230,7 @@ def _requirement(requirement: wire.SelectorRequirement) -> Requirement:
 
 def _assignment(text: str) -> Assignment:
     document = _assignment_decoder.decode(text)
+    _check_version(document.v)
     return tuple(
         (
             container,
@@ -228,7 +244,7 @@ def _assignment(text: str) -> Assignment:
 
 
 def project_node(node: wire.NodeWire) -> Node:
-    """Return the node as scheduling sees it; an unreadable quantity or annotation becomes its `problem`."""
+    """Return the node as scheduling sees it; what cannot be read of it becomes its `problem`."""
     meta = node.metadata
     spec = node.spec or wire.NodeSpecWire()
     problem = ""
@@ -256,8 +272,7 @@ def project_node(node: wire.NodeWire) -> Node:
 
 def _gpus(text: str) -> tuple[Gpu, ...]:
     document = _gpu_static_decoder.decode(text)
-    if document.v != 1:
-        raise ValueError(f"version {document.v} is not known: expected 1")
+    _check_version(document.v)
     gpus = tuple(
         Gpu(g.uuid, g.index, sys.intern(g.model), g.memory_mib, g.numa)
         for g in sorted(document.gpus, key=lambda g: g.index)
@@ -282,9 +297,10 @@ class GangProjector:
         if text := (meta.annotations or {}).get(names.GANG_PLAN):
             try:
                 document = _plan_decoder.decode(text)
-            except msgspec.MsgspecError:
-                document = None
-            if document is not None:
+                _check_version(document.v)
+            except (msgspec.MsgspecError, ValueError):
+                pass  # members on their nodes are counted all the same
+            else:
                 plan = {name: (p.node, p.gpus) for name, p in document.pods.items()}
                 planned = timestamp(document.t)
         return Gang(

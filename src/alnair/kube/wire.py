@@ -113,10 +113,19 @@ class PodSpecWire(Struct, rename="camel"):
     scheduling_gates: list[SchedulingGate] | None = None
 
 
+class PodCondition(Struct, rename="camel", gc=False):
+    """A condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
 class PodStatusWire(Struct):
     """Status of a pod."""
 
     phase: str | None = None
+    conditions: list[PodCondition] | None = None
 
 
 class PodWire(Struct):

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from alnair.model.workload import Assignment, Gang, Pod
+from alnair.model.workload import Assignment, Gang, Planned, Pod
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -16,10 +16,10 @@ class Bind(msgspec.Struct, frozen=True):
 
 
 class WritePlan(msgspec.Struct, frozen=True):
-    """Write the gang's plan to its PodGroup; its Bind actions follow when that is reported as done."""
+    """Write the gang's plan to its PodGroup; its Bind actions follow when that is done."""
 
     gang: Gang
-    plan: dict[str, tuple[str, Assignment]]
+    plan: dict[str, Planned]
 
 
 class Evict(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Evict(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Tell the pod's owner what became of it: an event and, for a refusal, the PodScheduled condition."""
+    """Tell the pod's owner what became of it: by an event and, for a refusal, a condition."""
 
     pod: Pod
     kind: Literal["Scheduled", "FailedScheduling"]

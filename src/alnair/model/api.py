@@ -1,6 +1,7 @@
-"""Custom resources and annotation documents, one Struct per kind: schema, parser and documentation at once.
+"""Custom resources and annotation documents.
 
-The CRD manifests are generated from these types by `alnair.kube.crd`.
+One Struct per kind: schema, parser and documentation at once. The CRD manifests are generated from
+these types by `alnair.kube.crd`.
 """
 
 from typing import Annotated
@@ -135,7 +136,7 @@ class PlannedPod(msgspec.Struct, frozen=True):
 
 
 class GangPlan(msgspec.Struct, frozen=True):
-    """The PodGroup annotation `gang-plan`, written before the gang's first Binding; `t` is RFC 3339."""
+    """The PodGroup annotation `gang-plan`, written before the first Binding; `t` is RFC 3339."""
 
     v: int
     t: str

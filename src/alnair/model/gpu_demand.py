@@ -1,7 +1,8 @@
 """What a pod asks of GPUs: read from its containers' limits, and refused where it cannot be meant.
 
-The rules are those of `docs/reference/gpu-requests.md`: the unit of memory is MiB, memory is required for a
-slice, a container has whole GPUs or a slice, and the slices of one pod share one GPU.
+The rules are those of `docs/reference/gpu-requests.md`: the unit of memory is MiB, memory is
+required for a slice, a container has whole GPUs or a slice, and the slices of one pod share one
+GPU.
 """
 
 from collections.abc import Iterable, Mapping
@@ -116,7 +117,8 @@ def _container_problem(request: GpuRequest) -> str:
         )
     if 0 < request.memory_mib < LEAST_MEMORY_MIB:
         return (
-            f"asks for {names.VGPU_MEMORY}: {request.memory_mib}, but the unit is MiB and the least "
-            f"is {LEAST_MEMORY_MIB}: write {request.memory_mib * 1024} for {request.memory_mib} GiB"
+            f"asks for {names.VGPU_MEMORY}: {request.memory_mib}, but the unit is MiB and the "
+            f"least is {LEAST_MEMORY_MIB}: "
+            f"write {request.memory_mib * 1024} for {request.memory_mib} GiB"
         )
     return ""

@@ -1,8 +1,8 @@
 """Kubernetes quantities, exact, as integers.
 
-Grammar and rounding follow `k8s.io/apimachinery/pkg/api/resource`: a value finer than one nano is rounded
-away from zero to a nano, and reading a quantity in a coarser unit always rounds up, since whoever asks for
-some of a resource must get at least that.
+Grammar and rounding follow `k8s.io/apimachinery/pkg/api/resource`: a value finer than one nano is
+rounded away from zero to a nano, and reading a quantity in a coarser unit always rounds up, since
+whoever asks for some of a resource must get at least that.
 """
 
 import re
@@ -14,9 +14,10 @@ NANO: Final = 10**9
 MAX: Final = 2**63 - 1
 
 _GRAMMAR = re.compile(
-    r"(?P<sign>[+-]?)(?P<number>\d+\.?\d*|\.\d+)(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?"
+    r"(?P<sign>[+-]?)(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)"
+    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,18})?"
 )
-_PLAIN = re.compile(r"\d{1,18}")
+_PLAIN = re.compile(r"[0-9]{1,18}")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 # Exponents beyond these cannot matter: such a value is above the cap or below a nano.
@@ -82,7 +83,7 @@ def show_cpu(milli: int) -> str:
 
 
 def show_bytes(amount: int) -> str:
-    """Format bytes with the largest binary suffix that keeps the value exact: `512Mi`, `1Gi`, `1000`."""
+    """Format bytes with the largest binary suffix that is exact: `512Mi`, `1Gi`, `1000`."""
     for suffix in reversed(_BINARY):
         unit = 1 << _BINARY[suffix]
         if amount and amount % unit == 0:

@@ -1,7 +1,8 @@
 """How much a pod requests, as Kubernetes counts it.
 
-Source: `k8s.io/component-helpers/resource`, PodRequests: the containers and the sidecars together, or the
-largest moment of the init phase if that is more; pod-level resources replace the sum; overhead comes on top.
+Source: `k8s.io/component-helpers/resource`, PodRequests: the containers and the sidecars together,
+or the largest moment of the init phase if that is more; pod-level resources replace the sum;
+overhead comes on top.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,9 +51,11 @@ def pod_requests(
             else:
                 running += amount
         total[resource] = max(peak, running)
-    for resource, amount in (pod_level or {}).items():
-        if resource in _POD_LEVEL or resource.startswith("hugepages-"):
-            total[resource] = amount
+    total |= {
+        resource: amount
+        for resource, amount in (pod_level or {}).items()
+        if resource in _POD_LEVEL or resource.startswith("hugepages-")
+    }
     for resource, amount in (overhead or {}).items():
         total[resource] = total.get(resource, 0) + amount
     return total

@@ -13,7 +13,7 @@ class Toleration(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """One requirement of a node selector; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    """A requirement of a node selector; `operator` is In, NotIn, Exists, DoesNotExist, Gt, Lt."""
 
     key: str
     operator: str
@@ -55,8 +55,8 @@ class GpuRequest(msgspec.Struct, frozen=True, gc=False):
 class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     """What a pod asks of the GPUs of one node.
 
-    Its whole GPUs are its own; all its slices lie on **one** further GPU. `whole`, `memory_mib` and `compute`
-    are the most that is in use at once, over the init containers and the containers.
+    Its whole GPUs are its own; all its slices lie on **one** further GPU. `whole`, `memory_mib` and
+    `compute` are the most that is in use at once, over the init containers and the containers.
     """
 
     requests: tuple[GpuRequest, ...] = ()
@@ -74,12 +74,13 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
 class PodSpec(msgspec.Struct, frozen=True, gc=False):
     """All of a pod that its feasible nodes and their scores depend on.
 
-    Pods with equal specs form one class. `requests` is sorted by resource, in base units, without zeros,
-    and includes `pods: 1`.
+    Pods with equal specs form one class. `requests` is sorted by resource, in base units, without
+    zeros, and includes `pods: 1`.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
-    #: cpu (millicores) and memory (bytes) that scoring assumes, 100m and 200 MiB per silent container.
+    #: cpu (millicores) and memory (bytes) that scoring assumes, 100m and 200 MiB per silent
+    #: container.
     scored_cpu: int = 0
     scored_memory: int = 0
     node_name: str = ""
@@ -118,6 +119,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     #: The node it is bound to, or empty.
     node: str = ""
+    #: When it was bound, seconds since the epoch; 0 if that is not known.
+    bound_at: float = 0.0
     #: Succeeded or Failed: it holds nothing any more.
     finished: bool = False
     deleting: bool = False
@@ -130,6 +133,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
 
+#: Where a member of a gang goes: its node, and per container the indices of its GPUs there.
+Planned = tuple[str, dict[str, list[int]]]
+
+
 class Gang(msgspec.Struct, frozen=True):
     """A PodGroup of any dialect: pods that are placed together or not at all."""
 
@@ -140,7 +147,7 @@ class Gang(msgspec.Struct, frozen=True):
     timeout_seconds: int = 60
     #: The API that it was read from, such as `scheduling.x-k8s.io/v1alpha1`.
     api: str = ""
-    #: Pod name → (node, assignment): the plan that was written before the first bind.
-    plan: dict[str, tuple[str, Assignment]] = {}
+    #: Pod name → (node, container → GPU indices): the plan that was written before the first bind.
+    plan: dict[str, Planned] = {}
     #: When the plan was written, seconds since the epoch; 0 without one.
     planned: float = 0.0
