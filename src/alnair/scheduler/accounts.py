@@ -5,19 +5,23 @@ The only writer of the columns and of the device table.
 
 import enum
 from collections.abc import Iterable
+from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.assignment import bookings_of
+from alnair.scheduler.assignment import assigned, guess
 from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
 
-_VECTORS_KEPT = 50_000
+_VECTORS_KEPT: Final = 50_000
+#: More nameless GPUs on a node than this are not believed.
+_MOST_NAMELESS: Final = 256
 
 
 class State(enum.Enum):
@@ -36,29 +40,51 @@ class State(enum.Enum):
 class Record:
     """A pod and what is booked for it."""
 
-    __slots__ = ("bookings", "evicting", "message", "node", "placed_at", "pod", "row", "state")
+    __slots__ = (
+        "bookings",
+        "decided",
+        "evicting",
+        "group",
+        "in_flight",
+        "message",
+        "node",
+        "placed_at",
+        "pod",
+        "row",
+        "state",
+        "vector",
+    )
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.state = State.PENDING
+        #: Name of its gang; settled once it is placed, whatever becomes of its labels.
+        self.group = ""
         #: Name of the node that it is booked on (or will be, once the node is known).
         self.node = ""
         #: Row that it is booked on, -1 if it is not.
         self.row = -1
+        #: What is booked on that row: of its resources, and of its GPUs.
+        self.vector: Vector | None = None
         self.bookings: tuple[Booking, ...] = ()
+        #: Its GPUs were chosen here; the pod that we know may not say so yet.
+        self.decided = False
         #: When it was placed, or first seen placed.
         self.placed_at = 0.0
+        #: Its Binding is on the way.
+        self.in_flight = False
         #: The last refusal that its owner was told.
         self.message = ""
         self.evicting = False
 
 
-class _Vector:
+class Vector:
     """A class's requests as arrays."""
 
-    __slots__ = ("amounts", "columns", "scored")
+    __slots__ = ("amounts", "columns", "scored", "spec")
 
     def __init__(self, spec: PodSpec, columns: Columns) -> None:
+        self.spec = spec
         self.columns: NDArray[np.intp] = np.array(
             [columns.resource(name) for name, _ in spec.requests], np.intp
         )
@@ -71,7 +97,7 @@ class Accounts:
 
     Attributes:
         records: pods by uid.
-        on_row: uids of the pods booked on each row, in the order of booking.
+        on_row: the pods booked on each row by uid, in the order of booking.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -81,21 +107,22 @@ class Accounts:
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._homeless: dict[str, dict[str, Record]] = {}
-        self._vectors: dict[PodSpec, _Vector] = {}
+        self._vectors: dict[PodSpec, Vector] = {}
 
     def put_node(self, node: Node) -> bool:
-        """Add or update a node, and book the pods that were waiting for it; returns whether it changed."""
+        """Add or update a node, and book the pods that wait for it; returns whether it changed."""
         old_row = self.columns.row_of.get(node.name)
         old = self.columns.nodes[old_row] if old_row is not None else None
         if old == node:
             return False  # a heartbeat
         row = self.columns.put(node)
-        self.devices.grow(0, row + 1)
-        gpus, factor = _gpus(node)
-        if old is None or _gpus(old) != (gpus, factor):
-            self._describe(row, gpus, factor)
-        for record in self._homeless.pop(node.name, {}).values():
-            self._book(record, row, bookings_of(record.pod, row, self.devices))
+        self.devices.grow(0, self.columns.alive.size)
+        if old is None or _gpus(old) != _gpus(node):
+            self._recount(row, node)
+        if homeless := self._homeless.pop(node.name, None):
+            for record in homeless.values():
+                self._book(record, row, ())
+            self._recount(row, node)
         return True
 
     def remove_node(self, name: str) -> None:
@@ -121,55 +148,88 @@ class Accounts:
         record.state = state
         record.node = node
         record.placed_at = now
+        record.decided = bookings is not None
         row = self.columns.row_of.get(node)
         if row is None:
             self._homeless.setdefault(node, {})[record.pod.uid] = record
             return
-        if bookings is None:
-            bookings = bookings_of(record.pod, row, self.devices)
-        self._book(record, row, bookings)
+        if bookings is not None or record.pod.spec.gpu is None:
+            self._book(record, row, bookings or ())
+        elif (held := assigned(record.pod, row, self.devices)) is None:
+            self._book(record, row, guess(record.pod, row, self.devices))
+        else:
+            self._book(record, row, held)
+            if self.devices.overcommitted(row):  # perhaps a guess was wrong
+                self._recount(row, self.columns.nodes[row])
+
+    def holds(self, record: Record, node: str) -> bool:
+        """Return whether just what the pod asks for is booked on this node (or will be)."""
+        if record.state not in (State.ASSUMED, State.BOUND) or record.node != node:
+            return False
+        booked, spec = record.vector, record.pod.spec
+        return booked is None or booked.spec is spec or booked.spec == spec
+
+    def reassign(self, record: Record) -> None:
+        """Follow the pod's own word on its GPUs, if it has one that differs from the books."""
+        if record.row < 0 or record.pod.spec.gpu is None:
+            return
+        held = assigned(record.pod, record.row, self.devices)
+        if held is None or set(held) == set(record.bookings):
+            return
+        self.devices.book(record.row, record.bookings, sign=-1)
+        self.devices.book(record.row, held)
+        record.bookings = held
+        self.columns.booked.add(record.row)
 
     def release(self, record: Record, state: State) -> None:
         """Give back all that is booked for the pod."""
         if record.row >= 0:
             self._unbook(record)
-        else:
-            self._homeless.get(record.node, {}).pop(record.pod.uid, None)
+        elif homeless := self._homeless.get(record.node):
+            homeless.pop(record.pod.uid, None)
+            if not homeless:
+                del self._homeless[record.node]
         record.node = ""
         record.state = state
 
     def overcommitted(self, row: int) -> bool:
         """Return whether more is booked on the row than it has, of anything."""
-        return bool((self.columns.free[:, row] < 0).any()) or self.devices.overcommitted(row)
+        return self._excess(row) > 0
 
     def to_relieve(
         self, row: int, candidates: Iterable[Record], going: Iterable[Record]
     ) -> list[Record]:
-        """Return the first candidates whose leaving ends the row's over-commitment, counting who is going.
+        """Return the first candidates whose leaving ends the row's over-commitment.
 
-        A candidate whose leaving would not help is passed over.
+        Args:
+            row: of a node.
+            candidates: pods booked there; one whose leaving would not help is passed over.
+            going: pods booked there that leave anyway.
         """
         chosen: list[Record] = []
         undone: list[tuple[Record, tuple[Booking, ...]]] = []
         for record in going:
             undone.append((record, record.bookings))
             self._unbook(record)
+        excess = self._excess(row)
         for record in candidates:
-            if not self.overcommitted(row):
+            if excess <= 0:
                 break
-            before = self.columns.free[:, row].clip(max=0).sum(), self.devices.overcommitted(row)
-            held = record.bookings
+            undone.append((record, record.bookings))
             self._unbook(record)
-            after = self.columns.free[:, row].clip(max=0).sum(), self.devices.overcommitted(row)
-            undone.append((record, held))
-            if after != before:
+            before, excess = excess, self._excess(row)
+            if excess < before:
                 chosen.append(record)
-        for record, held in undone:
+        for record, held in reversed(undone):  # keeps the candidates' order among themselves
             self._book(record, row, held)
         return chosen
 
+    def _excess(self, row: int) -> float:
+        free = self.columns.free[:, row]
+        return float(-np.minimum(free, 0).sum()) + self.devices.excess(row)
+
     def _book(self, record: Record, row: int, bookings: tuple[Booking, ...]) -> None:
-        vector = self._vector(record.pod.spec)
+        vector = record.vector = self._vector(record.pod.spec)
         self.columns.book(row, vector.columns, vector.amounts, vector.scored)
         if bookings:
             self.devices.book(row, bookings)
@@ -178,43 +238,76 @@ class Accounts:
         self.on_row.setdefault(row, {})[record.pod.uid] = record
 
     def _unbook(self, record: Record) -> None:
-        vector = self._vector(record.pod.spec)
+        vector = record.vector
+        assert vector is not None  # it is booked
         cpu, memory = vector.scored
         self.columns.book(record.row, vector.columns, -vector.amounts, (-cpu, -memory))
         if record.bookings:
             self.devices.book(record.row, record.bookings, sign=-1)
         del self.on_row[record.row][record.pod.uid]
         record.row = -1
+        record.vector = None
         record.bookings = ()
 
-    def _describe(self, row: int, gpus: tuple[Gpu, ...], factor: float) -> None:
+    def _recount(self, row: int, node: Node | None) -> None:
+        """Describe the row's GPUs anew and book what is held of them.
+
+        First what pods say themselves or what was decided here, then the guesses about the others.
+        """
+        before = self.devices.gpus[row]
+        gpus, factor = _gpus(node) if node else ((), 1.0)
         self.devices.describe(row, gpus, factor)
+        guesses = []
         for record in self.on_row.get(row, {}).values():
-            record.bookings = bookings_of(record.pod, row, self.devices)
+            held = assigned(record.pod, row, self.devices)
+            if held is None and record.decided:
+                held = _carried_over(record.bookings, before, gpus)
+            if held is None:
+                guesses.append(record)
+            else:
+                record.bookings = held
+                self.devices.book(row, held)
+        for record in guesses:
+            record.bookings = guess(record.pod, row, self.devices)
             self.devices.book(row, record.bookings)
         self.columns.booked.add(row)
 
-    def _vector(self, spec: PodSpec) -> _Vector:
+    def _vector(self, spec: PodSpec) -> Vector:
         vector = self._vectors.get(spec)
         if vector is None:
             if len(self._vectors) >= _VECTORS_KEPT:
                 self._vectors.clear()
-            vector = self._vectors[spec] = _Vector(spec, self.columns)
+            vector = self._vectors[spec] = Vector(spec, self.columns)
         return vector
+
+
+def _carried_over(
+    bookings: tuple[Booking, ...], before: tuple[Gpu, ...], now: tuple[Gpu, ...]
+) -> tuple[Booking, ...] | None:
+    """Return the bookings on the same GPUs, described anew; None if some are gone."""
+    slots = {gpu.uuid: slot for slot, gpu in enumerate(now) if gpu.uuid}
+    uuids = [before[b.slot].uuid for b in bookings]
+    if not bookings or any(uuid not in slots for uuid in uuids):
+        return None
+    return tuple(
+        msgspec.structs.replace(b, slot=slots[uuid])
+        for b, uuid in zip(bookings, uuids, strict=True)
+    )
 
 
 def _gpus(node: Node) -> tuple[tuple[Gpu, ...], float]:
     """Return the node's GPUs, and how far soft compute may be promised beyond 100 %.
 
-    A node that publishes a number of GPUs but does not describe them has that many nameless ones, which can
-    only be used whole. A description that cannot be read means none: better no GPU than a wrong one.
+    A node that publishes a number of GPUs but does not describe them has that many nameless ones,
+    which can only be used whole. A description that cannot be read means none: better no GPU than a
+    wrong one.
     """
     if node.problem:
         return (), 1.0
     gpus = node.gpus
     if not gpus:
         model = node.labels.get(names.GPU_MODEL_LABEL, "")
-        count = node.allocatable.get(names.GPU, 0)
+        count = min(node.allocatable.get(names.GPU, 0), _MOST_NAMELESS)
         return tuple(Gpu("", index, model, 0) for index in range(count)), 1.0
     promised = node.allocatable.get(names.VGPU_COMPUTE, 0)
     return gpus, max(1.0, promised / (100 * len(gpus)))

@@ -1,14 +1,12 @@
 """One attempt at a unit: place it whole and say so, or say why not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-import msgspec
-
 from alnair.model.action import Action, Bind, Report, WritePlan
-from alnair.model.workload import Assignment, GpuShare, Planned
+from alnair.model.workload import Assignment, Planned
 from alnair.scheduler.accounts import Accounts, Record
-from alnair.scheduler.assignment import assign
+from alnair.scheduler.assignment import assign, planned_bookings
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.explain import refusal_message
 from alnair.scheduler.framework import Profile
@@ -41,25 +39,28 @@ class Attempts:
         """Try a lone pod."""
         start = self._timer() if self._timer else 0.0
         profile = self._profiles[record.pod.scheduler]
-        refused = None
+        key = (record.pod.scheduler, record.pod.spec)
         if record.pod.problem:
-            message = record.pod.problem
-        else:
-            refused = Statement(self._accounts, self._evaluations, now).place(record, profile)
-            message = refusal_message(refused) if refused else ""
-        if message:
+            self._queue.hold(unit)
+            self._refuse(record, record.pod.problem, actions)
+        elif refused := Statement(self._accounts, self._evaluations, now).place(record, profile):
             unit.attempts += 1
-            self._queue.park(unit, (record.pod.scheduler, record.pod.spec))
-            self._refuse(record, message, actions)
+            if refused.refusal is None:
+                self._queue.park(unit, key, now)
+            else:
+                self._queue.hold(unit)
+            self._refuse(record, refusal_message(refused), actions)
         else:
+            unit.pods.clear()
             actions.append(self.bind(record))
+            self._queue.wake_next(key)
         if self._timer:
             self.seconds.append(self._timer() - start)
 
     def gang(self, state: GangState, now: float, actions: list[Action]) -> None:
         """Try a gang: enough of its pods for `minMember`, and as many more as fit."""
-        if state.planning:  # nobody is bound before the plan is written; that event comes soon
-            return
+        if state.planning or state.clearing:
+            return  # nothing is done before the plan is written; the answer comes soon
         start = self._timer() if self._timer else 0.0
         pods = sorted(
             state.unit.pods.values(), key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name)
@@ -67,7 +68,9 @@ class Attempts:
         lacking = state.lacking()
         message = self._not_ready(state, len(pods), lacking)
         if message:
-            self._wait(state, pods, message, None, actions)
+            self._queue.hold(state.unit)
+            for record in pods:
+                self._refuse(record, message, actions)
         else:
             self._place_gang(state, pods, lacking, now, actions)
         if self._timer:
@@ -75,7 +78,8 @@ class Attempts:
             self.seconds.extend(each for _ in pods)
 
     def bind(self, record: Record) -> Bind:
-        """Return the Binding of a placed pod, with its GPUs."""
+        """Return the Binding of a placed pod, with its GPUs; it is on the way from now on."""
+        record.in_flight = True
         return Bind(record.pod, record.node, self._assignment(record))
 
     def _not_ready(self, state: GangState, pods: int, lacking: int) -> str:
@@ -116,19 +120,18 @@ class Attempts:
             message = worst[1]
             if lacking > 1:
                 message = (
-                    f"gang {state.key[0]}/{state.key[1]}: {placed} of the {lacking} pods that must start "
-                    f"together fit; for {worst[0].pod.name}: {message}"
+                    f"gang {state.key[0]}/{state.key[1]}: {placed} of the {lacking} pods that must "
+                    f"start together fit; for {worst[0].pod.name}: {message}"
                 )
-            # Other classes of the gang may be the ones that a change helps, so any change is worth a try.
-            only = (worst[0].pod.scheduler, worst[0].pod.spec)
-            classes = {(r.pod.scheduler, r.pod.spec) for r in pods}
-            self._wait(state, pods, message, only if len(classes) == 1 else None, actions)
+            state.unit.attempts += 1
+            self._queue.park(state.unit, _only_class(pods), now)
+            for record in pods:
+                self._refuse(record, message, actions)
             return
         for record in statement.placed:
             state.unit.pods.pop(record.pod.uid)
         if left:
-            key = (left[0][0].pod.scheduler, left[0][0].pod.spec)
-            self._queue.park(state.unit, key if len(left) == 1 else None)
+            self._queue.park(state.unit, _only_class([record for record, _ in left]), now)
             for record, message in left:
                 self._refuse(record, message, actions)
         if lacking > 1 and not plan:
@@ -163,46 +166,17 @@ class Attempts:
     def _place_as_planned(
         self, statement: Statement, record: Record, planned: Planned, profile: Profile
     ) -> bool:
-        node, slots = planned
-        pod = record.pod
+        node, indices = planned
         row = self._accounts.columns.row_of.get(node)
         if row is None:
             return False
-        gpus = {gpu.index: gpu for gpu in self._accounts.devices.gpus[row]}
-        demand = pod.spec.gpu
-        parts = []
-        for request in demand.requests if demand else ():
-            indices = slots.get(request.container, [])
-            if any(index not in gpus for index in indices):
+        bookings = None  # to be chosen, if the plan names no GPUs
+        demand = record.pod.spec.gpu
+        if demand is not None and indices:
+            bookings = planned_bookings(demand, indices, self._accounts.devices.gpus[row])
+            if bookings is None:
                 return False
-            parts.append(
-                (
-                    request.container,
-                    tuple(
-                        GpuShare(
-                            gpus[i].uuid, i, request.memory_mib, request.compute, request.whole > 0
-                        )
-                        for i in indices
-                    ),
-                )
-            )
-        record.pod = msgspec.structs.replace(pod, assignment=tuple(parts))
-        placed = statement.place_on(record, profile, node)
-        record.pod = pod
-        return placed
-
-    def _wait(
-        self,
-        state: GangState,
-        pods: list[Record],
-        message: str,
-        class_key: ClassKey | None,
-        actions: list[Action],
-    ) -> None:
-        state.unit.attempts += 1
-        self._queue.park(state.unit, class_key)
-        for record in pods:
-            self._refuse(record, message, actions)
+        return statement.place_on(record, profile, node, bookings)
 
     def _refuse(self, record: Record, message: str, actions: list[Action]) -> None:
         # The counts of a full cluster change with every pod; only a new set of reasons is news.
@@ -216,6 +190,12 @@ class Attempts:
         if demand is None or not record.bookings:
             return ()
         return assign(demand, record.bookings, self._accounts.devices.gpus[record.row])
+
+
+def _only_class(pods: Iterable[Record]) -> ClassKey | None:
+    """Return the class of the pods; None if they differ, so that any change may help one."""
+    classes = {(r.pod.scheduler, r.pod.spec) for r in pods}
+    return classes.pop() if len(classes) == 1 else None
 
 
 def _planned(record: Record, assignment: Assignment) -> Planned:

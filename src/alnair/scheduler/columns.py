@@ -146,7 +146,7 @@ class Columns:
         self.scored[:, row] = 0
         self.labels.set(row, {})
         self._vacant.append(row)
-        self._ties_stale = True
+        # The others keep their ranks: what is cached and what is computed from now on must agree.
         self.nodes_changed.add(row)
         return row
 

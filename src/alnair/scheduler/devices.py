@@ -129,11 +129,14 @@ class Devices:
 
     def overcommitted(self, row: int) -> bool:
         """Return whether any GPU of the row is promised beyond what it has."""
+        return self.excess(row) > 0
+
+    def excess(self, row: int) -> float:
+        """Return how far the row's GPUs are over-committed: 0 if they are not, less is better."""
         holders, tenants = self._holders[:, row], self._tenants[:, row]
-        return bool(
-            (holders > 1).any()
-            or ((holders > 0) & (tenants > 0)).any()
-            or (self._memory_free[:, row] < 0).any()
-            or (self.compute_free[:, row] < 0).any()
-            or (self.hard_free[:, row] < 0).any()
+        clashes = np.maximum(holders - 1, 0) + tenants * (holders > 0)
+        beyond = sum(
+            -np.minimum(column[:, row], 0).sum()
+            for column in (self._memory_free, self.compute_free, self.hard_free)
         )
+        return float(clashes.sum() + beyond)

@@ -1,7 +1,7 @@
 """The engine: events in, actions out.
 
-It holds all state of scheduling (books, queue, gangs, bindings on the way) and knows neither network nor
-clock. The live process and the simulator drive the same `step`.
+It holds all state of scheduling (books, queue, gangs, bindings on the way) and knows neither
+network nor clock. The live process and the simulator drive the same `step`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,13 +12,12 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.attempt import Attempts
+from alnair.scheduler.crossing import crossed
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
-from alnair.scheduler.gangs import Gangs, GangState
+from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 
-#: A pod of ours placed so recently may have crossed with another scheduler's; older ones it could see.
-CROSSING_SECONDS: Final = 10.0
 #: Decisions per step at most, so that events are read in between.
 STEP_LIMIT: Final = 64
 
@@ -44,12 +43,15 @@ class Engine:
         self.queue = Queue()
         self.gangs = Gangs()
         self._profiles = {p.scheduler: p for p in profiles}
+        # Of lone pods: those in the queue, and those whose Binding is on the way and may fail.
         self._units: dict[str, Unit] = {}
         self._attempts = Attempts(
             self.accounts, self.evaluations, self._profiles, self.queue, timer
         )
         self._looking = False
-        self._assumed = 0
+        self._in_flight = 0
+        #: Rows on which pods appeared that may have crossed with ours.
+        self._suspects: set[int] = set()
 
     @property
     def decision_seconds(self) -> list[float]:
@@ -59,7 +61,19 @@ class Engine:
     @property
     def in_flight(self) -> int:
         """Number of pods whose Binding is on the way."""
-        return self._assumed
+        return self._in_flight
+
+    def learn(self, batch: Sequence[events.Event], now: float) -> None:
+        """Take in what exists at the start; nothing is decided before all of it is known.
+
+        Args:
+            batch: changes of nodes, pods and gangs, any part of all that exists.
+            now: seconds since the epoch.
+        """
+        actions: list[Action] = []
+        for event in batch:
+            self._take(event, now, actions)
+        assert not actions  # only results of actions lead to actions before `step`
 
     def step(
         self, batch: Sequence[events.Event], now: float, limit: int = STEP_LIMIT
@@ -74,13 +88,14 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
+        self._resolve_crossings(now, actions)
         self.queue.release(now)
         if self._looking:
-            self._looking = self.queue.wake(self._may_fit)
+            self._looking = self.queue.wake(now, self._may_fit)
         while limit > 0 and (unit := self.queue.pop()):
             limit -= self._try(unit, now, actions)
         self._finish_gangs(now, actions)
-        self._assumed += sum(isinstance(a, Bind) for a in actions)
+        self._in_flight += sum(isinstance(a, Bind) for a in actions)
         return actions
 
     def next_wake(self, now: float) -> float | None:
@@ -99,7 +114,8 @@ class Engine:
             case events.PodChanged(pod):
                 self._pod_changed(pod, now, actions)
             case events.BindDone(uid, error):
-                self._bind_done(uid, error, now, actions)
+                if record := self.accounts.records.get(uid):
+                    self._bind_done(record, error, now, actions)
             case events.PodGone(uid):
                 self._pod_gone(uid)
             case events.NodeChanged(node):
@@ -107,177 +123,211 @@ class Engine:
                     self._helps()
             case events.NodeGone(name):
                 self.accounts.remove_node(name)
-                self._helps()
             case events.GangChanged(gang):
-                self._gang_changed(gang)
+                self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
-                if state := self.gangs.find((namespace, name)):
-                    state.gang = None
-                    self.gangs.forget_if_empty(state)
+                self._gang_gone((namespace, name))
             case events.PlanDone(namespace, name, error):
                 if state := self.gangs.find((namespace, name)):
                     self._plan_done(state, error, now, actions)
             case events.EvictDone(uid, error):
-                record = self.accounts.records.get(uid)
-                if record and error:
-                    record.evicting = False
+                if error:
+                    self._evict_failed(uid, now)
 
     def _pod_changed(self, pod: Pod, now: float, actions: list[Action]) -> None:
         record = self.accounts.records.get(pod.uid)
         ours = pod.scheduler in self._profiles
+        old: Pod | None = None
         if record is None:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
             record = self.accounts.records[pod.uid] = Record(pod)
-            if ours and pod.group:
-                self.gangs.of((pod.namespace, pod.group)).members[pod.uid] = record
-        old, record.pod = record.pod, pod
+            if ours:
+                self._join(record)
+        else:
+            if record.state is State.FINISHED:
+                return  # a pod that ended does not come back
+            old, record.pod = record.pod, pod
+            if ours and record.state is State.PENDING and pod.group != record.group:
+                self._leave_gang(record)
+                self._join(record)
         if pod.finished:
             self._finished(record)
         elif pod.node:
             self._bound(record, old, now, actions)
         elif record.state is State.PENDING and ours:
-            self._enqueue(record)
+            self._enqueue(record, old)
 
-    def _bound(self, record: Record, old: Pod, now: float, actions: list[Action]) -> None:
+    def _bound(self, record: Record, old: Pod | None, now: float, actions: list[Action]) -> None:
         pod = record.pod
-        same = record.node == pod.node and old.spec is pod.spec
-        if same and record.state is State.BOUND:
+        if self.accounts.holds(record, pod.node):
+            if record.state is State.ASSUMED:
+                self._confirm(record, actions)
+            if old is None or pod.assignment != old.assignment:
+                self.accounts.reassign(record)
             return
-        if same and record.state is State.ASSUMED:
-            self._confirm(record)
-            return
-        if record.state is State.ASSUMED:
-            self._assumed -= 1
-        placed_at = record.placed_at if record.state is State.BOUND else now
+        placed_at = record.placed_at
+        stayed = record.node == pod.node and record.state is not State.PENDING
+        if record.state is not State.BOUND:
+            # Of a pod that was bound before we knew it, only its own word says when.
+            placed_at = pod.bound_at or (0.0 if old is None else now)
+        self._landed(record)
         if record.state is not State.PENDING:
-            # The node, the size, or what was assumed is not what the API server says, and it is right.
-            record.pod = old
+            # What was assumed, or its size, is not what the API server says, and it is right.
             self.accounts.release(record, State.PENDING)
-            record.pod = pod
+            record.evicting = record.evicting and stayed
             self._helps()
         self._dequeue(record)
         self.accounts.place(record, pod.node, State.BOUND, placed_at)
-        self._resolve_crossing(record.row, now, actions)
+        if not stayed and record.row >= 0:
+            self._suspects.add(record.row)
+        if (state := self._gang_of(record)) and state.unit.pods:
+            self._retry_gang(state)  # it lacks one less now
 
-    def _confirm(self, record: Record) -> None:
+    def _confirm(self, record: Record, actions: list[Action]) -> None:
+        """Note that the Binding of a pod was done: its answer or the pod itself says so."""
         record.state = State.BOUND
-        self._assumed -= 1
+        self._landed(record)
+        if state := self._gang_of(record):
+            if not state.lacking():
+                state.unit.attempts = 0
+        else:
+            self._units.pop(record.pod.uid, None)
+        if record.evicting:  # it crossed with another scheduler's pod while it was on the way
+            actions.append(_evict_crossed(record))
+
+    def _landed(self, record: Record) -> None:
+        self._in_flight -= record.in_flight
+        record.in_flight = False
 
     def _finished(self, record: Record) -> None:
-        if record.state is State.FINISHED:
-            return
-        self._dequeue(record)
-        if record.state is not State.PENDING:
-            self._assumed -= record.state is State.ASSUMED
-            self.accounts.release(record, State.FINISHED)
-            self._helps()
-        record.state = State.FINISHED
-        if not record.pod.group or record.pod.scheduler not in self._profiles:
+        self._withdraw(record)
+        if record.group:
+            if (state := self._gang_of(record)) and state.unit.pods:
+                self._retry_gang(state)  # it counts as placed
+        else:
             del self.accounts.records[record.pod.uid]
 
     def _pod_gone(self, uid: str) -> None:
         record = self.accounts.records.pop(uid, None)
-        if record is None:
-            return
+        if record is not None:
+            self._withdraw(record)
+            self._leave_gang(record)
+
+    def _withdraw(self, record: Record) -> None:
+        """Take a pod that ended out of the queue and the books."""
         self._dequeue(record)
+        self._landed(record)
         if record.state in (State.ASSUMED, State.BOUND):
-            self._assumed -= record.state is State.ASSUMED
             self.accounts.release(record, State.FINISHED)
             self._helps()
-        if state := self._gang_of(record):
-            state.members.pop(uid, None)
-            self.gangs.forget_if_empty(state)
+        record.state = State.FINISHED
 
-    def _bind_done(self, uid: str, error: str, now: float, actions: list[Action]) -> None:
-        record = self.accounts.records.get(uid)
-        if record is None:
+    def _bind_done(self, record: Record, error: str, now: float, actions: list[Action]) -> None:
+        pod = record.pod
+        if error:
+            if record.in_flight:
+                self._landed(record)
+                self._release_assumed(record)
+                self._back_off(record, now)
             return
-        if not error:
-            if record.state is State.ASSUMED:
-                self._confirm(record)
-            record.message = ""
-            actions.append(
-                Report(
-                    record.pod,
-                    "Scheduled",
-                    f"Successfully assigned {record.pod.namespace}/{record.pod.name} to {record.node}",
-                )
-            )
-            if record.evicting:  # it crossed with another scheduler's pod while it was on the way
-                actions.append(self._crossed(record))
-        elif record.state is State.ASSUMED:
-            self._assumed -= 1
-            self.accounts.release(record, State.PENDING)
-            record.evicting = False
-            self._helps()
-            self._retry(record, now)
+        if record.in_flight:
+            self._confirm(record, actions)
+        record.message = ""
+        if node := record.node or pod.node:
+            text = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+            actions.append(Report(pod, "Scheduled", text))
 
-    def _retry(self, record: Record, now: float) -> None:
-        self._enqueue(record)
-        if unit := self._unit_of(record):
+    def _release_assumed(self, record: Record) -> None:
+        self.accounts.release(record, State.PENDING)
+        record.evicting = False
+        self._helps()
+        self._enqueue(record, None)
+
+    def _back_off(self, record: Record, now: float) -> None:
+        unit = self._unit_of(record)
+        if unit and unit.pods and unit.place is not Place.BACKOFF:
             unit.attempts += 1
             self.queue.back_off(unit, now)
 
-    def _gang_changed(self, gang: Gang) -> None:
-        key = (gang.namespace, gang.name)
-        state = self.gangs.of(key)
-        changed = state.gang is None or state.gang.min_member != gang.min_member
-        state.gang = gang
+    def _evict_failed(self, uid: str, now: float) -> None:
+        record = self.accounts.records.get(uid)
+        if record is None:
+            return
+        record.evicting = False
+        if state := self._gang_of(record):
+            state.quiet_until = now + RETRY_SECONDS
+
+    def _gang_changed(self, gang: Gang, now: float) -> None:
+        state = self.gangs.of((gang.namespace, gang.name))
+        better = state.update(gang, now)
         if gang.plan:
-            self.gangs.unfinished.add(key)
-        if changed and state.unit.pods:
-            self.queue.activate(state.unit)
+            self.gangs.unfinished.add(state.key)
+        if better and state.unit.pods:
+            self._retry_gang(state)
+
+    def _gang_gone(self, key: GangKey) -> None:
+        if state := self.gangs.find(key):
+            state.gang = None
+            self.gangs.forget_if_empty(state)
 
     def _plan_done(self, state: GangState, error: str, now: float, actions: list[Action]) -> None:
         if state.clearing:
             state.clearing = False
-            if not error and state.gang:
+            if error:
+                state.quiet_until = now + RETRY_SECONDS
+            else:
                 self.gangs.unfinished.discard(state.key)
+            if state.unit.pods:  # no new plan could be made meanwhile
+                self._retry_gang(state)
             return
         if not state.planning:
             return
         state.planning = False
-        waiting = [r for r in state.members.values() if r.state is State.ASSUMED]
-        if error:
+        waiting = state.awaiting_plan()
+        gone = any(r.row < 0 or r.evicting or r.pod.deleting for r in waiting)
+        if error or gone or state.lacking():
+            # Members or nodes went away while the plan was written: it must not be begun.
             for record in waiting:
-                self.accounts.release(record, State.PENDING)
-                self._enqueue(record)
-            state.unit.attempts += 1
-            self.queue.back_off(state.unit, now)
-            self._helps()
+                self._release_assumed(record)
+            if error and waiting:
+                self._back_off(waiting[0], now)
             return
-        self.gangs.unfinished.add(state.key)
         actions.extend(self._attempts.bind(r) for r in waiting)
         if state.unit.pods:  # members that came while the plan was written
-            self.queue.activate(state.unit)
+            self._retry_gang(state)
 
     # --- queue ----------------------------------------------------------------------------------
 
-    def _enqueue(self, record: Record) -> None:
+    def _enqueue(self, record: Record, old: Pod | None) -> None:
+        """Put a pending pod into the queue; `old` is what was known of it before."""
         pod = record.pod
         profile = self._profiles[pod.scheduler]
         if pod.deleting or any(p.pre_enqueue(pod) for p in profile.pre_enqueues):
             self._dequeue(record)
             return
         state = self._gang_of(record)
-        if state:
-            unit = state.unit
+        unit = state.unit if state else self._units.setdefault(pod.uid, Unit(pod.uid))
+        key = profile.sorts[0].key
+        if pod.uid in unit.pods:
+            if old is None or not _news(old, pod):
+                return
+            unit.sort = min(key(r.pod) for r in unit.pods.values())
         else:
-            unit = self._units.setdefault(pod.uid, Unit(pod.uid))
-        known = unit.pods.get(pod.uid)
-        unit.pods[pod.uid] = record
-        if known is not None and unit.place is not Place.NOWHERE:
-            return
-        # A gang goes where its first pod would.
-        unit.sort = min(profile.sorts[0].key(r.pod) for r in unit.pods.values())
+            # A gang goes where its first pod would.
+            unit.sort = min(unit.sort, key(pod)) if unit.pods else key(pod)
+            unit.pods[pod.uid] = record
         if unit.place is not Place.BACKOFF:
             self.queue.activate(unit)
 
     def _dequeue(self, record: Record) -> None:
         unit = self._unit_of(record)
-        if unit and unit.pods.pop(record.pod.uid, None) and not unit.pods:
+        if unit is None:
+            return
+        unit.pods.pop(record.pod.uid, None)
+        if not unit.pods:
             self.queue.drop(unit)
+        if not record.group:
             self._units.pop(record.pod.uid, None)
 
     def _unit_of(self, record: Record) -> Unit | None:
@@ -285,10 +335,26 @@ class Engine:
         return state.unit if state else self._units.get(record.pod.uid)
 
     def _gang_of(self, record: Record) -> GangState | None:
-        pod = record.pod
-        if not pod.group or pod.scheduler not in self._profiles:
+        if not record.group:
             return None
-        return self.gangs.find((pod.namespace, pod.group))
+        return self.gangs.find((record.pod.namespace, record.group))
+
+    def _join(self, record: Record) -> None:
+        pod = record.pod
+        record.group = pod.group
+        if pod.group:
+            self.gangs.of((pod.namespace, pod.group)).members[pod.uid] = record
+
+    def _leave_gang(self, record: Record) -> None:
+        self._dequeue(record)
+        if state := self._gang_of(record):
+            state.members.pop(record.pod.uid, None)
+            self.gangs.forget_if_empty(state)
+        record.group = ""
+
+    def _retry_gang(self, state: GangState) -> None:
+        if state.unit.place is not Place.BACKOFF:
+            self.queue.activate(state.unit)
 
     def _helps(self) -> None:
         self._looking = True
@@ -306,21 +372,20 @@ class Engine:
         first = next(iter(unit.pods.values()), None)
         if first is None:
             return 0
-        state = self._gang_of(first)
-        if state is None:
-            self._attempts.pod(unit, first, now, actions)
-            if first.state is State.ASSUMED:
-                self._units.pop(first.pod.uid, None)
-        else:
+        if state := self._gang_of(first):
             self._attempts.gang(state, now, actions)
+        else:
+            self._attempts.pod(unit, first, now, actions)
         return count
 
     def _finish_gangs(self, now: float, actions: list[Action]) -> None:
         for key in list(self.gangs.unfinished):
             state = self.gangs.find(key)
-            if state is None or state.gang is None:
+            if state is None or state.gang is None or not state.gang.plan:
                 self.gangs.unfinished.discard(key)
-            elif state.plan_is_done():
+            elif now < state.quiet_until:
+                continue
+            elif state.plan_is_over(now):
                 state.clearing = True
                 actions.append(WritePlan(state.gang, {}))
             else:
@@ -329,30 +394,24 @@ class Engine:
                     message = "its gang could not be completed after a restart of the scheduler"
                     actions.append(Evict(record.pod, "GangIncomplete", message))
 
-    def _resolve_crossing(self, row: int, now: float, actions: list[Action]) -> None:
-        """Evict the newest of our pods that crossed with another scheduler's on this row.
+    def _resolve_crossings(self, now: float, actions: list[Action]) -> None:
+        for row in self._suspects:
+            for record in crossed(self.accounts, row, self._profiles, now):
+                record.evicting = True
+                if record.state is State.BOUND:
+                    actions.append(_evict_crossed(record))
+        self._suspects.clear()
 
-        The API server checks no resources at binding, so two schedulers can give away the same ones. The
-        other scheduler could see what we bound earlier, so only recent pods can have crossed.
-        """
-        if row < 0 or not self.accounts.overcommitted(row):
-            return
-        on_row = self.accounts.on_row[row].values()
-        if all(r.pod.scheduler in self._profiles for r in on_row):
-            return  # no other scheduler is involved
-        recent = [
-            r
-            for r in on_row
-            if r.pod.scheduler in self._profiles
-            and not (r.evicting or r.pod.deleting)
-            and now - r.placed_at < CROSSING_SECONDS
-        ]
-        going = [r for r in on_row if r.evicting or r.pod.deleting]
-        for record in self.accounts.to_relieve(row, recent[::-1], going):
-            record.evicting = True
-            if record.state is State.BOUND:
-                actions.append(self._crossed(record))
 
-    def _crossed(self, record: Record) -> Evict:
-        message = f"another scheduler placed a pod on {record.node} at the same moment"
-        return Evict(record.pod, "NodeCrossed", message)
+def _news(old: Pod, pod: Pod) -> bool:
+    """Return whether a pending pod changed in what decides when and where it goes."""
+    return (
+        old.spec != pod.spec
+        or old.problem != pod.problem
+        or (old.priority, old.created) != (pod.priority, pod.created)
+    )
+
+
+def _evict_crossed(record: Record) -> Evict:
+    message = f"another scheduler placed a pod on {record.node} at the same moment"
+    return Evict(record.pod, "NodeCrossed", message)

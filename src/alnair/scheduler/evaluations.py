@@ -1,4 +1,4 @@
-"""The evaluations that are kept: one per profile and pod class, the least recently used ones dropped."""
+"""The evaluations that are kept: one per profile and pod class, the least recently used go."""
 
 from collections import OrderedDict
 from typing import Final

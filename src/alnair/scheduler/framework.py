@@ -153,7 +153,7 @@ class PreEnqueuePlugin(Protocol):
 
 
 class Profile:
-    """A scheduler name, its plugins by extension point, and the weights of its scores (1 if absent)."""
+    """A scheduler name, its plugins by extension point, and its scores' weights (1 if absent)."""
 
     def __init__(
         self, scheduler: str, plugins: Iterable[Plugin], weights: Mapping[str, int] | None = None

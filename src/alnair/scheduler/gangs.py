@@ -1,10 +1,15 @@
 """Gangs: which pods belong together, how many of them are placed, and what a crash left behind."""
 
+from typing import Final
+
 from alnair.model.workload import Gang
 from alnair.scheduler.accounts import Record, State
 from alnair.scheduler.queue import Unit
 
 GangKey = tuple[str, str]
+
+#: Seconds before a failed request about a gang (clear its plan, evict a member) is made again.
+RETRY_SECONDS: Final = 5.0
 
 
 class GangState:
@@ -14,16 +19,29 @@ class GangState:
         self.key = key
         self.gang: Gang | None = None
         self.members: dict[str, Record] = {}
-        self.unit = Unit("gang:{}/{}".format(*key))
+        self.unit = Unit("gang:{}/{}".format(*key), gang=True)
         #: Its plan is being written; its placed pods wait for that.
         self.planning = False
         #: The plan is to be cleared, and the request for it is on the way.
         self.clearing = False
+        #: When this scheduler first saw the present plan. A new leader counts the timeout from
+        #: here: it must have had the time to complete the gang.
+        self.plan_seen = 0.0
+        #: A request about it failed: none is made again before this time.
+        self.quiet_until = 0.0
 
     @property
     def min_member(self) -> int:
         """Pods that must be placed together."""
         return self.gang.min_member if self.gang else 1
+
+    def update(self, gang: Gang, now: float) -> bool:
+        """Take in the PodGroup; returns whether the gang's chances may be better now."""
+        old = self.gang
+        self.gang = gang
+        if gang.plan and (old is None or old.plan != gang.plan or old.planned != gang.planned):
+            self.plan_seen = now
+        return old is None or old.min_member != gang.min_member
 
     def placed(self) -> list[Record]:
         """Return the members that are on a node, on the way there, or done."""
@@ -37,28 +55,36 @@ class GangState:
         """Return the members that the API server has on a node, or that are done."""
         return [r for r in self.placed() if r.state is not State.ASSUMED]
 
+    def awaiting_plan(self) -> list[Record]:
+        """Return the members that are placed and will be bound once the plan is written."""
+        return [r for r in self.members.values() if r.state is State.ASSUMED and not r.in_flight]
+
     def lacking(self) -> int:
         """Return how many more pods must be placed together for the gang to be whole."""
         return max(0, self.min_member - len(self.placed()))
 
     def left_behind(self, now: float) -> list[Record]:
-        """Return the bound members to evict: a commit that a crash cut short and that cannot be completed."""
-        gang = self.gang
-        if gang is None or not gang.plan or self.planning or not self.lacking():
+        """Return the bound members to evict: a crash cut their commit short for good."""
+        if not self._timed_out(now) or not self.lacking():
             return []
-        if now < gang.planned + gang.timeout_seconds:
-            return []
-        return [r for r in self.bound() if r.state is State.BOUND and r.pod.name in gang.plan]
+        assert self.gang is not None
+        return [r for r in self.bound() if r.state is State.BOUND and r.pod.name in self.gang.plan]
 
-    def plan_is_done(self) -> bool:
-        """Return whether the written plan has been carried out."""
-        return bool(
-            self.gang
-            and self.gang.plan
-            and not self.planning
-            and not self.clearing
-            and len(self.bound()) >= self.min_member
+    def plan_is_over(self, now: float) -> bool:
+        """Return whether the written plan has been carried out, or nothing is left of it."""
+        if self.gang is None or not self.gang.plan or self.planning or self.clearing:
+            return False
+        if len(self.bound()) >= self.min_member:
+            return True
+        return self._timed_out(now) and all(
+            r.state in (State.PENDING, State.FINISHED) for r in self.members.values()
         )
+
+    def _timed_out(self, now: float) -> bool:
+        gang = self.gang
+        if gang is None or not gang.plan or self.planning:
+            return False
+        return now >= self.plan_seen + gang.timeout_seconds
 
 
 class Gangs:
@@ -66,7 +92,7 @@ class Gangs:
 
     def __init__(self) -> None:
         self._gangs: dict[GangKey, GangState] = {}
-        #: Gangs with a plan, or to be looked at again.
+        #: Gangs that have a written plan.
         self.unfinished: set[GangKey] = set()
 
     def of(self, key: GangKey) -> GangState:

@@ -45,7 +45,7 @@ def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
         arguments = {"NodeResourcesFit": {"strategy": strategy}, "GpuShare": {"choice": choice}}
         return Profile(
             scheduler=scheduler,
-            # The cheapest and most telling refusals come first: a node counts for the first that refuses.
+            # The cheapest and most telling refusals come first: a node counts for the first one.
             plugins=tuple(factory(**arguments.get(name, {})) for name, factory in make.items()),
             weights=WEIGHTS,
         )

@@ -1,31 +1,30 @@
 """The queue: what to try now, what backs off, what waits for the cluster to change.
 
 Its unit is the gang; a lone pod is a gang of one. Ties go to the unit that came first.
+
+Lone pods of one class have the same chances, so a change of the cluster costs one look per class
+that waits, and only the first pod of a class that may fit is tried; the next one follows when that
+one was placed. A backlog of a hundred thousand pods costs no more than its classes.
 """
 
 import enum
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.accounts import Record
 
-#: Back-off after a failed attempt: doubles from the first to the last. Source: kube-scheduler's defaults.
+#: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
+#: kube-scheduler's defaults.
 FIRST_BACKOFF: Final = 1.0
 LAST_BACKOFF: Final = 10.0
-#: Classes of waiting units that one change of the cluster makes us look at, at most; the rest come later.
-_LOOKS: Final = 64
+#: Waiting classes that one step looks at, at most; the rest come in the next steps.
+LOOKS: Final = 64
 
 ClassKey = tuple[str, PodSpec]
-
-
-class _End(enum.Enum):
-    END = enum.auto()
-
-
-_END: Final = _End.END
 
 
 class Place(enum.Enum):
@@ -40,18 +39,49 @@ class Place(enum.Enum):
 class Unit:
     """Pods that are tried together."""
 
-    __slots__ = ("attempts", "class_key", "key", "place", "pods", "sort", "ticket")
+    __slots__ = (
+        "attempts",
+        "gang",
+        "key",
+        "not_before",
+        "order",
+        "place",
+        "pods",
+        "scout",
+        "sort",
+        "ticket",
+        "waiting",
+    )
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, *, gang: bool = False) -> None:
         self.key = key
+        self.gang = gang
         self.pods: dict[str, Record] = {}
         self.sort: tuple[float, ...] = ()
+        #: When it came, compared with other units; -1 before.
+        self.order = -1
         self.attempts = 0
         self.place = Place.NOWHERE
         #: Invalidates older heap entries of this unit.
         self.ticket = 0
-        #: The class whose chances decide when to try again; None = any change may help.
-        self.class_key: ClassKey | None = None
+        #: What it waits with while parked; None = only news about itself helps.
+        self.waiting: _Waiting | None = None
+        #: A parked gang that may fit again is not tried before this time.
+        self.not_before = 0.0
+        #: It was woken to find out whether pods of this class fit again.
+        self.scout: ClassKey | None = None
+
+
+class _Waiting:
+    """Parked units that the same changes help."""
+
+    __slots__ = ("class_key", "count", "heap")
+
+    def __init__(self, class_key: ClassKey | None) -> None:
+        #: Whose chances decide; None = any change may help.
+        self.class_key = class_key
+        self.heap: list[tuple[tuple[float, ...], int, int, Unit]] = []
+        self.count = 0
 
 
 class Queue:
@@ -61,8 +91,9 @@ class Queue:
         self._sequence = itertools.count()
         self._active: list[tuple[tuple[float, ...], int, int, Unit]] = []
         self._backoff: list[tuple[float, int, int, Unit]] = []
-        self._parked: dict[ClassKey | None, dict[str, Unit]] = {}
-        self._round: Iterator[ClassKey | None] = iter(())
+        # Lone pods wait by class, gangs by their key. The first `_unlooked` ones have not been
+        # looked at since the last change.
+        self._parked: OrderedDict[ClassKey | str, _Waiting] = OrderedDict()
         self._unlooked = 0
         self._counts = dict.fromkeys(Place, 0)
 
@@ -75,35 +106,45 @@ class Queue:
 
     def activate(self, unit: Unit) -> None:
         """Try the unit when its turn comes."""
-        self._leave(unit)
-        self._enter(unit, Place.ACTIVE)
-        heapq.heappush(self._active, (unit.sort, next(self._sequence), unit.ticket, unit))
+        self._move(unit, Place.ACTIVE)
+        heapq.heappush(self._active, (unit.sort, unit.order, unit.ticket, unit))
 
     def back_off(self, unit: Unit, now: float) -> None:
         """Try the unit again after its back-off."""
-        self._leave(unit)
-        self._enter(unit, Place.BACKOFF)
-        delay = min(FIRST_BACKOFF * 2.0 ** max(0, min(unit.attempts, 30) - 1), LAST_BACKOFF)
-        entry = (now + delay, next(self._sequence), unit.ticket, unit)
-        heapq.heappush(self._backoff, entry)
+        self._wait_until(unit, now + backoff(unit.attempts))
 
-    def park(self, unit: Unit, class_key: ClassKey | None) -> None:
-        """Keep the unit until something changes that may help it."""
-        self._leave(unit)
-        self._enter(unit, Place.PARKED)
-        unit.class_key = class_key
-        self._parked.setdefault(class_key, {})[unit.key] = unit
+    def park(self, unit: Unit, class_key: ClassKey | None, now: float) -> None:
+        """Keep the unit until something changes that may help this class; None = anything."""
+        self._move(unit, Place.PARKED)
+        # A gang is dear to try, so it is not tried at every change.
+        unit.not_before = now + backoff(unit.attempts) if unit.gang else 0.0
+        key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
+        waiting = self._parked.get(key)
+        if waiting is None:
+            waiting = self._parked[key] = _Waiting(class_key)
+        heapq.heappush(waiting.heap, (unit.sort, unit.order, unit.ticket, unit))
+        waiting.count += 1
+        unit.waiting = waiting
+
+    def hold(self, unit: Unit) -> None:
+        """Keep the unit until it is activated: no change of the cluster will help it."""
+        self._move(unit, Place.PARKED)
 
     def drop(self, unit: Unit) -> None:
         """Take the unit out."""
+        scout = unit.scout
         self._leave(unit)
+        unit.scout = None
+        if scout:
+            self.wake_next(scout)  # it cannot tell any more whether its class fits
 
     def pop(self) -> Unit | None:
-        """Take the next unit to try."""
+        """Take the next unit to try; tell `wake_next` when it was placed."""
         while self._active:
             _, _, ticket, unit = heapq.heappop(self._active)
             if ticket == unit.ticket and unit.place is Place.ACTIVE:
                 self._leave(unit)
+                unit.scout = None
                 return unit
         return None
 
@@ -122,38 +163,67 @@ class Queue:
         """Note that the cluster changed in a way that may help parked units."""
         self._unlooked = len(self._parked)
 
-    def wake(self, helps: Callable[[ClassKey], bool]) -> bool:
-        """Activate parked units that the last change helps; returns whether classes are left to look at.
+    def wake(self, now: float, helps: Callable[[ClassKey], bool]) -> bool:
+        """Activate what the last change helps; returns whether some are left to look at.
 
-        Looks at a bounded number of classes, going round: a long backlog costs little at each change.
+        Looks at a bounded number, going round: a long backlog costs little at each change.
         """
-        looks = min(_LOOKS, self._unlooked)
-        self._unlooked -= looks
-        for _ in range(looks):
-            class_key = next(self._round, _END)
-            if class_key is _END:
-                self._round = iter(list(self._parked))
-                class_key = next(self._round, _END)
-            if class_key is _END:
-                break
-            units = self._parked.get(class_key)
-            if units and (class_key is None or helps(class_key)):
-                for unit in list(units.values()):
-                    self.activate(unit)
+        looks = min(LOOKS, self._unlooked, len(self._parked))
+        self._unlooked = min(self._unlooked, len(self._parked)) - looks
+        for key in list(itertools.islice(self._parked, looks)):
+            self._parked.move_to_end(key)
+            waiting = self._parked[key]
+            if waiting.class_key is not None and not helps(waiting.class_key):
+                continue
+            unit = _first(waiting)
+            if unit.not_before > now:
+                self._wait_until(unit, unit.not_before)
+            else:
+                self._scout(unit, waiting.class_key)
         return self._unlooked > 0
 
-    def _enter(self, unit: Unit, place: Place) -> None:
+    def wake_next(self, class_key: ClassKey) -> None:
+        """Activate the next parked lone pod of a class, one of which was placed or went away."""
+        if waiting := self._parked.get(class_key):
+            self._scout(_first(waiting), class_key)
+
+    def _scout(self, unit: Unit, class_key: ClassKey | None) -> None:
+        self.activate(unit)
+        unit.scout = None if unit.gang else class_key
+
+    def _wait_until(self, unit: Unit, when: float) -> None:
+        self._move(unit, Place.BACKOFF)
+        heapq.heappush(self._backoff, (when, unit.order, unit.ticket, unit))
+
+    def _move(self, unit: Unit, place: Place) -> None:
+        self.drop(unit)
+        if unit.order < 0:
+            unit.order = next(self._sequence)
         unit.place = place
         unit.ticket += 1
         self._counts[place] += 1
 
     def _leave(self, unit: Unit) -> None:
-        if unit.place is Place.PARKED:
-            parked = self._parked[unit.class_key]
-            del parked[unit.key]
-            if not parked:
-                del self._parked[unit.class_key]
+        if waiting := unit.waiting:
+            waiting.count -= 1
+            if not waiting.count:
+                key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
+                del self._parked[key]
+            unit.waiting = None
         if unit.place is not Place.NOWHERE:
             self._counts[unit.place] -= 1
         unit.place = Place.NOWHERE
         unit.ticket += 1
+
+
+def backoff(attempts: int) -> float:
+    """Return the seconds to wait after so many failed attempts."""
+    return min(FIRST_BACKOFF * 2.0 ** max(0, min(attempts, 30) - 1), LAST_BACKOFF)
+
+
+def _first(waiting: _Waiting) -> Unit:
+    while True:
+        _, _, ticket, unit = waiting.heap[0]
+        if ticket == unit.ticket and unit.waiting is waiting:
+            return unit
+        heapq.heappop(waiting.heap)

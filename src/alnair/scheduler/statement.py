@@ -1,11 +1,10 @@
 """Try, roll back, commit: placements that hold only if all of them do.
 
-Every placement is booked at once, so the next one sees it, and can be undone; what is rolled back leaves the
-books as they were.
+Every placement is booked at once, so the next one sees it, and can be undone; what is rolled back
+leaves the books as they were.
 """
 
 from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.assignment import bookings_of
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.evaluation import INFEASIBLE, Evaluation
 from alnair.scheduler.evaluations import Evaluations
@@ -32,25 +31,29 @@ class Statement:
             if bookings is not None:
                 self._book(record, row, bookings)
                 return None
-            # Filters judge nodes, reserving judges devices: where they disagree, the node will not do.
+            # Filters judge nodes, reserving judges devices: where they disagree, the node is out.
             evaluation.rank[row] = INFEASIBLE
         return evaluation
 
-    def place_on(self, record: Record, profile: Profile, node: str) -> bool:
-        """Book the pod on this node, if it will do; `record.pod` may carry the assignment to keep."""
+    def place_on(
+        self,
+        record: Record,
+        profile: Profile,
+        node: str,
+        bookings: tuple[Booking, ...] | None = None,
+    ) -> bool:
+        """Book the pod on this node, if it will do: on these GPUs, or on such as are chosen."""
         row = self._accounts.columns.row_of.get(node)
         evaluation = self._evaluations.of(record.pod.spec, profile)
         if row is None or evaluation.refusal is not None or not evaluation.feasible(row):
             return False
-        bookings: tuple[Booking, ...] | None
-        if record.pod.assignment:
-            bookings = bookings_of(record.pod, row, self._accounts.devices)
-        else:
+        if bookings is None:
             bookings = self._reserve(record, row, profile)
         if bookings is None:
             return False
+        before = self._accounts.devices.excess(row)
         self._book(record, row, bookings)
-        if self._accounts.devices.overcommitted(row):
+        if self._accounts.devices.excess(row) > before:
             self._accounts.release(self.placed.pop(), State.PENDING)
             return False
         return True

@@ -4,14 +4,22 @@ from collections.abc import Iterable
 
 from alnair.model.cluster import Taint
 from alnair.model.workload import Toleration
+from alnair.scheduler.integers import parse_int
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Return whether any of the tolerations covers the taint."""
-    return any(_covers(t, taint) for t in tolerations)
+def tolerated(taint: Taint, tolerations: Iterable[Toleration], *, comparing: bool = False) -> bool:
+    """Return whether any of the tolerations covers the taint.
+
+    Args:
+        taint: of a node.
+        tolerations: of a pod.
+        comparing: the operators Lt and Gt count; they are behind the feature gate
+            TaintTolerationComparisonOperators, which is off in Kubernetes 1.36.
+    """
+    return any(_covers(t, taint, comparing) for t in tolerations)
 
 
-def _covers(toleration: Toleration, taint: Taint) -> bool:
+def _covers(toleration: Toleration, taint: Taint, comparing: bool) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -22,13 +30,12 @@ def _covers(toleration: Toleration, taint: Taint) -> bool:
         case "Exists":
             return True
         case "Lt" | "Gt":
-            return _compares(toleration, taint)
+            return comparing and _compares(toleration, taint)
     return False
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:
-    try:
-        limit, value = int(toleration.value), int(taint.value)
-    except ValueError:
+    limit, value = parse_int(toleration.value), parse_int(taint.value)
+    if limit is None or value is None:
         return False
     return value < limit if toleration.operator == "Lt" else value > limit

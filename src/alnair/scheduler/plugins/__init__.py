@@ -1,4 +1,4 @@
-"""The plugins: one file each, with a name and a class that compiles filters and scores for a pod class.
+"""The plugins: one file each, with a name and a class.
 
-A plugin reads columns and never writes them.
+A plugin compiles filters and scores for a pod class; it reads columns and never writes them.
 """

@@ -11,6 +11,7 @@ import numpy as np
 from alnair.model.workload import PodSpec, Requirement, Term
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.integers import parse_int
 from alnair.scheduler.labels import ABSENT
 
 REASON = Reason("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
@@ -113,8 +114,8 @@ def label_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
 
 def _compared(requirement: Requirement, columns: Columns) -> Mask:
     """Return, per interned value and last for `ABSENT`, whether it compares as asked."""
-    limit = _integer(requirement.values[0]) if len(requirement.values) == 1 else None
-    numbers = [_integer(v) for v in columns.labels.values(requirement.key)]
+    limit = parse_int(requirement.values[0]) if len(requirement.values) == 1 else None
+    numbers = [parse_int(v) for v in columns.labels.values(requirement.key)]
     greater = requirement.operator == "Gt"
     return np.array(
         [
@@ -124,13 +125,6 @@ def _compared(requirement: Requirement, columns: Columns) -> Mask:
         + [False],
         bool,
     )
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 def _field_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:

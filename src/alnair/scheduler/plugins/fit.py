@@ -81,7 +81,7 @@ class _Allocation:
     def _part(self, resource: int, rows: Rows) -> tuple[Column, Mask]:
         capacity = self._columns.allocatable[resource, rows]  # columns 0 and 1 are cpu and memory
         used = self._columns.scored[resource, rows] + self._requested[resource]
+        # What scoring assumes of silent containers may exceed the node: that is a full node.
+        used = np.minimum(used, capacity)
         wanted = capacity - used if self._least else used
-        part = np.floor(wanted * 100.0 / np.maximum(capacity, 1.0))
-        part *= used <= capacity
-        return part, capacity > 0
+        return np.floor(wanted * 100.0 / np.maximum(capacity, 1.0)), capacity > 0

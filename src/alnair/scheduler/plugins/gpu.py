@@ -1,7 +1,7 @@
 """GpuShare: whole GPUs and slices of one GPU, on one device table.
 
-`NodeResourcesFit` compares node totals; this plugin decides on devices: a slice lies on a single GPU, whole
-GPUs are free ones, and both may be limited to GPU models.
+`NodeResourcesFit` compares node totals; this plugin decides on devices: a slice lies on a single
+GPU, whole GPUs are free ones, and both may be limited to GPU models.
 """
 
 from collections.abc import Iterable
@@ -121,7 +121,8 @@ def _slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
     fits: Mask = devices.slice_memory[:, rows] >= demand.memory_mib
     if demand.compute:
         fits &= devices.compute_free[:, rows] >= demand.compute
-        # Without over-allocation of soft shares, what is free in all bounds what is free for hard ones.
+        # Unless soft shares are over-allocated, what is free in all bounds what is free for hard
+        # ones.
         if demand.hard and devices.soft:
             fits &= devices.hard_free[:, rows] >= demand.compute
     if demand.models:

@@ -22,23 +22,29 @@ class TaintToleration:
 
     name = "TaintToleration"
 
+    def __init__(self, *, comparing: bool = False) -> None:
+        #: The operators Lt and Gt count.
+        self.comparing = comparing
+
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Tolerated":
         """Compile the filter."""
-        return _Tolerated(spec.tolerations, cluster)
+        return _Tolerated(spec.tolerations, cluster, comparing=self.comparing)
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_SoftTaints | None":
         """Compile the score."""
         soft = any(t.effect == _SOFT for taints in cluster.columns.taint_sets for t in taints)
-        # Taint sets that appear later bring new nodes, hence a new epoch, or are met by
-        # _SoftTaints.
-        return _SoftTaints(spec.tolerations, cluster) if soft else None
+        # A set that appears later changes the schema, so this is asked again then.
+        return _SoftTaints(spec.tolerations, cluster, comparing=self.comparing) if soft else None
 
 
 class _Tolerated:
     depends = Depends.NODE
 
-    def __init__(self, tolerations: tuple[Toleration, ...], cluster: Cluster) -> None:
+    def __init__(
+        self, tolerations: tuple[Toleration, ...], cluster: Cluster, *, comparing: bool
+    ) -> None:
         self._tolerations = tolerations
+        self._comparing = comparing
         self._columns = cluster.columns
         self._offending: list[Taint | None] = []
         self._ok: Mask = np.zeros(0, bool)
@@ -53,7 +59,8 @@ class _Tolerated:
                     (
                         t
                         for t in taints
-                        if t.effect in _HARD and not tolerated(t, self._tolerations)
+                        if t.effect in _HARD
+                        and not tolerated(t, self._tolerations, comparing=self._comparing)
                     ),
                     None,
                 )
@@ -76,7 +83,10 @@ class _Tolerated:
 class _SoftTaints:
     depends = Depends.NODE
 
-    def __init__(self, tolerations: tuple[Toleration, ...], cluster: Cluster) -> None:
+    def __init__(
+        self, tolerations: tuple[Toleration, ...], cluster: Cluster, *, comparing: bool
+    ) -> None:
+        self._comparing = comparing
         # Only tolerations for this effect, or for all effects, count here.
         self._tolerations = tuple(t for t in tolerations if t.effect in ("", _SOFT))
         self._columns = cluster.columns
@@ -84,7 +94,10 @@ class _SoftTaints:
 
     def __call__(self, rows: Rows) -> Column:
         counts = [
-            sum(t.effect == _SOFT and not tolerated(t, self._tolerations) for t in taints)
+            sum(
+                t.effect == _SOFT and not tolerated(t, self._tolerations, comparing=self._comparing)
+                for t in taints
+            )
             for taints in self._columns.taint_sets
         ]
         return np.array(counts, float)[self._columns.taint_set[rows]]
