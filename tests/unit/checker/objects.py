@@ -38,12 +38,18 @@ def node(name: str = "n", gpus: int = 0, **changes: Any) -> Manifest:
     }
 
 
-def container(name: str = "main", *, always: bool = False, **amounts: object) -> Manifest:
-    """A container; keyword names are cpu, memory, whole, mib, percent."""
+def container(
+    name: str = "main",
+    *,
+    always: bool = False,
+    more: Manifest | None = None,
+    **amounts: object,
+) -> Manifest:
+    """A container; keyword names are cpu, memory, whole, mib, percent; `more` has others."""
     resources = {
         {"whole": WHOLE, "mib": MEMORY, "percent": COMPUTE}.get(key, key): str(value)
         for key, value in amounts.items()
-    }
+    } | (more or {})
     made: Manifest = {"name": name, "resources": {"requests": resources}}
     return made | ({"restartPolicy": "Always"} if always else {})
 

@@ -1,0 +1,193 @@
+"""For every rule, objects at its limit that break nothing."""
+
+from .objects import assignment, container, group, node, part, pod, whole
+from .worlds import (
+    SOFT,
+    T4,
+    Objects,
+    affine,
+    member,
+    needs,
+    slice_pod,
+    tainted,
+    tolerant,
+    whole_pod,
+    world,
+)
+
+#: rule → objects at the limit, or just outside of what the rule is about: nothing is wrong
+GOOD: dict[str, list[tuple[str, Objects]]] = {
+    "readable": [
+        ("all suffixes", world(pod("p", container(cpu="1e0", memory="1.5Gi")))),
+        ("an unreadable node without pods", world(nodes=[node(static="{")])),
+    ],
+    "node-capacity": [
+        ("just full", world(pod("a", container(cpu="3999m")), pod("b", container(cpu="1m")))),
+        ("all its memory", world(pod("p", container(memory=8 * 2**30)))),
+        ("five pods", world(*(pod(f"p{i}") for i in range(5)))),
+        ("an ended pod holds nothing", world(pod("a", container(cpu=9), phase="Failed"))),
+        ("a pending pod holds nothing", world(pod("a", container(cpu=9), on=""))),
+        (
+            "init containers run one after the other",
+            world(
+                pod(
+                    "p",
+                    container(cpu=2),
+                    container("q", cpu=2),
+                    spec={"initContainers": [container("i", cpu=4), container("j", cpu=4)]},
+                )
+            ),
+        ),
+        (
+            "a sidecar that starts after an init container",
+            world(
+                pod(
+                    "p",
+                    container(cpu=1),
+                    spec={
+                        "initContainers": [
+                            container("i", cpu=4),
+                            container("s", cpu=3, always=True),
+                        ]
+                    },
+                )
+            ),
+        ),
+        (
+            "pod-level requests stand below the sum",
+            world(pod("p", container(cpu=5), spec={"resources": {"requests": {"cpu": "4"}}})),
+        ),
+    ],
+    "gpu-memory": [
+        ("just full", world(slice_pod("a", 15000, 10), slice_pod("b", 1000, 10))),
+        (
+            "an init container's slice is free again",
+            world(
+                pod(
+                    "p",
+                    container(mib=16000, percent=10),
+                    spec={"initContainers": [container("i", mib=16000, percent=10)]},
+                    assigned=assignment(i=[part("n-0", 16000, 10)], main=[part("n-0", 16000, 10)]),
+                )
+            ),
+        ),
+    ],
+    "gpu-compute": [
+        (
+            "the factor is used up",
+            world(
+                slice_pod("a", 64, 100, annotations=SOFT),
+                slice_pod("b", 64, 100),
+                nodes=[node(gpus=2, factor=2)],
+            ),
+        ),
+    ],
+    "gpu-compute-hard": [("just full", world(slice_pod("a", 64, 60), slice_pod("b", 64, 40)))],
+    "gpu-exclusive": [
+        ("one each", world(whole_pod("a", "n-0"), whole_pod("b", "n-1"))),
+        (
+            "an init container had it before",
+            world(
+                pod(
+                    "p",
+                    container(whole=1),
+                    spec={"initContainers": [container("i", whole=1)]},
+                    assigned=assignment(i=[whole("n-0")], main=[whole("n-0")]),
+                )
+            ),
+        ),
+    ],
+    "gpu-count": [
+        (
+            "one is left",
+            world(
+                slice_pod("a", 64, 1),
+                pod("f", container(whole=1), scheduler="default-scheduler"),
+            ),
+        ),
+    ],
+    "node-exists": [("it is there", world(pod()))],
+    "node-selector": [
+        ("both labels", world(pod(spec={"nodeSelector": {"zone": "a", "size": "10"}})))
+    ],
+    "node-affinity": [
+        ("In", world(affine(needs("zone", "In", "b", "a")))),
+        ("NotIn without the label", world(affine(needs("rack", "NotIn", "a")))),
+        ("Exists", world(affine(needs("zone", "Exists")))),
+        ("DoesNotExist", world(affine(needs("rack", "DoesNotExist")))),
+        ("Gt", world(affine(needs("size", "Gt", "9")))),
+        ("Lt", world(affine(needs("size", "Lt", "11")))),
+        ("a field", world(affine(fields=(needs("metadata.name", "In", "n"),)))),
+    ],
+    "node-taints": [
+        ("PreferNoSchedule", world(pod(), nodes=tainted("PreferNoSchedule"))),
+        ("Equal", world(tolerant(key="team", value="a"), nodes=tainted())),
+        ("Exists", world(tolerant(key="team", operator="Exists"), nodes=tainted())),
+        ("everything", world(tolerant(operator="Exists"), nodes=tainted("NoExecute"))),
+        ("a cordoned node", world(pod(), nodes=tainted(key="node.kubernetes.io/unschedulable"))),
+        (
+            "a static pod",
+            world(pod(annotations={"kubernetes.io/config.mirror": "x"}), nodes=tainted()),
+        ),
+    ],
+    "gpu-model": [("one of the models", world(slice_pod("p", 64, 1, annotations=T4)))],
+    "gpu-exists": [("the second GPU", world(slice_pod("p", 64, 1, "n-1")))],
+    "assignment-present": [
+        ("no GPUs asked", world(pod("p", container(cpu=1)))),
+        (
+            "the node does not describe its GPUs",
+            world(
+                pod("p", container(mib=64)), nodes=[node(allocatable={"alnair/vgpu-memory": "64"})]
+            ),
+        ),
+        ("not ours", world(pod("p", container(whole=1), scheduler="default-scheduler"))),
+        ("not bound", world(pod("p", container(whole=1), on=""))),
+    ],
+    "assignment-readable": [
+        ("not ours", world(pod("p", scheduler="default-scheduler", assigned="{"))),
+    ],
+    "assignment-amounts": [
+        ("two whole GPUs", world(whole_pod("p", "n-0", "n-1"))),
+        ("a slice without compute", world(slice_pod("p", 64, 0))),
+        (
+            "whole GPUs and a slice in two containers",
+            world(
+                pod(
+                    "p",
+                    container("a", whole=1),
+                    container("b", mib=64, percent=1),
+                    assigned=assignment(a=[whole("n-0")], b=[part("n-1", 64, 1)]),
+                )
+            ),
+        ),
+    ],
+    "slices-together": [
+        (
+            "two containers on one GPU",
+            world(
+                pod(
+                    "p",
+                    container("a", mib=64, percent=1),
+                    container("b", mib=64, percent=1),
+                    assigned=assignment(a=[part("n-0", 64, 1)], b=[part("n-0", 64, 1)]),
+                )
+            ),
+        ),
+    ],
+    "possible-request": [
+        ("all of a GPU", world(slice_pod("p", 16000, 100))),
+        ("the least memory", world(slice_pod("p", 64, 1))),
+        ("impossible, and so pending", world(pod("p", container(percent=10), on=""))),
+    ],
+    "gang-whole": [
+        ("both", world(member("a", "n"), member("b", "n"), groups=[group(2)])),
+        ("none", world(member("a", ""), member("b", ""), groups=[group(2)])),
+        (
+            "enough of three",
+            world(member("a", "n"), member("b", "n"), member("c", ""), groups=[group(2)]),
+        ),
+        ("all bound ones leave", world(member("a", "n", deleting=True), groups=[group(2)])),
+        ("another scheduler's", world(member("a", "n", scheduler="x"), groups=[group(2)])),
+        ("no such group", world(member("a", "n"))),
+    ],
+}

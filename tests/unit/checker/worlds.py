@@ -1,0 +1,63 @@
+"""Small worlds for the rules: shorthands for nodes, pods and gangs together."""
+
+from typing import Any
+
+from .objects import Manifest, assignment, container, node, part, pod, whole
+
+Objects = dict[str, list[Manifest]]
+
+
+def world(
+    *pods: Manifest, nodes: list[Manifest] | None = None, groups: list[Manifest] | None = None
+) -> Objects:
+    return {"nodes": nodes or [node(gpus=2)], "pods": list(pods), "groups": groups or []}
+
+
+def slice_pod(name: str, mib: int, percent: int, uuid: str = "n-0", **changes: Any) -> Manifest:
+    return pod(
+        name,
+        container(mib=mib, percent=percent),
+        assigned=assignment(main=[part(uuid, mib, percent)]),
+        **changes,
+    )
+
+
+def whole_pod(name: str, *uuids: str, **changes: Any) -> Manifest:
+    return pod(
+        name,
+        container(whole=len(uuids)),
+        assigned=assignment(main=[whole(u) for u in uuids]),
+        **changes,
+    )
+
+
+def affine(*expressions: Manifest, fields: tuple[Manifest, ...] = ()) -> Manifest:
+    term = {"matchExpressions": list(expressions), "matchFields": list(fields)}
+    required = {"nodeSelectorTerms": [term]}
+    node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    return pod(spec={"affinity": {"nodeAffinity": node_affinity}})
+
+
+def needs(key: str, operator: str, *values: str) -> Manifest:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def tainted(effect: str = "NoSchedule", key: str = "team") -> list[Manifest]:
+    return [node(taints=[{"key": key, "value": "a", "effect": effect}])]
+
+
+def tolerant(**toleration: str) -> Manifest:
+    return pod(spec={"tolerations": [toleration]})
+
+
+def member(
+    name: str, on: str, label: str = "scheduling.x-k8s.io/pod-group", **c: object
+) -> Manifest:
+    return pod(name, on=on, labels={label: "g"}, **c)
+
+
+LEGACY = "pod-group.scheduling.sigs.k8s.io"
+SOFT = {"ai.centaurus.io/vgpu-policy": "soft"}
+T4 = {"ai.centaurus.io/gpu-models": "A10, T4"}
+A10 = {"ai.centaurus.io/gpu-models": "A10"}
+BAD_PART = part("n-0", 100, 10)
