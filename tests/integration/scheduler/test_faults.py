@@ -1,0 +1,246 @@
+"""The live scheduler when processes are killed: nothing is lost, nothing is bound twice."""
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Callable
+
+from alnair.kube.client import Client
+from alnair.kube.resources import NODES, PODGROUPS, PODS
+from alnair.local.controlplane import LocalCluster
+from alnair.model import names
+from scheduler_kit import SchedulerProcess, bound, eventually, holder, pod
+
+#: Slices of 5 % of a GPU's compute: 24 GPUs hold 480 of them.
+COUNT = 400
+SLICE = {names.VGPU_MEMORY: "700", names.VGPU_COMPUTE: "5"}
+
+
+class Binds:
+    """An independent watch: which node each pod was seen bound to, ever."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, set[str]] = {}
+
+    async def follow(self, client: Client, namespace: str) -> None:
+        while True:
+            try:
+                listing = await client.list(PODS, namespace)
+                for found in listing.items:
+                    self._note(found)
+                watch = client.watch(
+                    PODS, resource_version=listing.resource_version, namespace=namespace
+                )
+                async for event in watch:
+                    self._note(event.object)
+            except Exception:  # noqa: BLE001 - the API server is killed in these tests
+                await asyncio.sleep(0.1)
+
+    def _note(self, found: dict[str, dict[str, str]]) -> None:
+        node = found["spec"].get("nodeName")
+        if node:
+            self.nodes.setdefault(found["metadata"]["uid"], set()).add(node)
+
+
+async def create_slices(client: Client, namespace: str) -> None:
+    async def one(i: int) -> None:
+        await client.create(PODS, pod(namespace, f"slice-{i}", limits=SLICE, cpu="10m"))
+
+    for start in range(0, COUNT, 20):
+        await asyncio.gather(*(one(i) for i in range(start, start + 20)))
+
+
+async def all_slices_bound(client: Client, namespace: str) -> bool:
+    return len(await bound(client, namespace)) == COUNT
+
+
+async def test_a_scheduler_killed_in_a_burst_is_replaced_and_nothing_is_bound_twice(
+    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+) -> None:
+    binds = Binds()
+    watching = asyncio.create_task(binds.follow(admin, namespace))
+    first = start_scheduler()
+    creating = asyncio.create_task(create_slices(admin, namespace))
+
+    async def some() -> bool:
+        return len(binds.nodes) > COUNT // 8
+
+    await eventually(some)
+    first.signal(signal.SIGKILL)
+    await creating
+    assert len(await bound(admin, namespace)) < COUNT
+    start_scheduler()
+
+    async def complete() -> bool:
+        return await all_slices_bound(admin, namespace)
+
+    await eventually(complete, 60)
+    watching.cancel()
+    assert {len(nodes) for nodes in binds.nodes.values()} == {1}
+
+
+async def test_an_api_server_killed_in_a_burst_costs_no_pod(
+    gpu_cluster: LocalCluster,
+    admin: Client,
+    namespace: str,
+    start_scheduler: Callable[[], SchedulerProcess],
+) -> None:
+    binds = Binds()
+    await create_slices(admin, namespace)
+    watching = asyncio.create_task(binds.follow(admin, namespace))
+    start_scheduler()
+
+    async def some() -> bool:
+        return len(binds.nodes) > COUNT // 8
+
+    await eventually(some)
+    await gpu_cluster.restart("kube-apiserver", signal.SIGKILL)
+
+    async def complete() -> bool:
+        return await all_slices_bound(admin, namespace)
+
+    await eventually(complete, 60)
+    watching.cancel()
+    assert {len(nodes) for nodes in binds.nodes.values()} == {1}
+
+
+async def test_of_two_schedulers_one_leads_and_the_other_takes_over(
+    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+) -> None:
+    pair = {s.identity: s for s in (start_scheduler(), start_scheduler())}
+
+    async def one_leads() -> bool:
+        return await holder(admin) in pair
+
+    await eventually(one_leads)
+    leader = pair[await holder(admin)]
+    other = next(s for s in pair.values() if s is not leader)
+    await admin.create(PODS, pod(namespace, "before"))
+
+    async def placed(count: int) -> bool:
+        return len(await bound(admin, namespace)) == count
+
+    await eventually(lambda: placed(1))
+    leader.signal(signal.SIGKILL)
+    killed = time.monotonic()
+    await admin.create(PODS, pod(namespace, "after"))
+    await eventually(lambda: placed(2), 20, "take-over in under 20 s")
+    assert await holder(admin) == other.identity
+    print(f"took over after {time.monotonic() - killed:.1f} s")
+
+
+async def test_a_leader_that_was_stopped_does_not_bind_when_it_wakes_up(
+    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+) -> None:
+    first = start_scheduler()
+
+    async def first_leads() -> bool:
+        return await holder(admin) == first.identity
+
+    await eventually(first_leads)
+    first.signal(signal.SIGSTOP)
+    second = start_scheduler()
+
+    async def second_leads() -> bool:
+        return await holder(admin) == second.identity
+
+    await eventually(second_leads, 20)
+    first.signal(signal.SIGCONT)
+    await admin.create(PODS, pod(namespace, "one"))
+
+    async def placed() -> bool:
+        return len(await bound(admin, namespace)) == 1
+
+    await eventually(placed)
+    await asyncio.sleep(1)
+    assert await holder(admin) == second.identity
+    assert first.process.poll() is None, "a deposed leader stands by"
+    assert "standing by" in first.log.read_text()
+
+
+async def test_a_graceful_end_hands_over_at_once(
+    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+) -> None:
+    first = start_scheduler()
+
+    async def first_leads() -> bool:
+        return await holder(admin) == first.identity
+
+    await eventually(first_leads)
+    second = start_scheduler()
+    first.signal(signal.SIGTERM)
+    assert first.process.returncode == 0
+
+    async def second_leads() -> bool:
+        return await holder(admin) == second.identity
+
+    await eventually(second_leads, 6)
+
+
+async def test_a_gang_cut_short_by_a_kill_is_completed_as_planned(
+    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+) -> None:
+    """The state that a leader leaves that dies between two Bindings, made by hand."""
+    group = {
+        "apiVersion": PODGROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "pair", "namespace": namespace},
+        "spec": {"minMember": 2},
+    }
+    await admin.create(PODGROUPS, group)
+    nodes = sorted(node["metadata"]["name"] for node in (await admin.list(NODES)).items)[:2]
+    labels = {names.POD_GROUP_LABEL: "pair"}
+    uids = []
+    for i in range(2):
+        made = await admin.create(
+            PODS, pod(namespace, f"member-{i}", limits={names.GPU: "1"}, labels=labels)
+        )
+        uids.append(made["metadata"]["uid"])
+    plan = {f"member-{i}": {"node": nodes[i], "gpus": {"main": [2 + i]}} for i in range(2)}
+    text = json.dumps({"v": 1, "t": "2099-01-01T00:00:00Z", "pods": plan})
+    await admin.merge_patch(
+        PODGROUPS, "pair", {"metadata": {"annotations": {names.GANG_PLAN: text}}}, namespace
+    )
+    await admin.bind(namespace, "member-0", uids[0], nodes[0])
+    start_scheduler()
+
+    async def complete() -> bool:
+        return len(await bound(admin, namespace)) == 2
+
+    await eventually(complete)
+    second = await admin.get(PODS, "member-1", namespace)
+    assert second["spec"]["nodeName"] == nodes[1]
+    document = json.loads(second["metadata"]["annotations"][names.GPU_ASSIGNMENT])
+    assert [part["index"] for part in document["containers"]["main"]] == [3]
+
+
+async def test_a_gang_cut_short_that_cannot_be_completed_is_evicted(
+    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+) -> None:
+    group = {
+        "apiVersion": PODGROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "pair", "namespace": namespace},
+        "spec": {"minMember": 2, "scheduleTimeoutSeconds": 3},
+    }
+    await admin.create(PODGROUPS, group)
+    labels = {names.POD_GROUP_LABEL: "pair"}
+    small = await admin.create(
+        PODS, pod(namespace, "small", limits={names.GPU: "1"}, labels=labels)
+    )
+    await admin.create(PODS, pod(namespace, "huge", limits={names.GPU: "64"}, labels=labels))
+    node = (await admin.list(NODES)).items[0]["metadata"]["name"]
+    plan = {name: {"node": node, "gpus": {"main": [0]}} for name in ("small", "huge")}
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    text = json.dumps({"v": 1, "t": stamp, "pods": plan})
+    await admin.merge_patch(
+        PODGROUPS, "pair", {"metadata": {"annotations": {names.GANG_PLAN: text}}}, namespace
+    )
+    await admin.bind(namespace, "small", small["metadata"]["uid"], node)
+    start_scheduler()
+
+    async def evicted() -> bool:
+        return not await bound(admin, namespace)
+
+    await eventually(evicted)
