@@ -1,0 +1,169 @@
+"""`alnair check`: proves that nobody was promised what is not there."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption
+
+if TYPE_CHECKING:
+    from alnair.apps.checker.cluster import Finding
+    from alnair.apps.checker.violation import Violation
+    from alnair.kube.connection import Connection
+
+#: Exit codes: a promise is broken; the cluster cannot be read.
+BROKEN = 1
+UNREADABLE = 3
+
+
+def check(
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    name: NameOption = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            metavar="NS",
+            help="Report only on pods of this namespace, and on their nodes; repeatable.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scheduler",
+            metavar="NAME",
+            help="One more schedulerName whose pods count as ours; repeatable.",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Judge every instant, not just now.")
+    ] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--for", min=0, metavar="SECONDS", help="End --watch by itself after this time."
+        ),
+    ] = None,
+    expect_pods: Annotated[
+        int | None,
+        typer.Option(
+            "--expect-pods",
+            min=0,
+            metavar="N",
+            help="There must be N pods in the end, and none of them lost on the way.",
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the result as one line of JSON.")
+    ] = False,
+) -> None:
+    """Prove from the API objects alone that no promise is broken.
+
+    No node and no GPU is over-committed, every pod is where its constraints allow, no gang is
+    placed in part, and every GPU pod of ours says which GPU is its own. All is recomputed from
+    nodes and pods as they are read back; no code is shared with the scheduler.
+
+    Ends with 0 if all is well, 1 if a promise is broken, 2 on wrong usage, 3 if the cluster cannot
+    be read.
+
+    For example:
+      alnair check
+      alnair check --namespace openb --expect-pods 2000 --json
+      alnair check --watch --for 60
+    """
+    from alnair.apps.checker.contract import SCHEDULERS
+    from alnair.apps.connect import connection
+    from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
+
+    if seconds is not None and not watch:
+        raise typer.BadParameter("it is the time of --watch: add that", param_hint="--for")
+
+    def tell(violation: "Violation") -> None:
+        if not json:
+            typer.echo(str(violation))
+
+    ours = SCHEDULERS | frozenset(scheduler or ())
+    scope = frozenset(namespace or ())
+    try:
+        found = connection(kubeconfig, context, name)
+        if watch:
+            result = asyncio.run(_watch(found, ours, scope, expect_pods, seconds, tell))
+        else:
+            result = asyncio.run(_look(found, ours, scope, expect_pods))
+            for violation in result.violations:
+                tell(violation)
+    except* (KubeError, LocalClusterError, OSError) as group:
+        typer.echo(f"alnair: the cluster cannot be read: {_first(group)}", err=True)
+        raise typer.Exit(UNREADABLE) from None
+    if json:
+        typer.echo(_json(result))
+    else:
+        typer.echo(_summary(result))
+    if result.violations:
+        raise typer.Exit(BROKEN)
+
+
+async def _look(
+    connection: "Connection", ours: frozenset[str], scope: frozenset[str], expected: int | None
+) -> "Finding":
+    from alnair.apps import check_live
+    from alnair.kube.client import Client
+
+    async with Client(connection, user_agent="alnair-check") as client:
+        return await check_live.check(client, ours, scope, expected)
+
+
+async def _watch(
+    connection: "Connection",
+    ours: frozenset[str],
+    scope: frozenset[str],
+    expected: int | None,
+    seconds: float | None,
+    tell: "Callable[[Violation], None]",
+) -> "Finding":
+    from alnair.apps import check_live
+    from alnair.apps.checker.cluster import Finding
+    from alnair.apps.checker.watching import Watching
+    from alnair.kube.client import Client
+
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+
+    async def stop() -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asked.wait(), seconds)
+
+    watching = Watching(ours, scope, expected)
+    async with Client(connection, user_agent="alnair-check") as client:
+        await check_live.watch(client, watching, stop, tell)
+    return Finding(*watching.counts(), watching.violations)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _json(result: "Finding") -> str:
+    import msgspec
+
+    found = {"ok": not result.violations, **msgspec.structs.asdict(result)}
+    return msgspec.json.encode(found).decode()
+
+
+def _summary(result: "Finding") -> str:
+    looked = f"{result.nodes} nodes, {result.pods} pods, {result.bound} of them bound"
+    count = len(result.violations)
+    if not count:
+        return f"checked {looked}: every promise is kept"
+    return f"checked {looked}: {count} violation{'s' if count > 1 else ''}"

@@ -1,0 +1,143 @@
+"""Feeds the checker from a real API server: one look, or every change."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from alnair.apps.checker import cluster as whole
+from alnair.apps.checker import registry
+from alnair.apps.checker.cluster import Cluster, Finding, cluster_of
+from alnair.apps.checker.violation import Violation
+from alnair.apps.checker.watching import Change, Watching
+from alnair.apps.follow import Batch, follow
+from alnair.kube.client import Client
+from alnair.kube.errors import NotFound
+from alnair.kube.resources import LEGACY_PODGROUPS, NODES, PODGROUPS, PODS, Manifest, Resource
+
+#: What may be wrong for a moment only is looked at again after so long (seconds).
+SECOND_LOOK: Final = 5.5
+#: Seconds between looks at what only time decides.
+_TICK: Final = 0.25
+_GROUPS: Final = (PODGROUPS, LEGACY_PODGROUPS)
+
+
+async def _listed(client: Client, resource: Resource[Manifest]) -> list[Manifest]:
+    try:
+        return (await client.list(resource)).items
+    except NotFound:
+        return []  # the kind is not installed: there are no gangs of it
+
+
+async def _look(client: Client, ours: frozenset[str]) -> Cluster:
+    # Nodes last: each pod's node is then among them, unless it is really gone.
+    pods = (await client.list(PODS)).items
+    groups = [group for kind in _GROUPS for group in await _listed(client, kind)]
+    nodes = (await client.list(NODES)).items
+    return cluster_of(nodes, pods, groups, ours)
+
+
+async def check(
+    client: Client,
+    ours: frozenset[str],
+    namespaces: frozenset[str],
+    expected: int | None,
+    second_look: float = SECOND_LOOK,
+) -> Finding:
+    """Look at the cluster once.
+
+    What the contract allows for a moment (a gang that is being bound, two schedulers that have
+    crossed) counts only if it is still there at a second look.
+    """
+    cluster = await _look(client, ours)
+    first = whole.check(cluster, namespaces, expected)
+    brief = {v.key for v in first.violations if _may_pass(cluster, v)}
+    if not brief:
+        return first
+    await asyncio.sleep(second_look)
+    second = whole.check(await _look(client, ours), namespaces, expected)
+    still = {v.key for v in second.violations}
+    first.violations[:] = [v for v in first.violations if v.key not in brief or v.key in still]
+    return first
+
+
+def _may_pass(cluster: Cluster, violation: Violation) -> bool:
+    if violation.rule in {*registry.GANG_RULES, "node-exists"}:
+        return True
+    on_node = (pod for pod in cluster.pods if pod.node == violation.node and pod.holds)
+    return violation.rule in registry.NODE_RULES and any(not pod.ours for pod in on_node)
+
+
+async def watch(
+    client: Client,
+    watching: Watching,
+    stop: Callable[[], Awaitable[object]],
+    tell: Callable[[Violation], None],
+) -> None:
+    """Judge every instant until `stop` returns.
+
+    Args:
+        client: An open client.
+        watching: What judges.
+        stop: Awaited; the watch ends when it returns.
+        tell: Called for each violation as it is confirmed.
+    """
+    told = 0
+
+    async def run() -> None:
+        nodes, listed = follow(client, NODES), asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_feed(nodes, listed, lambda b, now: watching.nodes(*_parts(b), now)))
+            for kind in _GROUPS:
+                tasks.create_task(_follow_groups(client, kind, watching))
+            # Pods after nodes, so that no pod is on a node that is not known yet.
+            await listed.wait()
+            pods = follow(client, PODS)
+            tasks.create_task(
+                _feed(pods, None, lambda b, now: watching.pods(*_parts(b), now, b.earliest))
+            )
+
+    work = asyncio.create_task(run())
+    end = asyncio.ensure_future(stop())
+    try:
+        while not (work.done() or end.done()):
+            await asyncio.wait((work, end), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+            watching.tick(time.monotonic())
+            for violation in watching.violations[told:]:
+                tell(violation)
+            told = len(watching.violations)
+        if work.done():
+            work.result()
+    finally:
+        work.cancel()
+        end.cancel()
+        await asyncio.gather(work, end, return_exceptions=True)
+    watching.finish(time.monotonic())
+    for violation in watching.violations[told:]:
+        tell(violation)
+
+
+async def _follow_groups(client: Client, kind: Resource[Manifest], watching: Watching) -> None:
+    try:
+        await _feed(
+            follow(client, kind),
+            None,
+            lambda batch, now: watching.gangs.take(kind.api_version, *_parts(batch), now),
+        )
+    except NotFound:
+        return  # the kind is not installed: there are no gangs of it
+
+
+async def _feed(
+    batches: AsyncIterator[Batch[Manifest]],
+    listed: asyncio.Event | None,
+    take: Callable[[Batch[Manifest], float], None],
+) -> None:
+    async for batch in batches:
+        take(batch, batch.arrived)
+        if listed is not None:
+            listed.set()
+
+
+def _parts(batch: Batch[dict[str, Any]]) -> tuple[list[Manifest] | None, list[Change]]:
+    return batch.listed, [(event.type, event.object) for event in batch.events]
