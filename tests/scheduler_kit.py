@@ -20,7 +20,7 @@ from alnair.model import names
 class SchedulerProcess:
     """`alnair scheduler` as a process of its own, without a supervisor."""
 
-    def __init__(self, cluster: LocalCluster, folder: Path, identity: str) -> None:
+    def __init__(self, cluster: LocalCluster, folder: Path, identity: str, *flags: str) -> None:
         self.identity = identity
         self.log = folder / f"{identity}.log"
         with self.log.open("ab") as log:
@@ -32,6 +32,7 @@ class SchedulerProcess:
                     "scheduler",
                     f"--kubeconfig={cluster.kubeconfig('alnair-scheduler')}",
                     f"--identity={identity}",
+                    *flags,
                 ],
                 stdout=log,
                 stderr=log,
@@ -49,6 +50,12 @@ class SchedulerProcess:
             self.process.send_signal(signal.SIGCONT)
             self.process.kill()
         self.process.wait(timeout=10)
+
+
+StartScheduler = Callable[..., SchedulerProcess]
+
+#: A lease that is short enough for a test that kills its holder.
+SHORT_LEASE = ("--lease-duration=3", "--renew-deadline=2", "--retry-period=0.5")
 
 
 def pod(

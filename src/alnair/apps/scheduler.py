@@ -17,6 +17,13 @@ def scheduler(
     identity: Annotated[
         str | None, typer.Option(help="Name in the lease; default host and a random part.")
     ] = None,
+    lease_duration: Annotated[
+        int, typer.Option(help="Seconds without renewal after which another may lead.")
+    ] = 12,
+    renew_deadline: Annotated[
+        float, typer.Option(help="Seconds without renewal after which a leader stops binding.")
+    ] = 8.0,
+    retry_period: Annotated[float, typer.Option(help="Seconds between renewals.")] = 2.0,
     host: Annotated[str, typer.Option(help="Address to serve health on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to serve health on; 0 takes a free one.")] = 0,
     seed: Annotated[int, typer.Option(help="Order in which equally good nodes are taken.")] = 0,
@@ -41,10 +48,17 @@ def scheduler(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    if not lease_duration > renew_deadline > retry_period > 0:
+        raise typer.BadParameter(
+            "it must be --lease-duration > --renew-deadline > --retry-period > 0"
+        )
     settings = Settings(
         kubeconfig=kubeconfig,
         context=context,
         identity=identity or f"{platform.node()}_{uuid.uuid4()}",
+        lease_duration=lease_duration,
+        renew_deadline=renew_deadline,
+        retry_period=retry_period,
         host=host,
         port=port,
         leader_elect=leader_elect,

@@ -13,7 +13,7 @@ import datetime as dt
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -60,6 +60,7 @@ class LeaderElector:
         namespace: Where the lease is.
         name: Its name.
         identity: Ours; must be unique among the candidates.
+        annotations: Written into the lease while we hold it, such as where to reach us.
         lease_duration: Whole seconds without a renewal after which others may take over.
         renew_deadline: Seconds after the last renewal at which we stop acting; less than
             `lease_duration`. The difference is the margin for slow requests and stopped processes.
@@ -80,6 +81,7 @@ class LeaderElector:
         namespace: str,
         name: str,
         identity: str,
+        annotations: Mapping[str, str] | None = None,
         lease_duration: int = 12,
         renew_deadline: float = 8.0,
         retry_period: float = 2.0,
@@ -95,6 +97,7 @@ class LeaderElector:
         self._namespace = namespace
         self._name = name
         self._identity = identity
+        self._annotations = dict(annotations or {})
         self._lease_duration = lease_duration
         self._renew_deadline = renew_deadline
         self._retry_period = retry_period
@@ -214,7 +217,11 @@ class LeaderElector:
         lease: Manifest = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {
+                "name": self._name,
+                "namespace": self._namespace,
+                "annotations": self._annotations,
+            },
             "spec": self._mine(),
         }
         try:
@@ -227,7 +234,13 @@ class LeaderElector:
     async def _write(self, spec: dict[str, Any]) -> None:
         """Replace the spec of the observed lease, keeping whatever else others wrote into it."""
         assert self._observed is not None
-        lease = {**self._observed, "spec": {**self._observed.get("spec", {}), **spec}}
+        observed = self._observed["metadata"]
+        metadata = {
+            **observed,
+            "annotations": {**(observed.get("annotations") or {}), **self._annotations},
+        }
+        spec = {**self._observed.get("spec", {}), **spec}
+        lease = {**self._observed, "metadata": metadata, "spec": spec}
         self._observe(await self._client.replace(LEASES, lease))
 
     def _observe(self, lease: Manifest) -> None:
@@ -259,6 +272,12 @@ class LeaderElector:
         given_back = {**self._mine(), "holderIdentity": "", "leaseDurationSeconds": 1}
         try:
             async with asyncio.timeout(RELEASE_PATIENCE):
-                await self._write(given_back)
+                try:
+                    await self._write(given_back)
+                except Conflict:
+                    # Our last renewal was cut off before its answer, or a person edited the lease.
+                    self._observe(await self._client.get(LEASES, self._name, self._namespace))
+                    if self.leader == self._identity:
+                        await self._write(given_back)
         except (KubeError, TimeoutError) as error:
             _log.warning("lease %s expires by itself: %s", self._name, error)

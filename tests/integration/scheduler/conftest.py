@@ -3,7 +3,7 @@
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from alnair.kube.resources import LEASES, NAMESPACES, NODES, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
-from scheduler_kit import SchedulerProcess
+from scheduler_kit import SchedulerProcess, StartScheduler
 
 #: Small enough to be filled by a few pods.
 NODE_COUNT, GPUS = 6, 4
@@ -35,15 +35,13 @@ def gpu_cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
 
 
 @pytest.fixture
-def start_scheduler(
-    gpu_cluster: LocalCluster, tmp_path: Path
-) -> Iterator[Callable[[], SchedulerProcess]]:
+def start_scheduler(gpu_cluster: LocalCluster, tmp_path: Path) -> Iterator[StartScheduler]:
     """Starts scheduler processes; those still alive at the end are killed."""
     started: list[SchedulerProcess] = []
 
-    def start() -> SchedulerProcess:
+    def start(*flags: str) -> SchedulerProcess:
         identity = f"scheduler-{len(started)}"
-        started.append(SchedulerProcess(gpu_cluster, tmp_path, identity))
+        started.append(SchedulerProcess(gpu_cluster, tmp_path, identity, *flags))
         return started[-1]
 
     yield start

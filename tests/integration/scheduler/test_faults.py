@@ -4,13 +4,12 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Callable
 
 from alnair.kube.client import Client
 from alnair.kube.resources import NODES, PODGROUPS, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import SchedulerProcess, bound, eventually, holder, pod
+from scheduler_kit import SHORT_LEASE, StartScheduler, bound, eventually, holder, pod
 
 #: Slices of 5 % of a GPU's compute: 24 GPUs hold 480 of them.
 COUNT = 400
@@ -56,11 +55,11 @@ async def all_slices_bound(client: Client, namespace: str) -> bool:
 
 
 async def test_a_scheduler_killed_in_a_burst_is_replaced_and_nothing_is_bound_twice(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     binds = Binds()
     watching = asyncio.create_task(binds.follow(admin, namespace))
-    first = start_scheduler()
+    first = start_scheduler(*SHORT_LEASE)
     creating = asyncio.create_task(create_slices(admin, namespace))
 
     async def some() -> bool:
@@ -70,7 +69,7 @@ async def test_a_scheduler_killed_in_a_burst_is_replaced_and_nothing_is_bound_tw
     first.signal(signal.SIGKILL)
     await creating
     assert len(await bound(admin, namespace)) < COUNT
-    start_scheduler()
+    start_scheduler(*SHORT_LEASE)
 
     async def complete() -> bool:
         return await all_slices_bound(admin, namespace)
@@ -84,7 +83,7 @@ async def test_an_api_server_killed_in_a_burst_costs_no_pod(
     gpu_cluster: LocalCluster,
     admin: Client,
     namespace: str,
-    start_scheduler: Callable[[], SchedulerProcess],
+    start_scheduler: StartScheduler,
 ) -> None:
     binds = Binds()
     await create_slices(admin, namespace)
@@ -106,7 +105,7 @@ async def test_an_api_server_killed_in_a_burst_costs_no_pod(
 
 
 async def test_of_two_schedulers_one_leads_and_the_other_takes_over(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     pair = {s.identity: s for s in (start_scheduler(), start_scheduler())}
 
@@ -131,16 +130,16 @@ async def test_of_two_schedulers_one_leads_and_the_other_takes_over(
 
 
 async def test_a_leader_that_was_stopped_does_not_bind_when_it_wakes_up(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
-    first = start_scheduler()
+    first = start_scheduler(*SHORT_LEASE)
 
     async def first_leads() -> bool:
         return await holder(admin) == first.identity
 
     await eventually(first_leads)
     first.signal(signal.SIGSTOP)
-    second = start_scheduler()
+    second = start_scheduler(*SHORT_LEASE)
 
     async def second_leads() -> bool:
         return await holder(admin) == second.identity
@@ -160,7 +159,7 @@ async def test_a_leader_that_was_stopped_does_not_bind_when_it_wakes_up(
 
 
 async def test_a_graceful_end_hands_over_at_once(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     first = start_scheduler()
 
@@ -179,7 +178,7 @@ async def test_a_graceful_end_hands_over_at_once(
 
 
 async def test_a_gang_cut_short_by_a_kill_is_completed_as_planned(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     """The state that a leader leaves that dies between two Bindings, made by hand."""
     group = {
@@ -216,7 +215,7 @@ async def test_a_gang_cut_short_by_a_kill_is_completed_as_planned(
 
 
 async def test_a_gang_cut_short_that_cannot_be_completed_is_evicted(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     group = {
         "apiVersion": PODGROUPS.api_version,

@@ -1,14 +1,13 @@
 """Pods on a real API server: placed with their GPUs in one write, or told why not."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, PODGROUPS, PODS
 from alnair.model import names
-from scheduler_kit import SchedulerProcess, bound, eventually, pod
+from scheduler_kit import StartScheduler, bound, eventually, pod
 
 
 async def condition(client: Client, namespace: str, name: str) -> str:
@@ -22,7 +21,7 @@ async def condition(client: Client, namespace: str, name: str) -> str:
 
 
 async def test_whole_and_shared_gpus_are_assigned_with_the_bind(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
     await admin.create(PODS, pod(namespace, "whole", limits={names.GPU: "2"}))
@@ -74,7 +73,7 @@ async def test_whole_and_shared_gpus_are_assigned_with_the_bind(
 async def test_what_no_gpu_can_give_is_refused_with_a_reason(
     admin: Client,
     namespace: str,
-    start_scheduler: Callable[[], SchedulerProcess],
+    start_scheduler: StartScheduler,
     limits: dict[str, str],
     says: str,
 ) -> None:
@@ -89,7 +88,7 @@ async def test_what_no_gpu_can_give_is_refused_with_a_reason(
 
 
 async def test_containers_that_together_exceed_the_gpu_they_share_are_refused(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
     limits = {names.VGPU_MEMORY: "1024", names.VGPU_COMPUTE: "60"}
@@ -105,7 +104,7 @@ async def test_containers_that_together_exceed_the_gpu_they_share_are_refused(
 
 
 async def test_a_gpu_model_without_a_gpu_is_refused(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
     manifest = pod(namespace, "model-only", annotations={names.GPU_MODELS: "T4"})
@@ -118,7 +117,7 @@ async def test_a_gpu_model_without_a_gpu_is_refused(
 
 
 async def test_a_gang_is_placed_whole_and_only_when_whole(
-    admin: Client, namespace: str, start_scheduler: Callable[[], SchedulerProcess]
+    admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
     group = {

@@ -18,9 +18,8 @@ from alnair.apps.scheduling.reporter import Reporter
 from alnair.apps.scheduling.server import Server, application
 from alnair.kube import config
 from alnair.kube.client import Client
-from alnair.kube.errors import KubeError, LeadershipLost
+from alnair.kube.errors import LeadershipLost
 from alnair.kube.lease import LeaderElector
-from alnair.kube.resources import LEASES
 from alnair.model import names
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
@@ -108,29 +107,20 @@ class _Process:
             namespace=names.NAMESPACE,
             name=LEASE,
             identity=settings.identity,
+            annotations={names.METRICS_URL: url},
             lease_duration=settings.lease_duration,
             renew_deadline=settings.renew_deadline,
             retry_period=settings.retry_period,
         )
 
         async def lead() -> None:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._tell_url(url))
-                group.create_task(self._schedule(lambda: elector.is_leader))
+            await self._schedule(lambda: elector.is_leader)
 
         while True:
             try:
                 await elector.run(lead)
             except LeadershipLost as error:
                 _log.warning("%s; standing by", error)
-
-    async def _tell_url(self, url: str) -> None:
-        """Write into the lease where the leader's figures are to be had."""
-        patch = {"metadata": {"annotations": {names.METRICS_URL: url}}}
-        try:
-            await self._client.merge_patch(LEASES, LEASE, patch, names.NAMESPACE)
-        except KubeError as error:
-            _log.warning("lease %s: cannot say where the metrics are: %s", LEASE, error)
 
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
         # A new term starts from what the cluster says, not from what this process once intended.
