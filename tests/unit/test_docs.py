@@ -1,0 +1,193 @@
+"""The documentation says what is true: links lead somewhere, examples hold, nothing is missing."""
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from alnair.apps import cli
+from alnair.kube import definitions, wire
+from alnair.kube.projection import pod_spec
+from alnair.model import api, names
+from alnair.model.cluster import Gpu, Node
+from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler import profiles
+from alnair.scheduler.accounts import Accounts
+from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.framework import Profile
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+NODE = Node("gpus", {"cpu": 8000, names.GPU: 1}, gpus=(Gpu("GPU-0", 0, "A100", 81920),))
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked by, as GitHub makes it."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The commands of the page's shell blocks, in words."""
+    for block in blocks(page, "sh"):
+        without_files = re.sub(r"<<'(\w+)'\n.*?^\1$", "", block, flags=re.DOTALL | re.MULTILINE)
+        for line in without_files.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                words.pop(0)
+            if words:
+                yield words
+
+
+@pages
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there), target
+
+
+@pages
+def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> None:
+    files = re.findall(r"<<'YAML'\n(.*?)^YAML$", page.read_text(), re.MULTILINE | re.DOTALL)
+    for text in [*blocks(page, "yaml"), *files]:
+        for document in yaml.safe_load_all(text):
+            kind = document.get("kind")
+            template = document if kind == "Pod" else document.get("spec", {}).get("template")
+            if template:
+                pod = msgspec.convert({"metadata": {}, **template}, wire.PodWire, strict=False)
+                spec = pod_spec(pod.spec, pod.metadata.annotations or {})
+                assert pod.spec.scheduler_name in {p.scheduler for p in profiles.profiles()}
+                assert spec.gpu is not None
+                assert not spec.gpu.problem
+            elif kind == "PodGroup":
+                assert msgspec.convert(document["spec"], api.PodGroupSpec).min_member > 1
+
+
+def test_every_json_example_of_the_names_follows_its_type() -> None:
+    static, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
+    assert msgspec.json.decode(static, type=api.GpuStatic).v == 1
+    assert msgspec.json.decode(assignment, type=api.GpuAssignment).v == 1
+    assert msgspec.json.decode(plan, type=api.GangPlan).v == 1
+
+
+def test_the_page_of_names_has_them_all() -> None:
+    text = (DOCS / "reference" / "names.md").read_text()
+    values = [v for k, v in vars(names).items() if k.isupper() and k[0] != "_"]
+    assert not [value for value in values if str(value) not in text]
+
+
+def test_the_page_of_custom_resources_has_them_all() -> None:
+    text = (DOCS / "reference" / "custom-resources.md").read_text()
+    for d in definitions.DEFINITIONS:
+        assert f"| {d.kind} | `{d.group}/{d.version}` |" in text
+
+
+def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_weights() -> None:
+    text = (DOCS / "reference" / "scheduler.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| [^|]*\| [^|]* \| (\d*) ?\|$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == list(profiles.registry())
+    assert {name: int(weight) for name, weight in rows if weight} == profiles.WEIGHTS
+
+
+@pages
+def test_every_command_and_option_in_an_example_exists(page: Path) -> None:
+    for words in commands(page):
+        program, *rest = [Path(words[0]).name, *words[1:]]
+        if program == "alnair" and rest:
+            assert rest[0] in cli.COMMANDS, words
+            shown = _help(rest[0])
+            options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+            assert not [o for o in options if shown and not re.search(rf"{o}\b", shown)], words
+        if program == "make":
+            makefile = (ROOT / "Makefile").read_text()
+            targets = [word for word in rest if "=" not in word]
+            assert not [t for t in targets if f".PHONY: {t}\n" not in makefile], words
+
+
+def _help(verb: str) -> str:
+    app = cli.build([verb])
+    if not app.registered_commands:
+        return ""
+    return CliRunner().invoke(app, [verb, "--help"]).output
+
+
+@pytest.mark.parametrize(
+    ("case", "resources", "annotations"),
+    [
+        ("130 %", {names.VGPU_MEMORY: 8192, names.VGPU_COMPUTE: 130}, {}),
+        ("8 MiB", {names.VGPU_MEMORY: 8}, {}),
+        ("no memory", {names.VGPU_COMPUTE: 50}, {}),
+        ("both", {names.GPU: 1, names.VGPU_MEMORY: 8192}, {}),
+        ("model, no GPU", {}, {names.GPU_MODELS: "A100"}),
+        ("policy", {names.GPU: 1}, {names.VGPU_POLICY: "strict"}),
+    ],
+)
+def test_the_refusals_read_as_the_page_says(
+    case: str, resources: dict[str, int], annotations: dict[str, str]
+) -> None:
+    demand = gpu_demand([ContainerGpus("main", resources)], annotations)
+    assert demand is not None
+    assert f"| {demand.problem} |" in (DOCS / "reference" / "gpu-requests.md").read_text(), case
+
+
+def test_the_refusal_of_containers_that_exceed_their_gpu_reads_as_the_page_says() -> None:
+    slice_of = {names.VGPU_MEMORY: 8192, names.VGPU_COMPUTE: 60}
+    demand = gpu_demand([ContainerGpus("a", slice_of), ContainerGpus("b", slice_of)], {})
+    assert demand is not None
+    assert f"| {demand.problem} |" in (DOCS / "reference" / "gpu-requests.md").read_text()
+
+
+def test_the_plugin_of_the_guide_works() -> None:
+    (code,) = blocks(DOCS / "how-to" / "write-a-plugin.md", "python")
+    module = ModuleType("avoid_gpu_nodes")
+    exec(compile(code, "write-a-plugin.md", "exec"), module.__dict__)
+    accounts = Accounts()
+    accounts.put_node(NODE)
+    accounts.put_node(Node("cpus", {"cpu": 8000}))
+    spec = PodSpec(requests=(("cpu", 100),))
+    profile = Profile("guide", [module.AvoidGpuNodes(), profiles.registry()["PrioritySort"]()])
+    evaluation = Evaluation(spec, profile, accounts.cluster)
+    evaluation.refresh()
+    best = evaluation.best()
+    assert best == accounts.columns.row_of["cpus"]
+    assert profile.sorts[0].key(Pod("u", "ns", "p", spec, "guide", created=1.0))
+
+
+def test_the_index_names_every_page() -> None:
+    index = (DOCS / "README.md").read_text()
+    decisions = (DOCS / "decisions" / "README.md").read_text()
+    for page in DOCS.rglob("*.md"):
+        if page.name != "README.md":
+            assert page.relative_to(DOCS).as_posix() in index or f"({page.name})" in decisions
+
+
+def test_the_reference_of_the_command_line_is_generated_anew_after_every_change() -> None:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec
+    assert spec.loader
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    page = DOCS / "reference" / "cli.md"
+    assert page.read_text() == generate.page(), "run make generate, and commit what it writes"
