@@ -55,7 +55,10 @@ def make_venv() -> None:
         )
     # Started from inside a virtual environment, perhaps from this very one: go to what is below it.
     python = getattr(sys, "_base_executable", None) or sys.executable
-    run([python, "-m", "venv", "--clear", str(VENV)], "the virtual environment cannot be made")
+    run(
+        [python, "-m", "venv", "--clear", str(VENV)],
+        "the virtual environment cannot be made: see above",
+    )
 
 
 def install(lock: Path) -> None:
@@ -85,8 +88,8 @@ def run(command: list[str], problem: str) -> None:
     """Run a command, or end with a sentence; the command has said the details."""
     try:
         subprocess.run(command, check=True, cwd=ROOT, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"{problem}, then run the same command again ({error})")
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(f"{problem}, then run the same command again")
 
 
 def main(extras: list[str]) -> None:
@@ -95,7 +98,8 @@ def main(extras: list[str]) -> None:
     # Scripts in the environment name it by its path, so a copy elsewhere is another one.
     key = digest(lock, ROOT / "pyproject.toml", Path(__file__), str(VENV))
     stamp = VENV / ".alnair-dev"
-    if not has(stamp, key):
+    # The link ends nowhere when the Python below was removed or replaced.
+    if not has(stamp, key) or not (VENV / "bin" / "python").exists():
         make_venv()
         install(lock)
         editable = ["install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", "."]
