@@ -1,6 +1,7 @@
 """The rules of the repository that no linter knows; CONTRIBUTING.md gives their reasons."""
 
 import ast
+import os
 import re
 import subprocess
 import tomllib
@@ -123,10 +124,35 @@ def test_make_bench_runs_all_benchmarks_and_no_other() -> None:
     assert set(line[1].split()) == runnable
 
 
-def test_ci_fails_when_anything_in_it_fails() -> None:
-    script = ROOT / ".ci" / "run"
-    assert "set -euo pipefail" in script.read_text()
-    assert script.stat().st_mode & 0o111
+@pytest.mark.parametrize(
+    ("said", "status", "expected"),
+    [
+        ("== 5 passed in 0.10s ==", 0, 0),
+        ("===== 7 passed, 1 skipped in 65.12s (0:01:05) =====", 0, 0),
+        ("== 1 failed, 4 passed in 0.10s ==", 2, 2),
+        ("== no tests ran in 0.01s ==", 0, 1),
+        ("== 3 skipped in 0.01s ==", 0, 1),
+        ("ruff found an error", 2, 2),
+        ("", 0, 1),
+    ],
+)
+def test_ci_ends_with_the_closing_line_and_passes_only_if_tests_passed(
+    tmp_path: Path, said: str, status: int, expected: int
+) -> None:
+    make = tmp_path / "make"
+    make.write_text(f"#!/bin/sh\necho '{said}'\necho 'make: done' >&2\nexit {status}\n")
+    make.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    run = subprocess.run(
+        [ROOT / ".ci" / "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": path},
+    )
+    assert run.returncode == expected
+    last = run.stdout.splitlines()[-1]
+    assert last == (said if said.startswith("==") else "the tests were not reached")
 
 
 def _pyproject() -> dict[str, dict]:
