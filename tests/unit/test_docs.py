@@ -13,6 +13,9 @@ import yaml
 from typer.testing import CliRunner
 
 from alnair.apps import cli
+from alnair.apps.checker import registry
+from alnair.apps.checker.cluster import Finding
+from alnair.apps.checker.violation import Violation
 from alnair.kube import definitions, wire
 from alnair.kube.projection import pod_spec
 from alnair.model import api, names
@@ -109,6 +112,20 @@ def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_wei
     rows = re.findall(r"^\| `(\w+)` \| [^|]*\| [^|]* \| (\d*) ?\|$", text, re.MULTILINE)
     assert [name for name, _ in rows] == list(profiles.registry())
     assert {name: int(weight) for name, weight in rows if weight} == profiles.WEIGHTS
+
+
+def test_the_page_of_the_checker_has_all_rules_in_their_order() -> None:
+    text = (DOCS / "reference" / "checker-rules.md").read_text()
+    rules = (registry.NODE_RULES, registry.POD_RULES, registry.GANG_RULES, registry.WATCH_RULES)
+    assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE) == [r for g in rules for r in g]
+
+
+def test_the_result_of_a_check_looks_as_the_guide_says() -> None:
+    (text,) = blocks(DOCS / "how-to" / "check-a-cluster.md", "json")
+    shown = msgspec.json.decode(text)
+    assert list(shown) == ["ok", *Finding.__struct_fields__]
+    assert list(shown["violations"][0]) == list(Violation.__struct_fields__)
+    msgspec.convert(shown, Finding)
 
 
 @pages
