@@ -16,6 +16,7 @@ from alnair.apps import cli
 from alnair.apps.checker import registry
 from alnair.apps.checker.cluster import Finding
 from alnair.apps.checker.violation import Violation
+from alnair.apps.replay_report import Report
 from alnair.kube import definitions, wire
 from alnair.kube.projection import pod_spec
 from alnair.model import api, names
@@ -126,6 +127,12 @@ def test_the_result_of_a_check_looks_as_the_guide_says() -> None:
     assert list(shown) == ["ok", *Finding.__struct_fields__]
     assert list(shown["violations"][0]) == list(Violation.__struct_fields__)
     msgspec.convert(shown, Finding)
+
+
+def test_the_report_of_a_replay_looks_as_the_guide_says() -> None:
+    (text,) = blocks(DOCS / "how-to" / "replay-your-own-trace.md", "json")
+    assert list(msgspec.json.decode(text)) == list(Report.__struct_fields__)
+    msgspec.json.decode(text, type=Report)
 
 
 @pages
