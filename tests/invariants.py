@@ -1,0 +1,126 @@
+"""What must hold of an engine after every step, recomputed from its records in plain Python."""
+
+from collections import Counter
+
+from alnair.model.cluster import Gpu
+from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.engine import Engine
+from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.queue import Place, Queue, Unit
+
+
+def check(engine: Engine) -> None:
+    """Fail unless books, queue and counters agree with the records."""
+    check_books(engine.accounts)
+    check_queue(engine)
+
+
+def check_books(accounts: Accounts) -> None:
+    """Fail unless columns and device table are what the records say."""
+    columns, devices = accounts.columns, accounts.devices
+    by_row: dict[int, list[Record]] = {}
+    for record in accounts.records.values():
+        held = record.state in (State.ASSUMED, State.BOUND)
+        assert held == bool(record.node), "a pod has a node exactly while it holds something"
+        row = columns.row_of.get(record.node, -1) if held else -1
+        assert record.row == row, "a pod is booked exactly where its node is"
+        if row >= 0:
+            by_row.setdefault(row, []).append(record)
+    assert {r: set(p) for r, p in accounts.on_row.items() if p} == {
+        r: {x.pod.uid for x in records} for r, records in by_row.items()
+    }
+    assert columns.n == len(columns.nodes)
+    for row, node in enumerate(columns.nodes):
+        records = by_row.get(row, [])
+        assert bool(columns.alive[row]) == (node is not None)
+        used: Counter[str] = Counter()
+        for record in records:
+            used.update(dict(record.pod.spec.requests))
+        for name, column in columns.resources.items():
+            there = node.allocatable.get(name, 0) if node else 0
+            assert columns.allocatable[column, row] == there
+            assert columns.free[column, row] == there - used[name], (node, name)
+        assert columns.scored[0, row] == sum(r.pod.spec.scored_cpu for r in records)
+        assert columns.scored[1, row] == sum(r.pod.spec.scored_memory for r in records)
+        _check_devices(accounts, row, records)
+    assert devices.slice_memory.shape[1] >= columns.n or not columns.n
+
+
+def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:
+    devices = accounts.devices
+    gpus: tuple[Gpu, ...] = devices.gpus[row]
+    bookings = [b for record in records for b in record.bookings]
+    free = 0
+    for slot, gpu in enumerate(gpus):
+        here = [b for b in bookings if b.slot == slot]
+        slices = [b for b in here if not b.whole]
+        held = any(b.whole for b in here)
+        free += not here
+        memory = gpu.memory_mib - sum(b.memory_mib for b in slices)
+        assert devices.slice_memory[slot, row] == (-1 if held else memory)
+        hard = 100 - sum(b.compute for b in slices if b.hard)
+        assert devices.hard_free[slot, row] == hard
+        assert bool(devices.free_slots(row)[slot]) == (not here)
+    assert devices.whole_free[row] == free
+    assert (devices.model[len(gpus) :, row] == -1).all()
+
+
+def check_queue(engine: Engine) -> None:
+    """Fail if a pod that should be tried is in no place, or in two, or a counter is wrong."""
+    records = engine.accounts.records
+    flying = [r for r in records.values() if r.in_flight]
+    assert all(r.state is State.ASSUMED for r in flying)
+    assert engine.in_flight == len(flying)
+    units: dict[int, Unit] = {}
+    for record in records.values():
+        pod = record.pod
+        if pod.scheduler not in engine._profiles:
+            continue
+        unit = engine._unit_of(record)
+        queued = unit is not None and pod.uid in unit.pods
+        wanted = record.state is State.PENDING and not (pod.deleting or pod.gated)
+        assert queued == wanted, (pod.name, record.state, queued)
+        if unit is None:
+            continue
+        units[id(unit)] = unit
+        state = engine._gang_of(record)
+        waits = state is not None and (state.planning or state.clearing)
+        if queued and not waits:
+            assert unit.place is not Place.NOWHERE, f"{pod.name} is forgotten"
+        if state is not None:
+            assert state.members[pod.uid] is record
+            if not state.planning:
+                assert not state.awaiting_plan(), f"{pod.name} waits for no plan"
+    places = Counter(u.place for u in units.values() if u.place is not Place.NOWHERE)
+    for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED):
+        assert engine.queue.count(place) == places[place]
+    lone = {uid for uid, r in records.items() if not r.group}
+    assert set(engine._units) <= lone
+    check_parked(engine.queue, list(units.values()))
+
+
+def check_parked(queue: Queue, units: list[Unit]) -> None:
+    """Fail unless each parked unit is reachable from what it waits for."""
+    waiting = Counter(id(u.waiting) for u in units if u.waiting)
+    assert len(queue._parked) == len(waiting)
+    for entry in queue._parked.values():
+        assert entry.count == waiting[id(entry)] > 0
+    for unit in units:
+        if unit.waiting:
+            entries = [(ticket, u) for _, _, ticket, u in unit.waiting.heap]
+            assert (unit.ticket, unit) in entries
+
+
+def check_evaluations(engine: Engine) -> None:
+    """Fail unless every cached evaluation equals one made from scratch."""
+    kept = engine.evaluations._kept
+    for (scheduler, spec), evaluation in list(kept.items()):
+        profile = engine._profiles[scheduler]
+        current = engine.evaluations.of(spec, profile)
+        if current.refusal is not None:
+            continue
+        fresh = Evaluation(spec, profile, engine.accounts.cluster)
+        fresh.refresh()
+        assert (current.rank == fresh.rank).all(), (scheduler, spec)
+        assert current.best() == fresh.best()
+        del evaluation

@@ -1,0 +1,167 @@
+"""Builders of nouns for the tests: say what matters, the rest has harmless values."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from alnair.model import names
+from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.requests import SCORED_CPU, SCORED_MEMORY
+from alnair.model.workload import (
+    Assignment,
+    Gang,
+    GpuShare,
+    NodeAffinity,
+    Pod,
+    PodSpec,
+    Toleration,
+)
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+API = "scheduling.x-k8s.io/v1alpha1"
+
+
+def gpu(node_name: str, index: int, model: str = "A100", memory_mib: int = 40960) -> Gpu:
+    """One GPU; its uuid names its node."""
+    return Gpu(f"GPU-{node_name}-{index}", index, model, memory_mib)
+
+
+def node(
+    name: str = "node",
+    *,
+    cpu: int = 8000,
+    memory: int = 32 * GIB,
+    pods: int = 110,
+    gpus: int | Sequence[Gpu] = 0,
+    model: str = "A100",
+    gpu_memory: int = 40960,
+    factor: float = 1.0,
+    nameless_gpus: int = 0,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[Taint] = (),
+    unschedulable: bool = False,
+    problem: str = "",
+    extended: Mapping[str, int] | None = None,
+) -> Node:
+    """A node as its agent publishes it; `factor` is that of soft compute."""
+    if isinstance(gpus, int):
+        gpus = [gpu(name, i, model, gpu_memory) for i in range(gpus)]
+    allocatable = {"cpu": cpu, "memory": memory, "pods": pods, **(extended or {})}
+    if gpus:
+        allocatable[names.GPU] = len(gpus)
+        allocatable[names.VGPU_MEMORY] = sum(g.memory_mib for g in gpus)
+        allocatable[names.VGPU_COMPUTE] = round(100 * len(gpus) * factor)
+        allocatable[names.VGPU] = names.VGPU_SLOTS * len(gpus)
+    if nameless_gpus:
+        allocatable[names.GPU] = nameless_gpus
+    return Node(
+        name=name,
+        allocatable=allocatable,
+        labels={"kubernetes.io/hostname": name, **(labels or {})},
+        taints=tuple(taints),
+        unschedulable=unschedulable,
+        gpus=tuple(gpus),
+        problem=problem,
+    )
+
+
+def spec(
+    *,
+    cpu: int = 100,
+    memory: int = 100 * MIB,
+    whole: int = 0,
+    slice_mib: int = 0,
+    compute: int = 0,
+    soft: bool = False,
+    models: str = "",
+    containers: Sequence[ContainerGpus] | None = None,
+    extended: Mapping[str, int] | None = None,
+    selector: Mapping[str, str] | None = None,
+    affinity: NodeAffinity | None = None,
+    tolerations: Iterable[Toleration] = (),
+    node_name: str = "",
+) -> PodSpec:
+    """What a pod asks for; its GPUs by container, or `whole` ones or a slice in one container."""
+    if containers is None:
+        asked = {names.GPU: whole, names.VGPU_MEMORY: slice_mib, names.VGPU_COMPUTE: compute}
+        containers = [ContainerGpus("main", {k: v for k, v in asked.items() if v})]
+    annotations = {names.VGPU_POLICY: "soft"} if soft else {}
+    if models:
+        annotations[names.GPU_MODELS] = models
+    demand = gpu_demand(containers, annotations)
+    requests = {"cpu": cpu, "memory": memory, "pods": 1, **(extended or {})}
+    if demand:
+        slices = sum(1 for r in demand.requests if r.memory_mib)
+        requests[names.GPU] = demand.whole
+        requests[names.VGPU_MEMORY] = demand.memory_mib
+        requests[names.VGPU_COMPUTE] = demand.compute
+        requests[names.VGPU] = slices
+    return PodSpec(
+        requests=tuple(sorted((name, n) for name, n in requests.items() if n)),
+        scored_cpu=cpu or SCORED_CPU,
+        scored_memory=memory or SCORED_MEMORY,
+        node_name=node_name,
+        node_selector=tuple(sorted((selector or {}).items())),
+        affinity=affinity,
+        tolerations=tuple(tolerations),
+        gpu=demand,
+    )
+
+
+def pod(
+    name: str = "pod",
+    asked: PodSpec | None = None,
+    *,
+    uid: str = "",
+    namespace: str = "default",
+    scheduler: str = names.SCHEDULER,
+    created: float = 0.0,
+    priority: int = 0,
+    node: str = "",
+    bound_at: float = 0.0,
+    finished: bool = False,
+    deleting: bool = False,
+    gated: bool = False,
+    group: str = "",
+    assignment: Assignment = (),
+    problem: str = "",
+) -> Pod:
+    """A pod of ours that asks for little, unless said otherwise."""
+    return Pod(
+        uid=uid or f"uid-{namespace}-{name}",
+        namespace=namespace,
+        name=name,
+        spec=asked if asked is not None else spec(),
+        scheduler=scheduler,
+        created=created,
+        priority=priority,
+        node=node,
+        bound_at=bound_at,
+        finished=finished,
+        deleting=deleting,
+        gated=gated,
+        group=group,
+        assignment=assignment,
+        problem=problem,
+    )
+
+
+def gang(
+    name: str = "gang", min_member: int = 2, *, namespace: str = "default", timeout: int = 60
+) -> Gang:
+    """A PodGroup."""
+    return Gang(namespace, name, min_member, 0.0, timeout, API)
+
+
+def members(
+    group: str, count: int, asked: PodSpec | None = None, *, created: float = 0.0
+) -> list[Pod]:
+    """Pods `GROUP-0`, `GROUP-1`, … of a gang."""
+    return [pod(f"{group}-{i}", asked, group=group, created=created) for i in range(count)]
+
+
+def share(gpu: Gpu, memory_mib: int = 0, compute: int = 0) -> GpuShare:
+    """A container's part of a GPU: a slice, or all of it if no memory is given."""
+    if memory_mib:
+        return GpuShare(gpu.uuid, gpu.index, memory_mib, compute, whole=False)
+    return GpuShare(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
