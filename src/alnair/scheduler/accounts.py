@@ -58,7 +58,7 @@ class Record:
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.state = State.PENDING
-        #: Name of its gang; settled once it is placed, whatever becomes of its labels.
+        #: Name of its gang; does not change while its Binding is on the way.
         self.group = ""
         #: Name of the node that it is booked on (or will be, once the node is known).
         self.node = ""

@@ -145,12 +145,10 @@ class Engine:
             if ours:
                 self._join(record)
         else:
+            old, record.pod = record.pod, pod
+            self._regroup(record)
             if record.state is State.FINISHED:
                 return  # a pod that ended does not come back
-            old, record.pod = record.pod, pod
-            if ours and record.state is State.PENDING and pod.group != record.group:
-                self._leave_gang(record)
-                self._join(record)
         if pod.finished:
             self._finished(record)
         elif pod.node:
@@ -179,6 +177,7 @@ class Engine:
             self._helps()
         self._dequeue(record)
         self.accounts.place(record, pod.node, State.BOUND, placed_at)
+        self._regroup(record)
         if not stayed and record.row >= 0:
             self._suspects.add(record.row)
         if (state := self._gang_of(record)) and state.unit.pods:
@@ -193,6 +192,7 @@ class Engine:
                 state.unit.attempts = 0
         else:
             self._units.pop(record.pod.uid, None)
+        self._regroup(record)
         if record.evicting:  # it crossed with another scheduler's pod while it was on the way
             actions.append(_evict_crossed(record))
 
@@ -241,6 +241,7 @@ class Engine:
     def _release_assumed(self, record: Record) -> None:
         self.accounts.release(record, State.PENDING)
         record.evicting = False
+        self._regroup(record)
         self._helps()
         self._enqueue(record, None)
 
@@ -351,6 +352,18 @@ class Engine:
             state.members.pop(record.pod.uid, None)
             self.gangs.forget_if_empty(state)
         record.group = ""
+
+    def _regroup(self, record: Record) -> None:
+        """Follow the pod's label, but not while its gang counts on it."""
+        pod = record.pod
+        if pod.group == record.group or record.state is State.ASSUMED:
+            return
+        if pod.scheduler not in self._profiles:
+            return
+        self._leave_gang(record)
+        self._join(record)
+        if (state := self._gang_of(record)) and state.unit.pods:
+            self._retry_gang(state)  # a member that is bound makes it lack one less
 
     def _retry_gang(self, state: GangState) -> None:
         if state.unit.place is not Place.BACKOFF:
