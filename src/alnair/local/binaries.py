@@ -57,7 +57,7 @@ def _locate(
     program: str, module: Module, environ: Mapping[str, str], report: Report
 ) -> Path | None:
     if assets := environ.get(_ASSETS):
-        path = Path(assets, program)
+        path = Path(assets, program).absolute()
         version = reported_version(path, module)
         if version == module.version:
             return path
@@ -68,7 +68,7 @@ def _locate(
         return ours
     on_path = shutil.which(program, path=environ.get("PATH"))
     if on_path and reported_version(Path(on_path), module) == module.version:
-        return Path(on_path)
+        return Path(on_path).absolute()
     return None
 
 

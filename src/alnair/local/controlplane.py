@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from alnair.kube import config
@@ -37,7 +37,7 @@ from alnair.model.openb import TraceNode
 
 _READY_SECONDS = 60.0
 #: Time for a process that is alive but not well before a start replaces it.
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 10.0
 
 
 class LocalCluster:
@@ -107,8 +107,10 @@ class LocalCluster:
         if self._programs is None:
             remembered = self.remembered()
             wanted = self._wanted(remembered)
+            preflight.check(os.environ)
+            self._choose_ports(remembered)
             programs = [name for name in wanted if name != components.ALNAIR_SCHEDULER]
-            self._programs = preflight.prepare(programs, os.environ, self._report)
+            self._programs = preflight.programs(programs, os.environ, self._report)
 
     async def up(self) -> None:
         """Starts what does not run, restarts what is not well, and installs what the cluster needs.
@@ -118,16 +120,17 @@ class LocalCluster:
         """
         await asyncio.to_thread(self.prepare)
         async with self._changing():
-            remembered, at = await asyncio.to_thread(self._settle)
-            context = health.trust(self.pki)
-            await self._stop_unwanted(remembered.components)
+            settled, at = await asyncio.to_thread(self._settle)
+            context = health.trust(self.layout, self.pki)
+            await self._stop_unwanted(settled.components)
             for name in components.BARE:
-                await self._ensure(name, at, remembered, context)
-            others = [name for name in remembered.components if name not in components.BARE]
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._install())
-                for name in others:
-                    tasks.create_task(self._ensure(name, at, remembered, context))
+                await self._ensure(name, at, settled, context)
+            async with Client(config.load(self.kubeconfig())) as client:
+                # Permissions first: nobody shall start with refusals.
+                await installation.install(client)
+                others = [name for name in settled.components if name not in components.BARE]
+                ensured = (self._ensure(name, at, settled, context) for name in others)
+                await _all(*ensured, installation.in_force(client))
 
     async def add_nodes(self, nodes: Sequence[TraceNode]) -> int:
         """Has these simulated nodes in the running cluster, and no node removed.
@@ -143,9 +146,8 @@ class LocalCluster:
         async with self._changing():
             await self._stop_all()
             if not keep_data:
-                await asyncio.to_thread(shutil.rmtree, self.layout.folder, ignore_errors=True)
-        if not keep_data:
-            with contextlib.suppress(OSError):
+                if self.layout.folder.exists():
+                    await asyncio.to_thread(shutil.rmtree, self.layout.folder)
                 self.layout.lock.unlink()
 
     async def start(self, component: str) -> None:
@@ -167,10 +169,6 @@ class LocalCluster:
         await self.stop(component, number)
         await self.start(component)
 
-    async def _install(self) -> None:
-        async with Client(config.load(self.kubeconfig())) as client:
-            await installation.install(client)
-
     async def _ensure(
         self,
         name: str,
@@ -189,7 +187,8 @@ class LocalCluster:
                     name, self.layout, port, context, present.process, _PATIENCE_SECONDS
                 ):
                     return
-            self._report.step(f"{name} runs but is not well: restarting it")
+                self._report.step(f"{name} runs but is not well: restarting it")
+                await self.stop(name, signal.SIGKILL)
         await self.stop(name)
         self._report.step(f"starting {name}")
         process = processes.spawn(
@@ -212,34 +211,18 @@ class LocalCluster:
                 f" look into {self.layout.log(name)}, then run the same command again"
             )
 
-    @contextlib.asynccontextmanager
-    async def _changing(self) -> AsyncIterator[None]:
+    def _changing(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Keeps other commands from changing the cluster at the same time."""
-        lock = locks.exclusive(
+        return locks.exclusive_async(
             self.layout.lock,
-            lambda: self._report.step(
-                f"waiting: cluster {self.name} is being changed by another command"
-            ),
+            lambda: self._report.step(f"waiting: another command is changing cluster {self.name}"),
         )
-        await asyncio.to_thread(lock.__enter__)
-        try:
-            yield
-        finally:
-            lock.__exit__(None, None, None)
 
     def _settle(self) -> tuple[state.ClusterState, components.Situation]:
         """Decides components, flags and ports; writes all files, or refuses before the first."""
         before = self.remembered()
         wanted = self._wanted(before)
-        running = self.running()
-        chosen = ports.choose(
-            self.layout.folder,
-            [name for name in COMPONENTS if COMPONENTS[name].has_port],
-            before.ports if before else {},
-            api_port=self._port,
-            ours=running.keys(),
-            taken=self._neighbours(),
-        )
+        chosen = self._choose_ports(before)
         extra = self._extra_args
         if extra is None:
             extra = before.extra_args if before else {}
@@ -263,6 +246,17 @@ class LocalCluster:
             names |= {components.ALNAIR_SCHEDULER} if self._scheduler else set()
         return components.checked(sorted(names))
 
+    def _choose_ports(self, before: state.ClusterState | None) -> dict[str, int]:
+        ours = {name: ports.listening(found.process) for name, found in self.running().items()}
+        return ports.choose(
+            self.layout.folder,
+            [name for name in COMPONENTS if COMPONENTS[name].has_port],
+            before.ports if before else {},
+            api_port=self._port,
+            ours={name: port for name, port in ours.items() if port is not None},
+            taken=self._neighbours(),
+        )
+
     def _situation(self, settled: state.ClusterState) -> components.Situation:
         return components.Situation(
             self.layout, self.pki, settled.ports, self._programs or {}, settled.components
@@ -275,7 +269,7 @@ class LocalCluster:
                 f"cluster {self.name} is not up: run 'alnair up --name {self.name}'"
             )
         self.prepare()
-        return settled, self._situation(settled), health.trust(self.pki)
+        return settled, self._situation(settled), health.trust(self.layout, self.pki)
 
     def _neighbours(self) -> frozenset[int]:
         """Ports that other clusters in the same folder remember."""
@@ -303,3 +297,13 @@ class LocalCluster:
             if stage:
                 self._report.step(f"stopping {', '.join(sorted({r.component for r in stage}))}")
                 await processes.stop([running.process for running in stage], signal.SIGTERM, 5.0)
+
+
+async def _all(*tasks: Coroutine[object, object, None]) -> None:
+    """Awaits all at the same time; the first failure ends the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(task)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None

@@ -23,11 +23,22 @@ _PROBE_SECONDS = 2.0
 _SOCKET_PATH = 100
 
 
-def trust(pki: Pki) -> ssl.SSLContext:
-    """TLS towards the cluster's servers, as its administrator."""
-    context = ssl.create_default_context(cafile=str(pki.ca.certificate))
+def trust(layout: Layout, pki: Pki) -> ssl.SSLContext:
+    """TLS towards the cluster's servers, as its administrator.
+
+    Raises:
+        LocalClusterError: The certificates are missing or damaged.
+    """
     admin = pki.client("admin")
-    context.load_cert_chain(admin.certificate, admin.key)
+    try:
+        context = ssl.create_default_context(cafile=str(pki.ca.certificate))
+        context.load_cert_chain(admin.certificate, admin.key)
+    except OSError as error:
+        # SSLError is an OSError, too.
+        raise LocalClusterError(
+            f"the certificates of cluster {layout.name} are missing or damaged:"
+            f" run 'alnair up --name {layout.name}', which makes new ones"
+        ) from error
     return context
 
 

@@ -60,15 +60,18 @@ def documents() -> Iterator[Manifest]:
 
 
 async def install(client: Client) -> None:
-    """Has everything there as it should be, and in force; what is there is left or set right.
-
-    Raises:
-        LocalClusterError: Something is there and does not come into force.
-    """
+    """Has everything there as it should be; what is there already is left or set right."""
     for document in documents():
         resource = _RESOURCES[document["apiVersion"], document["kind"]]
         await client.apply(resource, document, field_manager=FIELD_MANAGER)
-    # The API server takes a moment to serve a new kind, and to load a policy.
+
+
+async def in_force(client: Client) -> None:
+    """Waits for the moment that the API server takes to serve a new kind and to load a policy.
+
+    Raises:
+        LocalClusterError: It takes too long.
+    """
     for definition in DEFINITIONS:
         kind = f"{definition.plural}.{definition.group}"
         await _until(functools.partial(_is_served, client, kind), f"the kind {kind}")
@@ -88,7 +91,8 @@ async def _until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
 
 async def _is_served(client: Client, kind: str) -> bool:
     found = await client.get(CRDS, kind)
-    conditions = found.get("status", {}).get("conditions", [])
+    # A kind that was made just now has no conditions: null, not an empty list.
+    conditions = found.get("status", {}).get("conditions") or []
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 

@@ -36,21 +36,21 @@ def choose(
     remembered: Mapping[str, int],
     *,
     api_port: int | None,
-    ours: AbstractSet[str],
+    ours: Mapping[str, int],
     taken: AbstractSet[int] = frozenset(),
     free: Callable[[int], bool] = is_free,
 ) -> dict[str, int]:
     """A port for every component.
 
-    Remembered ports are kept. A free one is found for the rest, starting at a place that depends on
-    the folder, so that a cluster whose state was lost comes back on the same ports.
+    Ports in use by the components themselves are kept, then those remembered. A free one is found
+    for the rest, starting at a place that depends on the folder.
 
     Args:
         folder: The cluster's folder.
         components: Those that listen on a port.
         remembered: The ports of former starts.
         api_port: The API server's port where the user chose it.
-        ours: Components that are running now: their port is in use, by themselves.
+        ours: The ports on which running components listen now: in use, but by themselves.
         taken: Ports of other clusters, which may be down now and want theirs back.
         free: Tells whether nobody listens on a port.
 
@@ -61,20 +61,16 @@ def choose(
     ports: dict[str, int] = {}
     candidate = _FIRST + zlib.crc32(str(folder).encode()) % (_LAST - _FIRST)
     for component in components:
-        wanted = remembered.get(component)
         chosen = component == API_SERVER and api_port is not None
-        if chosen:
-            wanted = api_port
-        if wanted is not None and (
-            (component in ours and wanted == remembered.get(component)) or free(wanted)
-        ):
+        wanted = api_port if chosen else ours.get(component, remembered.get(component))
+        if wanted is not None and (wanted == ours.get(component) or free(wanted)):
             ports[component] = wanted
             continue
         if component == API_SERVER and wanted is not None:
             raise LocalClusterError(_in_use(wanted, chosen=chosen))
         for _ in range(_LAST - _FIRST):
             candidate = candidate + 1 if candidate < _LAST else _FIRST
-            if candidate not in taken and candidate not in remembered.values() and free(candidate):
+            if candidate not in taken and candidate not in ports.values() and free(candidate):
                 break
         else:
             raise LocalClusterError(
@@ -90,6 +86,15 @@ def _in_use(port: int, *, chosen: bool) -> str:
         f"port {port}{whose} is in use{_by_whom(port)}:"
         " stop that process, or choose another port with --port"
     )
+
+
+def listening(process: psutil.Process) -> int | None:
+    """The port on which a process listens; None: on none, or it cannot be told."""
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in process.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                return int(connection.laddr.port)
+    return None
 
 
 def _by_whom(port: int) -> str:

@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from alnair.local import binaries, build, toolchain
@@ -67,23 +67,30 @@ def check_space(folder: Path, needed_mib: int, purpose: str) -> None:
         )
 
 
-def prepare(programs: Iterable[str], environ: Mapping[str, str], report: Report) -> dict[str, Path]:
-    """Checks the machine and has all programs at hand, building those that are missing.
+def check(environ: Mapping[str, str]) -> None:
+    """Checks what holds for every cluster.
+
+    Raises:
+        LocalClusterError: None can run here.
+    """
+    check_machine(platform.system(), struct.calcsize("P") * 8)
+    check_space(clusters_folder(environ), RUNNING_MIB, "run a cluster")
+
+
+def programs(wanted: Sequence[str], environ: Mapping[str, str], report: Report) -> dict[str, Path]:
+    """Has all programs at hand, building those that are missing.
 
     Returns:
         The path of each program.
 
     Raises:
-        LocalClusterError: Something is missing; nothing has been begun.
+        LocalClusterError: One can neither be found nor built.
     """
-    check_machine(platform.system(), struct.calcsize("P") * 8)
-    check_space(clusters_folder(environ), RUNNING_MIB, "run a cluster")
-    wanted = list(programs)
     found, missing = binaries.locate(wanted, environ, report)
     if missing:
         check_space(cache_folder(environ), BUILDING_MIB, "build Kubernetes")
         go = toolchain.go(environ, report)
         for module in missing:
             build.build(go, module, environ, report)
-        found, missing = binaries.locate(wanted, environ, report)
+        found, _ = binaries.locate(wanted, environ, report)
     return found

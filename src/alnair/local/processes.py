@@ -8,6 +8,7 @@ component in its environment instead, which the kernel shows to its owner for as
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -24,6 +25,10 @@ COMMAND_MARK = "ALNAIR_LOCAL_COMMAND"
 #: A log that is larger than this at a start is set aside, in bytes.
 _LOG_LIMIT = 20 << 20
 _POLL_SECONDS = 0.02
+#: Lines that give a reason: of klog, cobra, Go, etcd and Python.
+_TELLING = re.compile(
+    r'[EF]\d{4} |Error: |panic: |\{"level":"(error|fatal|panic)"|[\w.]*(Error|Exception)\b'
+)
 
 
 @dataclass(frozen=True)
@@ -159,9 +164,5 @@ def last_words(log: Path, limit: int = 400) -> str:
     except OSError:
         return "it wrote no log"
     lines = [line.strip() for line in lines if line.strip()]
-    telling = [
-        line
-        for line in lines
-        if line.startswith(("Error:", "E", "F", "panic:", '{"level":"fatal"'))
-    ]
+    telling = [line for line in lines if _TELLING.match(line)]
     return (telling or lines or ["it wrote no log"])[-1][:limit]

@@ -69,6 +69,7 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
             f"there is no cluster {cluster.name!r}: start it with 'alnair up --name {cluster.name}'"
         )
     running = cluster.running()
+    context = health.trust(cluster.layout, cluster.pki)
     found = []
     for name in remembered.components:
         port = remembered.ports.get(name) if COMPONENTS[name].has_port else None
@@ -80,7 +81,7 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
             log=str(cluster.layout.log(name)),
         )
         if name in running:
-            problem = await health.probe(name, cluster.layout, port, health.trust(cluster.pki))
+            problem = await health.probe(name, cluster.layout, port, context)
             one.healthy, one.problem = problem is None, problem or ""
             _measure(one, running[name].process)
         else:

