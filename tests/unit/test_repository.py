@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from alnair.local.layout import cache_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What a tree without git may hold beside its sources.
@@ -122,6 +125,27 @@ def test_make_bench_runs_all_benchmarks_and_no_other() -> None:
     scripts = {p.stem for p in python_files() if p.parent == ROOT / "benchmarks"}
     runnable = {s for s in scripts if "__main__" in (ROOT / f"benchmarks/{s}.py").read_text()}
     assert set(line[1].split()) == runnable
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"ALNAIR_CACHE": "/somewhere/else"},
+        {"ALNAIR_CACHE": "~/there"},
+        {"XDG_CACHE_HOME": "/caches"},
+        {"XDG_CACHE_HOME": "not/absolute"},
+    ],
+)
+def test_the_installer_keeps_its_wheels_where_the_programs_are_kept(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ALNAIR_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    install = runpy.run_path(str(ROOT / "requirements" / "install.py"))
+    assert install["cache"]() == cache_folder(os.environ)
 
 
 @pytest.mark.parametrize(
