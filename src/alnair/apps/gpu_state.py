@@ -64,21 +64,20 @@ def _free(node: Node, count: int, pods: Sequence[Pod]) -> list[int]:
     free = [WHOLE] * count
     slots = {gpu.uuid: slot for slot, gpu in enumerate(node.gpus)}
     for pod in pods:
-        # An init container's part is free when the others run: what counts is the most on a GPU.
-        parts: dict[int, int] = {}
-        init = (
-            {request.container for request in pod.spec.gpu.requests if request.init}
-            if pod.spec.gpu
-            else set()
-        )
+        init = {r.container for r in pod.spec.gpu.requests if r.init} if pod.spec.gpu else set()
+        # An init container has ended when the others run: what counts is the most at one moment.
+        stay: dict[int, int] = {}
+        peak: dict[int, int] = {}
         for container, shares in pod.assignment:
             for share in shares:
-                if share.uuid in slots and container not in init:
-                    slot = slots[share.uuid]
-                    milli = WHOLE if share.whole else _PERCENT * share.compute
-                    parts[slot] = parts.get(slot, 0) + milli
-        for slot, milli in parts.items():
-            free[slot] -= min(milli, free[slot])
+                slot = slots.get(share.uuid, count)
+                milli = WHOLE if share.whole else _PERCENT * share.compute
+                if container in init:
+                    peak[slot] = max(peak.get(slot, 0), milli)
+                else:
+                    stay[slot] = stay.get(slot, 0) + milli
+        for slot in (stay.keys() | peak.keys()) - {count}:
+            free[slot] -= min(max(stay.get(slot, 0), peak.get(slot, 0)), free[slot])
     for pod in pods:
         if pod.spec.gpu is not None and not pod.assignment:
             _guess(free, pod.spec.gpu.whole, _PERCENT * pod.spec.gpu.compute)
