@@ -68,9 +68,9 @@ coverage: install ## Which lines the unit tests and scenarios reach
 
 .PHONY: programs
 programs: install ## Build etcd, Kubernetes and kwok for the local cluster, once (about 6 minutes)
-	@$(BIN)/python -c 'import os; from alnair.apps.progress import Display; \
-		from alnair.local import components, preflight; \
-		preflight.prepare(components.FULL, os.environ, Display())'
+	@$(BIN)/python -c 'from alnair.apps.progress import Display; \
+		from alnair.local import components, controlplane; \
+		controlplane.LocalCluster("none", components=components.FULL, report=Display()).prepare()'
 
 .PHONY: bench
 bench: install ## Run all benchmarks, one after the other; each ends with a line of JSON
