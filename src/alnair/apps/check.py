@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption
+from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, first
 
 if TYPE_CHECKING:
     from alnair.apps.checker.cluster import Finding
@@ -99,12 +99,12 @@ def check(
             for violation in result.violations:
                 tell(violation)
     except* (KubeError, LocalClusterError, OSError) as group:
-        typer.echo(f"alnair: the cluster cannot be read: {_first(group)}", err=True)
+        typer.echo(f"alnair: the cluster cannot be read: {first(group)}", err=True)
         raise typer.Exit(UNREADABLE) from None
     if json:
         typer.echo(_json(result))
     else:
-        typer.echo(_summary(result))
+        typer.echo(result.summary())
     if result.violations:
         raise typer.Exit(BROKEN)
 
@@ -147,23 +147,8 @@ async def _watch(
     return Finding(*watching.counts(), watching.violations)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
 def _json(result: "Finding") -> str:
     import msgspec
 
     found = {"ok": not result.violations, **msgspec.structs.asdict(result)}
     return msgspec.json.encode(found).decode()
-
-
-def _summary(result: "Finding") -> str:
-    looked = f"{result.nodes} nodes, {result.pods} pods, {result.bound} of them bound"
-    count = len(result.violations)
-    if not count:
-        return f"checked {looked}: every promise is kept"
-    return f"checked {looked}: {count} violation{'s' if count > 1 else ''}"

@@ -27,6 +27,14 @@ NameOption = Annotated[
 ]
 
 
+def first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error of a group, however deep it is."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 def connection(kubeconfig: Path | None, context: str | None, name: str | None) -> "Connection":
     """Find the cluster.
 

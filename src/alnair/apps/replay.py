@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption
+from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, first
 
 if TYPE_CHECKING:
     from alnair.apps.arrivals import Arrival
@@ -157,7 +157,7 @@ def replay(
             carry_out(connection(kubeconfig, context, name), found, arrivals, settings)
         )
     except* (KubeError, LocalClusterError, OSError) as group:
-        typer.echo(f"alnair: {_first(group)}", err=True)
+        typer.echo(f"alnair: {first(group)}", err=True)
         raise typer.Exit(UNREACHABLE) from None
     if outcome.problem:
         typer.echo(f"alnair: {outcome.problem}", err=True)
@@ -235,7 +235,7 @@ async def carry_out(
                     stop, deadline, lambda: display.show(run.ledger.counts())
                 )
             except* ReplayError as group:
-                error = _first(group)
+                error = first(group)
                 problem = str(error)
                 if isinstance(error, StalledError):
                     now = dt.datetime.now(dt.UTC)
@@ -263,13 +263,6 @@ def _interrupts(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _print(report: "Report", *, json: bool) -> None:

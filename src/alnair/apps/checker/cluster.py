@@ -29,6 +29,14 @@ class Finding(msgspec.Struct, frozen=True):
     bound: int
     violations: list[Violation]
 
+    def summary(self) -> str:
+        """Return the outcome in a line."""
+        looked = f"{self.nodes} nodes, {self.pods} pods, {self.bound} of them bound"
+        count = len(self.violations)
+        if not count:
+            return f"checked {looked}: every promise is kept"
+        return f"checked {looked}: {count} violation{'s' if count > 1 else ''}"
+
 
 class Cluster(msgspec.Struct):
     """Nodes by name, pods, and gangs."""
