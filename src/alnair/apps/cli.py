@@ -20,6 +20,7 @@ COMMANDS = {
     "scheduler": ("scheduler", "scheduler"),
     "replay": ("replay", "replay"),
     "check": ("check", "check"),
+    "demo": ("demo", "demo"),
 }
 
 
