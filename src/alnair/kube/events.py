@@ -102,6 +102,7 @@ class EventRecorder:
         capacity: Events that may wait. For a burst without loss, at least the size of the burst.
         window: Seconds within which the same (object, reason, message) is a repeat.
         in_flight: Requests at a time.
+        calm: While it is clear, one request at a time: more urgent work goes first.
         clock: Monotonic seconds, for the window.
         now: Wall clock, for the stamps.
         backoff: Waits while the server refuses or cannot be reached; nothing is lost by that.
@@ -121,6 +122,7 @@ class EventRecorder:
         capacity: int = 10_000,
         window: float = 600.0,
         in_flight: int = 4,
+        calm: asyncio.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], dt.datetime] = utc_now,
         backoff: Callable[[], Backoff] = Backoff,
@@ -132,6 +134,7 @@ class EventRecorder:
         self._capacity = capacity
         self._window = window
         self._in_flight = in_flight
+        self._calm = calm
         self._clock = clock
         self._now = now
         self._backoff = backoff
@@ -196,8 +199,9 @@ class EventRecorder:
     async def run(self) -> None:
         """Write what is recorded, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._in_flight):
-                group.create_task(self._writer())
+            group.create_task(self._writer(None))
+            for _ in range(self._in_flight - 1):
+                group.create_task(self._writer(self._calm))
 
     async def drain(self, seconds: float) -> int:
         """Wait until all is written, while `run` runs; return how many still wait.
@@ -212,12 +216,15 @@ class EventRecorder:
             _log.warning("%d events are not written yet", self.pending)
         return self.pending
 
-    async def _writer(self) -> None:
+    async def _writer(self, calm: asyncio.Event | None) -> None:
         backoff = self._backoff()
         while True:
             while not self._new and not self._repeats:
                 self._work.clear()
                 await self._work.wait()
+            if calm is not None and not calm.is_set():
+                await calm.wait()
+                continue
             # What nobody knows yet goes before what somebody can read already.
             entry = self._new.popleft() if self._new else self._repeats.popleft()
             self._busy += 1

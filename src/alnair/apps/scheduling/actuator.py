@@ -45,6 +45,7 @@ class Actuator:
         feed: Where results go.
         reporter: Tells people.
         may_act: Whether we still lead.
+        calm: Kept set while no Binding waits or is under way.
         binders: Bindings under way at once.
     """
 
@@ -54,28 +55,36 @@ class Actuator:
         feed: Feed,
         reporter: Reporter,
         may_act: Callable[[], bool],
+        calm: asyncio.Event,
         binders: int = 32,
     ) -> None:
         self._client = client
         self._feed = feed
         self._reporter = reporter
         self._may_act = may_act
+        self._calm = calm
         self._binders = binders
+        self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._rare: asyncio.Queue[WritePlan | Evict] = asyncio.Queue()
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._binders):
-                group.create_task(self._bind_all())
-            for _ in range(4):
-                group.create_task(self._do_rare())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._binders):
+                    group.create_task(self._bind_all())
+                for _ in range(4):
+                    group.create_task(self._do_rare())
+        finally:
+            self._calm.set()
 
     def carry_out(self, action: Action) -> None:
         """Take an action on; its result becomes an event."""
         match action:
             case Bind():
+                self._unbound += 1
+                self._calm.clear()
                 self._binds.put_nowait(action)
             case Report():
                 self._reporter.report(action)
@@ -86,6 +95,9 @@ class Actuator:
         while True:
             bind = await self._binds.get()
             self._feed.put(events.BindDone(bind.pod.uid, await self._bind(bind)))
+            self._unbound -= 1
+            if not self._unbound:
+                self._calm.set()
 
     async def _bind(self, bind: Bind) -> str:
         pod = bind.pod

@@ -75,7 +75,9 @@ class _Process:
         self._settings = settings
         self._client = client
         self._feed = Feed(client)
-        self._reporter = Reporter(client)
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self._reporter = Reporter(client, self._calm)
         self._decisions = Decisions()
         self._ready = False
 
@@ -126,7 +128,7 @@ class _Process:
         # A new term starts from what the cluster says, not from what this process once intended.
         engine = Engine(profiles(), seed=self._settings.seed, timer=time.perf_counter)
         actuator = Actuator(
-            self._client, self._feed, self._reporter, may_act, self._settings.binders
+            self._client, self._feed, self._reporter, may_act, self._calm, self._settings.binders
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(actuator.run())

@@ -23,16 +23,19 @@ _log = logging.getLogger(__name__)
 
 #: Pods whose events may wait at once; a burst beyond this drops repeats first.
 _CAPACITY = 50_000
+_EVENTS_IN_FLIGHT = 16
 _WRITERS = 2
 _STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
 
 class Reporter:
-    """Writes events and conditions with few requests at once."""
+    """Writes events and conditions; with few requests at once while it is not `calm`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, calm: asyncio.Event) -> None:
         self._client = client
-        self._recorder = EventRecorder(client, names.SCHEDULER, capacity=_CAPACITY)
+        self._recorder = EventRecorder(
+            client, names.SCHEDULER, capacity=_CAPACITY, in_flight=_EVENTS_IN_FLIGHT, calm=calm
+        )
         self._conditions: dict[str, Report] = {}
         self._news = asyncio.Event()
 
