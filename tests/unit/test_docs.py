@@ -144,6 +144,11 @@ def test_every_command_and_option_in_an_example_exists(page: Path) -> None:
             shown = _help(rest[0])
             options = {word.partition("=")[0] for word in rest if word.startswith("--")}
             assert not [o for o in options if shown and not re.search(rf"{o}\b", shown)], words
+        if program == "python" and rest[0].startswith("benchmarks/"):
+            script = ROOT / rest[0]
+            assert script.is_file(), words
+            options = [word for word in rest if word.startswith("--")]
+            assert not [o for o in options if f'"{o}"' not in script.read_text()], words
         if program == "make":
             makefile = (ROOT / "Makefile").read_text()
             targets = [word for word in rest if "=" not in word]
