@@ -112,7 +112,7 @@ def test_pods_of_others_are_passed_over() -> None:
         (
             (
                 "0/2 nodes are available: 1 node(s) had untolerated taint {a: b, c}, 1 Too "
-                "many pods. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+                "many pods. preemption: 0/2 nodes are available: 2 Preemption is not helpful."
             ),
             "Too many pods, node(s) had untolerated taint {a: b, c}",
         ),
