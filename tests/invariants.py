@@ -123,4 +123,4 @@ def check_evaluations(engine: Engine) -> None:
         fresh.refresh()
         assert (current.rank == fresh.rank).all(), (scheduler, spec)
         assert current.best() == fresh.best()
-        del evaluation
+

@@ -69,13 +69,14 @@ class Record:
         self.bookings: tuple[Booking, ...] = ()
         #: Its GPUs were chosen here; the pod that we know may not say so yet.
         self.decided = False
-        #: When it was placed, or first seen placed.
+        #: When it was placed, or bound if it is.
         self.placed_at = 0.0
         #: Its Binding is on the way.
         self.in_flight = False
         #: The last refusal that its owner was told.
         self.message = ""
-        self.evicting = False
+        #: Why it is being evicted; empty if it is not.
+        self.evicting = ""
 
 
 class Vector:

@@ -8,7 +8,7 @@ as many as needed and no more.
 from collections.abc import Container
 from typing import Final
 
-from alnair.scheduler.accounts import Accounts, Record
+from alnair.scheduler.accounts import Accounts, Record, State
 
 #: A pod of ours placed so recently may have crossed with another scheduler's (seconds).
 CROSSING_SECONDS: Final = 10.0
@@ -31,11 +31,13 @@ def crossed(accounts: Accounts, row: int, ours: Container[str], now: float) -> l
     recent = [
         r
         for r in reversed(on_row)
-        if r.pod.scheduler in ours and not _leaving(r) and now - r.placed_at < CROSSING_SECONDS
+        if r.pod.scheduler in ours
+        and not _leaving(r)
+        and (r.state is State.ASSUMED or now - r.placed_at < CROSSING_SECONDS)
     ]
     recent.sort(key=lambda r: -r.placed_at)
     return accounts.to_relieve(row, recent, [r for r in on_row if _leaving(r)])
 
 
 def _leaving(record: Record) -> bool:
-    return record.evicting or record.pod.deleting
+    return bool(record.evicting) or record.pod.deleting

@@ -4,6 +4,7 @@ It holds all state of scheduling (books, queue, gangs, bindings on the way) and 
 network nor clock. The live process and the simulator drive the same `step`.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -18,6 +19,9 @@ from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 
+#: Reasons of evictions.
+CROSSED: Final = "NodeCrossed"
+INCOMPLETE: Final = "GangIncomplete"
 #: Decisions per step at most, so that events are read in between.
 STEP_LIMIT: Final = 64
 
@@ -52,6 +56,8 @@ class Engine:
         self._in_flight = 0
         #: Rows on which pods appeared that may have crossed with ours.
         self._suspects: set[int] = set()
+        #: Evictions that failed: when to ask again, and for which pod.
+        self._evict_again: deque[tuple[float, str]] = deque()
 
     @property
     def decision_seconds(self) -> list[float]:
@@ -89,6 +95,7 @@ class Engine:
         for event in batch:
             self._take(event, now, actions)
         self._resolve_crossings(now, actions)
+        self._retry_evictions(now, actions)
         self.queue.release(now)
         if self._looking:
             self._looking = self.queue.wake(now, self._may_fit)
@@ -105,6 +112,8 @@ class Engine:
         times = [t for t in (self.queue.next_release(),) if t is not None]
         if self.gangs.unfinished:
             times.append(now + 1.0)
+        if self._evict_again:
+            times.append(self._evict_again[0][0])
         return min(times, default=None)
 
     # --- events ---------------------------------------------------------------------------------
@@ -160,7 +169,7 @@ class Engine:
         pod = record.pod
         if self.accounts.holds(record, pod.node):
             if record.state is State.ASSUMED:
-                self._confirm(record, actions)
+                self._confirm(record, now, actions)
             if old is None or pod.assignment != old.assignment:
                 self.accounts.reassign(record)
             return
@@ -173,7 +182,8 @@ class Engine:
         if record.state is not State.PENDING:
             # What was assumed, or its size, is not what the API server says, and it is right.
             self.accounts.release(record, State.PENDING)
-            record.evicting = record.evicting and stayed
+            if not stayed:
+                record.evicting = ""
             self._helps()
         self._dequeue(record)
         self.accounts.place(record, pod.node, State.BOUND, placed_at)
@@ -183,9 +193,10 @@ class Engine:
         if (state := self._gang_of(record)) and state.unit.pods:
             self._retry_gang(state)  # it lacks one less now
 
-    def _confirm(self, record: Record, actions: list[Action]) -> None:
+    def _confirm(self, record: Record, now: float, actions: list[Action]) -> None:
         """Note that the Binding of a pod was done: its answer or the pod itself says so."""
         record.state = State.BOUND
+        record.placed_at = now  # only from now on can others see it
         self._landed(record)
         if state := self._gang_of(record):
             if not state.lacking():
@@ -232,7 +243,7 @@ class Engine:
                 self._back_off(record, now)
             return
         if record.in_flight:
-            self._confirm(record, actions)
+            self._confirm(record, now, actions)
         record.message = ""
         if node := record.node or pod.node:
             text = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
@@ -240,7 +251,7 @@ class Engine:
 
     def _release_assumed(self, record: Record) -> None:
         self.accounts.release(record, State.PENDING)
-        record.evicting = False
+        record.evicting = ""
         self._regroup(record)
         self._helps()
         self._enqueue(record, None)
@@ -255,9 +266,18 @@ class Engine:
         record = self.accounts.records.get(uid)
         if record is None:
             return
-        record.evicting = False
+        if record.evicting == CROSSED:
+            self._evict_again.append((now + RETRY_SECONDS, uid))
+            return
+        self._stays(record)
         if state := self._gang_of(record):
             state.quiet_until = now + RETRY_SECONDS
+
+    def _stays(self, record: Record) -> None:
+        """Note that a pod that was to be evicted may stay."""
+        record.evicting = ""
+        if (state := self._gang_of(record)) and state.unit.pods:
+            self._retry_gang(state)  # it counts again
 
     def _gang_changed(self, gang: Gang, now: float) -> None:
         state = self.gangs.of((gang.namespace, gang.name))
@@ -403,17 +423,27 @@ class Engine:
                 actions.append(WritePlan(state.gang, {}))
             else:
                 for record in state.left_behind(now):
-                    record.evicting = True
+                    record.evicting = INCOMPLETE
                     message = "its gang could not be completed after a restart of the scheduler"
-                    actions.append(Evict(record.pod, "GangIncomplete", message))
+                    actions.append(Evict(record.pod, INCOMPLETE, message))
 
     def _resolve_crossings(self, now: float, actions: list[Action]) -> None:
         for row in self._suspects:
             for record in crossed(self.accounts, row, self._profiles, now):
-                record.evicting = True
+                record.evicting = CROSSED
                 if record.state is State.BOUND:
                     actions.append(_evict_crossed(record))
         self._suspects.clear()
+
+    def _retry_evictions(self, now: float, actions: list[Action]) -> None:
+        while self._evict_again and self._evict_again[0][0] <= now:
+            record = self.accounts.records.get(self._evict_again.popleft()[1])
+            if record is None or record.evicting != CROSSED or record.state is not State.BOUND:
+                continue
+            if record.row >= 0 and self.accounts.overcommitted(record.row):
+                actions.append(_evict_crossed(record))
+            else:
+                self._stays(record)
 
 
 def _news(old: Pod, pod: Pod) -> bool:
@@ -427,4 +457,4 @@ def _news(old: Pod, pod: Pod) -> bool:
 
 def _evict_crossed(record: Record) -> Evict:
     message = f"another scheduler placed a pod on {record.node} at the same moment"
-    return Evict(record.pod, "NodeCrossed", message)
+    return Evict(record.pod, CROSSED, message)
