@@ -31,7 +31,7 @@ REMEMBERED = 4096
 _log = logging.getLogger(__name__)
 
 
-class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class ObjectReference(msgspec.Struct, frozen=True, rename="camel"):
     """The object that an event is about; the namespace is "" for cluster-wide kinds."""
 
     kind: str
@@ -54,7 +54,7 @@ class _Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _CoreEvent(msgspec.Struct, frozen=True, rename="camel"):
     metadata: _Meta
-    involved_object: ObjectReference = msgspec.field(name="involvedObject")
+    involved_object: ObjectReference
     reason: str
     message: str
     type: EventKind
