@@ -114,7 +114,7 @@ def check_parked(queue: Queue, units: list[Unit]) -> None:
 def check_evaluations(engine: Engine) -> None:
     """Fail unless every cached evaluation equals one made from scratch."""
     kept = engine.evaluations._kept
-    for (scheduler, spec), evaluation in list(kept.items()):
+    for scheduler, spec in list(kept):
         profile = engine._profiles[scheduler]
         current = engine.evaluations.of(spec, profile)
         if current.refusal is not None:
@@ -123,4 +123,3 @@ def check_evaluations(engine: Engine) -> None:
         fresh.refresh()
         assert (current.rank == fresh.rank).all(), (scheduler, spec)
         assert current.best() == fresh.best()
-

@@ -8,9 +8,9 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
-import invariants
 import msgspec
 
+import invariants
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.cluster import Node
@@ -264,7 +264,9 @@ class World:
         """Fail if a gang is there in part."""
         for gang in self.gangs.values():
             here = [
-                p for p in self.pods.values() if (p.namespace, p.group) == (gang.namespace, gang.name)
+                p
+                for p in self.pods.values()
+                if (p.namespace, p.group) == (gang.namespace, gang.name)
             ]
             running = [p for p in here if p.node]
             assert not running or len(running) >= gang.min_member, f"{gang.name} is partial"

@@ -1,16 +1,16 @@
-"""Anything in any order: the invariants hold all the while, and in the end all that fits is placed."""
+"""Anything in any order: the invariants hold, and in the end all that fits is placed."""
 
 import random
 
-import invariants
-import make
 import msgspec
 import pytest
-from world import World
 
+import invariants
+import make
 from alnair.model.action import Action, Bind
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import PodSpec, Toleration
+from world import World
 
 MODELS = ("A100", "T4")
 
@@ -58,9 +58,7 @@ class Chaos:
         if kind in (1, 2):
             compute = chance.choice((0, 10, 30, 50, 100))
             mib = chance.choice((1024, 8192, 20480))
-            return make.spec(
-                cpu=cpu, slice_mib=mib, compute=compute, soft=chance.random() < 0.4
-            )
+            return make.spec(cpu=cpu, slice_mib=mib, compute=compute, soft=chance.random() < 0.4)
         if kind == 3:
             return make.spec(cpu=cpu, whole=1, models=chance.choice(MODELS))
         if kind == 4:

@@ -1,7 +1,6 @@
 """Lone pods through the whole engine."""
 
 import make
-import pytest
 from world import World
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from alnair.model.workload import PodSpec, Requirement, Term
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal
 from alnair.scheduler.integers import parse_int
 from alnair.scheduler.labels import ABSENT
+from alnair.scheduler.selectors import is_well_formed
 
 REASON = Reason("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
 
@@ -21,6 +22,16 @@ class NodeAffinity:
     """Filters by selector and required terms; scores by the weights of preferred terms."""
 
     name = "NodeAffinity"
+
+    def pre_filter(self, spec: PodSpec) -> Refusal | None:
+        """Refuse pods all of whose required terms name different nodes at once."""
+        required = spec.affinity.required if spec.affinity else None
+        if not required:
+            return None
+        names = [_node_names(term) for term in required]
+        if any(n is None or n for n in names):
+            return None
+        return Refusal(self.name, "pod affinity terms conflict")
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Required | None":
         """Compile the filter."""
@@ -41,7 +52,8 @@ class _Required:
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
         self._columns = cluster.columns
         self._selector = tuple(Requirement(k, "In", (v,)) for k, v in spec.node_selector)
-        self._terms = spec.affinity.required if spec.affinity else None
+        required = spec.affinity.required if spec.affinity else None
+        self._terms = None if required is None else [t for t in required if is_well_formed(t)]
 
     def __call__(self, rows: Rows) -> Mask:
         ok = np.ones(self._columns.alive[rows].size, bool)
@@ -63,7 +75,8 @@ class _Preferred:
 
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
         self._columns = cluster.columns
-        self._preferred = spec.affinity.preferred if spec.affinity else ()
+        preferred = spec.affinity.preferred if spec.affinity else ()
+        self._preferred = [p for p in preferred if is_well_formed(p.term)]
         self.normalize: Normalize | None = more_is_better
 
     def __call__(self, rows: Rows) -> Column:
@@ -77,6 +90,12 @@ def more_is_better(raw: Column, feasible: Mask) -> Column:
     """Return 100 for the most of a feasible row down to 0 for nothing, in integers."""
     most = raw[feasible].max(initial=0.0)
     return np.floor(raw * 100.0 / most) if most else raw
+
+
+def _node_names(term: Term) -> set[str] | None:
+    """Return the nodes that the term names, None if it names none."""
+    named = [set(r.values) for r in term.fields if r.key == "metadata.name" and r.operator == "In"]
+    return set.intersection(*named) if named else None
 
 
 def term_mask(term: Term, columns: Columns, rows: Rows) -> Mask:
@@ -109,12 +128,12 @@ def label_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
             return absent
         case "Gt" | "Lt":
             return _compared(requirement, columns)[column]
-    return np.zeros(column.size, bool)
+    raise AssertionError(f"{requirement} was not checked")  # malformed terms are left out
 
 
 def _compared(requirement: Requirement, columns: Columns) -> Mask:
     """Return, per interned value and last for `ABSENT`, whether it compares as asked."""
-    limit = parse_int(requirement.values[0]) if len(requirement.values) == 1 else None
+    limit = parse_int(requirement.values[0])
     numbers = [parse_int(v) for v in columns.labels.values(requirement.key)]
     greater = requirement.operator == "Gt"
     return np.array(

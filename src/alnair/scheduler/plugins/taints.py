@@ -15,6 +15,7 @@ from alnair.scheduler.tolerations import tolerated
 
 _HARD = ("NoSchedule", "NoExecute")
 _SOFT = "PreferNoSchedule"
+REASON = Reason("node(s) had untolerated taint(s)", unresolvable=True)
 
 
 class TaintToleration:
@@ -46,38 +47,27 @@ class _Tolerated:
         self._tolerations = tolerations
         self._comparing = comparing
         self._columns = cluster.columns
-        self._offending: list[Taint | None] = []
+        self._verdicts: list[bool] = []
         self._ok: Mask = np.zeros(0, bool)
 
     def _judge_new_sets(self) -> None:
-        known = len(self._offending)
-        if known == len(self._columns.taint_sets):
-            return
-        for taints in list(self._columns.taint_sets)[known:]:
-            self._offending.append(
-                next(
-                    (
-                        t
-                        for t in taints
-                        if t.effect in _HARD
-                        and not tolerated(t, self._tolerations, comparing=self._comparing)
-                    ),
-                    None,
-                )
-            )
-        self._ok = np.array([t is None for t in self._offending])
+        sets = list(self._columns.taint_sets)[len(self._verdicts) :]
+        self._verdicts += map(self._tolerates, sets)
+        self._ok = np.array(self._verdicts)
+
+    def _tolerates(self, taints: Iterable[Taint]) -> bool:
+        return all(
+            t.effect not in _HARD or tolerated(t, self._tolerations, comparing=self._comparing)
+            for t in taints
+        )
 
     def __call__(self, rows: Rows) -> Mask:
-        self._judge_new_sets()
+        if len(self._verdicts) < len(self._columns.taint_sets):
+            self._judge_new_sets()
         return self._ok[self._columns.taint_set[rows]]
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
-        self._judge_new_sets()
-        sets = self._columns.taint_set[rows]
-        for number, taint in enumerate(self._offending):
-            if taint is not None:
-                text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-                yield Reason(text, unresolvable=True), sets == number
+        yield REASON, ~self(rows)
 
 
 class _SoftTaints:

@@ -1,0 +1,152 @@
+"""What a pod asks of GPUs, and what is refused because it cannot be meant."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from alnair.model import names
+from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.workload import GpuDemand
+
+GPU, MEMORY, COMPUTE = names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE
+
+
+def main(name: str = "main", **amounts: int) -> ContainerGpus:
+    return ContainerGpus(name, _resources(amounts))
+
+
+def init(name: str, **amounts: int) -> ContainerGpus:
+    return ContainerGpus(name, _resources(amounts), init=True)
+
+
+def sidecar(name: str, **amounts: int) -> ContainerGpus:
+    return ContainerGpus(name, _resources(amounts), init=True, sidecar=True)
+
+
+def _resources(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {{"whole": GPU, "mib": MEMORY, "percent": COMPUTE}[k]: v for k, v in amounts.items()}
+
+
+def demand(*containers: ContainerGpus, **annotations: str) -> GpuDemand:
+    texts = {"models": names.GPU_MODELS, "policy": names.VGPU_POLICY}
+    found = gpu_demand(containers, {texts[k]: v for k, v in annotations.items()})
+    assert found is not None
+    return found
+
+
+def test_a_pod_without_gpus_demands_nothing() -> None:
+    assert gpu_demand([], {}) is None
+    assert gpu_demand([main()], {}) is None
+    assert gpu_demand([main(whole=0, mib=0, percent=0)], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("containers", "want"),
+    [
+        ([main(whole=2)], (2, 0, 0)),
+        ([main(mib=4096, percent=30)], (0, 4096, 30)),
+        ([main(mib=64)], (0, 64, 0)),
+        ([main("a", whole=1), main("b", mib=4096, percent=100)], (1, 4096, 100)),
+        ([main("a", mib=1000, percent=60), main("b", mib=2000, percent=40)], (0, 3000, 100)),
+        ([init("i", mib=9000, percent=100), main(mib=1000, percent=20)], (0, 9000, 100)),
+        (
+            [
+                sidecar("s", mib=500, percent=50),
+                init("i", mib=600, percent=50),
+                main(mib=100, percent=10),
+            ],
+            (0, 1100, 100),
+        ),
+        ([init("i", whole=4), sidecar("s", whole=1), main(whole=2)], (4, 0, 0)),
+        ([sidecar("s", whole=1), init("i", whole=4), main(whole=2)], (5, 0, 0)),
+    ],
+)
+def test_the_demand_is_what_is_in_use_at_once(
+    containers: list[ContainerGpus], want: tuple[int, int, int]
+) -> None:
+    found = demand(*containers)
+    assert not found.problem
+    assert (found.whole, found.memory_mib, found.compute) == want
+
+
+def test_only_sidecars_among_init_containers_keep_what_they_have() -> None:
+    found = demand(sidecar("s", whole=1), init("i", whole=1), main(whole=1))
+    assert [(r.container, r.init) for r in found.requests] == [
+        ("s", False),
+        ("i", True),
+        ("main", False),
+    ]
+
+
+def test_compute_is_hard_unless_the_policy_says_soft() -> None:
+    assert demand(main(mib=64, percent=5)).hard
+    assert demand(main(mib=64, percent=5), policy="hard").hard
+    assert not demand(main(mib=64, percent=5), policy="soft").hard
+
+
+def test_models_are_a_set_however_they_are_written() -> None:
+    found = demand(main(whole=1), models=" T4, A100 ,,T4")
+    assert found.models == ("A100", "T4")
+
+
+@pytest.mark.parametrize(
+    ("why", "containers", "annotations", "words"),
+    [
+        (
+            "more than one GPU as a share",
+            [main(mib=4096, percent=130)],
+            {},
+            "container 'main' asks for 130 % of one GPU",
+        ),
+        (
+            "containers that together exceed the GPU they share",
+            [main("a", mib=4096, percent=60), main("b", mib=4096, percent=60)],
+            {},
+            "containers a, b together ask for 120 % of the one GPU",
+        ),
+        (
+            "a sidecar and an init container together",
+            [sidecar("s", mib=64, percent=60), init("i", mib=64, percent=60)],
+            {},
+            "together ask for 120 %",
+        ),
+        (
+            "a fraction and whole GPUs in one container",
+            [main(whole=1, mib=4096)],
+            {},
+            "asks for whole GPUs (nvidia.com/gpu) and a slice of one",
+        ),
+        (
+            "whole GPUs and compute in one container",
+            [main(whole=1, percent=30)],
+            {},
+            "asks for whole GPUs (nvidia.com/gpu) and a slice of one",
+        ),
+        (
+            "compute without memory",
+            [main(percent=30)],
+            {},
+            "asks for alnair/vgpu-compute without alnair/vgpu-memory",
+        ),
+        (
+            "memory in GiB",
+            [main(mib=8, percent=30)],
+            {},
+            "the unit is MiB and the least is 64: write 8192 for 8 GiB",
+        ),
+        ("memory just below the least", [main(mib=63)], {}, "the least is 64"),
+        (
+            "0 GPUs with a GPU model",
+            [main(whole=0)],
+            {"models": "A100"},
+            "no container asks for a GPU",
+        ),
+        ("no GPUs with a GPU model", [], {"models": "A100"}, "no container asks for a GPU"),
+        ("an empty list of models", [main(whole=1)], {"models": " , "}, "names no model"),
+        ("an unknown policy", [main(mib=64)], {"policy": "Soft"}, "is 'Soft': write hard or soft"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_remedy(
+    why: str, containers: list[ContainerGpus], annotations: dict[str, str], words: str
+) -> None:
+    assert words in demand(*containers, **annotations).problem, why
