@@ -50,7 +50,7 @@ class Loop:
         try:
             # Nothing is decided before all that is there has been counted.
             while self._feed.inbox:
-                self._engine.step(self._batch(), time.time(), limit=0)
+                self._engine.learn(self._batch(), time.time())
                 await asyncio.sleep(0)
             while True:
                 self._step()
