@@ -1,0 +1,51 @@
+"""A bare API server with a few nodes: the checker needs objects, and nobody who acts on them."""
+
+import asyncio
+import datetime as dt
+import os
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
+from alnair.local import nodelist, simnodes
+from alnair.local.components import BARE
+from alnair.local.controlplane import LocalCluster
+from alnair.local.report import SILENCE
+
+
+@pytest.fixture(scope="session")
+def objects_cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
+    """A bare cluster with two nodes of two T4s: t4x2-0000 and t4x2-0001."""
+    cluster = LocalCluster(f"rp-{uuid.uuid4().hex[:8]}", root=Path(cluster_root), components=BARE)
+    cluster.prepare()
+
+    async def start() -> None:
+        await cluster.up()
+        async with Client(config.load(cluster.kubeconfig())) as client:
+            nodes = nodelist.alike(2, 2, "T4")
+            await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), SILENCE)
+
+    asyncio.run(start())
+    return cluster
+
+
+@pytest.fixture
+async def admin(objects_cluster: LocalCluster) -> AsyncIterator[Client]:
+    """Our client as the administrator of that cluster."""
+    async with Client(config.load(objects_cluster.kubeconfig())) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(admin: Client) -> AsyncIterator[str]:
+    """A namespace of the test; its pods are gone afterwards."""
+    name = f"check-{uuid.uuid4().hex[:8]}"
+    await admin.create(NAMESPACES, {"metadata": {"name": name}})
+    await admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, name)
+    yield name
+    await admin.delete_collection(PODS, name, grace_seconds=0)

@@ -1,0 +1,164 @@
+"""`alnair check` against a real API server, with good and bad objects in it."""
+
+import asyncio
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alnair.kube.client import Client
+from alnair.kube.resources import PODGROUPS, PODS
+from alnair.local.controlplane import LocalCluster
+from alnair.local.simnodes import gpu_uuid
+from command import COMMAND, alnair, last_json
+
+NODE, OTHER = "t4x2-0000", "t4x2-0001"
+MEMORY, COMPUTE, WHOLE = "alnair/vgpu-memory", "alnair/vgpu-compute", "nvidia.com/gpu"
+
+
+async def bind(
+    client: Client,
+    namespace: str,
+    name: str,
+    *,
+    node: str = NODE,
+    limits: dict[str, str] | None = None,
+    part: dict[str, Any] | None = None,
+    **more: Any,
+) -> None:
+    """Create a pod of ours and bind it, with a part of the node's first GPU."""
+    spec = {
+        "schedulerName": more.get("scheduler", "alnair-scheduler"),
+        "containers": [{"name": "main", "image": "pause", "resources": {"limits": limits or {}}}],
+        "terminationGracePeriodSeconds": 0,
+    }
+    made = await client.create(
+        PODS,
+        {
+            "metadata": {"name": name, "labels": more.get("labels", {})},
+            "spec": spec | more.get("spec", {}),
+        },
+        namespace,
+    )
+    if not node:
+        return
+    annotations = {}
+    if part is not None:
+        given = {"uuid": gpu_uuid(node, 0), "index": 0, "whole": False} | part
+        document = {"v": 1, "t": "2026-01-01T00:00:00Z", "containers": {"main": [given]}}
+        annotations["ai.centaurus.io/gpu-assignment"] = json.dumps(document)
+    await client.bind(namespace, name, made["metadata"]["uid"], node, annotations)
+
+
+def check(cluster: LocalCluster, namespace: str, *more: object) -> subprocess.CompletedProcess[str]:
+    where = ("--kubeconfig", cluster.kubeconfig(), "--namespace", namespace)
+    return alnair("check", *where, *more, seconds=60)
+
+
+async def test_what_is_placed_well_is_found_well(
+    objects_cluster: LocalCluster, admin: Client, namespace: str
+) -> None:
+    limits = {"cpu": "1", MEMORY: "15000", COMPUTE: "60"}
+    await bind(admin, namespace, "a", limits=limits, part={"memory_mib": 15000, "compute": 60})
+    await bind(admin, namespace, "b", node="", limits={"cpu": "500"})
+    done = await asyncio.to_thread(check, objects_cluster, namespace, "--json", "--expect-pods", 2)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert last_json(done) == {"ok": True, "nodes": 2, "pods": 2, "bound": 1, "violations": []}
+
+
+async def test_every_broken_promise_is_told_with_its_place(
+    objects_cluster: LocalCluster, admin: Client, namespace: str
+) -> None:
+    half = {MEMORY: "10000", COMPUTE: "60"}
+    part = {"memory_mib": 10000, "compute": 60}
+    await bind(admin, namespace, "a", limits=half, part=part)
+    await bind(admin, namespace, "b", limits=half, part=part)
+    await bind(admin, namespace, "c", node=OTHER, limits={"cpu": "20"})
+    await bind(admin, namespace, "d", node=OTHER, limits={"cpu": "20"})
+    await bind(admin, namespace, "e", node=OTHER, limits={WHOLE: "1"})
+    await bind(admin, namespace, "f", spec={"nodeSelector": {"nvidia.com/gpu.product": "A100"}})
+    group = {"apiVersion": PODGROUPS.api_version, "kind": "PodGroup", "metadata": {"name": "g"}}
+    await admin.create(PODGROUPS, group | {"spec": {"minMember": 2}}, namespace)
+    label = {"scheduling.x-k8s.io/pod-group": "g"}
+    await bind(admin, namespace, "g1", labels=label)
+    await bind(admin, namespace, "g2", node="", labels=label)
+    done = await asyncio.to_thread(check, objects_cluster, namespace, "--json")
+    assert done.returncode == 1
+    report = last_json(done)
+    assert report["ok"] is False
+    found = {v["rule"]: v for v in report["violations"]}
+    assert set(found) == {
+        "gpu-memory",
+        "gpu-compute",
+        "gpu-compute-hard",
+        "node-capacity",
+        "assignment-present",
+        "node-selector",
+        "gang-whole",
+    }
+    assert found["gpu-memory"] == {
+        "rule": "gpu-memory",
+        "object": MEMORY,
+        "node": NODE,
+        "gpu": gpu_uuid(NODE, 0),
+        "used": 20000,
+        "limit": 15360,
+    }
+    assert (found["node-capacity"]["used"], found["node-capacity"]["limit"]) == (40, 24)
+    told = await asyncio.to_thread(check, objects_cluster, namespace)
+    assert told.returncode == 1
+    assert f"gpu-memory: {MEMORY} on node {NODE}, GPU {gpu_uuid(NODE, 0)}: " in told.stdout
+    assert told.stdout.endswith("7 violations\n")
+
+
+async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server(
+    objects_cluster: LocalCluster, admin: Client, namespace: str
+) -> None:
+    where = ("--kubeconfig", str(objects_cluster.kubeconfig()), "--namespace", namespace)
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "check", "--watch", *where, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        await asyncio.sleep(2)  # the watch has begun
+        await bind(admin, namespace, "a", limits={"cpu": "20"})
+        await objects_cluster.stop("kube-apiserver", signal.SIGKILL)
+        await objects_cluster.start("kube-apiserver")
+        await asyncio.sleep(3)  # the watch goes on
+        await bind(admin, namespace, "b", limits={"cpu": "20"})
+        await admin.delete(PODS, "b", namespace, grace_seconds=0)
+        await asyncio.sleep(3)
+        process.send_signal(signal.SIGINT)
+        output, _ = await asyncio.wait_for(process.communicate(), 20)
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 1, output
+    lines = output.decode().splitlines()
+    assert lines[0] == f"node-capacity: cpu on node {NODE}: found 40, allowed 24"
+    assert lines[-1].endswith("2 nodes, 1 pods, 1 of them bound: 1 violation")
+
+
+def test_a_cluster_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    done = alnair("check", "--kubeconfig", tmp_path / "none")
+    assert done.returncode == 3
+    assert "cannot be read" in done.stderr
+    assert str(tmp_path / "none") in done.stderr
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path, objects_cluster: LocalCluster) -> None:
+    import yaml
+
+    text = yaml.safe_load(objects_cluster.kubeconfig().read_text())
+    text["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    (tmp_path / "config").write_text(yaml.safe_dump(text))
+    done = alnair("check", "--kubeconfig", tmp_path / "config")
+    assert done.returncode == 3
+    assert "127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize("wrong", [("--for", "3"), ("--expect-pods", "-1"), ("--nope",)])
+def test_wrong_usage_ends_with_2(wrong: tuple[str, ...]) -> None:
+    assert alnair("check", *wrong).returncode == 2
