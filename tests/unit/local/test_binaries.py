@@ -144,3 +144,13 @@ def test_a_full_disk_is_told_with_what_is_needed(tmp_path: Path) -> None:
     ):
         preflight.check_space(deep, 1 << 40, "build Kubernetes")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_caches_are_where_go_says(environ: dict[str, str], tmp_path: Path) -> None:
+    go = program(tmp_path / "path", "go", "/some/cache\n/some/modules")
+    assert toolchain.caches(go, environ) == (Path("/some/cache"), Path("/some/modules"))
+
+
+def test_go_that_does_not_say_its_caches_is_told(environ: dict[str, str]) -> None:
+    with pytest.raises(LocalClusterError, match="'go env' fails: .*: repair the Go settings"):
+        toolchain.caches(Path("/bin/false"), environ)
