@@ -1,0 +1,185 @@
+"""The documented semantics, written once more in plain Python: one node after the other, no columns.
+
+Slow and simple on purpose, and independent of `alnair.scheduler`: what both say is likely right.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+
+from alnair.model import names
+from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.workload import GpuDemand, PodSpec, Requirement, Term, Toleration
+
+
+class Held:
+    """What a placed pod holds: its spec, and the positions of its GPUs on the node."""
+
+    def __init__(self, spec: PodSpec, whole: Sequence[int] = (), shared: int | None = None) -> None:
+        self.spec = spec
+        self.whole = tuple(whole)
+        self.shared = shared
+
+
+class Oracle:
+    """A cluster as dictionaries; `seed` and `strategy` as the scheduler has them."""
+
+    def __init__(self, seed: int = 0, *, strategy: str = "LeastAllocated") -> None:
+        self.key = seed.to_bytes(8, "big", signed=True)
+        self.strategy = strategy
+        self.nodes: dict[str, Node] = {}
+        self.held: dict[str, dict[str, Held]] = {}
+
+    def on(self, node: Node) -> list[Held]:
+        return list(self.held.get(node.name, {}).values())
+
+    def best(self, spec: PodSpec) -> str | None:
+        """Return the node with the highest score; ties go by the hash of the name."""
+        feasible = [node for node in self.nodes.values() if self.fits(spec, node)]
+        if not feasible:
+            return None
+        scores = self.scores(spec, feasible)
+        return min(feasible, key=lambda n: (-scores[n.name], self._rank(n.name))).name
+
+    def _rank(self, name: str) -> bytes:
+        return hashlib.blake2b(name.encode(), key=self.key).digest()
+
+    # --- filters ----------------------------------------------------------------------------------
+
+    def fits(self, spec: PodSpec, node: Node) -> bool:
+        if spec.node_name and spec.node_name != node.name:
+            return False
+        cordon = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+        if node.unschedulable and not tolerates(spec.tolerations, cordon):
+            return False
+        hard = [t for t in node.taints if t.effect in ("NoSchedule", "NoExecute")]
+        if not all(tolerates(spec.tolerations, t) for t in hard):
+            return False
+        if any(node.labels.get(k) != v for k, v in spec.node_selector):
+            return False
+        required = spec.affinity.required if spec.affinity else None
+        if required is not None and not any(matches(t, node) for t in required):
+            return False
+        for name, amount in spec.requests:
+            used = sum(dict(h.spec.requests).get(name, 0) for h in self.on(node))
+            if used + amount > node.allocatable.get(name, 0):
+                return False
+        return spec.gpu is None or bool(self.gpu_choices(spec.gpu, node))
+
+    def gpu_choices(self, demand: GpuDemand, node: Node) -> list[tuple[int | None, tuple[int, ...]]]:
+        """Return every way to give the demand GPUs of the node: the slice's, and the whole ones."""
+        gpus = gpus_of(node)
+        usable = [
+            i for i, g in enumerate(gpus) if not demand.models or g.model in demand.models
+        ]
+        free = [i for i in usable if not self.tenants(node, i) and not self.holders(node, i)]
+        slots: list[int | None] = [None]
+        if demand.memory_mib:
+            slots = [i for i in usable if self._takes(demand, node, i, gpus[i])]
+        return [
+            (slot, whole)
+            for slot in slots
+            for whole in itertools.combinations([i for i in free if i != slot], demand.whole)
+        ]
+
+    def tenants(self, node: Node, slot: int) -> list[GpuDemand]:
+        return [h.spec.gpu for h in self.on(node) if h.shared == slot and h.spec.gpu]
+
+    def holders(self, node: Node, slot: int) -> int:
+        return sum(slot in h.whole for h in self.on(node))
+
+    def compute_left(self, node: Node, slot: int) -> int:
+        gpus = len(node.gpus) or 1
+        most = max(100, round(node.allocatable.get(names.VGPU_COMPUTE, 0) / gpus))
+        return most - sum(t.compute for t in self.tenants(node, slot))
+
+    def memory_left(self, node: Node, slot: int) -> int:
+        return gpus_of(node)[slot].memory_mib - sum(t.memory_mib for t in self.tenants(node, slot))
+
+    def _takes(self, demand: GpuDemand, node: Node, slot: int, gpu: Gpu) -> bool:
+        if self.holders(node, slot) or not gpu.memory_mib:
+            return False
+        hard = sum(t.compute for t in self.tenants(node, slot) if t.hard)
+        return (
+            self.memory_left(node, slot) >= demand.memory_mib
+            and self.compute_left(node, slot) >= demand.compute
+            and not (demand.hard and demand.compute and hard + demand.compute > 100)
+        )
+
+    # --- scores -----------------------------------------------------------------------------------
+
+    def scores(self, spec: PodSpec, feasible: Sequence[Node]) -> Mapping[str, int]:
+        soft = {n.name: self._untolerated(spec, n) for n in feasible}
+        liked = {n.name: self._liked(spec, n) for n in feasible}
+        most_soft, most_liked = max(soft.values()), max(liked.values())
+        total = {}
+        for node in feasible:
+            taints = 100 - (soft[node.name] * 100 // most_soft if most_soft else 0)
+            likes = liked[node.name] * 100 // most_liked if most_liked else 0
+            total[node.name] = 3 * taints + 2 * likes + self._allocation(spec, node)
+        return total
+
+    def _untolerated(self, spec: PodSpec, node: Node) -> int:
+        mine = [t for t in spec.tolerations if t.effect in ("", "PreferNoSchedule")]
+        soft = [t for t in node.taints if t.effect == "PreferNoSchedule"]
+        return sum(not tolerates(mine, t) for t in soft)
+
+    def _liked(self, spec: PodSpec, node: Node) -> int:
+        preferred = spec.affinity.preferred if spec.affinity else ()
+        return sum(p.weight for p in preferred if matches(p.term, node))
+
+    def _allocation(self, spec: PodSpec, node: Node) -> int:
+        parts = []
+        for name, field in (("cpu", "scored_cpu"), ("memory", "scored_memory")):
+            there = node.allocatable.get(name, 0)
+            if there:
+                used = getattr(spec, field) + sum(getattr(h.spec, field) for h in self.on(node))
+                used = min(used, there)
+                good = there - used if self.strategy == "LeastAllocated" else used
+                parts.append(good * 100 // there)
+        return sum(parts) // len(parts) if parts else 0
+
+
+def gpus_of(node: Node) -> tuple[Gpu, ...]:
+    """The GPUs that can be used: those described, or as many nameless ones as are counted."""
+    if node.problem:
+        return ()
+    if node.gpus:
+        return node.gpus
+    model = node.labels.get(names.GPU_MODEL_LABEL, "")
+    return tuple(Gpu("", i, model, 0) for i in range(node.allocatable.get(names.GPU, 0)))
+
+
+def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    for t in tolerations:
+        if t.effect not in ("", taint.effect) or t.key not in ("", taint.key):
+            continue
+        if t.operator == "Exists" or (t.key and t.value == taint.value):
+            return True
+    return False
+
+
+def matches(term: Term, node: Node) -> bool:
+    if not term.labels and not term.fields:
+        return False
+    fields = {"metadata.name": node.name}
+    return all(_holds(r, node.labels) for r in term.labels) and all(
+        _holds(r, fields) for r in term.fields
+    )
+
+
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    if value is None or not value.lstrip("-").isdigit():
+        return False
+    limit = int(requirement.values[0])
+    return int(value) > limit if requirement.operator == "Gt" else int(value) < limit
