@@ -1,0 +1,74 @@
+"""Processes are killed in the middle of a replay, while the checker judges every instant."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from alnair.kube.client import Client
+from alnair.kube.resources import PODS
+from alnair.local.controlplane import LocalCluster
+from command import COMMAND
+
+from .conftest import COUNT
+
+Trace = Callable[..., tuple[object, ...]]
+Kill = Callable[[LocalCluster], Awaitable[None]]
+
+
+async def kill_scheduler(cluster: LocalCluster) -> None:
+    await cluster.stop("alnair-scheduler", signal.SIGKILL)
+    await asyncio.sleep(0.5)
+    await cluster.start("alnair-scheduler")
+
+
+async def kill_api_server(cluster: LocalCluster) -> None:
+    await cluster.stop("kube-apiserver", signal.SIGKILL)
+    await asyncio.sleep(0.5)
+    await cluster.start("kube-apiserver")
+
+
+async def run(*arguments: object) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *map(str, arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize("kill", [kill_scheduler, kill_api_server])
+async def test_it_completes_and_no_promise_was_broken_at_any_instant(
+    replay_cluster: LocalCluster, admin: Client, small_trace: Trace, kill: Kill
+) -> None:
+    import json
+
+    at = ("--kubeconfig", replay_cluster.kubeconfig())
+    options = small_trace("--json", "--rate", 20, *at)
+    namespace = str(options[options.index("--namespace") + 1])
+    watch = await run(
+        "check", "--watch", "--json", "--namespace", namespace, "--expect-pods", COUNT, *at
+    )
+    await asyncio.sleep(2)
+    replay = await run("replay", *options)
+    for _ in range(200):
+        await asyncio.sleep(0.1)
+        pods = (await admin.list(PODS, namespace)).items
+        if sum(bool(pod["spec"].get("nodeName")) for pod in pods) > COUNT // 5:
+            break
+    await kill(replay_cluster)
+    output, said = await asyncio.wait_for(replay.communicate(), 150)
+    assert replay.returncode == 0, said.decode()
+    report = json.loads(output.splitlines()[-1])
+    assert report["placed"] == COUNT - 13
+    watch.send_signal(signal.SIGINT)
+    output, said = await asyncio.wait_for(watch.communicate(), 30)
+    assert json.loads(output) == {
+        "ok": True,
+        "nodes": 12,
+        "pods": COUNT,
+        "bound": COUNT - 13,
+        "violations": [],
+    }, said.decode()
+    assert watch.returncode == 0

@@ -1,0 +1,174 @@
+"""`alnair replay` against a real API server, our scheduler and the real kube-scheduler."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from alnair.kube.client import Client
+from alnair.kube.resources import NAMESPACES, PODS
+from alnair.local.controlplane import LocalCluster
+from command import COMMAND, alnair, last_json
+
+from .conftest import COUNT
+
+Trace = Callable[..., tuple[object, ...]]
+KEYS = {
+    "pods",
+    "placed",
+    "pending",
+    "reasons",
+    "gpu_allocated_pct",
+    "frag_pct",
+    "decision_p50_us",
+    "decision_p99_us",
+    "e2e_p50_ms",
+    "e2e_p99_ms",
+    "pods_per_second",
+}
+
+
+def at(cluster: LocalCluster) -> tuple[object, ...]:
+    return ("--kubeconfig", cluster.kubeconfig())
+
+
+def namespace_of(options: tuple[object, ...]) -> str:
+    return str(options[options.index("--namespace") + 1])
+
+
+def test_a_trace_is_placed_reported_and_proved(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    options = small_trace()
+    done = alnair("replay", *options, "--json", *at(replay_cluster))
+    assert done.returncode == 0, done.stderr
+    report = last_json(done)
+    assert set(report) == KEYS
+    assert report["pods"] == COUNT == report["placed"] + report["pending"]
+    # 9 ask for more cores than a node has, 5 name a model that no node has; one does both.
+    assert report["pending"] == sum(report["reasons"].values()) == 13
+    assert any("Insufficient cpu" in reason for reason in report["reasons"])
+    assert all(report[key] > 0 for key in KEYS - {"reasons"})
+    assert 0 < report["frag_pct"] < 100
+    check = ("check", "--namespace", namespace_of(options), "--expect-pods", COUNT)
+    checked = alnair(*check, *at(replay_cluster))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+    again = alnair("replay", *options, "--json", *at(replay_cluster))
+    assert again.returncode == 0
+    second = last_json(again)
+    same = ("pods", "placed", "pending", "gpu_allocated_pct")
+    assert [second[key] for key in same] == [report[key] for key in same]
+    assert second["e2e_p50_ms"] is None, "nothing was created, so nothing was measured"
+
+    fresh = alnair("replay", *options, "--fresh", "--limit", 10, *at(replay_cluster))
+    assert fresh.returncode == 0, fresh.stderr
+    assert "placed" in fresh.stdout
+    checked = alnair("check", *check[1:-1], 10, *at(replay_cluster))
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_a_foreign_scheduler_can_be_replayed_on_too(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    options = small_trace("--profile", "default-scheduler", cpu_only=True)
+    done = alnair("replay", *options, "--json", *at(replay_cluster))
+    assert done.returncode == 0, done.stderr
+    report = last_json(done)
+    assert (report["placed"], report["pending"]) == (91, 9)
+    assert report["decision_p50_us"] is None
+    assert report["e2e_p50_ms"] > 0
+
+
+def test_a_replay_that_was_killed_is_continued(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    import subprocess
+    import time
+
+    options = [str(o) for o in small_trace("--json", *at(replay_cluster))]
+    process = subprocess.Popen(
+        [*COMMAND, "replay", *options, "--rate", "30"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(3)
+    process.kill()
+    process.wait(10)
+    done = alnair("replay", *options)
+    assert done.returncode == 0, done.stderr
+    assert last_json(done)["placed"] == COUNT - 13
+
+
+async def test_an_interrupt_reports_what_is_known(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    options = small_trace("--json", "--rate", 5, *at(replay_cluster))
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        "replay",
+        *map(str, options),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    await asyncio.sleep(4)
+    process.send_signal(signal.SIGINT)
+    output, said = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 130, said
+    assert b'{"pods":100,"placed":' in output
+    assert b"the same command goes on" in said
+
+
+def test_without_a_scheduler_it_says_so_instead_of_waiting(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    nobody = small_trace("--profile", "nobody", "--patience", 2, "--limit", 3)
+    done = alnair("replay", *nobody, *at(replay_cluster))
+    assert done.returncode == 1
+    assert "3 pods of nobody have had neither a node nor a reason for 2 s" in done.stderr
+    assert "is a scheduler of the name 'nobody' running?" in done.stderr
+
+    other = alnair("replay", *nobody[:6], *at(replay_cluster))
+    assert other.returncode == 1
+    assert "is there from a replay for scheduler nobody" in other.stderr
+    assert "--fresh" in other.stderr
+
+
+async def test_a_wrong_trace_is_told_before_anything_is_made(
+    replay_cluster: LocalCluster, admin: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nwrong,-4,1,1,T5\n")
+    (tmp_path / "pods.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,1,1300\np,1,1,0,0\n"
+    )
+    files = ("--trace", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv")
+    namespace = ("--namespace", "never-made")
+    done = await asyncio.to_thread(alnair, "replay", *files, *namespace, *at(replay_cluster))
+    assert done.returncode == 2
+    for said in (
+        "nodes.csv, line 2, column 'cpu_milli': -4 is negative",
+        "nodes.csv, line 2, column 'model': GPU model 'T5' is not known",
+        "pods.csv, line 2, column 'gpu_milli': asks for 130 % of a GPU",
+        "pods.csv, line 3, column 'name': 'p' is on line 2 already",
+    ):
+        assert said in done.stderr
+    names = [item["metadata"]["name"] for item in (await admin.list(NAMESPACES)).items]
+    assert "never-made" not in names
+
+
+async def test_a_pod_that_is_evicted_meanwhile_is_created_again(
+    replay_cluster: LocalCluster, admin: Client, small_trace: Trace
+) -> None:
+    options = small_trace("--json", "--rate", 20, *at(replay_cluster))
+    replaying = asyncio.create_task(asyncio.to_thread(alnair, "replay", *options))
+    namespace = namespace_of(options)
+    for _ in range(100):
+        await asyncio.sleep(0.1)
+        pods = (await admin.list(PODS, namespace)).items
+        bound = [pod for pod in pods if pod["spec"].get("nodeName")]
+        if bound:
+            break
+    await admin.evict(namespace, bound[0]["metadata"]["name"])
+    done = await replaying
+    assert done.returncode == 0, done.stderr
+    assert last_json(done)["placed"] == COUNT - 13
