@@ -47,9 +47,9 @@ def build(verbs: Iterable[str]) -> typer.Typer:
 
 
 def _help(run: Callable[..., None]) -> str:
-    """A verb's docstring, with the lines of its paragraph "For example:" kept apart."""
+    """A verb's docstring, with the lines of its paragraph "Examples:" kept apart."""
     # \b is what tells the help formatter not to wrap a paragraph.
-    return (inspect.getdoc(run) or "").replace("\n\nFor example:\n", "\n\n\b\nFor example:\n")
+    return (inspect.getdoc(run) or "").replace("\n\nExamples:\n", "\n\n\b\nExamples:\n")
 
 
 def _show_version(wanted: bool) -> None:
@@ -76,10 +76,5 @@ def wanted(arguments: Sequence[str]) -> list[str]:
 
 
 def main() -> None:
-    """Runs the command; an interrupt ends it with 130, as shells expect."""
-    app = build(wanted(sys.argv[1:]))
-    try:
-        app()
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command continues where it can", err=True)
-        sys.exit(130)
+    """Runs the command."""
+    build(wanted(sys.argv[1:]))()

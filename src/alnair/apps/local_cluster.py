@@ -60,7 +60,7 @@ def up(
     seconds. GPU nodes are simulated: real objects in the API; pods on them become Running, but no
     container runs.
 
-    For example:
+    Examples:
       alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
       alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
       alnair up --name two --port 6443
@@ -150,25 +150,19 @@ def _reporting() -> Iterator["Display"]:
     try:
         from alnair.apps.progress import Display
         from alnair.kube.errors import KubeError
-        from alnair.local.errors import LocalClusterError
+        from alnair.local.errors import InvalidArgumentError, LocalClusterError
     except ModuleNotFoundError as error:
         typer.echo(f"alnair: {error.name} is missing: run  pip install 'alnair[local]'", err=True)
         raise typer.Exit(1) from None
     try:
         with Display() as display:
             yield display
-    except* (LocalClusterError, KubeError, OSError) as group:
-        for leaf in _leaves(group):
-            typer.echo(f"alnair: {leaf}", err=True)
-        raise typer.Exit(1) from None
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
+    except (LocalClusterError, KubeError, OSError) as error:
+        typer.echo(f"alnair: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, InvalidArgumentError) else 1) from None
+    except KeyboardInterrupt:
+        typer.echo("alnair: interrupted; the same command goes on from here", err=True)
+        raise typer.Exit(130) from None
 
 
 def _write_json(result: "ClusterStatus") -> None:

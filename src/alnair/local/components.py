@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alnair.local.certificates import Pki
-from alnair.local.errors import LocalClusterError
+from alnair.local.errors import InvalidArgumentError
 from alnair.local.layout import Layout
 
 #: etcd listens on a socket in the cluster's private folder: no port, no TLS to pay for, nobody else
@@ -192,11 +192,11 @@ def checked(names: Sequence[str]) -> tuple[str, ...]:
     """The components by these names, in the order of starting, with those that all others need.
 
     Raises:
-        LocalClusterError: No component has such a name.
+        InvalidArgumentError: No component has such a name.
     """
     for name in names:
         if name not in COMPONENTS:
-            raise LocalClusterError(
+            raise InvalidArgumentError(
                 f"there is no component {name!r}: choose among {', '.join(COMPONENTS)}"
             )
     return tuple(name for name in COMPONENTS if name in names or name in BARE)

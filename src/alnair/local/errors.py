@@ -3,3 +3,7 @@
 
 class LocalClusterError(Exception):
     """The cluster cannot be started, stopped or extended; the message says why and what to do."""
+
+
+class InvalidArgumentError(LocalClusterError):
+    """What was asked for makes no sense, on any machine and at any time."""

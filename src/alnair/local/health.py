@@ -105,11 +105,18 @@ async def _ask(url: str, connector: aiohttp.BaseConnector) -> str | None:
             text = await response.text()
             if response.status == 200 and '"health":"false"' not in text:
                 return None
-            return f"{response.status} {text.strip()[:200]}"
+            return f"{response.status}: {_telling(text)}"
     except TimeoutError:
         return f"no answer within {_PROBE_SECONDS:g} s"
     except (aiohttp.ClientError, OSError) as error:
         return str(error) or type(error).__name__
+
+
+def _telling(text: str) -> str:
+    """The line that matters: the first failing check of a list of checks, or the first of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    failing = [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
+    return (failing or lines or ["no answer"])[0][:200]
 
 
 @contextlib.contextmanager

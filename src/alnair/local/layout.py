@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from alnair.local.errors import LocalClusterError
+from alnair.local.errors import InvalidArgumentError
 
 DEFAULT_NAME = "alnair"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -41,7 +41,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise LocalClusterError(
+            raise InvalidArgumentError(
                 f"cluster name {self.name!r} is not valid: use 1 to 40 lower-case letters,"
                 " digits and dashes, starting and ending with a letter or digit"
             )

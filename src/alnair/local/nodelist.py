@@ -4,7 +4,7 @@ import gzip
 import zlib
 from pathlib import Path
 
-from alnair.local.errors import LocalClusterError
+from alnair.local.errors import InvalidArgumentError, LocalClusterError
 from alnair.model.csv_table import Problem, TableError
 from alnair.model.gpus import MODELS
 from alnair.model.openb import TraceNode, read_nodes
@@ -26,12 +26,12 @@ def alike(count: int, gpus: int, model: str) -> list[TraceNode]:
         model: Their model, as in `model.gpus`; upper or lower case.
 
     Raises:
-        LocalClusterError: A number is out of range or the model is not known.
+        InvalidArgumentError: A number is out of range or the model is not known.
     """
     if not 0 <= count <= _MOST_NODES:
-        raise LocalClusterError(f"{count} nodes cannot be simulated: ask for 0 to {_MOST_NODES}")
+        raise InvalidArgumentError(f"{count} nodes cannot be simulated: ask for 0 to {_MOST_NODES}")
     if not 0 <= gpus <= _MOST_GPUS:
-        raise LocalClusterError(f"a node cannot have {gpus} GPUs: ask for 0 to {_MOST_GPUS}")
+        raise InvalidArgumentError(f"a node cannot have {gpus} GPUs: ask for 0 to {_MOST_GPUS}")
     known = _model(model) if gpus else ""
     prefix = f"{known.lower()}x{gpus}" if gpus else "cpu"
     size = max(gpus, 1)
@@ -77,4 +77,4 @@ def _model(name: str) -> str:
     for known in MODELS:
         if known.lower() == name.lower():
             return known
-    raise LocalClusterError(f"GPU model {name!r} is not known; known are {', '.join(MODELS)}")
+    raise InvalidArgumentError(f"GPU model {name!r} is not known; known are {', '.join(MODELS)}")

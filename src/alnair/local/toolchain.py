@@ -59,7 +59,7 @@ def caches(go: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     Raises:
         LocalClusterError: Go does not say.
     """
-    command = [go, "env", "GOCACHE", "GOMODCACHE"]
+    command = [str(go), "env", "GOCACHE", "GOMODCACHE"]
     environment = {**environ, "GOTOOLCHAIN": "local"}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     lines = result.stdout.split("\n")

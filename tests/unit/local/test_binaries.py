@@ -152,5 +152,5 @@ def test_the_caches_are_where_go_says(environ: dict[str, str], tmp_path: Path) -
 
 
 def test_go_that_does_not_say_its_caches_is_told(environ: dict[str, str]) -> None:
-    with pytest.raises(LocalClusterError, match="'go env' fails: .*: repair the Go settings"):
+    with pytest.raises(LocalClusterError, match=r"'go env' fails: .*: repair the Go settings"):
         toolchain.caches(Path("/bin/false"), environ)
