@@ -54,6 +54,7 @@ async def follow(
     """Yield a list and then all changes, for ever; survives restarts of the server.
 
     Raises:
+        ConnectionFailed: The server was never reached.
         ApiError: The server refuses for good: no rights, no such kind.
         ProtocolError: An object does not fit the type.
     """
@@ -92,8 +93,9 @@ async def follow(
         except (ConnectionFailed, ApiError) as error:
             # A server that has just started refuses what it granted before, until its own caches
             # are filled.
-            pardoned = contact and time.monotonic() - contact < _PARDON
-            if isinstance(error, ApiError) and not error.is_transient and not pardoned:
+            is_pardoned = time.monotonic() - contact < _PARDON
+            is_final = isinstance(error, ApiError) and not error.is_transient
+            if not contact or (is_final and not is_pardoned):
                 raise
             await asyncio.sleep(backoff.next())
             backlog_until = time.monotonic() + _BACKLOG

@@ -214,6 +214,12 @@ class Run:
                 f"{counts.undecided} pods of {self._profile} have had neither a node nor a reason "
                 f"for {self._patience:g} s"
             )
+        pause = 1 / self._rate if self._rate else 0.0
+        if counts.there < counts.pods and now - self.ledger.moved > self._patience + pause:
+            raise StalledError(
+                f"no pod could be created for {self._patience:g} s, {counts.there} of "
+                f"{counts.pods} are there"
+            )
         if now > deadline:
             raise StalledError(
                 f"{counts.pods - counts.placed - counts.refused} pods are not decided"
