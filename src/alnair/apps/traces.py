@@ -15,7 +15,7 @@ from alnair.model.openb import TraceNode, TracePod, read_nodes, read_pods
 
 NODE_LIST = "openb_node_list_gpu_node.csv"
 POD_LIST = "openb_pod_list_default.csv"
-_ANY_NODE_LIST = ("*node_list*.csv", "*node_list*.csv.gz")
+_ANY_NODE_LIST = ("*node*.csv", "*node*.csv.gz")
 
 T = TypeVar("T")
 #: A file, on disk or in the package.

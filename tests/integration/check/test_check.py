@@ -148,13 +148,16 @@ def test_a_cluster_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert str(tmp_path / "none") in done.stderr
 
 
-def test_a_server_that_is_not_there_is_told(tmp_path: Path, objects_cluster: LocalCluster) -> None:
+@pytest.mark.parametrize("how", [(), ("--watch",)])
+def test_a_server_that_is_not_there_is_told(
+    tmp_path: Path, objects_cluster: LocalCluster, how: tuple[str, ...]
+) -> None:
     import yaml
 
     text = yaml.safe_load(objects_cluster.kubeconfig().read_text())
     text["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
     (tmp_path / "config").write_text(yaml.safe_dump(text))
-    done = alnair("check", "--kubeconfig", tmp_path / "config")
+    done = alnair("check", *how, "--kubeconfig", tmp_path / "config")
     assert done.returncode == 3
     assert "127.0.0.1:1" in done.stderr
 

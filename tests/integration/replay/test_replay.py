@@ -5,6 +5,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, PODS
 from alnair.local.controlplane import LocalCluster
@@ -132,6 +134,35 @@ def test_without_a_scheduler_it_says_so_instead_of_waiting(
     assert other.returncode == 1
     assert "is there from a replay for scheduler nobody" in other.stderr
     assert "--fresh" in other.stderr
+
+
+async def test_a_scheduler_of_ours_that_died_is_named(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    options = small_trace("--patience", 2, "--limit", 3)
+    await replay_cluster.stop("alnair-scheduler", signal.SIGKILL)
+    try:
+        done = await asyncio.to_thread(alnair, "replay", *options, *at(replay_cluster))
+    finally:
+        await replay_cluster.start("alnair-scheduler")
+    assert done.returncode == 1
+    assert "3 pods of alnair-scheduler have had neither a node nor a reason" in done.stderr
+    # The dead one's lease may still be valid; either way it is said what to look at.
+    assert "alnair scheduler" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--order", "default-42.pods", "--tune", "1.3"),
+        ("--limit", "0"),
+        ("--rate", "-1"),
+        ("--order", "no-such-file"),
+        ("--pods", "no-such-list"),
+    ],
+)
+def test_wrong_usage_ends_with_2(wrong: tuple[str, ...]) -> None:
+    assert alnair("replay", *wrong).returncode == 2
 
 
 async def test_a_wrong_trace_is_told_before_anything_is_made(

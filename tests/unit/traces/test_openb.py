@@ -122,11 +122,11 @@ def test_lists_are_found_in_a_folder_by_name_plain_or_compressed(tmp_path: Path)
 
 
 def test_another_name_of_the_node_list_will_do_if_there_is_just_one(tmp_path: Path) -> None:
-    (tmp_path / "my_node_list.csv").write_text(NODES)
+    (tmp_path / "my-nodes.csv").write_text(NODES)
     (tmp_path / "pods.csv").write_text(PODS + "p,1,1,0,0,\n")
     assert len(traces.load(tmp_path, Path("pods.csv")).nodes) == 1
     (tmp_path / "other_node_list.csv").write_text(NODES)
-    with pytest.raises(TraceFileError, match=r"there are: my_node_list.csv, other_node_list.csv"):
+    with pytest.raises(TraceFileError, match=r"there are: my-nodes.csv, other_node_list.csv"):
         traces.load(tmp_path, Path("pods.csv"))
 
 
