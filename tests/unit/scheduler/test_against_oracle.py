@@ -36,6 +36,7 @@ from alnair.scheduler.profiles import profiles
 from alnair.scheduler.statement import Statement
 from oracle import Held, Oracle, gpus_of
 
+NODES = 24
 VALUES = ("a", "b", "10", "-3", "x")
 taints = st.lists(
     st.builds(
@@ -130,7 +131,7 @@ specs = st.builds(
 @st.composite
 def nodes(draw: st.DrawFn) -> Node:
     return make.node(
-        f"n{draw(st.integers(0, 7))}",
+        f"n{draw(st.integers(0, NODES + 1))}",
         cpu=draw(st.sampled_from((0, 1000, 3000))),
         memory=draw(st.sampled_from((4, 8))) * make.GIB,
         pods=draw(st.sampled_from((3, 10))),
@@ -158,6 +159,19 @@ class Columnar(RuleBasedStateMachine):
         self.oracle = Oracle(seed, strategy=("LeastAllocated", "MostAllocated")[which])
         self.count = 0
         self.seen: list[PodSpec] = []
+        for number in range(NODES):  # so many that single changes are followed row by row
+            self.put_node(
+                make.node(
+                    f"n{number}",
+                    cpu=2000 + 500 * (number % 3),
+                    gpus=number % 4 if number % 2 else 0,
+                    model=("T4", "A100")[number % 3 == 0],
+                    gpu_memory=24576,
+                    factor=1.5 if number % 5 == 1 else 1.0,
+                    labels={"zone": VALUES[number % 2], "size": VALUES[number % 5]},
+                    taints=[Taint("old", "PreferNoSchedule")] * (number % 7 == 0),
+                )
+            )
 
     @rule(node=nodes())
     def put_node(self, node: Node) -> None:
@@ -272,17 +286,17 @@ def run(machine: type[RuleBasedStateMachine], examples: int) -> None:
 
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=examples, stateful_step_count=30, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=20, deadline=None),
     )
 
 
 def test_any_history_gives_the_same_decisions_as_a_full_scan() -> None:
-    run(Columnar, 60)
+    run(Columnar, 80)
 
 
 def test_so_it_does_when_logs_overflow_and_evaluations_are_dropped() -> None:
     with small_limits():
-        run(Columnar, 30)
+        run(Columnar, 40)
 
 
 def test_many_nodes_keep_their_rows_and_ties_while_the_columns_grow() -> None:
