@@ -13,6 +13,7 @@ from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, fir
 if TYPE_CHECKING:
     from alnair.apps.checker.cluster import Finding
     from alnair.apps.checker.violation import Violation
+    from alnair.apps.checker.watching import Watching
     from alnair.kube.connection import Connection
 
 #: Exit codes: a promise is broken; the cluster cannot be read.
@@ -49,6 +50,16 @@ def check(
             "--for", min=0, metavar="SECONDS", help="End --watch by itself after this time."
         ),
     ] = None,
+    gang_grace: Annotated[
+        float,
+        typer.Option(
+            "--gang-grace",
+            min=0,
+            metavar="SECONDS",
+            help="With --watch: a gang may be partly bound for so long, for it is many bindings;"
+            " raise it where schedulers are killed.",
+        ),
+    ] = 5.0,
     expect_pods: Annotated[
         int | None,
         typer.Option(
@@ -77,6 +88,7 @@ def check(
       alnair check --watch --for 60
     """
     from alnair.apps.checker.contract import SCHEDULERS
+    from alnair.apps.checker.watching import Watching
     from alnair.apps.connect import connection
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
@@ -90,10 +102,11 @@ def check(
 
     ours = SCHEDULERS | frozenset(scheduler or ())
     scope = frozenset(namespace or ())
+    watching = Watching(ours, scope, expect_pods, gang_grace)
     try:
         found = connection(kubeconfig, context, name)
         if watch:
-            result = asyncio.run(_watch(found, ours, scope, expect_pods, seconds, tell))
+            result = asyncio.run(_watch(found, watching, seconds, tell))
         else:
             result = asyncio.run(_look(found, ours, scope, expect_pods))
             for violation in result.violations:
@@ -121,15 +134,12 @@ async def _look(
 
 async def _watch(
     connection: "Connection",
-    ours: frozenset[str],
-    scope: frozenset[str],
-    expected: int | None,
+    watching: "Watching",
     seconds: float | None,
     tell: "Callable[[Violation], None]",
 ) -> "Finding":
     from alnair.apps import check_live
     from alnair.apps.checker.cluster import Finding
-    from alnair.apps.checker.watching import Watching
     from alnair.kube.client import Client
 
     asked = asyncio.Event()
@@ -141,7 +151,6 @@ async def _watch(
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asked.wait(), seconds)
 
-    watching = Watching(ours, scope, expected)
     async with Client(connection, user_agent="alnair-check") as client:
         await check_live.watch(client, watching, stop, tell)
     return Finding(*watching.counts(), watching.violations)
