@@ -1,9 +1,9 @@
 """A real control plane for the tests: one cluster per run, taken down at the end."""
 
 import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +17,7 @@ ClusterFactory = Callable[..., LocalCluster]
 
 
 @pytest.fixture(scope="session")
-def cluster_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[os.PathLike[str]]:
+def cluster_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of all clusters of this run; what still runs in it at the end is stopped."""
     root = tmp_path_factory.mktemp("clusters")
     yield root
@@ -26,7 +26,7 @@ def cluster_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[os.PathLi
 
 
 @pytest.fixture(scope="session")
-def cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
+def cluster(cluster_root: Path) -> LocalCluster:
     """A full cluster: all but our own scheduler; without nodes."""
     cluster = LocalCluster(f"lc-{uuid.uuid4().hex[:8]}", root=cluster_root)
     cluster.prepare()
@@ -35,7 +35,7 @@ def cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
 
 
 @pytest.fixture
-def make_cluster(cluster_root: os.PathLike[str]) -> Iterator[ClusterFactory]:
+def make_cluster(cluster_root: Path) -> Iterator[ClusterFactory]:
     """Makes further clusters, by default bare ones (etcd and API server), for this test alone."""
     made: list[LocalCluster] = []
 

@@ -14,6 +14,7 @@ from alnair.local.layout import Layout
 #: etcd listens on a socket in the cluster's private folder: no port, no TLS to pay for, nobody else
 #: can open it. The name is relative, because the path of a socket may have about 100 bytes only.
 ETCD_SOCKET = "etcd.sock"
+_KWOK_STAGES = Path(__file__).parent / "manifests" / "kwok.yaml"
 SERVICE_CIDR = "10.96.0.0/16"
 
 #: Everything but our own scheduler, in the order of starting.
@@ -157,7 +158,7 @@ def _kube_scheduler(at: Situation) -> list[str]:
 def _kwok(at: Situation) -> list[str]:
     return [
         f"--kubeconfig={at.layout.kubeconfig('kwok')}",
-        f"--config={Path(__file__).parent / 'manifests' / 'kwok.yaml'}",
+        f"--config={_KWOK_STAGES}",
         "--manage-all-nodes=false",
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         # No node leases: see --node-monitor-grace-period of the controller manager.
@@ -212,11 +213,13 @@ def command(name: str, at: Situation, extra: Sequence[str] = ()) -> list[str]:
 
 
 def digest(name: str, at: Situation, full_command: Sequence[str]) -> str:
-    """Tells the right running component from an outdated one: by command and trust."""
+    """Tells the right running component from an outdated one: by command, trust and config."""
     sha = hashlib.sha256("\0".join(full_command).encode())
     if name != "etcd":
         for path in (at.pki.ca.certificate, at.pki.service_account_key):
             sha.update(path.read_bytes())
+    if name == "kwok":
+        sha.update(_KWOK_STAGES.read_bytes())
     return sha.hexdigest()[:16]
 
 

@@ -86,7 +86,7 @@ class LocalCluster:
         return self.layout.kubeconfig(identity)
 
     def remembered(self) -> state.ClusterState | None:
-        """What is remembered of the cluster; None when it is not there."""
+        """What is remembered of the cluster; None when it is not there, or damaged."""
         return state.load(self.layout.state)
 
     def running(self) -> dict[str, processes.Running]:
@@ -233,6 +233,8 @@ class LocalCluster:
             {name: tuple(flags) for name, flags in extra.items() if flags},
         )
         self.layout.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if before is None:
+            state.set_aside(self.layout.state)
         state.save(self.layout.state, settled)
         self.pki.ensure(dt.datetime.now(dt.UTC))
         kubeconfigs.write_all(self.layout, self.pki, chosen[ports.API_SERVER])

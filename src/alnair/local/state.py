@@ -19,25 +19,22 @@ class ClusterState(msgspec.Struct, frozen=True):
 
 
 def load(path: Path) -> ClusterState | None:
-    """The remembered state; None without one.
-
-    An unreadable file is set aside as `state.json.corrupt` and counts as none: everything in it can
-    be chosen anew, and the processes of the cluster are found without it.
-    """
+    """The remembered state; None when there is none, or none that can be read."""
     try:
-        data = path.read_bytes()
-    except OSError:
+        state = msgspec.json.decode(path.read_bytes(), type=ClusterState)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    try:
-        state = msgspec.json.decode(data, type=ClusterState)
-        valid = state.v == 1 and all(0 < port < 65536 for port in state.ports.values())
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        valid = False
-    if valid:
-        return state
-    with contextlib.suppress(OSError):
+    valid = state.v == 1 and all(0 < port < 65536 for port in state.ports.values())
+    return state if valid else None
+
+
+def set_aside(path: Path) -> None:
+    """Keeps a file that cannot be read as `state.json.corrupt`, out of the way.
+
+    Everything in it can be chosen anew, and the processes of the cluster are found without it.
+    """
+    with contextlib.suppress(FileNotFoundError):
         path.replace(path.with_suffix(".json.corrupt"))
-    return None
 
 
 def save(path: Path, state: ClusterState) -> None:

