@@ -1,8 +1,9 @@
 """Processes are killed in the middle of a replay, while the checker judges every instant."""
 
 import asyncio
+import json
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -29,29 +30,44 @@ async def kill_api_server(cluster: LocalCluster) -> None:
     await cluster.start("kube-apiserver")
 
 
-async def run(*arguments: object) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *COMMAND,
-        *map(str, arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Starts `alnair`; what still runs after the test is killed."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def run(*arguments: object) -> asyncio.subprocess.Process:
+        started.append(
+            await asyncio.create_subprocess_exec(
+                *COMMAND,
+                *map(str, arguments),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        )
+        return started[-1]
+
+    yield run
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
 
 
 @pytest.mark.parametrize("kill", [kill_scheduler, kill_api_server])
 async def test_it_completes_and_no_promise_was_broken_at_any_instant(
-    replay_cluster: LocalCluster, admin: Client, small_trace: Trace, kill: Kill
+    replay_cluster: LocalCluster, admin: Client, small_trace: Trace, kill: Kill, start: Start
 ) -> None:
-    import json
-
     at = ("--kubeconfig", replay_cluster.kubeconfig())
     options = small_trace("--json", "--rate", 20, *at)
     namespace = str(options[options.index("--namespace") + 1])
-    watch = await run(
+    watch = await start(
         "check", "--watch", "--json", "--namespace", namespace, "--expect-pods", COUNT, *at
     )
     await asyncio.sleep(2)
-    replay = await run("replay", *options)
+    replay = await start("replay", *options)
     for _ in range(200):
         await asyncio.sleep(0.1)
         pods = (await admin.list(PODS, namespace)).items

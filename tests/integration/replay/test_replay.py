@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,9 +87,6 @@ def test_a_foreign_scheduler_can_be_replayed_on_too(
 def test_a_replay_that_was_killed_is_continued(
     replay_cluster: LocalCluster, small_trace: Trace
 ) -> None:
-    import subprocess
-    import time
-
     options = [str(o) for o in small_trace("--json", *at(replay_cluster))]
     process = subprocess.Popen(
         [*COMMAND, "replay", *options, "--rate", "30"],
