@@ -6,9 +6,10 @@ assume that another one leads by now.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from alnair.apps.scheduling.documents import gang_plan, gpu_assignment
 from alnair.apps.scheduling.feed import Feed
@@ -104,36 +105,38 @@ class Actuator:
         annotations = None
         if bind.assignment:
             annotations = {names.GPU_ASSIGNMENT: gpu_assignment(bind.assignment, time.time())}
+
+        async def send() -> None:
+            try:
+                await self._client.bind(pod.namespace, pod.name, pod.uid, bind.node, annotations)
+            except Conflict:
+                # Perhaps an earlier try of ours arrived and only its answer was lost.
+                found = await self._client.get(PODS.typed(wire.PodWire), pod.name, pod.namespace)
+                if found.metadata.uid != pod.uid or found.spec.node_name != bind.node:
+                    raise
+
+        return await self._insist(f"binding {pod.namespace}/{pod.name}", send)
+
+    async def _insist(self, what: str, send: Callable[[], Awaitable[object]]) -> str:
+        """Send until there is a definite answer; returns the error, empty if it is done.
+
+        A request whose answer was lost may or may not have been carried out, so only the same
+        request may follow it.
+        """
         wait = _FIRST_WAIT
         while self._may_act():
             try:
-                await self._client.bind(pod.namespace, pod.name, pod.uid, bind.node, annotations)
-                return ""
-            except Conflict as error:
-                # Perhaps an earlier try of ours arrived and only its answer was lost.
-                return await self._settle(bind, error)
+                await send()
             except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
-                # It may or may not have been done, so only the same Binding may be tried again.
-                _log.warning("binding %s/%s: %s; trying again", pod.namespace, pod.name, error)
+                _log.warning("%s: %s; trying again", what, error)
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LAST_WAIT)
             except ApiError as error:
                 return str(error)
-        # Who leads now will find the pod bound or pending; we must not guess which.
+            else:
+                return ""
+        # Who leads now finds out how it ended; we must not guess.
         return await asyncio.Future()
-
-    async def _settle(self, bind: Bind, conflict: Conflict) -> str:
-        pod = bind.pod
-        while True:
-            try:
-                found = await self._client.get(PODS.typed(wire.PodWire), pod.name, pod.namespace)
-            except NotFound:
-                return "the pod is gone"
-            except (ApiError, ConnectionFailed):
-                await asyncio.sleep(_LAST_WAIT)
-                continue
-            ours = found.metadata.uid == pod.uid and found.spec.node_name == bind.node
-            return "" if ours else str(conflict)
 
     async def _do_rare(self) -> None:
         while True:
@@ -149,38 +152,24 @@ class Actuator:
         gang = action.gang
         text = gang_plan(action.plan, time.time()) if action.plan else None
         patch = {"metadata": {"annotations": {names.GANG_PLAN: text}}}
-        wait = _FIRST_WAIT
-        while self._may_act():
-            try:
-                await self._client.merge_patch(_GROUPS[gang.api], gang.name, patch, gang.namespace)
-                return ""
-            except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
-                _log.warning("plan of %s/%s: %s", gang.namespace, gang.name, error)
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _LAST_WAIT)
-            except ApiError as error:
-                return str(error)
-        return await asyncio.Future()
+
+        async def send() -> None:
+            await self._client.merge_patch(_GROUPS[gang.api], gang.name, patch, gang.namespace)
+
+        return await self._insist(f"plan of {gang.namespace}/{gang.name}", send)
 
     async def _evict(self, action: Evict) -> str:
         pod = action.pod
         self._reporter.evicting(action)
         patience = time.monotonic() + _EVICTION_PATIENCE
-        wait = _FIRST_WAIT
-        while self._may_act():
-            try:
+
+        async def send() -> None:
+            # NotFound: it is gone; Conflict: another pod has its name by now.
+            with contextlib.suppress(NotFound, Conflict):
                 if time.monotonic() < patience:
                     await self._client.evict(pod.namespace, pod.name, pod.uid)
                 else:
                     # The room is promised twice; a budget cannot make there be more of it.
                     await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
-                return ""
-            except (NotFound, Conflict):
-                return ""  # it is gone, or another pod has its name
-            except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
-                _log.warning("evicting %s/%s: %s", pod.namespace, pod.name, error)
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _LAST_WAIT)
-            except ApiError as error:
-                return str(error)
-        return await asyncio.Future()
+
+        return await self._insist(f"evicting {pod.namespace}/{pod.name}", send)
