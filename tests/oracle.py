@@ -22,9 +22,15 @@ class Held:
 
 
 class Oracle:
-    """A cluster as dictionaries; `seed` and `strategy` as the scheduler has them."""
+    """A cluster as dictionaries; `seed` and the rest as the scheduler has them.
 
-    def __init__(self, seed: int = 0, *, strategy: str = "LeastAllocated") -> None:
+    The defaults are those of the balanced profile.
+    """
+
+    def __init__(
+        self, seed: int = 0, *, strategy: str = "LeastAllocated", gpu_nodes_in_order: bool = True
+    ) -> None:
+        self.gpu_nodes_in_order = gpu_nodes_in_order
         self.key = seed.to_bytes(8, "big", signed=True)
         self.strategy = strategy
         self.nodes: dict[str, Node] = {}
@@ -66,12 +72,12 @@ class Oracle:
                 return False
         return spec.gpu is None or bool(self.gpu_choices(spec.gpu, node))
 
-    def gpu_choices(self, demand: GpuDemand, node: Node) -> list[tuple[int | None, tuple[int, ...]]]:
+    def gpu_choices(
+        self, demand: GpuDemand, node: Node
+    ) -> list[tuple[int | None, tuple[int, ...]]]:
         """Return every way to give the demand GPUs of the node: the slice's, and the whole ones."""
         gpus = gpus_of(node)
-        usable = [
-            i for i, g in enumerate(gpus) if not demand.models or g.model in demand.models
-        ]
+        usable = [i for i, g in enumerate(gpus) if not demand.models or g.model in demand.models]
         free = [i for i in usable if not self.tenants(node, i) and not self.holders(node, i)]
         slots: list[int | None] = [None]
         if demand.memory_mib:
@@ -129,6 +135,8 @@ class Oracle:
         return sum(p.weight for p in preferred if matches(p.term, node))
 
     def _allocation(self, spec: PodSpec, node: Node) -> int:
+        if self.gpu_nodes_in_order and gpus_of(node):
+            return 0
         parts = []
         for name, field in (("cpu", "scored_cpu"), ("memory", "scored_memory")):
             there = node.allocatable.get(name, 0)
@@ -137,7 +145,7 @@ class Oracle:
                 used = min(used, there)
                 good = there - used if self.strategy == "LeastAllocated" else used
                 parts.append(good * 100 // there)
-        return sum(parts) // len(parts) if parts else 0
+        return self.gpu_nodes_in_order + (sum(parts) // len(parts) if parts else 0)
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:

@@ -34,6 +34,7 @@ class Devices:
         slice_memory: MiB free for slices, `CLOSED` where none may go.
         compute_free: percent left of what may be promised in all (100 times the soft factor).
         hard_free: percent left for hard limits (100).
+        count: (rows,), number of GPUs.
         whole_free: (rows,), number of free GPUs.
         model: interned GPU model, -1 where there is no GPU.
     """
@@ -52,6 +53,7 @@ class Devices:
         self._memory_free: Column = np.zeros(shape)
         self._tenants: NDArray[np.int32] = np.zeros(shape, np.int32)
         self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
+        self.count: Column = np.zeros(rows)
         self.whole_free: Column = np.zeros(rows)
         self.soft: bool = False
 
@@ -69,6 +71,7 @@ class Devices:
         self._memory_free = np.pad(self._memory_free, pad)
         self._tenants = np.pad(self._tenants, pad)
         self._holders = np.pad(self._holders, pad)
+        self.count = np.pad(self.count, pad[1])
         self.whole_free = np.pad(self.whole_free, pad[1])
         self.gpus.extend(() for _ in range(rows - len(self.gpus)))
 
@@ -92,7 +95,7 @@ class Devices:
             self.compute_free[slot, row] = round(100 * soft_factor)
             self.hard_free[slot, row] = 100
             self.model[slot, row] = self.models.setdefault(gpu.model, len(self.models))
-        self.whole_free[row] = len(gpus)
+        self.count[row] = self.whole_free[row] = len(gpus)
 
     def book(self, row: int, bookings: Iterable[Booking], sign: int = 1) -> None:
         """Take parts of GPUs, or give them back with `sign=-1`."""

@@ -69,7 +69,8 @@ class Evaluation:
             nodes = booked = None
         self._nodes_read = columns.nodes_changed.end
         self._booked_read = columns.booked.end
-        if nodes is not None and not nodes and not booked:
+        unknown = nodes is None or booked is None
+        if not unknown and not nodes and not booked:
             return
         self._refusals = None
         if nodes is None or booked is None or len(nodes) + len(booked) > columns.n // 8:

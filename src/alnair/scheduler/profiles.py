@@ -41,8 +41,11 @@ def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
     """Return the built-in profiles: balanced, cost saving (pack), high performance (spread)."""
     make = plugins if plugins is not None else registry()
 
-    def profile(scheduler: str, strategy: str, choice: str) -> Profile:
-        arguments = {"NodeResourcesFit": {"strategy": strategy}, "GpuShare": {"choice": choice}}
+    def profile(scheduler: str, fit: dict[str, object], choice: str) -> Profile:
+        arguments: dict[str, dict[str, object]] = {
+            "NodeResourcesFit": fit,
+            "GpuShare": {"choice": choice},
+        }
         return Profile(
             scheduler=scheduler,
             # The cheapest and most telling refusals come first: a node counts for the first one.
@@ -50,8 +53,9 @@ def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
             weights=WEIGHTS,
         )
 
+    least: dict[str, object] = {"strategy": "LeastAllocated"}
     return (
-        profile(names.SCHEDULER, "LeastAllocated", "tightest"),
-        profile(names.COST_SAVING, "MostAllocated", "tightest"),
-        profile(names.HIGH_PERFORMANCE, "LeastAllocated", "emptiest"),
+        profile(names.SCHEDULER, {**least, "gpu_nodes_in_order": True}, "tightest"),
+        profile(names.COST_SAVING, {"strategy": "MostAllocated"}, "tightest"),
+        profile(names.HIGH_PERFORMANCE, least, "emptiest"),
     )
