@@ -1,7 +1,7 @@
 """`alnair demo`: from nothing to a scheduled production trace, in one command."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from alnair.apps.checker.cluster import Finding
     from alnair.apps.replay import Outcome
     from alnair.kube.connection import Connection
-
-#: It packs: the largest pods of the trace find a machine however late they come.
-_PROFILE: Final = "alnair-cost-saving"
 
 
 def demo(
@@ -76,7 +73,7 @@ def _replay(connection: "Connection", pods: int) -> "Outcome":
 
     trace = traces.load()
     arrivals = in_trace_order(trace.pods)[:pods]
-    settings = Settings(profile=_PROFILE, fresh=True)
+    settings = Settings(fresh=True)
     outcome = asyncio.run(carry_out(connection, trace, arrivals, settings))
     replay_report.show(outcome.report, Console(file=sys.stdout, highlight=False))
     if outcome.problem:
