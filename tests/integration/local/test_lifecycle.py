@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import Forbidden
 from alnair.kube.resources import CONFIGMAPS, NODES
 from alnair.local import controlplane, ports, processes
+from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.status import status
@@ -51,6 +52,15 @@ async def remembers(cluster: LocalCluster, name: str) -> bool:
     async with Client(config.load(cluster.kubeconfig())) as client:
         listed = await client.list(CONFIGMAPS, "default")
         return any(one["metadata"]["name"] == name for one in listed.items)
+
+
+@pytest.fixture(scope="module")
+def spare(cluster_root: Path) -> Iterator[LocalCluster]:
+    """A bare cluster that tests may damage, as long as `up` repairs it."""
+    cluster = LocalCluster("lc-spare", components=BARE, root=cluster_root)
+    asyncio.run(cluster.up())
+    yield cluster
+    asyncio.run(cluster.down())
 
 
 async def test_every_component_of_a_full_cluster_is_well(cluster: LocalCluster) -> None:
@@ -93,15 +103,13 @@ async def test_up_repairs_a_component_that_was_killed(
 
 
 async def test_up_replaces_a_component_that_hangs(
-    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+    spare: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controlplane, "_PATIENCE_SECONDS", 2.0)
-    cluster = make_cluster()
-    await cluster.up()
-    hanging = cluster.running()["kube-apiserver"]
+    hanging = spare.running()["kube-apiserver"]
     hanging.process.suspend()
-    await cluster.up()
-    assert cluster.pid("kube-apiserver") not in {None, hanging.pid}
+    await spare.up()
+    assert spare.pid("kube-apiserver") not in {None, hanging.pid}
 
 
 async def test_up_again_changes_nothing(cluster: LocalCluster) -> None:
@@ -112,16 +120,18 @@ async def test_up_again_changes_nothing(cluster: LocalCluster) -> None:
     assert cluster.kubeconfig().read_bytes() == kubeconfig
 
 
-async def test_changed_flags_restart_their_component_alone(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    await cluster.up()
-    before = {name: found.pid for name, found in cluster.running().items()}
-    changed = make_cluster(cluster.name, extra_args={"kube-apiserver": ["--event-ttl=30m"]})
+async def test_changed_flags_restart_their_component_alone(spare: LocalCluster) -> None:
+    before = {name: found.pid for name, found in spare.running().items()}
+    changed = LocalCluster(
+        spare.name,
+        root=spare.layout.root,
+        extra_args={"kube-apiserver": ["--event-ttl=30m"]},
+    )
     await changed.up()
-    after = {name: found.pid for name, found in cluster.running().items()}
+    after = {name: found.pid for name, found in spare.running().items()}
     assert after["etcd"] == before["etcd"]
     assert after["kube-apiserver"] != before["kube-apiserver"]
-    command = cluster.running()["kube-apiserver"].process.cmdline()
+    command = spare.running()["kube-apiserver"].process.cmdline()
     assert command[-1] == "--event-ttl=30m"
 
 
@@ -139,23 +149,21 @@ async def test_down_leaves_no_process_no_port_and_no_file(make_cluster: MakeClus
     await cluster.down()
 
 
-async def test_data_and_ports_are_kept_when_asked_for(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    await cluster.up()
-    await remember(cluster, "kept")
-    server = (await status(cluster)).server
-    await cluster.down(keep_data=True)
-    assert not processes.find(cluster.layout.folder)
-    state = cluster.remembered()
+async def test_data_and_ports_are_kept_when_asked_for(spare: LocalCluster) -> None:
+    await remember(spare, "kept")
+    server = (await status(spare)).server
+    await spare.down(keep_data=True)
+    assert not processes.find(spare.layout.folder)
+    state = spare.remembered()
     assert state
     with (
         socket.create_server(("127.0.0.1", state.ports["kube-apiserver"])),
         pytest.raises(LocalClusterError, match=r"used before.* is in use by .*process \d+"),
     ):
-        await make_cluster(cluster.name).up()
-    await cluster.up()
-    assert await remembers(cluster, "kept")
-    assert (await status(cluster)).server == server
+        await LocalCluster(spare.name, root=spare.layout.root).up()
+    await spare.up()
+    assert await remembers(spare, "kept")
+    assert (await status(spare)).server == server
 
 
 async def test_two_clusters_run_side_by_side(
@@ -180,27 +188,23 @@ async def test_two_starts_at_once_give_one_cluster(make_cluster: MakeCluster) ->
     assert (await status(one)).healthy
 
 
-async def test_a_corrupt_state_file_is_set_aside(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    await cluster.up()
-    before = {name: found.pid for name, found in cluster.running().items()}
+async def test_a_corrupt_state_file_is_set_aside(spare: LocalCluster) -> None:
+    server, etcd = (await status(spare)).server, spare.pid("etcd")
     for damage in (b"{", b"", b'{"v": 1, "name": 7}', b"\xff\x00"):
-        cluster.layout.state.write_bytes(damage)
-        await cluster.up()
-        assert (await status(cluster)).healthy
-        # The ports come from the cluster's place, so nothing had to be restarted.
-        assert {name: found.pid for name, found in cluster.running().items()} == before
-        assert cluster.layout.state.with_suffix(".json.corrupt").read_bytes() == damage
+        spare.layout.state.write_bytes(damage)
+        await spare.up()
+        found = await status(spare)
+        assert found.healthy
+        assert (found.server, spare.pid("etcd")) == (server, etcd)
+        assert spare.layout.state.with_suffix(".json.corrupt").read_bytes() == damage
 
 
-async def test_lost_certificates_are_made_anew(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    await cluster.up()
-    await remember(cluster, "from-the-old-times")
-    cluster.pki.ca.key.unlink()
-    await cluster.up()
-    assert (await status(cluster)).healthy
-    assert await remembers(cluster, "from-the-old-times")
+async def test_lost_certificates_are_made_anew(spare: LocalCluster) -> None:
+    await remember(spare, "from-the-old-times")
+    spare.pki.ca.key.unlink()
+    await spare.up()
+    assert (await status(spare)).healthy
+    assert await remembers(spare, "from-the-old-times")
 
 
 async def test_a_port_in_use_is_told_before_anything_starts(make_cluster: MakeCluster) -> None:
