@@ -1,4 +1,4 @@
-"""The documented semantics, written once more in plain Python: one node after the other, no columns.
+"""The documented semantics once more in plain Python: one node after the other, no columns.
 
 Slow and simple on purpose, and independent of `alnair.scheduler`: what both say is likely right.
 """
