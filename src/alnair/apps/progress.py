@@ -39,7 +39,6 @@ class Display:
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
-        self._bars.start()
         return self
 
     def __exit__(
@@ -61,9 +60,13 @@ class Display:
             if done == total and not self._quiet:
                 self._console.print(f"{what}: done", markup=False)
             return
+        if not self._tasks:
+            self._bars.start()
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=total)
         self._bars.update(self._tasks[what], completed=done, total=total)
         if done == total:
             self._bars.remove_task(self._tasks.pop(what))
+            if not self._tasks:
+                self._bars.stop()
             self._console.print(f"{what}: done", markup=False)
