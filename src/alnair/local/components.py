@@ -144,6 +144,9 @@ def _kube_controller_manager(at: Situation) -> list[str]:
         f"--service-cluster-ip-range={SERVICE_CIDR}",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
+        # It tells kubelets how long to cache secrets, in an annotation of each node that changes
+        # with their number: thousands of writes, and nobody reads them here.
+        "--controllers=*,-ttl-controller",
         # Simulated nodes send no heartbeat (thousands of leases, renewed for ever, would keep a
         # small machine busy); they stay Ready because nobody doubts them for a year.
         "--node-monitor-grace-period=8760h",

@@ -14,6 +14,8 @@ import ssl
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.local import (
@@ -29,7 +31,7 @@ from alnair.local import (
     state,
 )
 from alnair.local.certificates import Pki
-from alnair.local.components import COMPONENTS
+from alnair.local.components import ALNAIR_SCHEDULER, COMPONENTS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
 from alnair.local.report import SILENCE, Report
@@ -74,7 +76,7 @@ class LocalCluster:
         self._extra_args = extra_args
         self._port = port
         self._report = report
-        self._programs: dict[str, Path] | None = None
+        self._programs: dict[str, Path] = {}
 
     @property
     def name(self) -> str:
@@ -104,13 +106,17 @@ class LocalCluster:
         Raises:
             LocalClusterError: A cluster cannot run here; nothing has been begun.
         """
-        if self._programs is None:
-            remembered = self.remembered()
-            wanted = self._wanted(remembered)
-            preflight.check(os.environ)
-            self._choose_ports(remembered)
-            programs = [name for name in wanted if name != components.ALNAIR_SCHEDULER]
-            self._programs = preflight.programs(programs, os.environ, self._report)
+        remembered = self.remembered()
+        wanted = self._wanted(remembered)
+        preflight.check(os.environ)
+        self._choose_ports(remembered)
+        self._have(wanted)
+
+    def _have(self, wanted: Sequence[str]) -> None:
+        """Has the programs of these components at hand."""
+        missing = [name for name in wanted if name not in {*self._programs, ALNAIR_SCHEDULER}]
+        if missing:
+            self._programs |= preflight.programs(missing, os.environ, self._report)
 
     async def up(self) -> None:
         """Starts what does not run, restarts what is not well, and installs what the cluster needs.
@@ -150,10 +156,29 @@ class LocalCluster:
                     await asyncio.to_thread(shutil.rmtree, self.layout.folder)
                 self.layout.lock.unlink()
 
-    async def start(self, component: str) -> None:
-        """Starts one component of the cluster and waits until it is well."""
-        remembered, at, context = self._present()
-        await self._ensure(component, at, remembered, context)
+    async def start(self, component: str, extra_args: Sequence[str] | None = None) -> None:
+        """Starts one component and waits until it is well.
+
+        It need not be one of the cluster's components; then the next `up` stops it again.
+
+        Args:
+            component: Which one.
+            extra_args: Its further flags this time; None: those of the cluster.
+
+        Raises:
+            LocalClusterError: The cluster is not up, or the component cannot start.
+        """
+        settled = self.remembered()
+        if settled is None:
+            raise LocalClusterError(
+                f"cluster {self.name} is not up: run 'alnair up --name {self.name}'"
+            )
+        if extra_args is not None:
+            flags = {**settled.extra_args, component: tuple(extra_args)}
+            settled = msgspec.structs.replace(settled, extra_args=flags)
+        await asyncio.to_thread(self._have, [component])
+        at = self._situation(settled)
+        await self._ensure(component, at, settled, health.trust(self.layout, self.pki))
 
     async def stop(self, component: str, number: int = signal.SIGTERM) -> None:
         """Ends one component by a signal; one that does not obey in its time is killed."""
@@ -244,8 +269,8 @@ class LocalCluster:
         """The components that shall run, given what was remembered."""
         names = set(self._given or (before.components if before else components.FULL))
         if self._scheduler is not None:
-            names -= {components.ALNAIR_SCHEDULER}
-            names |= {components.ALNAIR_SCHEDULER} if self._scheduler else set()
+            names -= {ALNAIR_SCHEDULER}
+            names |= {ALNAIR_SCHEDULER} if self._scheduler else set()
         return components.checked(sorted(names))
 
     def _choose_ports(self, before: state.ClusterState | None) -> dict[str, int]:
@@ -261,17 +286,8 @@ class LocalCluster:
 
     def _situation(self, settled: state.ClusterState) -> components.Situation:
         return components.Situation(
-            self.layout, self.pki, settled.ports, self._programs or {}, settled.components
+            self.layout, self.pki, settled.ports, self._programs, settled.components
         )
-
-    def _present(self) -> tuple[state.ClusterState, components.Situation, ssl.SSLContext]:
-        settled = self.remembered()
-        if settled is None:
-            raise LocalClusterError(
-                f"cluster {self.name} is not up: run 'alnair up --name {self.name}'"
-            )
-        self.prepare()
-        return settled, self._situation(settled), health.trust(self.layout, self.pki)
 
     def _neighbours(self) -> frozenset[int]:
         """Ports that other clusters in the same folder remember."""

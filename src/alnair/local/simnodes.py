@@ -120,6 +120,9 @@ def manifest(node: TraceNode, now: str) -> Manifest:
         "kubernetes.io/hostname": node.name,
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
+        # As every kubelet sets them; otherwise the controller manager adds them, node by node.
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
     }
     annotations = {FAKE: "fake"}
     if node.gpus:

@@ -135,6 +135,16 @@ async def test_changed_flags_restart_their_component_alone(spare: LocalCluster) 
     assert command[-1] == "--event-ttl=30m"
 
 
+async def test_a_further_component_runs_with_its_own_flags_until_the_next_start(
+    spare: LocalCluster,
+) -> None:
+    await spare.start("kube-scheduler", ["--kube-api-qps=5000", "--kube-api-burst=5000"])
+    command = spare.running()["kube-scheduler"].process.cmdline()
+    assert command[-2:] == ["--kube-api-qps=5000", "--kube-api-burst=5000"]
+    await spare.up()
+    assert spare.pid("kube-scheduler") is None
+
+
 async def test_down_leaves_no_process_no_port_and_no_file(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     await cluster.up()
