@@ -19,6 +19,8 @@ from alnair.model.workload import (
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 API = "scheduling.x-k8s.io/v1alpha1"
+#: JSON that parsers give up on, and short enough for an annotation.
+NESTED = "[" * 20_000 + "]" * 20_000
 
 
 def gpu(node_name: str, index: int, model: str = "A100", memory_mib: int = 40960) -> Gpu:

@@ -42,6 +42,8 @@ _SPECS_KEPT: Final = 20_000
 _assignment_decoder = msgspec.json.Decoder(api.GpuAssignment)
 _gpu_static_decoder = msgspec.json.Decoder(api.GpuStatic)
 _plan_decoder = msgspec.json.Decoder(api.GangPlan)
+#: What reading a document raises; the last one, when it is nested without end.
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def base_units(amounts: Mapping[str, str | int] | None) -> dict[str, int]:
@@ -89,7 +91,7 @@ class PodProjector:
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
                 assignment = _assignment(text)
-            except (msgspec.MsgspecError, ValueError) as error:
+            except _UNREADABLE as error:
                 problem = f"annotation {names.GPU_ASSIGNMENT} cannot be read: {error}"
         phase = pod.status.phase if pod.status else None
         return Pod(
@@ -257,7 +259,7 @@ def project_node(node: wire.NodeWire) -> Node:
     if text := (meta.annotations or {}).get(names.GPU_STATIC):
         try:
             gpus = _gpus(text)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except _UNREADABLE as error:
             problem = f"annotation {names.GPU_STATIC} cannot be read: {error}"
     return Node(
         name=meta.name,
@@ -298,7 +300,7 @@ class GangProjector:
             try:
                 document = _plan_decoder.decode(text)
                 _check_version(document.v)
-            except (msgspec.MsgspecError, ValueError):
+            except _UNREADABLE:
                 pass  # members on their nodes are counted all the same
             else:
                 plan = {name: (p.node, p.gpus) for name, p in document.pods.items()}

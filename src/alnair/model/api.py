@@ -94,9 +94,9 @@ class GpuStaticEntry(msgspec.Struct, frozen=True):
     """One GPU of a node, as its agent describes it."""
 
     uuid: Annotated[str, msgspec.Meta(min_length=1)]
-    index: Annotated[int, msgspec.Meta(ge=0)]
+    index: Count
     model: Annotated[str, msgspec.Meta(min_length=1)]
-    memory_mib: Annotated[int, msgspec.Meta(ge=0)]
+    memory_mib: Count
     numa: int | None = None
     #: Index of another GPU, as text → kind of link, such as `NV4` or `PIX`.
     links: dict[str, str] = {}

@@ -27,6 +27,13 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         ("a request is negative", world(pod("p", container(cpu="-1")))),
         ("the node's capacity", world(pod(), nodes=[node(allocatable={"cpu": "4 cores"})])),
         ("the GPU description is no JSON", world(pod(), nodes=[node(static="{")])),
+        ("it is nested without end", world(pod(), nodes=[node(static="[" * 20_000)])),
+        (
+            "a number of it has no end",
+            world(
+                pod(), nodes=[node(static='{"v": 1, "gpus": [{"uuid": "u", "index": Infinity}]}')]
+            ),
+        ),
         ("it is of another version", world(pod(), nodes=[node(static='{"v": 2, "gpus": []}')])),
         (
             "a GPU is described twice",
@@ -192,6 +199,7 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         (said, world(pod("p", container(mib=100, percent=10), assigned=text)))
         for said, text in {
             "no JSON": "{",
+            "nested without end": "[" * 20_000,
             "a list": "[]",
             "another version": json.dumps({"v": 2, "t": TIME, "containers": {}}),
             "no time": json.dumps({"v": 1, "containers": {"main": [BAD_PART]}}),

@@ -60,6 +60,8 @@ UNREADABLE = [
     ("a uuid twice", static(described(0), described(1, uuid="G0")), "occurs twice"),
     ("an index twice", static(described(0), described(0, uuid="G1")), "occurs twice"),
     ("negative memory", static(described(0, memory_mib=-1)), "cannot be read"),
+    ("memory without end", static(described(0, memory_mib=10**400)), "cannot be read"),
+    ("nested without end", f'{{"v":1,"x":{make.NESTED}}}', "cannot be read"),
     ("no uuid", static(described(0, uuid="")), "cannot be read"),
     ("text for a number", static(described(0, index="0")), "cannot be read"),
     ("no list", {"v": 1, "t": ""}, "cannot be read"),
@@ -127,7 +129,15 @@ def test_a_pod_group_that_says_nothing_is_a_gang_of_one() -> None:
     assert gang(minMember=-3).min_member == 1
 
 
-@pytest.mark.parametrize("text", ["{", '{"v":1,"t":"","pods":[]}', '{"v":9,"t":"","pods":{}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"v":1,"t":"","pods":[]}',
+        '{"v":9,"t":"","pods":{}}',
+        pytest.param(f'{{"v":1,"x":{make.NESTED}}}', id="nested without end"),
+    ],
+)
 def test_a_plan_that_cannot_be_read_counts_as_none(text: str) -> None:
     assert gang(text).plan == {}
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import make
 from alnair.kube import projection, wire
 from alnair.kube.projection import PodProjector
 from alnair.model import names
@@ -223,6 +224,10 @@ def test_a_refused_demand_is_not_unreadable_and_says_why() -> None:
         (
             manifest(annotations={names.GPU_ASSIGNMENT: "{"}),
             f"annotation {names.GPU_ASSIGNMENT} cannot be read",
+        ),
+        (
+            manifest(annotations={names.GPU_ASSIGNMENT: f'{{"v":1,"x":{make.NESTED}}}'}),
+            "cannot be read",
         ),
         (
             manifest(annotations={names.GPU_ASSIGNMENT: '{"v":1,"t":"","containers":[]}'}),

@@ -30,7 +30,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
     """
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableError(f"it is no JSON: {error}") from error
     if not isinstance(document, dict) or document.get("v") != 1:
         raise UnreadableError("it is no document of version 1")

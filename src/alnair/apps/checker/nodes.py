@@ -85,11 +85,11 @@ def gpus_of(text: str) -> dict[str, Gpu]:
         if document["v"] != 1:
             raise UnreadableError(f"{contract.STATIC}: version {document['v']!r}")
         found = [Gpu(e["uuid"], int(e["index"]), e["model"], int(e["memory_mib"])) for e in entries]
-    except (ValueError, KeyError, TypeError) as error:
+        by_uuid = {gpu.uuid: gpu for gpu in found}
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         if isinstance(error, UnreadableError):
             raise
         raise UnreadableError(f"{contract.STATIC}: {type(error).__name__}: {error}") from error
-    by_uuid = {gpu.uuid: gpu for gpu in found}
     if len(by_uuid) < len(found) or len({gpu.index for gpu in found}) < len(found):
         raise UnreadableError(f"{contract.STATIC}: a GPU is there twice")
     return by_uuid
