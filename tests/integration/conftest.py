@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,31 @@ from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 
 ClusterFactory = Callable[..., LocalCluster]
+_ROOT = pytest.StashKey[Path]()
+#: Bytes of the end of each log that a failing test shows.
+_SHOWN = 3000
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows the end of the clusters' logs beside a failure: they are removed with the clusters."""
+    report = yield
+    root = item.config.stash.get(_ROOT, None)
+    if report.failed and root is not None:
+        for log in sorted(root.glob("*/logs/*.log")):
+            text = log.read_bytes()[-_SHOWN:].decode(errors="replace")
+            report.sections.append((f"{log.parent.parent.name}: {log.name}", text))
+    return report
 
 
 @pytest.fixture(scope="session")
-def cluster_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def cluster_root(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Path]:
     """The folder of all clusters of this run; what still runs in it at the end is stopped."""
-    root = tmp_path_factory.mktemp("clusters")
+    root = request.config.stash[_ROOT] = tmp_path_factory.mktemp("clusters")
     yield root
     for folder in root.glob("*/state.json"):
         asyncio.run(LocalCluster(folder.parent.name, root=root).down())
