@@ -290,6 +290,8 @@ class Engine:
     def _gang_gone(self, key: GangKey) -> None:
         if state := self.gangs.find(key):
             state.gang = None
+            if state.unit.pods:
+                self._retry_gang(state)  # to say why it waits now
             self.gangs.forget_if_empty(state)
 
     def _plan_done(self, state: GangState, error: str, now: float, actions: list[Action]) -> None:

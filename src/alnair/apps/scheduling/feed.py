@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from alnair.kube import wire
 from alnair.kube.client import Client
-from alnair.kube.informer import Change, ChangeKind, Informer
+from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.projection import GangProjector, PodProjector, project_node
 from alnair.kube.resources import LEGACY_PODGROUPS, NODES, PODGROUPS, PODS
 from alnair.model.cluster import Node
@@ -76,8 +76,8 @@ class Feed:
         """Return all that is known now: nodes first, so that pods find theirs."""
         for node in self._nodes.items.values():
             yield events.NodeChanged(node)
-        for informer in self._gangs:
-            for gang in informer.items.values():
+        for key in {key for informer in self._gangs for key in informer.items}:
+            if (gang := self._strictest(key)) is not None:
                 yield events.GangChanged(gang)
         for pod in sorted(self._pods.items.values(), key=_created):
             yield events.PodChanged(pod)
@@ -97,10 +97,18 @@ class Feed:
             self._tell(events.PodGone(change.old.uid))
 
     def _gang(self, change: Change[Gang]) -> None:
-        if change.new is not None:
-            self._tell(events.GangChanged(change.new))
-        elif change.kind is ChangeKind.DELETED:
-            self._tell(events.GangGone(*change.key))
+        if change.kind is ChangeKind.SYNCED:
+            return
+        gang = self._strictest(change.key)
+        self._tell(events.GangGone(*change.key) if gang is None else events.GangChanged(gang))
+
+    def _strictest(self, key: Key) -> Gang | None:
+        """Return the PodGroup that rules pods of this name: both kinds may have one.
+
+        The one that wants more pods: then the promise of the other is kept too.
+        """
+        found = [i.items[key] for i in self._gangs if key in i.items]
+        return max(found, key=lambda gang: gang.min_member, default=None)
 
     def _tell(self, event: events.Event) -> None:
         if self.listening:
