@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -30,6 +31,19 @@ def is_free(port: int) -> bool:
     return True
 
 
+def is_free_soon(port: int, patience: float = 5.0) -> bool:
+    """Whether a server can listen on this port, at the latest when a dying owner is gone.
+
+    A process that was just killed is no owner any more, while the kernel still closes its sockets.
+    """
+    deadline = time.monotonic() + patience
+    while not is_free(port):
+        if _by_whom(port) or time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def choose(
     folder: Path,
     components: Iterable[str],
@@ -39,6 +53,7 @@ def choose(
     ours: Mapping[str, int],
     taken: AbstractSet[int] = frozenset(),
     free: Callable[[int], bool] = is_free,
+    patience: float = 2.0,
 ) -> dict[str, int]:
     """A port for every component.
 
@@ -53,6 +68,7 @@ def choose(
         ours: The ports on which running components listen now: in use, but by themselves.
         taken: Ports of other clusters, which may be down now and want theirs back.
         free: Tells whether nobody listens on a port.
+        patience: Seconds for a process that was just killed to let go of the API server's port.
 
     Raises:
         LocalClusterError: Somebody else uses the API server's port. Nobody but the cluster knows
@@ -67,6 +83,9 @@ def choose(
             ports[component] = wanted
             continue
         if component == API_SERVER and wanted is not None:
+            if _becomes_free(wanted, free, patience):
+                ports[component] = wanted
+                continue
             raise LocalClusterError(_in_use(wanted, chosen=chosen))
         for _ in range(_LAST - _FIRST):
             candidate = candidate + 1 if candidate < _LAST else _FIRST
@@ -78,6 +97,15 @@ def choose(
             )
         ports[component] = candidate
     return ports
+
+
+def _becomes_free(port: int, free: Callable[[int], bool], patience: float) -> bool:
+    until = time.monotonic() + patience
+    while not free(port):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _in_use(port: int, *, chosen: bool) -> str:

@@ -78,7 +78,11 @@ def components(processes: Iterable[Running]) -> dict[str, Running]:
 def is_alive(process: psutil.Process) -> bool:
     """Whether the process runs; one that has ended and was not collected yet does not."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        if not process.is_running():
+            return False
+        # The first thread of a killed process may have ended (and show as a zombie) while others
+        # still hold its files and ports.
+        return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
     except psutil.Error:
         return False
 

@@ -28,6 +28,7 @@ def choose(
         ours=ours or {},
         taken=taken,
         free=lambda port: port not in used,
+        patience=0,
     )
 
 
@@ -66,6 +67,19 @@ def test_the_api_servers_port_in_use_is_told_with_the_fix() -> None:
         choose({"kube-apiserver": 20001}, used=frozenset({6443}), api_port=6443)
 
 
+def test_a_port_that_a_killed_process_still_holds_is_waited_for() -> None:
+    answers = iter([False, False, True])
+    found = ports.choose(
+        FOLDER,
+        ["kube-apiserver"],
+        {"kube-apiserver": 20001},
+        api_port=None,
+        ours={},
+        free=lambda _: next(answers),
+    )
+    assert found == {"kube-apiserver": 20001}
+
+
 def test_a_chosen_port_replaces_the_remembered_and_the_running_one() -> None:
     running = {"kube-apiserver": 20001}
     found = choose(running, used=frozenset({20001}), ours=running, api_port=6443)
@@ -82,5 +96,5 @@ def test_a_listening_socket_is_seen_and_its_owner_named() -> None:
         port = server.getsockname()[1]
         assert not ports.is_free(port)
         with pytest.raises(LocalClusterError, match=r"in use by .+ \(process \d+\)"):
-            ports.choose(FOLDER, ["kube-apiserver"], {}, api_port=port, ours={})
+            ports.choose(FOLDER, ["kube-apiserver"], {}, api_port=port, ours={}, patience=0)
     assert ports.is_free(port)
