@@ -31,19 +31,6 @@ def is_free(port: int) -> bool:
     return True
 
 
-def is_free_soon(port: int, patience: float = 5.0) -> bool:
-    """Whether a server can listen on this port, at the latest when a dying owner is gone.
-
-    A process that was just killed is no owner any more, while the kernel still closes its sockets.
-    """
-    deadline = time.monotonic() + patience
-    while not is_free(port):
-        if _by_whom(port) or time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def choose(
     folder: Path,
     components: Iterable[str],

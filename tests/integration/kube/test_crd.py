@@ -78,7 +78,7 @@ async def installed(client: Client) -> CrdDefinition:
             manifest = await client.get(CRDS, GADGETS.name)
             conditions = {
                 one["type"]: one["status"]
-                for one in manifest.get("status", {}).get("conditions", [])
+                for one in manifest.get("status", {}).get("conditions") or ()
             }
             if conditions.get("Established") == "True":
                 break
