@@ -38,6 +38,7 @@ class Chaos:
         choices = [self.new_pod] * 5 + [self.new_gang] * 2 + [self.step] * 12
         choices += [self.carry_out] * 12 + [self.delete, self.finish, self.late_member]
         choices += [self.edit, self.gate, self.regroup, self.advance, self.advance]
+        choices += [self.change_gang, self.mark_for_deletion]
         if self.churn:
             choices += [self.new_node, self.remove_node, self.change_node, self.crash, self.resize]
         if self.foreign:
@@ -121,13 +122,18 @@ class Chaos:
 
     def change_node(self) -> None:
         node = self.chance.choice(list(self.world.nodes.values()))
-        how = self.chance.randrange(3)
+        how = self.chance.randrange(5)
         if how == 0:
             node = msgspec.structs.replace(node, unschedulable=not node.unschedulable)
         elif how == 1:
             node = msgspec.structs.replace(
                 node, labels={**node.labels, "zone": self.chance.choice("abc")}
             )
+        elif how == 2:
+            node = msgspec.structs.replace(node, gpus=tuple(reversed(node.gpus)))
+        elif how == 3:
+            problem = "" if node.problem else "unreadable for a while"
+            node = msgspec.structs.replace(node, problem=problem)
         else:
             more = {**node.allocatable, "cpu": node.allocatable["cpu"] + 500}
             node = msgspec.structs.replace(node, allocatable=more)
@@ -164,6 +170,21 @@ class Chaos:
         if (name := self.some_pod(node="")) and self.world.gangs:
             _, group = self.chance.choice(list(self.world.gangs))
             self.world.update(name, group=self.chance.choice(("", group)))
+
+    def change_gang(self) -> None:
+        """Give a gang another minimum, or take its PodGroup away."""
+        if not self.world.gangs:
+            return
+        gang = self.chance.choice(list(self.world.gangs.values()))
+        if self.chance.random() < 0.3:
+            self.world.undeclare(gang.name)
+        else:
+            fewer = self.chance.randrange(1, 5)
+            self.world.declare_exactly(msgspec.structs.replace(gang, min_member=fewer))
+
+    def mark_for_deletion(self) -> None:
+        if name := self.some_pod(deleting=False):
+            self.world.update(name, deleting=True)
 
     def resize(self) -> None:
         """Halve a running pod's CPU in place."""

@@ -167,6 +167,24 @@ def test_a_member_that_moves_to_another_gang_is_placed_once() -> None:
     assert world.placed() == {"g-0", "g-1", "h-1"}
 
 
+def test_a_member_that_cannot_be_placed_at_all_holds_up_only_who_needs_it() -> None:
+    world = cluster(1)
+    world.declare(make.gang("g", 2))
+    world.create(
+        make.pod("bad", group="g", problem="'1ki' is not a quantity"),
+        make.pod("one", group="g"),
+    )
+    world.settle()
+    assert not world.placed()
+    assert "for bad: '1ki' is not a quantity" in world.reports[-1].message
+    world.create(make.pod("two", group="g"))
+    world.settle()
+    assert world.placed() == {"one", "two"}
+    world.update("bad", problem="")
+    world.settle()
+    assert world.placed() == {"one", "two", "bad"}
+
+
 # --- while the plan is written --------------------------------------------------------------------
 
 
@@ -201,7 +219,7 @@ def test_members_that_come_while_the_plan_is_written_follow() -> None:
     assert len(world.placed()) == 3
 
 
-@pytest.mark.parametrize("loss", ["deleted", "deleting", "node"])
+@pytest.mark.parametrize("loss", ["deleted", "deleting", "node", "gpus"])
 def test_a_gang_that_loses_a_part_while_its_plan_is_written_is_not_begun(loss: str) -> None:
     world = World(make.node("n0", gpus=1), make.node("n1", gpus=1))
     world.declare(make.gang("g", 2))
@@ -211,12 +229,14 @@ def test_a_gang_that_loses_a_part_while_its_plan_is_written_is_not_begun(loss: s
         world.delete("g-0")
     elif loss == "deleting":
         world.update("g-0", deleting=True)
-    else:
+    elif loss == "node":
         world.remove("n0")
+    else:
+        world.put(make.node("n0", gpus=1, problem="its GPUs cannot be read any more"))
     world.settle()
     assert not actions(world, Bind)
     assert world.engine.in_flight == 0
-    if loss == "node":
+    if loss in ("node", "gpus"):
         world.put(make.node("n2", gpus=1))
     else:
         world.create(make.pod("g-new", make.spec(whole=1), group="g"))

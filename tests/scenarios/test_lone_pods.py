@@ -1,5 +1,7 @@
 """Lone pods through the whole engine."""
 
+import itertools
+
 import pytest
 
 import invariants
@@ -7,6 +9,8 @@ import make
 from alnair.model import names
 from alnair.model.action import Action, Bind
 from alnair.scheduler import events
+from alnair.scheduler.engine import Engine
+from alnair.scheduler.profiles import profiles
 from world import World
 
 
@@ -272,6 +276,15 @@ def test_stale_and_repeated_events_change_nothing() -> None:
         world.settle()
         assert not any(isinstance(a, Bind) for a in world.log[2:])
     assert world.engine.accounts.records[new.uid].node == "n"
+
+
+def test_each_decision_is_timed_once() -> None:
+    ticks = itertools.count()
+    engine = Engine(profiles(), timer=lambda: float(next(ticks)))
+    pods = [make.pod("a"), make.pod("b", make.spec(cpu=10**6)), *make.members("g", 2)]
+    engine.learn([events.NodeChanged(make.node("n")), events.GangChanged(make.gang("g", 2))], 0.0)
+    engine.step([events.PodChanged(p) for p in pods], 0.0)
+    assert engine.decision_seconds == [1.0, 1.0, 0.5, 0.5]
 
 
 # --- nodes ----------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class Record:
         #: What is booked on that row: of its resources, and of its GPUs.
         self.vector: Vector | None = None
         self.bookings: tuple[Booking, ...] = ()
-        #: Its GPUs were chosen here; the pod that we know may not say so yet.
+        #: Its GPUs are those chosen here; the pod that we know may not say so yet.
         self.decided = False
         #: When it was placed, or bound if it is.
         self.placed_at = 0.0
@@ -269,6 +269,7 @@ class Accounts:
                 record.bookings = held
                 self.devices.book(row, held)
         for record in guesses:
+            record.decided = False
             record.bookings = guess(record.pod, row, self.devices)
             self.devices.book(row, record.bookings)
         self.columns.booked.add(row)

@@ -308,12 +308,11 @@ class Engine:
             return
         state.planning = False
         waiting = state.awaiting_plan()
-        gone = any(r.row < 0 or r.evicting or r.pod.deleting for r in waiting)
-        if error or gone or state.lacking():
-            # Members or nodes went away while the plan was written: it must not be begun.
+        if error or state.lacking() or any(map(_is_gone, waiting)):
+            # Members, nodes or GPUs went away while the plan was written: it must not be begun.
             for record in waiting:
                 self._release_assumed(record)
-            if error and waiting:
+            if waiting:
                 self._back_off(waiting[0], now)
             return
         actions.extend(self._attempts.bind(r) for r in waiting)
@@ -455,6 +454,11 @@ def _news(old: Pod, pod: Pod) -> bool:
         or old.problem != pod.problem
         or (old.priority, old.created) != (pod.priority, pod.created)
     )
+
+
+def _is_gone(record: Record) -> bool:
+    """Return whether a placed pod, or what was chosen for it, is not there any more."""
+    return bool(record.row < 0 or not record.decided or record.evicting or record.pod.deleting)
 
 
 def _evict_crossed(record: Record) -> Evict:
