@@ -25,7 +25,9 @@ def scheduler(
     ] = 8.0,
     retry_period: Annotated[float, typer.Option(help="Seconds between renewals.")] = 2.0,
     host: Annotated[str, typer.Option(help="Address to serve health on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to serve health on; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to serve health on; 0 takes a free one.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Order in which equally good nodes are taken.")] = 0,
     binders: Annotated[int, typer.Option(min=1, max=256, help="Bindings under way at once.")] = 32,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
@@ -42,6 +44,7 @@ def scheduler(
     import uuid
 
     from alnair.apps.scheduling.process import Settings, serve
+    from alnair.apps.scheduling.server import ServeError
     from alnair.kube.errors import KubeError
 
     logging.basicConfig(
@@ -67,6 +70,6 @@ def scheduler(
     )
     try:
         asyncio.run(serve(settings))
-    except KubeError as error:
+    except (KubeError, ServeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error

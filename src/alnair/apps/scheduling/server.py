@@ -1,5 +1,6 @@
 """What the process says about itself over HTTP: health, readiness, and how long decisions take."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Self
 
@@ -7,6 +8,10 @@ import msgspec
 from aiohttp import web
 
 from alnair.apps.scheduling.loop import Decisions
+
+
+class ServeError(Exception):
+    """The address cannot be listened on; says why and what to do."""
 
 
 class DecisionReport(msgspec.Struct):
@@ -74,7 +79,16 @@ class Server:
     async def __aenter__(self) -> Self:
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self._port)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            # asyncio wraps the system's words in its own: the address in use is said once.
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise ServeError(
+                f"health cannot be served on {self._host}:{self._port}: {said}; "
+                "choose another --port or --host"
+            ) from error
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
         return self
