@@ -4,7 +4,6 @@ What an action changes reaches the engine as events, in the order of the changes
 their own. By default everything arrives at once; `hold` keeps requests or changes back.
 """
 
-import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
@@ -270,9 +269,3 @@ class World:
             ]
             running = [p for p in here if p.node]
             assert not running or len(running) >= gang.min_member, f"{gang.name} is partial"
-
-    def shuffle_outbox(self, chance: random.Random) -> None:
-        """Let requests overtake each other."""
-        requests = list(self.outbox)
-        chance.shuffle(requests)
-        self.outbox = deque(requests)

@@ -90,10 +90,12 @@ class Chaos:
         name = f"g{self.count}"
         gang = make.gang(name, size, timeout=self.chance.choice((5, 60)))
         pods = make.members(name, size + self.chance.randrange(-1, 2), self.spec())
-        steps = [lambda: self.world.declare(gang), lambda: self.world.create(*pods)]
-        self.chance.shuffle(steps)
-        for step in steps:
-            step()
+        if self.chance.random() < 0.5:
+            self.world.create(*pods)
+            self.world.declare(gang)
+        else:
+            self.world.declare(gang)
+            self.world.create(*pods)
 
     def late_member(self) -> None:
         if self.world.gangs:
@@ -199,7 +201,8 @@ class Chaos:
 
     def foreign_pod(self) -> None:
         self.count += 1
-        pod = make.pod(f"f{self.count}", make.spec(cpu=self.chance.choice((500, 1500))))
+        cpu, gpus = self.chance.choice(((500, 0), (1500, 0), (100, 1), (100, 2)))
+        pod = make.pod(f"f{self.count}", make.spec(cpu=cpu, whole=gpus))
         self.world.foreign(pod, self.chance.choice(list(self.world.nodes)))
 
     def step(self) -> None:

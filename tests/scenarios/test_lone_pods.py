@@ -1,6 +1,7 @@
 """Lone pods through the whole engine."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -145,7 +146,7 @@ def test_the_same_refusal_is_told_once_and_new_reasons_again() -> None:
 # --- bindings -------------------------------------------------------------------------------------
 
 
-def failing(times: int) -> object:
+def failing(times: int) -> Callable[[Action], str]:
     left = [times]
 
     def fault(action: Action) -> str:
@@ -162,7 +163,7 @@ def test_a_failed_binding_is_retried_after_a_back_off_that_doubles(
     failures: int, waited: float
 ) -> None:
     world = World(make.node("n"))
-    world.fault = failing(failures)  # type: ignore[assignment]
+    world.fault = failing(failures)
     start = world.now
     world.create(make.pod("a"))
     world.settle()

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -153,7 +154,7 @@ def test_quantities_of_the_documentation(text: str, value: int, milli: int) -> N
         *[True, None, 1.5],
     ],
 )
-def test_what_is_no_quantity_is_refused_with_the_text_and_the_grammar(text: object) -> None:
+def test_what_is_no_quantity_is_refused_with_the_text_and_the_grammar(text: Any) -> None:
     for read in (quantity.nanos, quantity.value, quantity.milli_value):
         with pytest.raises(QuantityError, match="is not a quantity: write a number"):
             read(text)

@@ -1,6 +1,6 @@
 """What a pod requests, as Kubernetes sums it up."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
@@ -86,10 +86,10 @@ roles = st.sampled_from([init, sidecar, main])
 
 @given(st.lists(st.tuples(roles, st.integers(0, 50)), max_size=8))
 def test_the_request_is_what_runs_at_once_at_the_worst_moment(
-    parts: list[tuple[object, int]],
+    parts: list[tuple[Callable[..., ContainerRequests], int]],
 ) -> None:
     order = [p for p in parts if p[0] is not main] + [p for p in parts if p[0] is main]
-    containers = [role(cpu=amount) for role, amount in order]  # type: ignore[operator]
+    containers = [role(cpu=amount) for role, amount in order]
     moments = [sum(amount for role, amount in order if role is not init)]
     for place, (role, amount) in enumerate(order):
         if role is init:

@@ -77,9 +77,9 @@ def test_a_change_wakes_the_first_pod_of_a_class_that_may_fit_and_then_the_next(
     assert not queue.wake(0.0, lambda _: True)
     assert queue.count(Place.ACTIVE) == 1
     for expected in ("u9999", "u9998", "u9997"):
-        one = queue.pop()
-        assert one is not None
-        assert one.key == expected
+        woken = queue.pop()
+        assert woken is not None
+        assert woken.key == expected
         queue.wake_next(key("a"))
     failed = queue.pop()
     assert failed is not None
