@@ -240,6 +240,20 @@ def test_a_change_of_a_running_pods_assignment_is_followed() -> None:
     assert gpus(two) == {"main": [0]}
 
 
+def test_gpus_that_a_change_of_an_assignment_frees_are_used() -> None:
+    node = make.node("n", gpus=2)
+    world = World(node)
+    one, two = put(world, make.spec(slice_mib=30000), make.spec(slice_mib=30000))
+    (waits,) = put(world, make.spec(slice_mib=20000))
+    assert not waits.node
+    tight = (("main", (make.share(node.gpus[0], 30000),)),)
+    world.update(two.name, assignment=tight)  # somebody moved it onto the GPU of the other
+    world.settle()
+    assert world.pod(waits.name).node == "n"
+    assert gpus(world.pod(waits.name)) == {"main": [1]}
+    assert one.node
+
+
 def test_refused_demands_say_why_and_are_not_tried_again() -> None:
     world = World(make.node("n", gpus=1))
     (refused,) = put(world, make.spec(slice_mib=1024, compute=130))

@@ -170,17 +170,18 @@ class Accounts:
         booked, spec = record.vector, record.pod.spec
         return booked is None or booked.spec is spec or booked.spec == spec
 
-    def reassign(self, record: Record) -> None:
-        """Follow the pod's own word on its GPUs, if it has one that differs from the books."""
+    def reassign(self, record: Record) -> bool:
+        """Follow the pod's own word on its GPUs; returns whether it differed from the books."""
         if record.row < 0 or record.pod.spec.gpu is None:
-            return
+            return False
         held = assigned(record.pod, record.row, self.devices)
         if held is None or set(held) == set(record.bookings):
-            return
+            return False
         self.devices.book(record.row, record.bookings, sign=-1)
         self.devices.book(record.row, held)
         record.bookings = held
         self.columns.booked.add(record.row)
+        return True
 
     def release(self, record: Record, state: State) -> None:
         """Give back all that is booked for the pod."""

@@ -170,8 +170,9 @@ class Engine:
         if self.accounts.holds(record, pod.node):
             if record.state is State.ASSUMED:
                 self._confirm(record, now, actions)
-            if old is None or pod.assignment != old.assignment:
-                self.accounts.reassign(record)
+            moved = old is None or pod.assignment != old.assignment
+            if moved and self.accounts.reassign(record):
+                self._helps()
             return
         placed_at = record.placed_at
         stayed = record.node == pod.node and record.state is not State.PENDING
