@@ -5,7 +5,6 @@ imported (all of them for `--help`), and these modules import what is slow insid
 """
 
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -39,8 +38,6 @@ def build(verbs: Iterable[str]) -> typer.Typer:
     app.callback()(_version)
     for verb in verbs:
         module, function = COMMANDS[verb]
-        if importlib.util.find_spec(f"alnair.apps.{module}") is None:
-            continue
         run = getattr(importlib.import_module(f"alnair.apps.{module}"), function)
         app.command(verb, help=_help(run))(run)
     return app

@@ -16,7 +16,7 @@ from alnair.local.report import Report
 RUNNING_MIB = 512
 #: What a first build takes, in MiB: of the Go build cache, of the modules, of the rest (a toolchain
 #: from PyPI, the linker's files, the programs). Measured with Go 1.26 on Linux, rounded up.
-BUILD_CACHE_MIB = 3072
+BUILD_CACHE_MIB = 4096
 MODULES_MIB = 1536
 PROGRAMS_MIB = 1024
 
