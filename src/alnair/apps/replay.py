@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 UNDECIDED = 1
 UNREACHABLE = 3
 INTERRUPTED = 130
+
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -137,6 +140,12 @@ def replay(
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
 
+    if not _NAMESPACE.fullmatch(namespace):
+        raise typer.BadParameter(
+            f"{namespace!r} cannot name a namespace: use 1 to 63 lower-case letters, digits and "
+            "dashes, starting and ending with a letter or digit",
+            param_hint="--namespace",
+        )
     try:
         found, arrivals = _plan(trace, pods, limit=limit, tune=tune, seed=seed, order=order)
     except TraceFileError as error:

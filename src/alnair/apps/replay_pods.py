@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from alnair.apps.arrivals import Arrival
+from alnair.kube.projection import PodProjector
 from alnair.kube.resources import Manifest
+from alnair.kube.wire import PodWire
 from alnair.model import names
 from alnair.model.gpu_demand import LEAST_MEMORY_MIB
 from alnair.model.gpus import MODELS
@@ -91,3 +95,20 @@ def _affinity(models: tuple[str, ...]) -> Manifest:
             "nodeSelectorTerms": [{"matchExpressions": [expression]}]
         }
     }
+
+
+class Asking:
+    """What pods ask for, whether they are read back or still to be created."""
+
+    def __init__(self) -> None:
+        self._project = PodProjector()
+
+    def of(self, pod: PodWire) -> object:
+        """Return what decides where the pod can go, without what the API server adds to it."""
+        spec = self._project(pod).spec
+        requests = [item for item in spec.requests if item[0] != names.VGPU]
+        return requests, spec.affinity, spec.gpu
+
+    def of_manifest(self, body: Manifest) -> object:
+        """Return the same of a pod that is to be created."""
+        return self.of(msgspec.convert(body, PodWire))

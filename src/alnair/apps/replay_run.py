@@ -15,11 +15,12 @@ import msgspec
 from alnair.apps.arrivals import Arrival
 from alnair.apps.follow import follow
 from alnair.apps.replay_ledger import Ledger
-from alnair.apps.replay_pods import SELECTOR, manifest
+from alnair.apps.replay_pods import SELECTOR, Asking, manifest
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound
-from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
+from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Manifest
+from alnair.kube.wire import PodWire
 
 #: Without a pod created, bound or judged for so long (seconds), nothing more is expected.
 QUIET: Final = 3.0
@@ -114,10 +115,16 @@ class Run:
         self._patience = patience
 
     async def prepare(self, *, fresh: bool) -> None:
-        """Make the namespace; with `fresh`, delete the pods that a replay has left in it."""
+        """Make the namespace; with `fresh`, delete the pods that a replay has left in it.
+
+        Raises:
+            ReplayError: The namespace does not go, or has pods of another replay.
+        """
         await self._ensure_namespace()
         if fresh:
             await self._delete_all()
+        else:
+            await self._refuse_others()
 
     async def _ensure_namespace(self) -> None:
         name = self._namespace
@@ -148,6 +155,29 @@ class Run:
                     PODS, self._namespace, label_selector=SELECTOR, grace_seconds=0
                 )
             await asyncio.sleep(0.1)
+
+    async def _refuse_others(self) -> None:
+        """Go on only where the same replay ended: lists, draws and copies share their names."""
+        asking = Asking()
+        pages = self._client.pages(
+            PODS.typed(PodWire), self._namespace, label_selector=SELECTOR, page_size=500
+        )
+        async with contextlib.aclosing(pages):
+            async for page in pages:
+                for pod in page:
+                    name = pod.metadata.name
+                    arrival = self._arrivals.get(name)
+                    if arrival is None or pod.metadata.deletion_timestamp:
+                        continue
+                    if asking.of(pod) != asking.of_manifest(self._manifest(arrival)):
+                        raise ReplayError(
+                            f"pod {self._namespace}/{name} is there from another replay and asks "
+                            "for something else: delete the old pods with --fresh, or choose "
+                            "another --namespace"
+                        )
+
+    def _manifest(self, arrival: Arrival) -> Manifest:
+        return manifest(arrival, self._namespace, self._profile, self._models)
 
     async def _has_pods(self) -> bool:
         pages = self._client.pages(
@@ -287,7 +317,7 @@ class Run:
                 await self._create(name)
 
     async def _create(self, name: str) -> None:
-        body = manifest(self._arrivals[name], self._namespace, self._profile, self._models)
+        body = self._manifest(self._arrivals[name])
         backoff = Backoff(first=0.1, most=2.0)
         while True:
             try:

@@ -61,14 +61,16 @@ def names(order: str) -> list[str]:
     """Read a list of names, one a line: a path, or a shipped one such as `default-42.pods`.
 
     Raises:
-        TraceFileError: There is no such file.
+        TraceFileError: There is no such file, or nothing in it.
     """
     path: Source = Path(order)
     shipped = packaged() / f"{order}.txt.gz"
     if not Path(order).exists() and shipped.is_file():
         path = shipped
-    lines = [line.strip() for line in _lines(path)]
-    return [line for line in lines if line]
+    found = [line for line in map(str.strip, _lines(path)) if line]
+    if not found:
+        raise TraceFileError(f"{order}: there is no name in it: write one a line")
+    return found
 
 
 def _read(

@@ -84,6 +84,19 @@ def test_a_foreign_scheduler_can_be_replayed_on_too(
     assert report["e2e_p50_ms"] > 0
 
 
+def test_another_list_with_the_same_names_is_not_taken_for_the_same_replay(
+    replay_cluster: LocalCluster, small_trace: Trace
+) -> None:
+    options = small_trace("--limit", 5, *at(replay_cluster))
+    assert alnair("replay", *options).returncode == 0
+    pods = Path(str(options[3]))
+    pods.write_text(pods.read_text().replace("p003,1500,", "p003,1600,"))
+    refused = alnair("replay", *options)
+    assert refused.returncode == 1
+    assert "p003 is there from another replay and asks for something else" in refused.stderr
+    assert alnair("replay", *options, "--fresh").returncode == 0
+
+
 def test_a_replay_that_was_killed_is_continued(
     replay_cluster: LocalCluster, small_trace: Trace
 ) -> None:
@@ -158,6 +171,7 @@ async def test_a_scheduler_of_ours_that_died_is_named(
         ("--rate", "-1"),
         ("--order", "no-such-file"),
         ("--pods", "no-such-list"),
+        ("--namespace", "Bad_NS"),
     ],
 )
 def test_wrong_usage_ends_with_2(wrong: tuple[str, ...]) -> None:

@@ -1,7 +1,10 @@
 """Trace pods as objects."""
 
+import msgspec
+
 from alnair.apps.arrivals import Arrival
-from alnair.apps.replay_pods import compute_of_share, manifest, memory_of_share
+from alnair.apps.replay_pods import Asking, compute_of_share, manifest, memory_of_share
+from alnair.kube.wire import PodWire
 from alnair.model.gpus import MODELS
 from alnair.model.openb import TracePod
 
@@ -65,3 +68,23 @@ def test_models_become_a_required_affinity_and_a_copy_has_its_own_name() -> None
     ]["nodeSelectorTerms"]
     expression = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["G3", "T4"]}
     assert terms == [{"matchExpressions": [expression]}]
+
+
+def test_a_pod_asks_for_the_same_after_the_api_server_has_rewritten_it() -> None:
+    asking = Asking()
+    wanted = manifest(
+        Arrival("p", TracePod("p", 2000, 2048, 1, 500, ("T4",))), "openb", "alnair-scheduler", HERE
+    )
+    body = msgspec.json.decode(msgspec.json.encode(wanted))
+    (container,) = body["spec"]["containers"]
+    container["resources"]["requests"] |= {"cpu": "2", "memory": "2Gi", "alnair/vgpu": "1"}
+    body["spec"]["tolerations"] = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]
+    assert asking.of(msgspec.convert(body, PodWire)) == asking.of_manifest(wanted)
+    for other in (
+        TracePod("p", 2001, 2048, 1, 500, ("T4",)),
+        TracePod("p", 2000, 2048, 1, 501, ("T4",)),
+        TracePod("p", 2000, 2048, 1, 500, ("G3",)),
+        TracePod("p", 2000, 2048, 0, 0),
+    ):
+        made = manifest(Arrival("p", other), "openb", "alnair-scheduler", HERE)
+        assert asking.of_manifest(made) != asking.of_manifest(wanted)

@@ -169,3 +169,9 @@ def test_the_shipped_bytes_are_those_that_the_origin_note_lists() -> None:
         compressed = (traces.packaged() / f"{name}.gz").read_bytes()
         assert hashlib.sha256(gzip.decompress(compressed)).hexdigest() == digest
         assert compressed[3:8] == bytes(5), "a name or a time inside would not be reproducible"
+
+
+def test_an_order_without_names_is_told(tmp_path: Path) -> None:
+    (tmp_path / "order").write_text("\n \n")
+    with pytest.raises(TraceFileError, match="there is no name in it"):
+        traces.names(str(tmp_path / "order"))
