@@ -87,6 +87,7 @@ def check(
       alnair check --namespace openb --expect-pods 2000 --json
       alnair check --watch --for 60
     """
+    from alnair.apps.check_live import UnreadError
     from alnair.apps.checker.contract import SCHEDULERS
     from alnair.apps.checker.watching import Watching
     from alnair.apps.connect import connection
@@ -111,7 +112,7 @@ def check(
             result = asyncio.run(_look(found, ours, scope, expect_pods))
             for violation in result.violations:
                 tell(violation)
-    except* (KubeError, LocalClusterError, OSError) as group:
+    except* (KubeError, LocalClusterError, OSError, UnreadError) as group:
         typer.echo(f"alnair: the cluster cannot be read: {first(group)}", err=True)
         raise typer.Exit(UNREADABLE) from None
     if json:

@@ -22,6 +22,10 @@ _TICK: Final = 0.25
 _GROUPS: Final = (PODGROUPS, LEGACY_PODGROUPS)
 
 
+class UnreadError(Exception):
+    """The watch ended before all was read, so it proves nothing."""
+
+
 async def _listed(client: Client, resource: Resource[Manifest]) -> list[Manifest]:
     try:
         return (await client.list(resource)).items
@@ -81,20 +85,28 @@ async def watch(
         watching: What judges.
         stop: Awaited; the watch ends when it returns.
         tell: Called for each violation as it is confirmed.
+
+    Raises:
+        UnreadError: It ended before all was read, so it proves nothing.
     """
     told = 0
+    read = {kind.collection(): asyncio.Event() for kind in (NODES, PODS, *_GROUPS)}
 
     async def run() -> None:
-        nodes, listed = follow(client, NODES), asyncio.Event()
+        nodes, listed = follow(client, NODES), read[NODES.collection()]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_feed(nodes, listed, lambda b, now: watching.nodes(*_parts(b), now)))
             for kind in _GROUPS:
-                tasks.create_task(_follow_groups(client, kind, watching))
+                tasks.create_task(_follow_groups(client, kind, watching, read[kind.collection()]))
             # Pods after nodes, so that no pod is on a node that is not known yet.
             await listed.wait()
             pods = follow(client, PODS)
             tasks.create_task(
-                _feed(pods, None, lambda b, now: watching.pods(*_parts(b), now, b.earliest))
+                _feed(
+                    pods,
+                    read[PODS.collection()],
+                    lambda b, now: watching.pods(*_parts(b), now, b.earliest),
+                )
             )
 
     work = asyncio.create_task(run())
@@ -112,31 +124,34 @@ async def watch(
         work.cancel()
         end.cancel()
         await asyncio.gather(work, end, return_exceptions=True)
+    if missing := [path for path, listed in read.items() if not listed.is_set()]:
+        raise UnreadError(f"the watch ended before {', '.join(missing)} had been read")
     watching.finish(time.monotonic())
     for violation in watching.violations[told:]:
         tell(violation)
 
 
-async def _follow_groups(client: Client, kind: Resource[Manifest], watching: Watching) -> None:
+async def _follow_groups(
+    client: Client, kind: Resource[Manifest], watching: Watching, listed: asyncio.Event
+) -> None:
     try:
         await _feed(
             follow(client, kind),
-            None,
+            listed,
             lambda batch, now: watching.gangs.take(kind.api_version, *_parts(batch), now),
         )
     except NotFound:
-        return  # the kind is not installed: there are no gangs of it
+        listed.set()  # the kind is not installed: there are no gangs of it
 
 
 async def _feed(
     batches: AsyncIterator[Batch[Manifest]],
-    listed: asyncio.Event | None,
+    listed: asyncio.Event,
     take: Callable[[Batch[Manifest], float], None],
 ) -> None:
     async for batch in batches:
         take(batch, batch.arrived)
-        if listed is not None:
-            listed.set()
+        listed.set()
 
 
 def _parts(batch: Batch[dict[str, Any]]) -> tuple[list[Manifest] | None, list[Change]]:

@@ -141,6 +141,14 @@ async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server
     assert lines[-1].endswith("2 nodes, 1 pods, 1 of them bound: 1 violation")
 
 
+def test_a_watch_that_ends_before_all_is_read_proves_nothing(
+    objects_cluster: LocalCluster,
+) -> None:
+    done = alnair("check", "--watch", "--for", 0, "--kubeconfig", objects_cluster.kubeconfig())
+    assert done.returncode == 3
+    assert "the cluster cannot be read: the watch ended before" in done.stderr
+
+
 def test_a_cluster_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     done = alnair("check", "--kubeconfig", tmp_path / "none")
     assert done.returncode == 3
