@@ -21,6 +21,7 @@ from alnair.model import names
 from alnair.model.api import GpuStatic, GpuStaticEntry
 from alnair.model.gpus import MODELS, GpuModel
 from alnair.model.openb import TraceNode
+from alnair.model.quantity import nanos
 
 #: kwok's mark of the nodes that it keeps.
 FAKE = "kwok.x-k8s.io/node"
@@ -215,9 +216,11 @@ async def ensure(
 
 
 def _is_same(present: _Present, node: TraceNode) -> bool:
-    wanted, found = capacity(node), present.status.capacity
+    # By amount and not by text: the server writes 1000Mi as 1048576k.
+    found = present.status.capacity
     return present.metadata.annotations.get(FAKE) == "fake" and all(
-        found.get(name) == quantity for name, quantity in wanted.items()
+        name in found and nanos(found[name]) == nanos(text)
+        for name, text in capacity(node).items()
     )
 
 

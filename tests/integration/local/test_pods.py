@@ -14,6 +14,7 @@ from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.report import SILENCE
 from alnair.model.api import GpuStatic
+from alnair.model.openb import TraceNode
 
 MakeNamespace = Callable[..., Awaitable[str]]
 JOBS = grouped("batch", "v1", "jobs", "Job")
@@ -127,6 +128,16 @@ async def test_nodes_are_as_our_agent_would_publish_them(
     assert "nvidia.com/gpu" not in bare["status"]["capacity"]
     lease = await client.get(LEASES, "alnair-agent-simulated", "alnair-system")
     assert lease["spec"]["renewTime"]
+
+
+async def test_a_node_is_known_again_although_the_server_writes_its_memory_otherwise(
+    client: Client, cluster: LocalCluster
+) -> None:
+    node = TraceNode("thousand", cpu_milli=1500, memory_mib=1000, gpus=1, model="T4")
+    assert await cluster.add_nodes([node]) == 1
+    found = await client.get(NODES, "thousand")
+    assert await cluster.add_nodes([node]) == 0
+    assert found["status"]["capacity"]["memory"] != str(1000 * 2**20)
 
 
 async def test_a_node_of_the_same_name_and_another_kind_is_told(
