@@ -219,8 +219,7 @@ def _is_same(present: _Present, node: TraceNode) -> bool:
     # By amount and not by text: the server writes 1000Mi as 1048576k.
     found = present.status.capacity
     return present.metadata.annotations.get(FAKE) == "fake" and all(
-        name in found and nanos(found[name]) == nanos(text)
-        for name, text in capacity(node).items()
+        name in found and nanos(found[name]) == nanos(text) for name, text in capacity(node).items()
     )
 
 
