@@ -75,17 +75,3 @@ def milli_value(text: str | int) -> int:
 def _coarser(amount: int, unit: int) -> int:
     rounded = -(-abs(amount) // unit)
     return rounded if amount >= 0 else -rounded
-
-
-def show_cpu(milli: int) -> str:
-    """Format millicores as Kubernetes does: `1500m`, `2`."""
-    return f"{milli}m" if milli % 1000 else str(milli // 1000)
-
-
-def show_bytes(amount: int) -> str:
-    """Format bytes with the largest binary suffix that is exact: `512Mi`, `1Gi`, `1000`."""
-    for suffix in reversed(_BINARY):
-        unit = 1 << _BINARY[suffix]
-        if amount and amount % unit == 0:
-            return f"{amount // unit}{suffix}"
-    return str(amount)
