@@ -50,8 +50,11 @@ class Record:
         "node",
         "placed_at",
         "pod",
+        "queued_at",
+        "refused_by",
         "row",
         "state",
+        "tries",
         "vector",
     )
 
@@ -73,6 +76,10 @@ class Record:
         self.placed_at = 0.0
         #: Its Binding is on the way.
         self.in_flight = False
+        #: When it entered the queue, how often it was tried, and which plugins refused it last.
+        self.queued_at = 0.0
+        self.tries = 0
+        self.refused_by: tuple[str, ...] = ()
         #: The last refusal that its owner was told.
         self.message = ""
         #: Why it is being evicted; empty if it is not.

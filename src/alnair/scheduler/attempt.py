@@ -1,11 +1,11 @@
 """One attempt at a unit: place it whole and say so, or say why not."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from alnair.model.action import Action, Bind, Report, WritePlan
 from alnair.model.workload import Assignment, Planned
-from alnair.scheduler.accounts import Accounts, Record
+from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.assignment import assign, planned_bookings
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.explain import refusal_message
@@ -13,6 +13,7 @@ from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import GangState
 from alnair.scheduler.queue import ClassKey, Queue, Unit
 from alnair.scheduler.statement import Statement
+from alnair.scheduler.tally import Tally
 
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 
@@ -27,12 +28,14 @@ class Attempts:
         profiles: Mapping[str, Profile],
         queue: Queue,
         timer: Callable[[], float] | None,
+        tally: Tally,
     ) -> None:
         self._accounts = accounts
         self._evaluations = evaluations
         self._profiles = profiles
         self._queue = queue
         self._timer = timer
+        self._tally = tally
         self.seconds: list[float] = []
 
     def pod(self, unit: Unit, record: Record, now: float, actions: list[Action]) -> None:
@@ -49,13 +52,13 @@ class Attempts:
                 self._queue.park(unit, key, now)
             else:
                 self._queue.hold(unit)
+            record.refused_by = refused.refused_by()
             self._refuse(record, refusal_message(refused), actions)
         else:
             unit.pods.clear()
             actions.append(self.bind(record))
             self._queue.wake_next(key)
-        if self._timer:
-            self.seconds.append(self._timer() - start)
+        self._decided((record,), start)
 
     def gang(self, state: GangState, now: float, actions: list[Action]) -> None:
         """Try a gang: enough of its pods for `minMember`, and as many more as fit."""
@@ -73,14 +76,25 @@ class Attempts:
                 self._refuse(record, message, actions)
         else:
             self._place_gang(state, pods, lacking, now, actions)
-        if self._timer:
-            each = (self._timer() - start) / len(pods)
-            self.seconds.extend(each for _ in pods)
+        self._decided(pods, start)
 
     def bind(self, record: Record) -> Bind:
         """Return the Binding of a placed pod, with its GPUs; it is on the way from now on."""
         record.in_flight = True
         return Bind(record.pod, record.node, self._assignment(record))
+
+    def _decided(self, records: Sequence[Record], start: float) -> None:
+        """Count an attempt at these pods that began at the timer's `start`."""
+        seconds = 0.0
+        if self._timer:
+            seconds = (self._timer() - start) / len(records)
+        for record in records:
+            record.tries += 1
+            if self._timer:
+                self.seconds.append(seconds)
+                self._tally.algorithm.observe(seconds)
+            if record.state is State.PENDING:
+                self._tally.attempt("unschedulable", record.pod.scheduler, seconds)
 
     def _not_ready(self, state: GangState, pods: int, lacking: int) -> str:
         namespace, name = state.key
@@ -105,7 +119,7 @@ class Attempts:
         gang = state.gang
         assert gang is not None
         statement = Statement(self._accounts, self._evaluations, now)
-        refused: dict[ClassKey, str] = {}
+        refused: dict[ClassKey, tuple[str, tuple[str, ...]]] = {}
         # A plan counts only while it is being carried out, by us or by a leader that died over it.
         plan = gang.plan if state.bound() else {}
         left = []
@@ -146,7 +160,7 @@ class Attempts:
         statement: Statement,
         record: Record,
         plan: Mapping[str, Planned],
-        refused: dict[ClassKey, str],
+        refused: dict[ClassKey, tuple[str, tuple[str, ...]]],
     ) -> str:
         """Place one pod of a gang; returns why not, or an empty text."""
         if record.pod.problem:
@@ -160,8 +174,9 @@ class Attempts:
             evaluation = statement.place(record, profile)
             if evaluation is None:
                 return ""
-            refused[key] = refusal_message(evaluation)
-        return refused[key]
+            refused[key] = refusal_message(evaluation), evaluation.refused_by()
+        message, record.refused_by = refused[key]
+        return message
 
     def _place_as_planned(
         self, statement: Statement, record: Record, planned: Planned, profile: Profile

@@ -18,6 +18,7 @@ from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
+from alnair.scheduler.tally import Tally
 
 #: Reasons of evictions.
 CROSSED: Final = "NodeCrossed"
@@ -33,6 +34,7 @@ class Engine:
         profiles: what it schedules, by scheduler name.
         seed: chooses the permutation of nodes that breaks ties.
         timer: seconds from anywhere, to measure decisions with; None measures nothing.
+        tally: where to count on; None begins anew.
     """
 
     def __init__(
@@ -41,16 +43,18 @@ class Engine:
         *,
         seed: int = 0,
         timer: Callable[[], float] | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self.accounts = Accounts(seed)
         self.evaluations = Evaluations(self.accounts.cluster)
-        self.queue = Queue()
+        self.tally = tally if tally is not None else Tally()
+        self.queue = Queue(self.tally)
         self.gangs = Gangs()
         self._profiles = {p.scheduler: p for p in profiles}
         # Of lone pods: those in the queue, and those whose Binding is on the way and may fail.
         self._units: dict[str, Unit] = {}
         self._attempts = Attempts(
-            self.accounts, self.evaluations, self._profiles, self.queue, timer
+            self.accounts, self.evaluations, self._profiles, self.queue, timer, self.tally
         )
         self._looking = False
         self._in_flight = 0
@@ -68,6 +72,11 @@ class Engine:
     def in_flight(self) -> int:
         """Number of pods whose Binding is on the way."""
         return self._in_flight
+
+    def units(self) -> Iterable[Unit]:
+        """Return the units of the queue: lone pods and gangs."""
+        yield from self._units.values()
+        yield from (state.unit for state in self.gangs.all() if state.unit.pods)
 
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
         """Take in what exists at the start; nothing is decided before all of it is known.
@@ -151,10 +160,13 @@ class Engine:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
             record = self.accounts.records[pod.uid] = Record(pod)
+            record.queued_at = now
             if ours:
                 self._join(record)
         else:
             old, record.pod = record.pod, pod
+            if old.gated and not pod.gated:
+                record.queued_at = now
             self._regroup(record)
             if record.state is State.FINISHED:
                 return  # a pod that ended does not come back
@@ -196,6 +208,9 @@ class Engine:
 
     def _confirm(self, record: Record, now: float, actions: list[Action]) -> None:
         """Note that the Binding of a pod was done: its answer or the pod itself says so."""
+        self.tally.scheduled(
+            record.pod.scheduler, now - record.placed_at, now - record.queued_at, record.tries
+        )
         record.state = State.BOUND
         record.placed_at = now  # only from now on can others see it
         self._landed(record)
@@ -239,6 +254,7 @@ class Engine:
         pod = record.pod
         if error:
             if record.in_flight:
+                self.tally.attempt("error", pod.scheduler, now - record.placed_at)
                 self._landed(record)
                 self._release_assumed(record)
                 self._back_off(record, now)
@@ -261,7 +277,7 @@ class Engine:
         unit = self._unit_of(record)
         if unit and unit.pods and unit.place is not Place.BACKOFF:
             unit.attempts += 1
-            self.queue.back_off(unit, now)
+            self.queue.back_off(unit, now, "BindingFailure")
 
     def _evict_failed(self, uid: str, now: float) -> None:
         record = self.accounts.records.get(uid)

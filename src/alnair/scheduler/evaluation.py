@@ -105,6 +105,12 @@ class Evaluation:
             self._refusals = self._count_refusals()
         return self._refusals
 
+    def refused_by(self) -> tuple[str, ...]:
+        """Return the plugins that refuse the class, or some nodes for it."""
+        if self.refusal is not None:
+            return (self.refusal.plugin,)
+        return tuple(dict.fromkeys(plugin for plugin, _, _ in self.refusals()[1]))
+
     def _count_refusals(self) -> tuple[int, list[tuple[str, Reason, int]]]:
         columns = self._cluster.columns
         rows = slice(0, columns.n)

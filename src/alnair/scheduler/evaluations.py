@@ -19,6 +19,9 @@ class Evaluations:
         self._kept: OrderedDict[tuple[str, PodSpec], Evaluation] = OrderedDict()
         self._schema = cluster.columns.schema
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def of(self, spec: PodSpec, profile: Profile) -> Evaluation:
         """Return the class's evaluation, brought up to date."""
         schema = self._cluster.columns.schema

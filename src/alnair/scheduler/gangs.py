@@ -1,5 +1,6 @@
 """Gangs: which pods belong together, how many of them are placed, and what a crash left behind."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from alnair.model.workload import Gang
@@ -105,6 +106,10 @@ class Gangs:
     def find(self, key: GangKey) -> GangState | None:
         """Return the gang's state if there is one."""
         return self._gangs.get(key)
+
+    def all(self) -> Iterable[GangState]:
+        """Return every gang's state."""
+        return self._gangs.values()
 
     def forget_if_empty(self, state: GangState) -> None:
         """Drop a gang that has neither PodGroup nor pods."""

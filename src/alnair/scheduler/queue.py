@@ -16,6 +16,7 @@ from typing import Final
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.accounts import Record
+from alnair.scheduler.tally import Tally
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
 #: kube-scheduler's defaults.
@@ -87,7 +88,8 @@ class _Waiting:
 class Queue:
     """Units in three places; entries of the heaps go stale when their unit moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally | None = None) -> None:
+        self._tally = tally if tally is not None else Tally()
         self._sequence = itertools.count()
         self._active: list[tuple[tuple[float, ...], int, int, Unit]] = []
         self._backoff: list[tuple[float, int, int, Unit]] = []
@@ -104,18 +106,20 @@ class Queue:
         """Return the number of units in a place."""
         return self._counts[place]
 
-    def activate(self, unit: Unit) -> None:
-        """Try the unit when its turn comes."""
+    def activate(self, unit: Unit, event: str = "PodAdd") -> None:
+        """Try the unit when its turn comes; `event` says why, for the figures."""
         self._move(unit, Place.ACTIVE)
+        self._tally.queued("active", event, len(unit.pods))
         heapq.heappush(self._active, (unit.sort, unit.order, unit.ticket, unit))
 
-    def back_off(self, unit: Unit, now: float) -> None:
-        """Try the unit again after its back-off."""
-        self._wait_until(unit, now + backoff(unit.attempts))
+    def back_off(self, unit: Unit, now: float, event: str = "ScheduleAttemptFailure") -> None:
+        """Try the unit again after its back-off; `event` says why, for the figures."""
+        self._wait_until(unit, now + backoff(unit.attempts), event)
 
     def park(self, unit: Unit, class_key: ClassKey | None, now: float) -> None:
         """Keep the unit until something changes that may help this class; None = anything."""
         self._move(unit, Place.PARKED)
+        self._tally.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
         # A gang is dear to try, so it is not tried at every change.
         unit.not_before = now + backoff(unit.attempts) if unit.gang else 0.0
         key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
@@ -129,6 +133,7 @@ class Queue:
     def hold(self, unit: Unit) -> None:
         """Keep the unit until it is activated: no change of the cluster will help it."""
         self._move(unit, Place.PARKED)
+        self._tally.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
 
     def drop(self, unit: Unit) -> None:
         """Take the unit out."""
@@ -153,7 +158,7 @@ class Queue:
         while self._backoff and self._backoff[0][0] <= now:
             _, _, ticket, unit = heapq.heappop(self._backoff)
             if ticket == unit.ticket and unit.place is Place.BACKOFF:
-                self.activate(unit)
+                self.activate(unit, "BackoffComplete")
 
     def next_release(self) -> float | None:
         """Return when the next back-off is over."""
@@ -177,7 +182,7 @@ class Queue:
                 continue
             unit = _first(waiting)
             if unit.not_before > now:
-                self._wait_until(unit, unit.not_before)
+                self._wait_until(unit, unit.not_before, "ClusterChange")
             else:
                 self._scout(unit, waiting.class_key)
         return self._unlooked > 0
@@ -188,11 +193,12 @@ class Queue:
             self._scout(_first(waiting), class_key)
 
     def _scout(self, unit: Unit, class_key: ClassKey | None) -> None:
-        self.activate(unit)
+        self.activate(unit, "ClusterChange")
         unit.scout = None if unit.gang else class_key
 
-    def _wait_until(self, unit: Unit, when: float) -> None:
+    def _wait_until(self, unit: Unit, when: float, event: str) -> None:
         self._move(unit, Place.BACKOFF)
+        self._tally.queued("backoff", event, len(unit.pods))
         heapq.heappush(self._backoff, (when, unit.order, unit.ticket, unit))
 
     def _move(self, unit: Unit, place: Place) -> None:

@@ -28,6 +28,7 @@ from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, PODS
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.scheduler import events
+from alnair.scheduler.tally import Tally
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Actuator:
         may_act: Whether we still lead.
         calm: Kept set while no Binding waits or is under way.
         binders: Bindings under way at once.
+        tally: Where Bindings are counted.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Actuator:
         may_act: Callable[[], bool],
         calm: asyncio.Event,
         binders: int = 32,
+        tally: Tally | None = None,
     ) -> None:
         self._client = client
         self._feed = feed
@@ -65,6 +68,7 @@ class Actuator:
         self._may_act = may_act
         self._calm = calm
         self._binders = binders
+        self._tally = tally if tally is not None else Tally()
         self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._rare: asyncio.Queue[WritePlan | Evict] = asyncio.Queue()
@@ -95,7 +99,15 @@ class Actuator:
     async def _bind_all(self) -> None:
         while True:
             bind = await self._binds.get()
-            self._feed.put(events.BindDone(bind.pod.uid, await self._bind(bind)))
+            start = time.perf_counter()
+            error = await self._bind(bind)
+            self._tally.ran(
+                "Bind",
+                "Error" if error else "Success",
+                bind.pod.scheduler,
+                time.perf_counter() - start,
+            )
+            self._feed.put(events.BindDone(bind.pod.uid, error))
             self._unbound -= 1
             if not self._unbound:
                 self._calm.set()

@@ -14,6 +14,7 @@ import msgspec
 from alnair.apps.scheduling.actuator import Actuator
 from alnair.apps.scheduling.feed import Feed
 from alnair.apps.scheduling.loop import Decisions, Loop
+from alnair.apps.scheduling.metrics import exposition
 from alnair.apps.scheduling.reporter import Reporter
 from alnair.apps.scheduling.server import Server, application
 from alnair.kube import config
@@ -21,8 +22,10 @@ from alnair.kube.client import Client
 from alnair.kube.errors import LeadershipLost
 from alnair.kube.lease import LeaderElector
 from alnair.model import names
+from alnair.scheduler.census import census
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.tally import Tally
 
 _log = logging.getLogger(__name__)
 
@@ -79,11 +82,14 @@ class _Process:
         self._calm.set()
         self._reporter = Reporter(client, self._calm)
         self._decisions = Decisions()
+        self._tally = Tally()
+        #: None while this process does not lead.
+        self._engine: Engine | None = None
         self._ready = False
 
     async def run(self) -> None:
         settings = self._settings
-        app = application(self._decisions, lambda: self._ready)
+        app = application(self._decisions, lambda: self._ready, self._metrics)
         async with Server(app, settings.host, settings.port) as server:
             _log.info("serving health at %s/healthz", server.url)
             try:
@@ -98,6 +104,9 @@ class _Process:
                     await self._take_turns(server.url)
             finally:
                 await asyncio.shield(self._reporter.drain(_DRAIN))
+
+    def _metrics(self) -> str:
+        return exposition(self._tally, census(self._engine) if self._engine else None)
 
     async def _take_turns(self, url: str) -> None:
         settings = self._settings
@@ -126,10 +135,22 @@ class _Process:
 
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
         # A new term starts from what the cluster says, not from what this process once intended.
-        engine = Engine(profiles(), seed=self._settings.seed, timer=time.perf_counter)
-        actuator = Actuator(
-            self._client, self._feed, self._reporter, may_act, self._calm, self._settings.binders
+        engine = Engine(
+            profiles(), seed=self._settings.seed, timer=time.perf_counter, tally=self._tally
         )
-        async with asyncio.TaskGroup() as group:
-            group.create_task(actuator.run())
-            group.create_task(Loop(engine, self._feed, actuator, self._decisions).run())
+        actuator = Actuator(
+            self._client,
+            self._feed,
+            self._reporter,
+            may_act,
+            self._calm,
+            self._settings.binders,
+            self._tally,
+        )
+        self._engine = engine
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(actuator.run())
+                group.create_task(Loop(engine, self._feed, actuator, self._decisions).run())
+        finally:
+            self._engine = None

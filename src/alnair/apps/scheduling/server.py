@@ -1,4 +1,4 @@
-"""What the process says about itself over HTTP: health, readiness, and how long decisions take."""
+"""What the process says about itself over HTTP: health, readiness, figures, decisions."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from typing import Self
 import msgspec
 from aiohttp import web
 
+from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
 
 
@@ -22,12 +23,15 @@ class DecisionReport(msgspec.Struct):
     p99_us: float | None
 
 
-def application(decisions: Decisions, ready: Callable[[], bool]) -> web.Application:
+def application(
+    decisions: Decisions, ready: Callable[[], bool], metrics: Callable[[], str] = str
+) -> web.Application:
     """Return the web application.
 
     Args:
         decisions: What /debug/decisions reports on.
         ready: Whether the caches are filled; a standby is ready too.
+        metrics: Text of /metrics.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -37,6 +41,9 @@ def application(decisions: Decisions, ready: Callable[[], bool]) -> web.Applicat
         if ready():
             return web.Response(text="ok")
         return web.Response(status=503, text="the cluster's objects are still being read")
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        return web.Response(body=metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def debug_decisions(request: web.Request) -> web.Response:
         text = request.query.get("since", "0")
@@ -52,6 +59,7 @@ def application(decisions: Decisions, ready: Callable[[], bool]) -> web.Applicat
     app = web.Application()
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/debug/decisions", debug_decisions)
     return app
 
