@@ -3,10 +3,13 @@
 from collections import Counter
 
 from alnair.model.cluster import Gpu
+from alnair.model.workload import Labels
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.pods import TERM_KINDS
 from alnair.scheduler.queue import Place, Queue, Unit
+from alnair.scheduler.selectors import matches
 
 
 def check(engine: Engine) -> None:
@@ -29,6 +32,7 @@ def check_books(accounts: Accounts) -> None:
     assert {r: set(p) for r, p in accounts.on_row.items() if p} == {
         r: {x.pod.uid for x in records} for r, records in by_row.items()
     }
+    check_pods(accounts)
     assert columns.n == len(columns.nodes)
     for row, node in enumerate(columns.nodes):
         records = by_row.get(row, [])
@@ -44,6 +48,45 @@ def check_books(accounts: Accounts) -> None:
         assert columns.scored[1, row] == sum(r.pod.spec.scored_memory for r in records)
         _check_devices(accounts, row, records)
     assert devices.slice_memory.shape[1] >= columns.n or not columns.n
+
+
+def check_pods(accounts: Accounts) -> None:
+    """Fail unless the pod index counts just the pods that are booked, on their rows."""
+    index = accounts.pods
+    booked = [r for r in accounts.records.values() if r.row >= 0]
+    rows: Counter[tuple[str, Labels, bool, int]] = Counter()
+    for record in booked:
+        pod = record.indexed
+        rows[pod.namespace, pod.labels, pod.deleting, record.row] += 1
+    found = {
+        (*key, row): count
+        for key, identity in index._identities.items()
+        for row, count in identity.rows.items()
+    }
+    assert found == dict(rows)
+    for query, count in index._counts.items():
+        for row in range(accounts.columns.n):
+            here = [
+                r.indexed
+                for r in booked
+                if r.row == row
+                and query.selector is not None
+                and matches(query.selector, dict(r.indexed.labels))
+                and (query.namespaces is None or r.indexed.namespace in query.namespaces)
+                and not (query.skip_deleting and r.indexed.deleting)
+            ]
+            assert count.column[row] == len(here), (query, row)
+    for kind in TERM_KINDS:
+        for held in index.terms(kind):
+            holders = [
+                r
+                for r in booked
+                if r.indexed.namespace == held.namespace
+                and r.indexed.spec.pod_affinity is not None
+                and held.term in getattr(r.indexed.spec.pod_affinity, kind)
+            ]
+            assert held.total >= len(holders) > 0
+            assert held.counts.sum() == held.total
 
 
 def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:

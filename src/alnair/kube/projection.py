@@ -26,11 +26,16 @@ from alnair.model.workload import (
     Assignment,
     Gang,
     GpuShare,
+    Labels,
+    LabelSelector,
     NodeAffinity,
     Pod,
+    PodAffinity,
     PodSpec,
+    PodTerm,
     Preference,
     Requirement,
+    SpreadConstraint,
     Term,
     Toleration,
 )
@@ -79,6 +84,7 @@ class PodProjector:
         # Decoding a spec is the dear part, and the pods of a controller differ in nothing that is
         # read here.
         self._by_wire: dict[bytes, tuple[PodSpec, str]] = {}
+        self._labels: dict[Labels, Labels] = {}
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
     def __call__(self, pod: wire.PodWire) -> Pod:
@@ -110,9 +116,18 @@ class PodProjector:
             group=sys.intern(
                 labels.get(names.POD_GROUP_LABEL) or labels.get(names.POD_GROUP_LABEL_LEGACY) or ""
             ),
+            labels=self._sorted_labels(labels),
             assignment=assignment,
             problem=problem,
         )
+
+    def _sorted_labels(self, labels: Mapping[str, str]) -> Labels:
+        if not labels:
+            return ()
+        ordered = tuple(sorted((sys.intern(k), sys.intern(v)) for k, v in labels.items()))
+        if len(self._labels) >= _SPECS_KEPT:
+            self._labels.clear()
+        return self._labels.setdefault(ordered, ordered)
 
     def _spec(self, pod: wire.PodWire, annotations: Mapping[str, str]) -> tuple[PodSpec, str]:
         spec = pod.spec
@@ -124,6 +139,7 @@ class PodProjector:
             spec.node_selector,
             spec.affinity,
             spec.tolerations,
+            spec.topology_spread_constraints,
             annotations.get(names.GPU_MODELS),
             annotations.get(names.VGPU_POLICY),
         )
@@ -188,6 +204,8 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
             for t in spec.tolerations or ()
         ),
         gpu=gpu_demand(gpus, annotations),
+        spread=tuple(map(_spread, spec.topology_spread_constraints or ())),
+        pod_affinity=_pod_affinity(spec.affinity),
     )
 
 
@@ -217,6 +235,59 @@ def _affinity(affinity: wire.Affinity | None) -> NodeAffinity | None:
         else tuple(_term(t) for t in required.node_selector_terms or ()),
         preferred=tuple(Preference(p.weight, _term(p.preference)) for p in node.preferred or ()),
     )
+
+
+def _spread(constraint: wire.SpreadConstraintWire) -> SpreadConstraint:
+    return SpreadConstraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        hard=constraint.when_unsatisfiable == "DoNotSchedule",
+        selector=label_selector(constraint.label_selector),
+        min_domains=constraint.min_domains,
+        honor_affinity=(constraint.node_affinity_policy or "Honor") == "Honor",
+        honor_taints=constraint.node_taints_policy == "Honor",
+        match_label_keys=tuple(constraint.match_label_keys or ()),
+    )
+
+
+def _pod_affinity(affinity: wire.Affinity | None) -> PodAffinity | None:
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return None
+    near = affinity.pod_affinity or wire.PodAffinityWire()
+    apart = affinity.pod_anti_affinity or wire.PodAffinityWire()
+    return PodAffinity(
+        required=tuple(_pod_term(t) for t in near.required or ()),
+        preferred=tuple(_pod_term(t.pod_affinity_term, t.weight) for t in near.preferred or ()),
+        anti_required=tuple(_pod_term(t) for t in apart.required or ()),
+        anti_preferred=tuple(
+            _pod_term(t.pod_affinity_term, t.weight) for t in apart.preferred or ()
+        ),
+    )
+
+
+def _pod_term(term: wire.PodAffinityTermWire, weight: int = 0) -> PodTerm:
+    return PodTerm(
+        topology_key=term.topology_key,
+        selector=label_selector(term.label_selector),
+        namespaces=tuple(term.namespaces or ()),
+        namespace_selector=label_selector(term.namespace_selector),
+        weight=weight,
+        match_label_keys=tuple(term.match_label_keys or ()),
+        mismatch_label_keys=tuple(term.mismatch_label_keys or ()),
+    )
+
+
+def label_selector(selector: wire.LabelSelectorWire | None) -> LabelSelector | None:
+    """Return the selector as requirements; None, which matches nothing, stays None."""
+    if selector is None:
+        return None
+    equal = (Requirement(k, "In", (v,)) for k, v in sorted((selector.match_labels or {}).items()))
+    return LabelSelector((*equal, *(_requirement(r) for r in selector.match_expressions or ())))
+
+
+def project_namespace(namespace: wire.NamespaceWire) -> Labels:
+    """Return the namespace's labels, all that selectors see of it."""
+    return tuple(sorted((namespace.metadata.labels or {}).items()))
 
 
 def _term(term: wire.SelectorTerm) -> Term:

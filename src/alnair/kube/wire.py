@@ -85,10 +85,61 @@ class NodeAffinityWire(Struct, gc=False):
     )
 
 
+class LabelSelectorWire(Struct, rename="camel", gc=False):
+    """A selector of labels."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorRequirement] | None = None
+
+
+class PodAffinityTermWire(Struct, rename="camel", gc=False):
+    """A term of inter-pod affinity."""
+
+    topology_key: str = ""
+    label_selector: LabelSelectorWire | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelectorWire | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class WeightedPodAffinityTerm(Struct, rename="camel", gc=False):
+    """A weighted term of inter-pod affinity."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTermWire
+
+
+class PodAffinityWire(Struct, gc=False):
+    """Inter-pod affinity or anti-affinity of a pod."""
+
+    required: list[PodAffinityTermWire] | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
 class Affinity(Struct, rename="camel", gc=False):
     """Affinity of a pod."""
 
     node_affinity: NodeAffinityWire | None = None
+    pod_affinity: PodAffinityWire | None = None
+    pod_anti_affinity: PodAffinityWire | None = None
+
+
+class SpreadConstraintWire(Struct, rename="camel", gc=False):
+    """A topology spread constraint of a pod."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelectorWire | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
 
 
 class SchedulingGate(Struct, gc=False):
@@ -111,6 +162,7 @@ class PodSpecWire(Struct, rename="camel"):
     scheduler_name: str | None = None
     priority: int | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    topology_spread_constraints: list[SpreadConstraintWire] | None = None
 
 
 class PodCondition(Struct, rename="camel", gc=False):
@@ -163,6 +215,12 @@ class NodeWire(Struct):
     metadata: ObjectMeta
     spec: NodeSpecWire | None = None
     status: NodeStatusWire | None = None
+
+
+class NamespaceWire(Struct):
+    """A namespace."""
+
+    metadata: ObjectMeta
 
 
 class PodGroupSpecWire(Struct, rename="camel"):

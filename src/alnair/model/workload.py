@@ -41,6 +41,58 @@ class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
     preferred: tuple[Preference, ...] = ()
 
 
+class LabelSelector(msgspec.Struct, frozen=True, gc=False):
+    """A selector of labels: all requirements hold; without requirements it matches everything.
+
+    Where Kubernetes has no selector at all, which matches nothing, there is None instead of one.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
+    """A topology spread constraint; `hard` is DoNotSchedule, else it is ScheduleAnyway."""
+
+    max_skew: int
+    topology_key: str
+    hard: bool
+    selector: LabelSelector | None = None
+    min_domains: int | None = None
+    #: Only nodes that the pod's node selector and affinity accept count (nodeAffinityPolicy).
+    honor_affinity: bool = True
+    #: Only nodes whose taints the pod tolerates count (nodeTaintsPolicy).
+    honor_taints: bool = False
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodTerm(msgspec.Struct, frozen=True, gc=False):
+    """A term of inter-pod affinity or anti-affinity; `weight` counts for preferred ones.
+
+    Without `namespaces` and `namespace_selector` it is about pods of its holder's namespace.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    weight: int = 0
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class PodAffinity(msgspec.Struct, frozen=True, gc=False):
+    """Inter-pod affinity and anti-affinity."""
+
+    required: tuple[PodTerm, ...] = ()
+    preferred: tuple[PodTerm, ...] = ()
+    anti_required: tuple[PodTerm, ...] = ()
+    anti_preferred: tuple[PodTerm, ...] = ()
+
+
+#: Labels as a sorted tuple.
+Labels = tuple[tuple[str, str], ...]
+
+
 class GpuRequest(msgspec.Struct, frozen=True, gc=False):
     """What one container asks of GPUs: `whole` ones, or a slice of one (MiB, percent)."""
 
@@ -71,11 +123,12 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
 
-class PodSpec(msgspec.Struct, frozen=True, gc=False):
+class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All of a pod that its feasible nodes and their scores depend on.
 
     Pods with equal specs form one class. `requests` is sorted by resource, in base units, without
-    zeros, and includes `pods: 1`.
+    zeros, and includes `pods: 1`. `namespace` and `labels` are empty as read from the API; the
+    scheduler fills in what of them some selector can see (`alnair.scheduler.classes`).
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -88,6 +141,10 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     affinity: NodeAffinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     gpu: GpuDemand | None = None
+    spread: tuple[SpreadConstraint, ...] = ()
+    pod_affinity: PodAffinity | None = None
+    namespace: str = ""
+    labels: Labels = ()
 
 
 class GpuShare(msgspec.Struct, frozen=True, gc=False):
@@ -128,6 +185,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     gated: bool = False
     #: Name of its PodGroup (same namespace), or empty.
     group: str = ""
+    labels: Labels = ()
     assignment: Assignment = ()
     #: Why the pod's annotations or resources could not be read, for people; empty if they could.
     problem: str = ""

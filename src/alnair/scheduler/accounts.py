@@ -18,6 +18,8 @@ from alnair.scheduler.assignment import assigned, guess
 from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
+from alnair.scheduler.objects import Objects
+from alnair.scheduler.pods import PodIndex
 
 _VECTORS_KEPT: Final = 50_000
 #: More nameless GPUs on a node than this are not believed.
@@ -46,6 +48,7 @@ class Record:
         "evicting",
         "group",
         "in_flight",
+        "indexed",
         "message",
         "node",
         "placed_at",
@@ -53,6 +56,7 @@ class Record:
         "queued_at",
         "refused_by",
         "row",
+        "spec",
         "state",
         "tries",
         "vector",
@@ -60,6 +64,8 @@ class Record:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
+        #: Its class (`alnair.scheduler.classes`).
+        self.spec = pod.spec
         self.state = State.PENDING
         #: Name of its gang; does not change while its Binding is on the way.
         self.group = ""
@@ -70,6 +76,8 @@ class Record:
         #: What is booked on that row: of its resources, and of its GPUs.
         self.vector: Vector | None = None
         self.bookings: tuple[Booking, ...] = ()
+        #: The pod as it is counted in the pod index.
+        self.indexed = pod
         #: Its GPUs are those chosen here; the pod that we know may not say so yet.
         self.decided = False
         #: When it was placed, or bound if it is.
@@ -84,6 +92,11 @@ class Record:
         self.message = ""
         #: Why it is being evicted; empty if it is not.
         self.evicting = ""
+
+    @property
+    def key(self) -> tuple[str, PodSpec]:
+        """What it has in common with pods that have the same chances."""
+        return self.pod.scheduler, self.spec
 
 
 class Vector:
@@ -111,7 +124,9 @@ class Accounts:
     def __init__(self, seed: int = 0) -> None:
         self.columns = Columns(seed)
         self.devices = Devices()
-        self.cluster = Cluster(self.columns, self.devices)
+        self.pods = PodIndex()
+        self.objects = Objects()
+        self.cluster = Cluster(self.columns, self.devices, self.pods, self.objects)
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._homeless: dict[str, dict[str, Record]] = {}
@@ -125,6 +140,7 @@ class Accounts:
             return False  # a heartbeat
         row = self.columns.put(node)
         self.devices.grow(0, self.columns.alive.size)
+        self.pods.grow(self.columns.alive.size)
         if old is None or _gpus(old) != _gpus(node):
             self._recount(row, node)
         if homeless := self._homeless.pop(node.name, None):
@@ -190,6 +206,20 @@ class Accounts:
         self.columns.booked.add(record.row)
         return True
 
+    def relabel(self, record: Record) -> bool:
+        """Follow what selectors see of a booked pod; returns whether it changed."""
+        old, pod = record.indexed, record.pod
+        if record.row < 0 or (
+            (old.labels, old.deleting) == (pod.labels, pod.deleting)
+            and old.spec.pod_affinity == pod.spec.pod_affinity
+        ):
+            return False
+        self.pods.add(record.row, old, sign=-1)
+        self.pods.add(record.row, pod)
+        record.indexed = pod
+        self.columns.booked.add(record.row)
+        return True
+
     def release(self, record: Record, state: State) -> None:
         """Give back all that is booked for the pod."""
         if record.row >= 0:
@@ -244,6 +274,8 @@ class Accounts:
             self.devices.book(row, bookings)
         record.row = row
         record.bookings = bookings
+        record.indexed = record.pod
+        self.pods.add(row, record.pod)
         self.on_row.setdefault(row, {})[record.pod.uid] = record
 
     def _unbook(self, record: Record) -> None:
@@ -253,6 +285,7 @@ class Accounts:
         self.columns.book(record.row, vector.columns, -vector.amounts, (-cpu, -memory))
         if record.bookings:
             self.devices.book(record.row, record.bookings, sign=-1)
+        self.pods.add(record.row, record.indexed, sign=-1)
         del self.on_row[record.row][record.pod.uid]
         record.row = -1
         record.vector = None

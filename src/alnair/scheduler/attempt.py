@@ -42,7 +42,7 @@ class Attempts:
         """Try a lone pod."""
         start = self._timer() if self._timer else 0.0
         profile = self._profiles[record.pod.scheduler]
-        key = (record.pod.scheduler, record.pod.spec)
+        key = record.key
         if record.pod.problem:
             self._queue.hold(unit)
             self._refuse(record, record.pod.problem, actions)
@@ -169,7 +169,7 @@ class Attempts:
         planned = plan.get(record.pod.name)
         if planned and self._place_as_planned(statement, record, planned, profile):
             return ""
-        key = (record.pod.scheduler, record.pod.spec)
+        key = record.key
         if key not in refused:
             evaluation = statement.place(record, profile)
             if evaluation is None:
@@ -209,7 +209,7 @@ class Attempts:
 
 def _only_class(pods: Iterable[Record]) -> ClassKey | None:
     """Return the class of the pods; None if they differ, so that any change may help one."""
-    classes = {(r.pod.scheduler, r.pod.spec) for r in pods}
+    classes = {r.key for r in pods}
     return classes.pop() if len(classes) == 1 else None
 
 

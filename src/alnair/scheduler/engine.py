@@ -13,6 +13,7 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.attempt import Attempts
+from alnair.scheduler.classes import Classes
 from alnair.scheduler.crossing import crossed
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
@@ -50,6 +51,8 @@ class Engine:
         self.tally = tally if tally is not None else Tally()
         self.queue = Queue(self.tally)
         self.gangs = Gangs()
+        self._classes = Classes()
+        self._generation = 0
         self._profiles = {p.scheduler: p for p in profiles}
         # Of lone pods: those in the queue, and those whose Binding is on the way and may fail.
         self._units: dict[str, Unit] = {}
@@ -103,6 +106,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
+        self._refine_classes()
         self._resolve_crossings(now, actions)
         self._retry_evictions(now, actions)
         self.queue.release(now)
@@ -136,6 +140,18 @@ class Engine:
                     self._bind_done(record, error, now, actions)
             case events.PodGone(uid):
                 self._pod_gone(uid)
+            case events.PlanDone(namespace, name, error):
+                if state := self.gangs.find((namespace, name)):
+                    self._plan_done(state, error, now, actions)
+            case events.EvictDone(uid, error):
+                if error:
+                    self._evict_failed(uid, now)
+            case _:
+                self._take_other(event, now)
+
+    def _take_other(self, event: events.Event, now: float) -> None:
+        """Take in a change of what pods are placed on and by."""
+        match event:
             case events.NodeChanged(node):
                 if self.accounts.put_node(node):
                     self._helps()
@@ -145,12 +161,12 @@ class Engine:
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
-            case events.PlanDone(namespace, name, error):
-                if state := self.gangs.find((namespace, name)):
-                    self._plan_done(state, error, now, actions)
-            case events.EvictDone(uid, error):
-                if error:
-                    self._evict_failed(uid, now)
+            case events.ObjectChanged(kind, namespace, name, value):
+                if self.accounts.objects.put(kind, (namespace, name), value):
+                    self._helps()
+            case events.ObjectGone(kind, namespace, name):
+                if self.accounts.objects.remove(kind, (namespace, name)):
+                    self._helps()
 
     def _pod_changed(self, pod: Pod, now: float, actions: list[Action]) -> None:
         record = self.accounts.records.get(pod.uid)
@@ -159,14 +175,21 @@ class Engine:
         if record is None:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
+            self._classes.notice(pod.spec)
             record = self.accounts.records[pod.uid] = Record(pod)
             record.queued_at = now
+            record.spec = self._classes.of(pod)
             if ours:
                 self._join(record)
         else:
             old, record.pod = record.pod, pod
             if old.gated and not pod.gated:
                 record.queued_at = now
+            if (old.spec, old.labels) != (pod.spec, pod.labels):
+                self._classes.notice(pod.spec)
+                record.spec = self._classes.of(pod)
+            if self.accounts.relabel(record):
+                self._helps()
             self._regroup(record)
             if record.state is State.FINISHED:
                 return  # a pod that ended does not come back
@@ -407,6 +430,19 @@ class Engine:
         if state.unit.place is not Place.BACKOFF:
             self.queue.activate(state.unit)
 
+    def _refine_classes(self) -> None:
+        """Follow a selector that is new: pods that were alike may not be any more."""
+        if self._generation == self._classes.generation:
+            return
+        self._generation = self._classes.generation
+        for record in self.accounts.records.values():
+            if record.state is not State.PENDING:
+                continue
+            record.spec = self._classes.of(record.pod)
+            unit = self._unit_of(record)
+            if unit is not None and unit.waiting:
+                self.queue.activate(unit)  # it waits with pods of its old class
+
     def _helps(self) -> None:
         self._looking = True
         self.queue.changed()
@@ -468,6 +504,7 @@ def _news(old: Pod, pod: Pod) -> bool:
     """Return whether a pending pod changed in what decides when and where it goes."""
     return (
         old.spec != pod.spec
+        or old.labels != pod.labels
         or old.problem != pod.problem
         or (old.priority, old.created) != (pod.priority, pod.created)
     )

@@ -14,6 +14,8 @@ from alnair.scheduler.framework import (
     Cluster,
     Depends,
     Filter,
+    PodsFilter,
+    PodsScore,
     Profile,
     Reason,
     Refusal,
@@ -36,8 +38,13 @@ class Evaluation:
         self.spec = spec
         self.refusal = _refusal(spec, profile)
         self._cluster = cluster
-        self._filters: list[tuple[str, Filter]] = []
-        self._scores: list[tuple[float, Score]] = []
+        self._filters: list[tuple[str, Filter | PodsFilter]] = []
+        self._scores: list[tuple[float, Score | PodsScore]] = []
+        self._objects_read = [
+            (kind, cluster.objects.version(kind))
+            for plugin in profile.readers
+            for kind in plugin.kinds(spec)
+        ]
         if self.refusal is None:
             for plugin in profile.filters:
                 if f := plugin.filter(spec, cluster):
@@ -47,17 +54,28 @@ class Evaluation:
                     self._scores.append((profile.weights.get(scorer.name, 1), s))
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]
         self._booked_filters = [f for _, f in self._filters if f.depends is Depends.BOOKED]
-        self._plain_scores = [(w, s) for w, s in self._scores if s.normalize is None]
-        self._normalized = [(w, s) for w, s in self._scores if s.normalize is not None]
+        self._pods_filters = [f for _, f in self._filters if isinstance(f, PodsFilter)]
+        own = [(w, s) for w, s in self._scores if not isinstance(s, PodsScore)]
+        self._plain_scores = [(w, s) for w, s in own if s.normalize is None]
+        self._normalized = [(w, s) for w, s in own if s.normalize is not None]
+        self._pods_scores = [(w, s) for w, s in self._scores if isinstance(s, PodsScore)]
+        #: Rank is the work of each row alone; otherwise parts are kept and put together.
+        self._simple = not (self._pods_filters or self._normalized or self._pods_scores)
         self.rank: Column = np.zeros(0)
         self._static: Mask = np.zeros(0, bool)
-        self._feasible: Mask = np.zeros(0, bool)
+        self._own: Mask = np.zeros(0, bool)
         self._plain: Column = np.zeros(0)
         self._raw: list[Column] = []
+        self._pods: list[Mask] = []
+        self._versions: list[int] = []
         self._epoch = -1
         self._nodes_read = 0
         self._booked_read = 0
         self._refusals: tuple[int, list[tuple[str, Reason, int]]] | None = None
+
+    def outdated(self) -> bool:
+        """Return whether objects changed that were read while compiling."""
+        return any(self._cluster.objects.version(kind) != v for kind, v in self._objects_read)
 
     def refresh(self) -> None:
         """Bring `rank` up to date."""
@@ -132,10 +150,11 @@ class Evaluation:
         rows = slice(0, n)
         self._static = self._static_filters(rows)
         self.rank = np.empty(n)
-        if self._normalized:
-            self._feasible = np.empty(n, bool)
+        if not self._simple:
+            self._own = np.empty(n, bool)
             self._plain = np.empty(n)
             self._raw = [np.empty(n) for _ in self._normalized]
+            self._versions = []
         self._update(rows)
 
     def _static_filters(self, rows: Rows) -> Mask:
@@ -152,18 +171,35 @@ class Evaluation:
         for weight, score in self._plain_scores:
             total = total + weight * score(rows)
         tie = self._cluster.columns.tie
-        if not self._normalized:
+        if self._simple:
             self.rank[rows] = np.where(ok, total * TIES + tie[rows], INFEASIBLE)
             return
-        self._feasible[rows] = ok
+        self._own[rows] = ok
         self._plain[rows] = total
+        for (_, score), raw in zip(self._normalized, self._raw, strict=True):
+            raw[rows] = score(rows)
+        self._combine(tie)
+
+    def _combine(self, tie: Column) -> None:
+        """Put the parts together for all rows: one row may change what others are measured by."""
+        feasible = self._own.copy()
+        everywhere = slice(0, feasible.size)
+        versions = [f.version for f in self._pods_filters]
+        if versions != self._versions:
+            self._pods = [f(everywhere) for f in self._pods_filters]
+            self._versions = versions
+        for mask in self._pods:
+            feasible &= mask
         ranked = self._plain.copy()
         for (weight, score), raw in zip(self._normalized, self._raw, strict=True):
-            raw[rows] = score(rows)
             assert score.normalize is not None
-            # One row may change the extremes that all others are measured by.
-            ranked += weight * score.normalize(raw, self._feasible)
-        self.rank = np.where(self._feasible, ranked * TIES + tie, INFEASIBLE)
+            ranked += weight * score.normalize(raw, feasible)
+        for weight, pods_score in self._pods_scores:
+            scores = pods_score.over(feasible)
+            if pods_score.normalize is not None:
+                scores = pods_score.normalize(scores, feasible)
+            ranked += weight * scores
+        self.rank = np.where(feasible, ranked * TIES + tie, INFEASIBLE)
 
 
 def _refusal(spec: PodSpec, profile: Profile) -> Refusal | None:

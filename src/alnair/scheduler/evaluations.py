@@ -30,7 +30,7 @@ class Evaluations:
             self._schema = schema
         key = (profile.scheduler, spec)
         evaluation = self._kept.get(key)
-        if evaluation is None:
+        if evaluation is None or evaluation.outdated():
             evaluation = self._kept[key] = Evaluation(spec, profile, self._cluster)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

@@ -1,5 +1,7 @@
 """What the scheduler is told: changes of the cluster, and what became of its actions."""
 
+from typing import Any
+
 import msgspec
 
 from alnair.model.cluster import Node
@@ -43,6 +45,23 @@ class GangGone(msgspec.Struct, frozen=True):
     name: str
 
 
+class ObjectChanged(msgspec.Struct, frozen=True):
+    """An API object of another kind was added or changed; `namespace` is "" without one."""
+
+    kind: str
+    namespace: str
+    name: str
+    value: Any
+
+
+class ObjectGone(msgspec.Struct, frozen=True):
+    """An API object of another kind was deleted."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
 class BindDone(msgspec.Struct, frozen=True):
     """A Binding succeeded (`error` empty) or failed for good."""
 
@@ -72,6 +91,8 @@ Event = (
     | PodGone
     | GangChanged
     | GangGone
+    | ObjectChanged
+    | ObjectGone
     | BindDone
     | PlanDone
     | EvictDone

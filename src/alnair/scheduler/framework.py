@@ -6,7 +6,7 @@ functions return and calls them again only for rows that changed in what they de
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -14,6 +14,8 @@ import msgspec
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
+from alnair.scheduler.objects import Objects
+from alnair.scheduler.pods import PodIndex
 
 
 class Depends(enum.Enum):
@@ -23,6 +25,8 @@ class Depends(enum.Enum):
     NODE = enum.auto()
     #: What is booked on it (and the node object).
     BOOKED = enum.auto()
+    #: Pods on other rows too, such as those of its zone: see `PodsFilter` and `PodsScore`.
+    PODS = enum.auto()
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -40,10 +44,12 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What plugins read: node columns and the device table."""
+    """What plugins read: node columns, the device table, pods by label, and other API objects."""
 
     columns: Columns
     devices: Devices
+    pods: PodIndex
+    objects: Objects
 
 
 class Filter(Protocol):
@@ -69,6 +75,38 @@ class Score(Protocol):
 
     def __call__(self, rows: Rows) -> Column:
         """Return the raw score of each row."""
+        ...
+
+
+@runtime_checkable
+class PodsFilter(Protocol):
+    """A filter that depends on `Depends.PODS`: asked for all rows when `version` has changed."""
+
+    depends: Depends
+
+    @property
+    def version(self) -> int:
+        """Return a number that changes when the filter may answer otherwise for any row."""
+        ...
+
+    def __call__(self, rows: Rows) -> Mask:
+        """Return True for each row that will do."""
+        ...
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        """Return each reason and the rows that it refuses; a row may have several."""
+        ...
+
+
+@runtime_checkable
+class PodsScore(Protocol):
+    """A score that depends on `Depends.PODS`, and on which nodes are feasible."""
+
+    depends: Depends
+    normalize: "Normalize | None"
+
+    def over(self, feasible: Mask) -> Column:
+        """Return the raw score of all rows, given those that will do."""
         ...
 
 
@@ -103,7 +141,7 @@ class FilterPlugin(Protocol):
 
     name: str
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> Filter | None:
+    def filter(self, spec: PodSpec, cluster: Cluster) -> Filter | PodsFilter | None:
         """Compile the filter for a class; None if it would pass every node."""
         ...
 
@@ -114,8 +152,19 @@ class ScorePlugin(Protocol):
 
     name: str
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> Score | None:
+    def score(self, spec: PodSpec, cluster: Cluster) -> Score | PodsScore | None:
         """Compile the score for a class; None if it would be 0 on every node."""
+        ...
+
+
+@runtime_checkable
+class ObjectsPlugin(Protocol):
+    """Reads API objects while it compiles."""
+
+    name: str
+
+    def kinds(self, spec: PodSpec) -> Sequence[str]:
+        """Return the kinds whose changes mean that this class must be compiled again."""
         ...
 
 
@@ -165,6 +214,7 @@ class Profile:
         self.pre_filters = [p for p in self.plugins if isinstance(p, PreFilterPlugin)]
         self.filters = [p for p in self.plugins if isinstance(p, FilterPlugin)]
         self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
+        self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
         self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
         self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]

@@ -1,4 +1,4 @@
-"""Whether a node selector requirement is well formed, as Kubernetes' label selectors check it.
+"""Label selectors of pods, and whether a requirement is well formed, as Kubernetes checks it.
 
 Source: `k8s.io/apimachinery/pkg/labels` (NewRequirement, validation) and
 `component-helpers/scheduling/corev1/nodeaffinity`. A term with a malformed requirement matches
@@ -6,9 +6,10 @@ nothing; the API server does not refuse all of them.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from alnair.model.workload import Requirement, Term
+from alnair.model.workload import LabelSelector, Requirement, Term
 from alnair.scheduler.integers import parse_int
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -39,3 +40,22 @@ def _is_label_requirement(requirement: Requirement) -> bool:
 
 def _is_field_requirement(requirement: Requirement) -> bool:
     return requirement.operator in ("In", "NotIn") and len(requirement.values) == 1
+
+
+def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Return whether the labels satisfy the selector."""
+    return all(_holds(requirement, labels) for requirement in selector.requirements)
+
+
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    return False

@@ -22,8 +22,7 @@ class Statement:
 
     def place(self, record: Record, profile: Profile) -> Evaluation | None:
         """Book the pod on its best node; returns None, or what says why no node will do."""
-        spec = record.pod.spec
-        evaluation = self._evaluations.of(spec, profile)
+        evaluation = self._evaluations.of(record.spec, profile)
         if evaluation.refusal is not None:
             return evaluation
         while (row := evaluation.best()) is not None:
@@ -44,7 +43,7 @@ class Statement:
     ) -> bool:
         """Book the pod on this node, if it will do: on these GPUs, or on such as are chosen."""
         row = self._accounts.columns.row_of.get(node)
-        evaluation = self._evaluations.of(record.pod.spec, profile)
+        evaluation = self._evaluations.of(record.spec, profile)
         if row is None or evaluation.refusal is not None or not evaluation.feasible(row):
             return False
         if bookings is None:
@@ -70,7 +69,7 @@ class Statement:
         self.placed.append(record)
 
     def _reserve(self, record: Record, row: int, profile: Profile) -> tuple[Booking, ...] | None:
-        spec = record.pod.spec
+        spec = record.spec
         if spec.gpu is None:
             return ()
         bookings: tuple[Booking, ...] = ()

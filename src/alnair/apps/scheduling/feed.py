@@ -3,18 +3,28 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
-from alnair.kube.projection import GangProjector, PodProjector, project_node
-from alnair.kube.resources import LEGACY_PODGROUPS, NODES, PODGROUPS, PODS
+from alnair.kube.projection import (
+    GangProjector,
+    PodProjector,
+    project_namespace,
+    project_node,
+)
+from alnair.kube.resources import LEGACY_PODGROUPS, NAMESPACES, NODES, PODGROUPS, PODS, Resource
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events
 
 _GANG_KINDS = (PODGROUPS, LEGACY_PODGROUPS)
+#: Further kinds that the plugins read: where they are, with their narrow type, and their projector.
+_OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
+    (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
+)
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0
 
@@ -45,27 +55,35 @@ class Feed:
             )
             for resource in _GANG_KINDS
         ]
+        self._objects = {
+            resource.kind: Informer(client, resource, project, self._object(resource.kind))
+            for resource, project in _OBJECTS
+        }
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run())
             group.create_task(self._pods.run())
-            for informer in self._gangs:
+            for informer in (*self._gangs, *self._objects.values()):
                 group.create_task(informer.run())
 
     async def synced(self) -> None:
         """Wait until all that existed at the start is known."""
         await self._nodes.synced.wait()
         await self._pods.synced.wait()
-        for resource, informer in zip(_GANG_KINDS, self._gangs, strict=True):
-            try:
-                await asyncio.wait_for(informer.synced.wait(), _OPTIONAL_SECONDS)
-            except TimeoutError:
-                # Its CRD may not be installed; when it is, its gangs come as news.
-                _log.warning(
-                    "no %s can be read: gangs of that kind are unknown", resource.collection()
-                )
+        optional = [
+            *zip((r.collection() for r in _GANG_KINDS), self._gangs, strict=True),
+            *((r.collection(), self._objects[r.kind]) for r, _ in _OBJECTS),
+        ]
+        await asyncio.gather(*(self._synced_or_missing(*each) for each in optional))
+
+    async def _synced_or_missing(self, path: str, informer: Informer[Any, Any]) -> None:
+        try:
+            await asyncio.wait_for(informer.synced.wait(), _OPTIONAL_SECONDS)
+        except TimeoutError:
+            # Its CRD may not be installed; when it is, its objects come as news.
+            _log.warning("no %s can be read: they are taken as absent", path)
 
     def put(self, event: events.Event) -> None:
         """Tell the engine something, at its next step."""
@@ -76,6 +94,9 @@ class Feed:
         """Return all that is known now: nodes first, so that pods find theirs."""
         for node in self._nodes.items.values():
             yield events.NodeChanged(node)
+        for kind, informer in self._objects.items():
+            for (namespace, name), value in informer.items.items():
+                yield events.ObjectChanged(kind, namespace, name, value)
         for key in {key for informer in self._gangs for key in informer.items}:
             if (gang := self._strictest(key)) is not None:
                 yield events.GangChanged(gang)
@@ -101,6 +122,16 @@ class Feed:
             return
         gang = self._strictest(change.key)
         self._tell(events.GangGone(*change.key) if gang is None else events.GangChanged(gang))
+
+    def _object(self, kind: str) -> Callable[[Change[Any]], None]:
+        def changed(change: Change[Any]) -> None:
+            if change.new is not None:
+                if change.new != change.old:
+                    self._tell(events.ObjectChanged(kind, *change.key, change.new))
+            elif change.old is not None:
+                self._tell(events.ObjectGone(kind, *change.key))
+
+        return changed
 
     def _strictest(self, key: Key) -> Gang | None:
         """Return the PodGroup that rules pods of this name: both kinds may have one.

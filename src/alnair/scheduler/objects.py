@@ -1,0 +1,40 @@
+"""API objects that plugins read beside nodes and pods: namespaces, claims, budgets, and so on."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+#: (namespace, name); the namespace is "" for cluster-wide kinds.
+Key = tuple[str, str]
+
+
+class Objects:
+    """Values by kind and key; each kind has a version, which changes with any of its objects."""
+
+    def __init__(self) -> None:
+        self._by_kind: defaultdict[str, dict[Key, Any]] = defaultdict(dict)
+        self._versions: defaultdict[str, int] = defaultdict(int)
+
+    def of(self, kind: str) -> Mapping[Key, Any]:
+        """Return the objects of a kind."""
+        return self._by_kind[kind]
+
+    def version(self, kind: str) -> int:
+        """Return a number that changes whenever an object of the kind does."""
+        return self._versions[kind]
+
+    def put(self, kind: str, key: Key, value: Any) -> bool:
+        """Add or replace an object; returns whether anything changed."""
+        objects = self._by_kind[kind]
+        if key in objects and objects[key] == value:
+            return False
+        objects[key] = value
+        self._versions[kind] += 1
+        return True
+
+    def remove(self, kind: str, key: Key) -> bool:
+        """Forget an object; returns whether it was known."""
+        if self._by_kind[kind].pop(key, None) is None:
+            return False
+        self._versions[kind] += 1
+        return True
