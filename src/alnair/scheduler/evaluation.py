@@ -5,6 +5,7 @@ since, and one argmax.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -54,11 +55,16 @@ class Evaluation:
                     self._scores.append((profile.weights.get(scorer.name, 1), s))
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]
         self._booked_filters = [f for _, f in self._filters if f.depends is Depends.BOOKED]
-        self._pods_filters = [f for _, f in self._filters if isinstance(f, PodsFilter)]
-        own = [(w, s) for w, s in self._scores if not isinstance(s, PodsScore)]
+        # Asking a protocol would be slow: `depends` says what kind a function is.
+        self._pods_filters = [
+            cast("PodsFilter", f) for _, f in self._filters if f.depends is Depends.PODS
+        ]
+        own = [(w, cast("Score", s)) for w, s in self._scores if s.depends is not Depends.PODS]
         self._plain_scores = [(w, s) for w, s in own if s.normalize is None]
         self._normalized = [(w, s) for w, s in own if s.normalize is not None]
-        self._pods_scores = [(w, s) for w, s in self._scores if isinstance(s, PodsScore)]
+        self._pods_scores = [
+            (w, cast("PodsScore", s)) for w, s in self._scores if s.depends is Depends.PODS
+        ]
         #: Rank is the work of each row alone; otherwise parts are kept and put together.
         self._simple = not (self._pods_filters or self._normalized or self._pods_scores)
         self.rank: Column = np.zeros(0)

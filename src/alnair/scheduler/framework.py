@@ -78,7 +78,6 @@ class Score(Protocol):
         ...
 
 
-@runtime_checkable
 class PodsFilter(Protocol):
     """A filter that depends on `Depends.PODS`: asked for all rows when `version` has changed."""
 
@@ -98,7 +97,6 @@ class PodsFilter(Protocol):
         ...
 
 
-@runtime_checkable
 class PodsScore(Protocol):
     """A score that depends on `Depends.PODS`, and on which nodes are feasible."""
 
