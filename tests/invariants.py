@@ -119,14 +119,14 @@ def check_queue(engine: Engine) -> None:
         pod = record.pod
         if pod.scheduler not in engine._profiles:
             continue
-        unit = engine._unit_of(record)
+        unit = engine.members.unit_of(record)
         queued = unit is not None and pod.uid in unit.pods
         wanted = record.state is State.PENDING and not (pod.deleting or pod.gated)
         assert queued == wanted, (pod.name, record.state, queued)
         if unit is None:
             continue
         units[id(unit)] = unit
-        state = engine._gang_of(record)
+        state = engine.members.gang_of(record)
         waits = state is not None and (state.planning or state.clearing)
         if queued and not waits:
             assert unit.place is not Place.NOWHERE, f"{pod.name} is forgotten"
@@ -138,7 +138,7 @@ def check_queue(engine: Engine) -> None:
     for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED):
         assert engine.queue.count(place) == places[place]
     lone = {uid for uid, r in records.items() if not r.group}
-    assert set(engine._units) <= lone
+    assert set(engine.members._units) <= lone
     check_parked(engine.queue, list(units.values()))
 
 

@@ -13,11 +13,11 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.attempt import Attempts
-from alnair.scheduler.classes import Classes
 from alnair.scheduler.crossing import crossed
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
+from alnair.scheduler.membership import Membership
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 from alnair.scheduler.tally import Tally
 
@@ -51,11 +51,8 @@ class Engine:
         self.tally = tally if tally is not None else Tally()
         self.queue = Queue(self.tally)
         self.gangs = Gangs()
-        self._classes = Classes()
-        self._generation = 0
         self._profiles = {p.scheduler: p for p in profiles}
-        # Of lone pods: those in the queue, and those whose Binding is on the way and may fail.
-        self._units: dict[str, Unit] = {}
+        self.members = Membership(self.accounts, self.queue, self.gangs, self._profiles)
         self._attempts = Attempts(
             self.accounts, self.evaluations, self._profiles, self.queue, timer, self.tally
         )
@@ -106,7 +103,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self._refine_classes()
+        self.members.refine_classes()
         self._resolve_crossings(now, actions)
         self._retry_evictions(now, actions)
         self.queue.release(now)
@@ -175,22 +172,20 @@ class Engine:
         if record is None:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
-            self._classes.notice(pod.spec)
             record = self.accounts.records[pod.uid] = Record(pod)
             record.queued_at = now
-            record.spec = self._classes.of(pod)
+            self.members.classify(record)
             if ours:
-                self._join(record)
+                self.members.join(record)
         else:
             old, record.pod = record.pod, pod
             if old.gated and not pod.gated:
                 record.queued_at = now
             if (old.spec, old.labels) != (pod.spec, pod.labels):
-                self._classes.notice(pod.spec)
-                record.spec = self._classes.of(pod)
+                self.members.classify(record)
             if self.accounts.relabel(record):
                 self._helps()
-            self._regroup(record)
+            self.members.regroup(record)
             if record.state is State.FINISHED:
                 return  # a pod that ended does not come back
         if pod.finished:
@@ -198,7 +193,7 @@ class Engine:
         elif pod.node:
             self._bound(record, old, now, actions)
         elif record.state is State.PENDING and ours:
-            self._enqueue(record, old)
+            self.members.enqueue(record, old)
 
     def _bound(self, record: Record, old: Pod | None, now: float, actions: list[Action]) -> None:
         pod = record.pod
@@ -221,13 +216,13 @@ class Engine:
             if not stayed:
                 record.evicting = ""
             self._helps()
-        self._dequeue(record)
+        self.members.dequeue(record)
         self.accounts.place(record, pod.node, State.BOUND, placed_at)
-        self._regroup(record)
+        self.members.regroup(record)
         if not stayed and record.row >= 0:
             self._suspects.add(record.row)
-        if (state := self._gang_of(record)) and state.unit.pods:
-            self._retry_gang(state)  # it lacks one less now
+        if (state := self.members.gang_of(record)) and state.unit.pods:
+            self.members.retry_gang(state)  # it lacks one less now
 
     def _confirm(self, record: Record, now: float, actions: list[Action]) -> None:
         """Note that the Binding of a pod was done: its answer or the pod itself says so."""
@@ -237,12 +232,12 @@ class Engine:
         record.state = State.BOUND
         record.placed_at = now  # only from now on can others see it
         self._landed(record)
-        if state := self._gang_of(record):
+        if state := self.members.gang_of(record):
             if not state.lacking():
                 state.unit.attempts = 0
         else:
-            self._units.pop(record.pod.uid, None)
-        self._regroup(record)
+            self.members.forget_unit(record)
+        self.members.regroup(record)
         if record.evicting:  # it crossed with another scheduler's pod while it was on the way
             actions.append(_evict_crossed(record))
 
@@ -253,8 +248,8 @@ class Engine:
     def _finished(self, record: Record) -> None:
         self._withdraw(record)
         if record.group:
-            if (state := self._gang_of(record)) and state.unit.pods:
-                self._retry_gang(state)  # it counts as placed
+            if (state := self.members.gang_of(record)) and state.unit.pods:
+                self.members.retry_gang(state)  # it counts as placed
         else:
             del self.accounts.records[record.pod.uid]
 
@@ -262,11 +257,11 @@ class Engine:
         record = self.accounts.records.pop(uid, None)
         if record is not None:
             self._withdraw(record)
-            self._leave_gang(record)
+            self.members.leave_gang(record)
 
     def _withdraw(self, record: Record) -> None:
         """Take a pod that ended out of the queue and the books."""
-        self._dequeue(record)
+        self.members.dequeue(record)
         self._landed(record)
         if record.state in (State.ASSUMED, State.BOUND):
             self.accounts.release(record, State.FINISHED)
@@ -292,12 +287,12 @@ class Engine:
     def _release_assumed(self, record: Record) -> None:
         self.accounts.release(record, State.PENDING)
         record.evicting = ""
-        self._regroup(record)
+        self.members.regroup(record)
         self._helps()
-        self._enqueue(record, None)
+        self.members.enqueue(record, None)
 
     def _back_off(self, record: Record, now: float) -> None:
-        unit = self._unit_of(record)
+        unit = self.members.unit_of(record)
         if unit and unit.pods and unit.place is not Place.BACKOFF:
             unit.attempts += 1
             self.queue.back_off(unit, now, "BindingFailure")
@@ -310,14 +305,14 @@ class Engine:
             self._evict_again.append((now + RETRY_SECONDS, uid))
             return
         self._stays(record)
-        if state := self._gang_of(record):
+        if state := self.members.gang_of(record):
             state.quiet_until = now + RETRY_SECONDS
 
     def _stays(self, record: Record) -> None:
         """Note that a pod that was to be evicted may stay."""
         record.evicting = ""
-        if (state := self._gang_of(record)) and state.unit.pods:
-            self._retry_gang(state)  # it counts again
+        if (state := self.members.gang_of(record)) and state.unit.pods:
+            self.members.retry_gang(state)  # it counts again
 
     def _gang_changed(self, gang: Gang, now: float) -> None:
         state = self.gangs.of((gang.namespace, gang.name))
@@ -325,13 +320,13 @@ class Engine:
         if gang.plan:
             self.gangs.unfinished.add(state.key)
         if better and state.unit.pods:
-            self._retry_gang(state)
+            self.members.retry_gang(state)
 
     def _gang_gone(self, key: GangKey) -> None:
         if state := self.gangs.find(key):
             state.gang = None
             if state.unit.pods:
-                self._retry_gang(state)  # to say why it waits now
+                self.members.retry_gang(state)  # to say why it waits now
             self.gangs.forget_if_empty(state)
 
     def _plan_done(self, state: GangState, error: str, now: float, actions: list[Action]) -> None:
@@ -342,7 +337,7 @@ class Engine:
             else:
                 self.gangs.unfinished.discard(state.key)
             if state.unit.pods:  # no new plan could be made meanwhile
-                self._retry_gang(state)
+                self.members.retry_gang(state)
             return
         if not state.planning:
             return
@@ -357,91 +352,9 @@ class Engine:
             return
         actions.extend(self._attempts.bind(r) for r in waiting)
         if state.unit.pods:  # members that came while the plan was written
-            self._retry_gang(state)
+            self.members.retry_gang(state)
 
     # --- queue ----------------------------------------------------------------------------------
-
-    def _enqueue(self, record: Record, old: Pod | None) -> None:
-        """Put a pending pod into the queue; `old` is what was known of it before."""
-        pod = record.pod
-        profile = self._profiles[pod.scheduler]
-        if pod.deleting or any(p.pre_enqueue(pod) for p in profile.pre_enqueues):
-            self._dequeue(record)
-            return
-        state = self._gang_of(record)
-        unit = state.unit if state else self._units.setdefault(pod.uid, Unit(pod.uid))
-        key = profile.sorts[0].key
-        if pod.uid in unit.pods:
-            if old is None or not _news(old, pod):
-                return
-            unit.sort = min(key(r.pod) for r in unit.pods.values())
-        else:
-            # A gang goes where its first pod would.
-            unit.sort = min(unit.sort, key(pod)) if unit.pods else key(pod)
-            unit.pods[pod.uid] = record
-        if unit.place is not Place.BACKOFF:
-            self.queue.activate(unit)
-
-    def _dequeue(self, record: Record) -> None:
-        unit = self._unit_of(record)
-        if unit is None:
-            return
-        unit.pods.pop(record.pod.uid, None)
-        if not unit.pods:
-            self.queue.drop(unit)
-        if not record.group:
-            self._units.pop(record.pod.uid, None)
-
-    def _unit_of(self, record: Record) -> Unit | None:
-        state = self._gang_of(record)
-        return state.unit if state else self._units.get(record.pod.uid)
-
-    def _gang_of(self, record: Record) -> GangState | None:
-        if not record.group:
-            return None
-        return self.gangs.find((record.pod.namespace, record.group))
-
-    def _join(self, record: Record) -> None:
-        pod = record.pod
-        record.group = pod.group
-        if pod.group:
-            self.gangs.of((pod.namespace, pod.group)).members[pod.uid] = record
-
-    def _leave_gang(self, record: Record) -> None:
-        self._dequeue(record)
-        if state := self._gang_of(record):
-            state.members.pop(record.pod.uid, None)
-            self.gangs.forget_if_empty(state)
-        record.group = ""
-
-    def _regroup(self, record: Record) -> None:
-        """Follow the pod's label, but not while its gang counts on it."""
-        pod = record.pod
-        if pod.group == record.group or record.state is State.ASSUMED:
-            return
-        if pod.scheduler not in self._profiles:
-            return
-        self._leave_gang(record)
-        self._join(record)
-        if (state := self._gang_of(record)) and state.unit.pods:
-            self._retry_gang(state)  # a member that is bound makes it lack one less
-
-    def _retry_gang(self, state: GangState) -> None:
-        if state.unit.place is not Place.BACKOFF:
-            self.queue.activate(state.unit)
-
-    def _refine_classes(self) -> None:
-        """Follow a selector that is new: pods that were alike may not be any more."""
-        if self._generation == self._classes.generation:
-            return
-        self._generation = self._classes.generation
-        for record in self.accounts.records.values():
-            if record.state is not State.PENDING:
-                continue
-            record.spec = self._classes.of(record.pod)
-            unit = self._unit_of(record)
-            if unit is not None and unit.waiting:
-                self.queue.activate(unit)  # it waits with pods of its old class
 
     def _helps(self) -> None:
         self._looking = True
@@ -459,7 +372,7 @@ class Engine:
         first = next(iter(unit.pods.values()), None)
         if first is None:
             return 0
-        if state := self._gang_of(first):
+        if state := self.members.gang_of(first):
             self._attempts.gang(state, now, actions)
         else:
             self._attempts.pod(unit, first, now, actions)
@@ -498,16 +411,6 @@ class Engine:
                 actions.append(_evict_crossed(record))
             else:
                 self._stays(record)
-
-
-def _news(old: Pod, pod: Pod) -> bool:
-    """Return whether a pending pod changed in what decides when and where it goes."""
-    return (
-        old.spec != pod.spec
-        or old.labels != pod.labels
-        or old.problem != pod.problem
-        or (old.priority, old.created) != (pod.priority, pod.created)
-    )
 
 
 def _is_gone(record: Record) -> bool:
