@@ -69,7 +69,7 @@ def census(engine: Engine) -> Census:
     """Count."""
     pending = dict.fromkeys([*_QUEUES.values(), "gated"], 0)
     unschedulable: Counter[tuple[str, str]] = Counter()
-    for unit in engine.units():
+    for unit in engine.members.units():
         if unit.place is Place.NOWHERE:
             continue
         pending[_QUEUES[unit.place]] += len(unit.pods)

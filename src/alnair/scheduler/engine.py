@@ -73,11 +73,6 @@ class Engine:
         """Number of pods whose Binding is on the way."""
         return self._in_flight
 
-    def units(self) -> Iterable[Unit]:
-        """Return the units of the queue: lone pods and gangs."""
-        yield from self._units.values()
-        yield from (state.unit for state in self.gangs.all() if state.unit.pods)
-
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
         """Take in what exists at the start; nothing is decided before all of it is known.
 

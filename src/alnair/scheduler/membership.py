@@ -1,6 +1,6 @@
 """Which unit of the queue each pod belongs to: its gang's, or one of its own; and its class."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from alnair.model.workload import Pod
 from alnair.scheduler.accounts import Accounts, Record, State
@@ -24,6 +24,11 @@ class Membership:
         self._generation = 0
         # Of lone pods: those in the queue, and those whose Binding is on the way and may fail.
         self._units: dict[str, Unit] = {}
+
+    def units(self) -> Iterator[Unit]:
+        """Return the units of the queue: lone pods and gangs."""
+        yield from self._units.values()
+        yield from (state.unit for state in self._gangs.all() if state.unit.pods)
 
     def classify(self, record: Record) -> None:
         """Take in what the pod's selectors look at, and find its class."""
