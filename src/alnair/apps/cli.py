@@ -17,6 +17,7 @@ COMMANDS = {
     "status": ("local_cluster", "status"),
     "down": ("local_cluster", "down"),
     "scheduler": ("scheduler", "scheduler"),
+    "controller": ("controller", "controller"),
     "replay": ("replay", "replay"),
     "check": ("check", "check"),
     "demo": ("demo", "demo"),

@@ -45,7 +45,7 @@ def up(
     ] = None,
     scheduler: Annotated[
         bool | None,
-        typer.Option("--scheduler/--no-scheduler", help="Run alnair scheduler in the cluster."),
+        typer.Option("--scheduler/--no-scheduler", help="Run alnair scheduler and controller too."),
     ] = None,
     components: Annotated[
         str | None,

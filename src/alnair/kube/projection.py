@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from alnair.kube import wire
+from alnair.kube.membership import group_of, pod_topology
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -24,7 +25,6 @@ from alnair.model.requests import (
 )
 from alnair.model.workload import (
     Assignment,
-    Gang,
     GpuShare,
     Labels,
     LabelSelector,
@@ -46,9 +46,8 @@ _FINISHED: Final = ("Succeeded", "Failed")
 _SPECS_KEPT: Final = 20_000
 _assignment_decoder = msgspec.json.Decoder(api.GpuAssignment)
 _gpu_static_decoder = msgspec.json.Decoder(api.GpuStatic)
-_plan_decoder = msgspec.json.Decoder(api.GangPlan)
 #: What reading a document raises; the last one, when it is nested without end.
-_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def base_units(amounts: Mapping[str, str | int] | None) -> dict[str, int]:
@@ -63,7 +62,12 @@ def base_units(amounts: Mapping[str, str | int] | None) -> dict[str, int]:
     }
 
 
-def _check_version(version: int) -> None:
+def check_version(version: int) -> None:
+    """Refuse a document of a version that is not ours.
+
+    Raises:
+        ValueError: it is another one.
+    """
     if version != 1:
         raise ValueError(f"version {version} is not known: expected 1")
 
@@ -97,7 +101,7 @@ class PodProjector:
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
                 assignment = _assignment(text)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 problem = f"annotation {names.GPU_ASSIGNMENT} cannot be read: {error}"
         phase = pod.status.phase if pod.status else None
         return Pod(
@@ -113,9 +117,8 @@ class PodProjector:
             finished=phase in _FINISHED,
             deleting=meta.deletion_timestamp is not None,
             gated=bool(spec.scheduling_gates),
-            group=sys.intern(
-                labels.get(names.POD_GROUP_LABEL) or labels.get(names.POD_GROUP_LABEL_LEGACY) or ""
-            ),
+            group=group_of(labels, spec.scheduling_group),
+            topology=pod_topology(annotations) if annotations else None,
             labels=self._sorted_labels(labels),
             assignment=assignment,
             problem=problem,
@@ -303,7 +306,7 @@ def _requirement(requirement: wire.SelectorRequirement) -> Requirement:
 
 def _assignment(text: str) -> Assignment:
     document = _assignment_decoder.decode(text)
-    _check_version(document.v)
+    check_version(document.v)
     return tuple(
         (
             container,
@@ -330,7 +333,7 @@ def project_node(node: wire.NodeWire) -> Node:
     if text := (meta.annotations or {}).get(names.GPU_STATIC):
         try:
             gpus = _gpus(text)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             problem = f"annotation {names.GPU_STATIC} cannot be read: {error}"
     return Node(
         name=meta.name,
@@ -345,7 +348,7 @@ def project_node(node: wire.NodeWire) -> Node:
 
 def _gpus(text: str) -> tuple[Gpu, ...]:
     document = _gpu_static_decoder.decode(text)
-    _check_version(document.v)
+    check_version(document.v)
     gpus = tuple(
         Gpu(g.uuid, g.index, sys.intern(g.model), g.memory_mib, g.numa)
         for g in sorted(document.gpus, key=lambda g: g.index)
@@ -353,36 +356,3 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
     if len({g.uuid for g in gpus}) != len(gpus) or len({g.index for g in gpus}) != len(gpus):
         raise ValueError("a uuid or an index occurs twice")
     return gpus
-
-
-class GangProjector:
-    """Projects PodGroups of one API group and version."""
-
-    def __init__(self, api_version: str) -> None:
-        self.api_version = api_version
-
-    def __call__(self, group: wire.PodGroupWire) -> Gang:
-        """Return the gang; an unreadable plan counts as none."""
-        meta = group.metadata
-        spec = group.spec or wire.PodGroupSpecWire()
-        plan: dict[str, tuple[str, dict[str, list[int]]]] = {}
-        planned = 0.0
-        if text := (meta.annotations or {}).get(names.GANG_PLAN):
-            try:
-                document = _plan_decoder.decode(text)
-                _check_version(document.v)
-            except _UNREADABLE:
-                pass  # members on their nodes are counted all the same
-            else:
-                plan = {name: (p.node, p.gpus) for name, p in document.pods.items()}
-                planned = timestamp(document.t)
-        return Gang(
-            namespace=meta.namespace,
-            name=meta.name,
-            min_member=max(spec.min_member or 1, 1),
-            created=timestamp(meta.creation_timestamp),
-            timeout_seconds=spec.schedule_timeout_seconds or 60,
-            api=self.api_version,
-            plan=plan,
-            planned=planned,
-        )

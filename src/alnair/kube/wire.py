@@ -142,6 +142,12 @@ class SpreadConstraintWire(Struct, rename="camel", gc=False):
     match_label_keys: list[str] | None = None
 
 
+class SchedulingGroup(Struct, rename="camel", gc=False):
+    """The PodGroup of the API `scheduling.k8s.io` that a pod belongs to."""
+
+    pod_group_name: str | None = None
+
+
 class SchedulingGate(Struct, gc=False):
     """A gate that holds a pod back from scheduling."""
 
@@ -163,6 +169,7 @@ class PodSpecWire(Struct, rename="camel"):
     priority: int | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     topology_spread_constraints: list[SpreadConstraintWire] | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodCondition(Struct, rename="camel", gc=False):
@@ -221,17 +228,3 @@ class NamespaceWire(Struct):
     """A namespace."""
 
     metadata: ObjectMeta
-
-
-class PodGroupSpecWire(Struct, rename="camel"):
-    """Specification of a PodGroup."""
-
-    min_member: int | None = None
-    schedule_timeout_seconds: int | None = None
-
-
-class PodGroupWire(Struct):
-    """A PodGroup of either group."""
-
-    metadata: ObjectMeta
-    spec: PodGroupSpecWire | None = None

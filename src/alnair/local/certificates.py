@@ -41,6 +41,7 @@ IDENTITIES: dict[str, Identity] = {
     "kube-scheduler": Identity("system:kube-scheduler"),
     "kwok": Identity("alnair-kwok"),
     "alnair-scheduler": Identity("alnair-scheduler"),
+    "alnair-controller": Identity("alnair-controller"),
 }
 _SERVER_NAMES = (
     x509.DNSName("localhost"),

@@ -17,11 +17,14 @@ ETCD_SOCKET = "etcd.sock"
 _KWOK_STAGES = Path(__file__).parent / "manifests" / "kwok.yaml"
 SERVICE_CIDR = "10.96.0.0/16"
 
-#: Everything but our own scheduler, in the order of starting.
+#: Everything but our own processes, in the order of starting.
 FULL = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 #: The least that stores and serves objects: for benchmarks.
 BARE = ("etcd", "kube-apiserver")
 ALNAIR_SCHEDULER = "alnair-scheduler"
+ALNAIR_CONTROLLER = "alnair-controller"
+#: Our own processes, of this very program.
+OURS = (ALNAIR_SCHEDULER, ALNAIR_CONTROLLER)
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,11 @@ def _alnair_scheduler(at: Situation) -> list[str]:
     return ["scheduler", f"--kubeconfig={kubeconfig}", f"--port={at.ports[ALNAIR_SCHEDULER]}"]
 
 
+def _alnair_controller(at: Situation) -> list[str]:
+    kubeconfig = at.layout.kubeconfig(ALNAIR_CONTROLLER)
+    return ["controller", f"--kubeconfig={kubeconfig}", f"--port={at.ports[ALNAIR_CONTROLLER]}"]
+
+
 COMPONENTS: dict[str, Component] = {
     component.name: component
     for component in (
@@ -188,6 +196,7 @@ COMPONENTS: dict[str, Component] = {
         Component("kube-scheduler", _kube_scheduler, "https://127.0.0.1:{port}/healthz"),
         Component("kwok", _kwok, "http://127.0.0.1:{port}/healthz"),
         Component(ALNAIR_SCHEDULER, _alnair_scheduler, "http://127.0.0.1:{port}/healthz"),
+        Component(ALNAIR_CONTROLLER, _alnair_controller, "http://127.0.0.1:{port}/healthz"),
     )
 }
 
@@ -208,7 +217,7 @@ def checked(names: Sequence[str]) -> tuple[str, ...]:
 
 def command(name: str, at: Situation, extra: Sequence[str] = ()) -> list[str]:
     """Program and arguments of a component; a flag in `extra` overrides the same flag before it."""
-    if name == ALNAIR_SCHEDULER:
+    if name in OURS:
         program = [sys.executable, "-m", "alnair"]
     else:
         program = [str(at.programs[name])]
@@ -228,7 +237,7 @@ def digest(name: str, at: Situation, full_command: Sequence[str]) -> str:
 
 def environment(name: str, at: Situation) -> dict[str, str]:
     """The environment of a component, without the marks."""
-    if name == ALNAIR_SCHEDULER:
+    if name in OURS:
         return dict(os.environ)
     kept = {key: os.environ[key] for key in ("PATH", "TMPDIR", "LANG") if key in os.environ}
     # Their home is the cluster's folder: no component reads or writes a file of the user.

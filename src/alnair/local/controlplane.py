@@ -31,7 +31,7 @@ from alnair.local import (
     state,
 )
 from alnair.local.certificates import Pki
-from alnair.local.components import ALNAIR_SCHEDULER, COMPONENTS
+from alnair.local.components import COMPONENTS, OURS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
 from alnair.local.report import SILENCE, Report
@@ -48,9 +48,9 @@ class LocalCluster:
     Args:
         name: The cluster's name.
         components: What shall run (see `components.FULL` and `components.BARE`); None: as before,
-            or all but our
-            scheduler at the first time.
-        scheduler: Whether our own scheduler runs, whatever `components` says; None: as that says.
+            or all but our own processes at the first time.
+        scheduler: Whether our own scheduler and controller run, whatever `components` says; None:
+            as that says.
         extra_args: Further flags per component, which override ours; None: as before.
         port: The API server's port; None: as before, or a free one.
         root: The folder of all clusters; None: as the environment says.
@@ -114,7 +114,7 @@ class LocalCluster:
 
     def _have(self, wanted: Sequence[str]) -> None:
         """Has the programs of these components at hand."""
-        missing = [name for name in wanted if name not in {*self._programs, ALNAIR_SCHEDULER}]
+        missing = [name for name in wanted if name not in {*self._programs, *OURS}]
         if missing:
             self._programs |= preflight.programs(missing, os.environ, self._report)
 
@@ -269,8 +269,8 @@ class LocalCluster:
         """The components that shall run, given what was remembered."""
         names = set(self._given or (before.components if before else components.FULL))
         if self._scheduler is not None:
-            names -= {ALNAIR_SCHEDULER}
-            names |= {ALNAIR_SCHEDULER} if self._scheduler else set()
+            names -= {*OURS}
+            names |= {*OURS} if self._scheduler else set()
         return components.checked(sorted(names))
 
     def _choose_ports(self, before: state.ClusterState | None) -> dict[str, int]:

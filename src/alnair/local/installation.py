@@ -34,7 +34,13 @@ from alnair.model.names import FIELD_MANAGER, NAMESPACE, VGPU, VGPU_MEMORY
 _IN_FORCE_SECONDS = 20.0
 _FOLDER = Path(__file__).parent / "manifests"
 #: In the order of installing.
-_FILES = ("namespace.yaml", "scheduler-rbac.yaml", "kwok-rbac.yaml", "vgpu-admission.yaml")
+_FILES = (
+    "namespace.yaml",
+    "scheduler-rbac.yaml",
+    "controller-rbac.yaml",
+    "kwok-rbac.yaml",
+    "vgpu-admission.yaml",
+)
 _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
     (resource.api_version, resource.kind): resource
     for resource in (

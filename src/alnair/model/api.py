@@ -24,21 +24,39 @@ class PodGroupSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     """Seconds that a gang may stay partly bound, after a crash, before it is evicted."""
 
 
-class PodGroupStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+Timestamp = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+
+
+class Condition(msgspec.Struct, frozen=True, rename="camel"):
+    """A condition of an object, as Kubernetes writes them."""
+
+    type: str
+    status: str
+    """True, False or Unknown."""
+    reason: str
+    """One word in CamelCase, for programs."""
+    message: str
+    """A sentence, for people."""
+    last_transition_time: Timestamp
+    """When the status last changed, RFC 3339."""
+
+
+class PodGroupStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What has become of a gang."""
 
     phase: str | None = None
     """Pending, PreScheduling, Scheduling, Scheduled, Running, Unknown, Finished or Failed."""
     occupied_by: str | None = None
-    """Owner of the pods, as namespace/name."""
+    """Owners of the pods, as namespace/name, separated by commas."""
     scheduled: Count | None = None
+    """Members that have a node or had one."""
     running: Count | None = None
     succeeded: Count | None = None
     failed: Count | None = None
-    schedule_start_time: (
-        Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})] | None
-    ) = None
-    """When the first member was tried, RFC 3339."""
+    schedule_start_time: Timestamp | None = None
+    """When there first were enough members to be tried, RFC 3339."""
+    conditions: list[Condition] | None = None
+    """Scheduled, Finished and Failed."""
 
 
 class ElasticQuotaSpec(msgspec.Struct, rename="camel", omit_defaults=True):

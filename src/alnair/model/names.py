@@ -5,6 +5,10 @@ from typing import Final
 SCHEDULER: Final = "alnair-scheduler"
 COST_SAVING: Final = "alnair-cost-saving"
 HIGH_PERFORMANCE: Final = "alnair-high-performance"
+#: The scheduler names that are ours.
+SCHEDULERS: Final = frozenset((SCHEDULER, COST_SAVING, HIGH_PERFORMANCE))
+#: The controller's lease, and who tells in its events.
+CONTROLLER: Final = "alnair-controller"
 
 GPU: Final = "nvidia.com/gpu"
 #: MiB of one GPU.
@@ -27,6 +31,16 @@ GPU_MODELS: Final = _PREFIX + "gpu-models"
 VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
 #: On a PodGroup: where each member goes, written before the first of them is bound.
 GANG_PLAN: Final = _PREFIX + "gang-plan"
+
+#: On a PodGroup: the node label whose values are the domains in one of which all its pods must lie.
+TOPOLOGY_REQUIRED: Final = _PREFIX + "topology-required"
+#: On a PodGroup: such labels, comma-separated, the nearest first; tried in this order.
+TOPOLOGY_PREFERRED: Final = _PREFIX + "topology-preferred"
+#: The same on a pod, in Kueue's words.
+KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"
+KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"
+#: A level without a slash, such as `rack`, means the label of this prefix.
+TOPOLOGY_PREFIX: Final = "topology.kubernetes.io/"
 
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"

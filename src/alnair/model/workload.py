@@ -164,6 +164,18 @@ class GpuShare(msgspec.Struct, frozen=True, gc=False):
 Assignment = tuple[tuple[str, tuple[GpuShare, ...]], ...]
 
 
+class Topology(msgspec.Struct, frozen=True, gc=False):
+    """How near to each other the pods of a gang shall be, by keys of node labels.
+
+    Nodes with the same value of a key are one domain of that level.
+    """
+
+    #: All pods lie in one domain of this level; empty = anywhere.
+    required: str = ""
+    #: If that can be had, in one domain of the first of these levels, or else of the next.
+    preferred: tuple[str, ...] = ()
+
+
 class Pod(msgspec.Struct, frozen=True, gc=False):
     """A pod; `created` is in seconds since the epoch."""
 
@@ -186,6 +198,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     #: Name of its PodGroup (same namespace), or empty.
     group: str = ""
     labels: Labels = ()
+    #: What it asks of its gang's topology; the PodGroup's own word goes first.
+    topology: Topology | None = None
     assignment: Assignment = ()
     #: Why the pod's annotations or resources could not be read, for people; empty if they could.
     problem: str = ""
@@ -205,6 +219,11 @@ class Gang(msgspec.Struct, frozen=True):
     timeout_seconds: int = 60
     #: The API that it was read from, such as `scheduling.x-k8s.io/v1alpha1`.
     api: str = ""
+    #: What must be free in the whole cluster before it is tried, sorted, in base units.
+    min_resources: tuple[tuple[str, int], ...] = ()
+    topology: Topology | None = None
+    #: Why the PodGroup could not be read, for people; empty if it could.
+    problem: str = ""
     #: Pod name → (node, container → GPU indices): the plan that was written before the first bind.
     plan: dict[str, Planned] = {}
     #: When the plan was written, seconds since the epoch; 0 without one.

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import make
 from alnair.kube import wire
-from alnair.kube.projection import GangProjector, PodProjector, project_node, timestamp
+from alnair.kube.podgroups import GangProjector, PodGroupWire
+from alnair.kube.projection import PodProjector, project_node, timestamp
 from alnair.model import names
 from alnair.scheduler import events
 from alnair.scheduler.engine import Engine
@@ -94,7 +95,7 @@ def test_garbage_stops_nobody(
     )
     gang = GangProjector("a/v1")(
         read(
-            wire.PodGroupWire,
+            PodGroupWire,
             {
                 "metadata": {
                     "name": "g",

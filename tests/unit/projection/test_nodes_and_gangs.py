@@ -8,7 +8,8 @@ import pytest
 
 import make
 from alnair.kube import wire
-from alnair.kube.projection import GangProjector, project_node, timestamp
+from alnair.kube.podgroups import GangProjector, PodGroupWire
+from alnair.kube.projection import project_node, timestamp
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node, Taint
 from alnair.model.workload import Gang
@@ -111,7 +112,7 @@ def gang(annotation: str | None = None, **spec: object) -> Gang:
         },
         "spec": spec,
     }
-    return GangProjector("a/v1")(msgspec.json.decode(json.dumps(document), type=wire.PodGroupWire))
+    return GangProjector("a/v1")(msgspec.json.decode(json.dumps(document), type=PodGroupWire))
 
 
 def test_a_pod_group_and_its_plan_are_read() -> None:
@@ -121,7 +122,9 @@ def test_a_pod_group_and_its_plan_are_read() -> None:
         "pods": {"p0": {"node": "n", "gpus": {"c": [0, 2]}}},
     }
     found = gang(json.dumps(plan), minMember=3, scheduleTimeoutSeconds=90)
-    assert found == Gang("ns", "g", 3, 10.0, 90, "a/v1", {"p0": ("n", {"c": [0, 2]})}, planned=60.0)
+    assert found == Gang(
+        "ns", "g", 3, 10.0, 90, "a/v1", plan={"p0": ("n", {"c": [0, 2]})}, planned=60.0
+    )
 
 
 def test_a_pod_group_that_says_nothing_is_a_gang_of_one() -> None:

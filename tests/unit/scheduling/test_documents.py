@@ -10,7 +10,8 @@ import msgspec
 
 from alnair.apps.scheduling.documents import gang_plan, gpu_assignment
 from alnair.kube import wire
-from alnair.kube.projection import GangProjector, PodProjector, project_node
+from alnair.kube.podgroups import GangProjector, PodGroupWire
+from alnair.kube.projection import PodProjector, project_node
 from alnair.model import api, names
 from alnair.model.cluster import Gpu
 from alnair.model.workload import GpuDemand, GpuRequest
@@ -64,6 +65,6 @@ def test_a_gangs_plan_is_written_and_read_back_as_the_golden_file_has_it() -> No
     plan = {"worker-0": ("node-a", {"train": [0, 3]}), "worker-1": ("node-b", {})}
     assert gang_plan(plan, NOW) == golden("gang-plan")
     meta = wire.ObjectMeta(name="g", annotations={names.GANG_PLAN: golden("gang-plan")})
-    gang = GangProjector("scheduling.x-k8s.io/v1alpha1")(wire.PodGroupWire(meta))
+    gang = GangProjector("scheduling.x-k8s.io/v1alpha1")(PodGroupWire(meta))
     assert gang.plan == plan
     assert gang.planned == NOW

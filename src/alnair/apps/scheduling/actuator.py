@@ -24,7 +24,8 @@ from alnair.kube.errors import (
     ServerUnavailable,
     TooManyRequests,
 )
-from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, PODS
+from alnair.kube.podgroups import BY_API
+from alnair.kube.resources import PODS
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.scheduler import events
@@ -36,7 +37,6 @@ _log = logging.getLogger(__name__)
 _FIRST_WAIT, _LAST_WAIT = 0.05, 1.0
 #: A disruption budget may hold up an eviction that ends an over-commitment for this long (seconds).
 _EVICTION_PATIENCE = 3.0
-_GROUPS = {resource.api_version: resource for resource in (PODGROUPS, LEGACY_PODGROUPS)}
 
 
 class Actuator:
@@ -166,7 +166,7 @@ class Actuator:
         patch = {"metadata": {"annotations": {names.GANG_PLAN: text}}}
 
         async def send() -> None:
-            await self._client.merge_patch(_GROUPS[gang.api], gang.name, patch, gang.namespace)
+            await self._client.merge_patch(BY_API[gang.api], gang.name, patch, gang.namespace)
 
         return await self._insist(f"plan of {gang.namespace}/{gang.name}", send)
 

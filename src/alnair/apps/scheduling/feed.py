@@ -6,21 +6,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from alnair.apps.scheduling.gang_feed import GangFeed
 from alnair.kube import wire
 from alnair.kube.client import Client
-from alnair.kube.informer import Change, ChangeKind, Informer, Key
-from alnair.kube.projection import (
-    GangProjector,
-    PodProjector,
-    project_namespace,
-    project_node,
-)
-from alnair.kube.resources import LEGACY_PODGROUPS, NAMESPACES, NODES, PODGROUPS, PODS, Resource
+from alnair.kube.informer import Change, Informer
+from alnair.kube.projection import PodProjector, project_namespace, project_node
+from alnair.kube.resources import NAMESPACES, NODES, PODS, Resource
 from alnair.model.cluster import Node
-from alnair.model.workload import Gang, Pod
+from alnair.model.workload import Pod
 from alnair.scheduler import events
 
-_GANG_KINDS = (PODGROUPS, LEGACY_PODGROUPS)
 #: Further kinds that the plugins read: where they are, with their narrow type, and their projector.
 _OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
     (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
@@ -46,15 +41,7 @@ class Feed:
         self._pods = Informer(
             client, PODS.typed(wire.PodWire), PodProjector(), self._pod, identity=_uid
         )
-        self._gangs = [
-            Informer(
-                client,
-                resource.typed(wire.PodGroupWire),
-                GangProjector(resource.api_version),
-                self._gang,
-            )
-            for resource in _GANG_KINDS
-        ]
+        self._gangs = GangFeed(client, self._tell)
         self._objects = {
             resource.kind: Informer(client, resource, project, self._object(resource.kind))
             for resource, project in _OBJECTS
@@ -65,18 +52,18 @@ class Feed:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run())
             group.create_task(self._pods.run())
-            for informer in (*self._gangs, *self._objects.values()):
+            group.create_task(self._gangs.run())
+            for informer in self._objects.values():
                 group.create_task(informer.run())
 
     async def synced(self) -> None:
         """Wait until all that existed at the start is known."""
         await self._nodes.synced.wait()
         await self._pods.synced.wait()
-        optional = [
-            *zip((r.collection() for r in _GANG_KINDS), self._gangs, strict=True),
-            *((r.collection(), self._objects[r.kind]) for r, _ in _OBJECTS),
-        ]
-        await asyncio.gather(*(self._synced_or_missing(*each) for each in optional))
+        optional = ((r.collection(), self._objects[r.kind]) for r, _ in _OBJECTS)
+        await asyncio.gather(
+            self._gangs.synced(), *(self._synced_or_missing(*each) for each in optional)
+        )
 
     async def _synced_or_missing(self, path: str, informer: Informer[Any, Any]) -> None:
         try:
@@ -97,9 +84,8 @@ class Feed:
         for kind, informer in self._objects.items():
             for (namespace, name), value in informer.items.items():
                 yield events.ObjectChanged(kind, namespace, name, value)
-        for key in {key for informer in self._gangs for key in informer.items}:
-            if (gang := self._strictest(key)) is not None:
-                yield events.GangChanged(gang)
+        for gang in self._gangs.everything():
+            yield events.GangChanged(gang)
         for pod in sorted(self._pods.items.values(), key=_created):
             yield events.PodChanged(pod)
 
@@ -117,12 +103,6 @@ class Feed:
         elif change.old is not None:
             self._tell(events.PodGone(change.old.uid))
 
-    def _gang(self, change: Change[Gang]) -> None:
-        if change.kind is ChangeKind.SYNCED:
-            return
-        gang = self._strictest(change.key)
-        self._tell(events.GangGone(*change.key) if gang is None else events.GangChanged(gang))
-
     def _object(self, kind: str) -> Callable[[Change[Any]], None]:
         def changed(change: Change[Any]) -> None:
             if change.new is not None:
@@ -132,14 +112,6 @@ class Feed:
                 self._tell(events.ObjectGone(kind, *change.key))
 
         return changed
-
-    def _strictest(self, key: Key) -> Gang | None:
-        """Return the PodGroup that rules pods of this name: both kinds may have one.
-
-        The one that wants more pods: then the promise of the other is kept too.
-        """
-        found = [i.items[key] for i in self._gangs if key in i.items]
-        return max(found, key=lambda gang: gang.min_member, default=None)
 
     def _tell(self, event: events.Event) -> None:
         if self.listening:

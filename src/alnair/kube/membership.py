@@ -1,0 +1,43 @@
+"""Which gang a pod belongs to, and what it says of its gang's topology: in all dialects at once."""
+
+import sys
+from collections.abc import Mapping
+
+from alnair.kube import wire
+from alnair.model import names
+from alnair.model.workload import Topology
+
+
+def group_of(labels: Mapping[str, str], native: wire.SchedulingGroup | None) -> str:
+    """Return the name of the pod's PodGroup, empty if it has none; labels go first."""
+    name = labels.get(names.POD_GROUP_LABEL) or labels.get(names.POD_GROUP_LABEL_LEGACY)
+    if not name and native is not None:
+        name = native.pod_group_name
+    return sys.intern(name) if name else ""
+
+
+def group_topology(annotations: Mapping[str, str]) -> Topology | None:
+    """Return what a PodGroup's annotations ask for."""
+    return _topology(
+        annotations.get(names.TOPOLOGY_REQUIRED), annotations.get(names.TOPOLOGY_PREFERRED)
+    )
+
+
+def pod_topology(annotations: Mapping[str, str]) -> Topology | None:
+    """Return what a pod's annotations, which are Kueue's, ask for."""
+    return _topology(
+        annotations.get(names.KUEUE_TOPOLOGY_REQUIRED),
+        annotations.get(names.KUEUE_TOPOLOGY_PREFERRED),
+    )
+
+
+def _topology(required: str | None, preferred: str | None) -> Topology | None:
+    if not required and not preferred:
+        return None
+    first, *_ = *_levels(required), ""
+    return Topology(first, tuple(_levels(preferred)))
+
+
+def _levels(text: str | None) -> list[str]:
+    words = (word.strip() for word in (text or "").split(","))
+    return [word if "/" in word else names.TOPOLOGY_PREFIX + word for word in words if word]

@@ -1,0 +1,225 @@
+"""What a PodGroup's status shall say, given its pods: a pure function of what there is.
+
+Phases and their rules are those of scheduler-plugins' PodGroup controller, and of the original
+Alnair for the phases that only it has. A phase follows from the members alone, except that Finished
+and Failed are final.
+
+    Pending ─▶ Scheduling ─▶ Scheduled ─▶ Running ─▶ Finished
+       enough pods    enough have     enough run     └─▶ Failed
+                        a node                 (Unknown while a lost node hides how pods are)
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from alnair.model import names
+from alnair.model.api import Condition, PodGroupStatus
+
+PENDING: Final = "Pending"
+#: The legacy API's word for Scheduling while no member has a node yet.
+PRE_SCHEDULING: Final = "PreScheduling"
+SCHEDULING: Final = "Scheduling"
+SCHEDULED: Final = "Scheduled"
+RUNNING: Final = "Running"
+UNKNOWN: Final = "Unknown"
+FINISHED: Final = "Finished"
+FAILED: Final = "Failed"
+
+FINAL: Final = (FINISHED, FAILED)
+#: Members that a message names.
+_NAMED: Final = 3
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A pod of a group, as far as the group's status goes."""
+
+    name: str
+    #: Pending, Running, Succeeded, Failed or Unknown.
+    phase: str
+    #: It has a node.
+    bound: bool
+    #: Its owners, by name.
+    owners: tuple[str, ...] = ()
+    #: Why the scheduler could not place it, empty if it did not say.
+    refusal: str = ""
+    #: The scheduler that it asked for.
+    scheduler: str = ""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A PodGroup, with the status that it has."""
+
+    namespace: str
+    name: str
+    min_member: int
+    status: PodGroupStatus = PodGroupStatus()
+    #: It is of the legacy API, which has a phase more.
+    legacy: bool = False
+
+
+class News(msgspec.Struct, frozen=True):
+    """A change of a group that its owner is told by an event."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many members are how."""
+
+    pods: int
+    scheduled: int
+    running: int
+    succeeded: int
+    failed: int
+    unknown: int
+
+    @property
+    def started(self) -> int:
+        """Members that run or did."""
+        return self.running + self.succeeded
+
+
+def count(members: Iterable[Member]) -> Counts:
+    """Count members by phase."""
+    phases: dict[str, int] = {}
+    pods = scheduled = 0
+    for member in members:
+        pods += 1
+        scheduled += member.bound
+        phases[member.phase] = phases.get(member.phase, 0) + 1
+    return Counts(
+        pods=pods,
+        scheduled=scheduled,
+        running=phases.get("Running", 0),
+        succeeded=phases.get("Succeeded", 0),
+        failed=phases.get("Failed", 0),
+        unknown=phases.get("Unknown", 0),
+    )
+
+
+def phase_of(group: Group, counts: Counts) -> str:
+    """Return the phase that follows from the members."""
+    minimum = group.min_member
+    if counts.failed and counts.failed + counts.started >= minimum:
+        return FAILED
+    if counts.succeeded >= minimum:
+        return FINISHED
+    if counts.started >= minimum:
+        return RUNNING
+    if counts.unknown and counts.unknown + counts.started >= minimum:
+        return UNKNOWN
+    if counts.pods < minimum:
+        return PENDING
+    if counts.scheduled >= minimum:
+        return SCHEDULED
+    return PRE_SCHEDULING if group.legacy and not counts.scheduled else SCHEDULING
+
+
+def group_status(group: Group, members: Sequence[Member], now: str) -> PodGroupStatus:
+    """Return the status that the group shall have; equal to the present one if nothing changed.
+
+    Args:
+        group: with its present status.
+        members: its pods, all of its own namespace.
+        now: RFC 3339.
+    """
+    old = group.status
+    if old.phase in FINAL:
+        return old  # its pods may be cleaned up; what became of it stays written
+    counts = count(members)
+    phase = phase_of(group, counts)
+    begun = old.schedule_start_time
+    if begun is None and phase != PENDING:
+        begun = now
+    owners = sorted({f"{group.namespace}/{owner}" for m in members for owner in m.owners})
+    return PodGroupStatus(
+        phase=phase,
+        occupied_by=",".join(owners) or old.occupied_by,
+        scheduled=counts.scheduled,
+        running=counts.running,
+        succeeded=counts.succeeded,
+        failed=counts.failed,
+        schedule_start_time=begun,
+        conditions=_conditions(group, members, counts, phase, now),
+    )
+
+
+def news(group: Group, status: PodGroupStatus) -> tuple[News, ...]:
+    """Return what the owner is told when the group takes on this status."""
+    if group.status.phase == status.phase:
+        return ()
+    conditions = {c.type: c for c in status.conditions or ()}
+    if status.phase in FINAL:
+        condition = conditions[status.phase]
+        failed = status.phase == FAILED
+        return (News(condition.reason, condition.message, warning=failed),)
+    if status.phase == RUNNING:
+        return (News("Running", f"at least {group.min_member} pods of the group run"),)
+    return ()
+
+
+def native_conditions(
+    kind: str, before: Sequence[Condition], status: PodGroupStatus, members: Iterable[Member]
+) -> list[Condition]:
+    """Return the conditions that a group of the API `scheduling.k8s.io` shall have.
+
+    As Kubernetes has it, one that was scheduled once stays so. Groups whose pods are none of ours
+    are the business of whoever schedules them.
+
+    Args:
+        kind: what the API's version calls the condition.
+        before: the conditions that it has.
+        status: what `group_status` says of it.
+        members: its pods.
+    """
+    kept = [c for c in before if c.type != kind]
+    old = next((c for c in before if c.type == kind), None)
+    if (old and old.status == "True") or not any(m.scheduler in names.SCHEDULERS for m in members):
+        return list(before)
+    now = next(c for c in status.conditions or () if c.type == SCHEDULED)
+    since = old.last_transition_time if old and old.status == now.status else None
+    reason = SCHEDULED if now.status == "True" else "Unschedulable"
+    when = since or now.last_transition_time
+    return [*kept, Condition(kind, now.status, reason, now.message, when)]
+
+
+def _conditions(
+    group: Group, members: Sequence[Member], counts: Counts, phase: str, now: str
+) -> list[Condition]:
+    wanted = [_scheduled(group, members, counts)]
+    if phase == FINISHED:
+        text = f"{counts.succeeded} of {group.min_member} needed pods succeeded"
+        wanted.append((FINISHED, "True", "MembersSucceeded", text))
+    if phase == FAILED:
+        failed = sorted(m.name for m in members if m.phase == "Failed")
+        more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        text = f"{counts.failed} of {counts.pods} pods failed: {', '.join(failed[:_NAMED])}{more}"
+        wanted.append((FAILED, "True", "MemberFailed", text))
+    before = {c.type: c for c in group.status.conditions or ()}
+    made = []
+    for kind, status, reason, message in wanted:
+        old = before.get(kind)
+        since = old.last_transition_time if old and old.status == status else now
+        made.append(Condition(kind, status, reason, message, since))
+    return made
+
+
+def _scheduled(
+    group: Group, members: Sequence[Member], counts: Counts
+) -> tuple[str, str, str, str]:
+    minimum = group.min_member
+    if counts.scheduled >= minimum:
+        # Not how many: pods beyond the minimum come and go, and nobody needs a write for each.
+        return SCHEDULED, "True", "EnoughScheduled", f"at least {minimum} pods have a node"
+    if counts.pods < minimum:
+        text = f"the group needs {minimum} pods and has {counts.pods}"
+        return SCHEDULED, "False", "NotEnoughPods", text
+    refused = [m for m in members if m.refusal and not m.bound]
+    if refused:
+        first = min(refused, key=lambda m: m.name)
+        return SCHEDULED, "False", "Unschedulable", first.refusal
+    return SCHEDULED, "False", "Waiting", f"{counts.scheduled} of {minimum} needed pods have a node"
