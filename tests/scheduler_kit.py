@@ -20,6 +20,8 @@ from alnair.model import names
 class SchedulerProcess:
     """`alnair scheduler` as a process of its own, without a supervisor."""
 
+    verb = "scheduler"
+
     def __init__(self, cluster: LocalCluster, folder: Path, identity: str, *flags: str) -> None:
         self.identity = identity
         self.log = folder / f"{identity}.log"
@@ -29,8 +31,8 @@ class SchedulerProcess:
                     sys.executable,
                     "-m",
                     "alnair",
-                    "scheduler",
-                    f"--kubeconfig={cluster.kubeconfig('alnair-scheduler')}",
+                    self.verb,
+                    f"--kubeconfig={cluster.kubeconfig(f'alnair-{self.verb}')}",
                     f"--identity={identity}",
                     *flags,
                 ],
@@ -52,7 +54,14 @@ class SchedulerProcess:
         self.process.wait(timeout=10)
 
 
+class ControllerProcess(SchedulerProcess):
+    """`alnair controller` as a process of its own."""
+
+    verb = "controller"
+
+
 StartScheduler = Callable[..., SchedulerProcess]
+StartController = Callable[..., ControllerProcess]
 
 #: A lease that is short enough for a test that kills its holder.
 SHORT_LEASE = ("--lease-duration=3", "--renew-deadline=2", "--retry-period=0.5")

@@ -14,7 +14,7 @@ from alnair.kube.resources import LEASES, NAMESPACES, NODES, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
-from scheduler_kit import SchedulerProcess, StartScheduler
+from scheduler_kit import ControllerProcess, SchedulerProcess, StartController, StartScheduler
 
 #: Small enough to be filled by a few pods.
 NODE_COUNT, GPUS = 6, 4
@@ -42,6 +42,22 @@ def start_scheduler(gpu_cluster: LocalCluster, tmp_path: Path) -> Iterator[Start
     def start(*flags: str) -> SchedulerProcess:
         identity = f"scheduler-{len(started)}"
         started.append(SchedulerProcess(gpu_cluster, tmp_path, identity, *flags))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+        print(process.log.read_text()[-4000:])
+
+
+@pytest.fixture
+def start_controller(gpu_cluster: LocalCluster, tmp_path: Path) -> Iterator[StartController]:
+    """Starts controller processes; those still alive at the end are killed."""
+    started: list[ControllerProcess] = []
+
+    def start(*flags: str) -> ControllerProcess:
+        identity = f"controller-{len(started)}"
+        started.append(ControllerProcess(gpu_cluster, tmp_path, identity, *flags))
         return started[-1]
 
     yield start
