@@ -212,6 +212,9 @@ def _refusal(spec: PodSpec, profile: Profile) -> Refusal | None:
     for plugin in profile.pre_filters:
         if refusal := plugin.pre_filter(spec):
             return refusal
+    for scorer in profile.pre_scores:
+        if refusal := scorer.pre_score(spec):
+            return refusal
     return None
 
 

@@ -3,6 +3,10 @@
 A plugin **compiles** itself for a pod class once (PreFilter, PreScore) into a function of rows
 (Filter, Score), or says that it has nothing to do with that class. The framework caches what the
 functions return and calls them again only for rows that changed in what they depend on.
+
+A plugin that can be told something names the type of its arguments as its class attribute `Args`
+(a struct of `alnair.scheduler.arguments`) and is made with one of them, or with nothing for the
+defaults.
 """
 
 import enum
@@ -145,6 +149,17 @@ class FilterPlugin(Protocol):
 
 
 @runtime_checkable
+class PreScorePlugin(Protocol):
+    """Refuses pods whose scores cannot be computed."""
+
+    name: str
+
+    def pre_score(self, spec: PodSpec) -> Refusal | None:
+        """Return why the pod is refused, or None; kube-scheduler reports an error there."""
+        ...
+
+
+@runtime_checkable
 class ScorePlugin(Protocol):
     """Says which nodes are better."""
 
@@ -211,6 +226,7 @@ class Profile:
         # Asking a protocol is slow, so it is done once and not for every pod.
         self.pre_filters = [p for p in self.plugins if isinstance(p, PreFilterPlugin)]
         self.filters = [p for p in self.plugins if isinstance(p, FilterPlugin)]
+        self.pre_scores = [p for p in self.plugins if isinstance(p, PreScorePlugin)]
         self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from alnair.model import names
+from alnair.scheduler.arguments import made
 from alnair.scheduler.framework import Plugin, Profile
 from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.fit import NodeResourcesFit
@@ -49,13 +50,16 @@ def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
         return Profile(
             scheduler=scheduler,
             # The cheapest and most telling refusals come first: a node counts for the first one.
-            plugins=tuple(factory(**arguments.get(name, {})) for name, factory in make.items()),
+            plugins=tuple(
+                made(factory, arguments.get(name, {}), name) for name, factory in make.items()
+            ),
             weights=WEIGHTS,
         )
 
-    least: dict[str, object] = {"strategy": "LeastAllocated"}
+    least: dict[str, object] = {"scoringStrategy": {"type": "LeastAllocated"}}
+    most: dict[str, object] = {"scoringStrategy": {"type": "MostAllocated"}}
     return (
-        profile(names.SCHEDULER, {**least, "gpu_nodes_in_order": True}, "tightest"),
-        profile(names.COST_SAVING, {"strategy": "MostAllocated"}, "tightest"),
+        profile(names.SCHEDULER, {**least, "gpuNodesInOrder": True}, "tightest"),
+        profile(names.COST_SAVING, most, "tightest"),
         profile(names.HIGH_PERFORMANCE, least, "emptiest"),
     )

@@ -5,8 +5,8 @@ import pytest
 from alnair.model.cluster import Taint
 from alnair.model.workload import Requirement, Term, Toleration
 from alnair.scheduler.integers import parse_int
-from alnair.scheduler.selectors import is_well_formed
 from alnair.scheduler.tolerations import tolerated
+from alnair.scheduler.wellformed import is_well_formed
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,7 @@ def test_integers_are_read_as_go_reads_them(text: str, want: int | None) -> None
         (Requirement("zone", "Exists", ("a",)), False),
         (Requirement("zone", "Gt", ("5", "6")), False),
         (Requirement("zone", "Lt", ("five",)), False),
+        (Requirement("zone", "Gt", ("-5",)), False),  # an integer, but no label value
         (Requirement("zone", "Like", ("a",)), False),
         (Requirement("", "Exists"), False),
         (Requirement("/zone", "Exists"), False),

@@ -6,22 +6,106 @@ Source of semantics: `pkg/scheduler/framework/plugins/nodeaffinity` and
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
-from alnair.model.workload import PodSpec, Requirement, Term
+from alnair.model import workload
+from alnair.model.workload import PodSpec, Preference, Requirement, Term
+from alnair.scheduler.arguments import Arguments
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal
 from alnair.scheduler.integers import parse_int
 from alnair.scheduler.labels import ABSENT
-from alnair.scheduler.selectors import is_well_formed
+from alnair.scheduler.wellformed import is_well_formed, joined, term_problems
 
 REASON = Reason("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
+ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", unresolvable=True)
+
+
+class SelectorRequirement(Arguments, frozen=True):
+    """A requirement of a node selector term."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class SelectorTerm(Arguments, frozen=True):
+    """A node selector term."""
+
+    match_expressions: tuple[SelectorRequirement, ...] = ()
+    match_fields: tuple[SelectorRequirement, ...] = ()
+
+    def term(self) -> Term:
+        """Return the term as pods have it."""
+        return Term(
+            tuple(Requirement(r.key, r.operator, r.values) for r in self.match_expressions),
+            tuple(Requirement(r.key, r.operator, r.values) for r in self.match_fields),
+        )
+
+
+class NodeSelector(Arguments, frozen=True):
+    """Node selector terms, any of which must match."""
+
+    node_selector_terms: tuple[SelectorTerm, ...] = ()
+
+
+class PreferredTerm(Arguments, frozen=True):
+    """A node selector term and its weight."""
+
+    weight: int
+    preference: SelectorTerm
+
+
+class AddedAffinity(Arguments, frozen=True):
+    """Node affinity that the administrator adds to every pod's own."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[PreferredTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class NodeAffinityArguments(Arguments, frozen=True):
+    """Arguments of NodeAffinity."""
+
+    added_affinity: AddedAffinity | None = None
+
+    def problems(self) -> list[str]:
+        """Return what is malformed."""
+        added = self.added_affinity
+        if added is None:
+            return []
+        path = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        found = []
+        for i, term in enumerate(added.required.node_selector_terms if added.required else ()):
+            found += term_problems(term.term(), f"{path}[{i}]")
+        path = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+        for i, preferred in enumerate(added.preferred):
+            if preferred.weight:
+                found += term_problems(preferred.preference.term(), f"{path}[{i}]")
+        return found
+
+    def affinity(self) -> workload.NodeAffinity:
+        """Return the added affinity as pods have it."""
+        added = self.added_affinity or AddedAffinity()
+        required = added.required
+        return workload.NodeAffinity(
+            None if required is None else tuple(t.term() for t in required.node_selector_terms),
+            tuple(Preference(p.weight, p.preference.term()) for p in added.preferred),
+        )
 
 
 class NodeAffinity:
     """Filters by selector and required terms; scores by the weights of preferred terms."""
 
     name = "NodeAffinity"
+    Args = NodeAffinityArguments
+
+    def __init__(self, arguments: NodeAffinityArguments | None = None) -> None:
+        self._added = (arguments or NodeAffinityArguments()).affinity()
 
     def pre_filter(self, spec: PodSpec) -> Refusal | None:
         """Refuse pods all of whose required terms name different nodes at once."""
@@ -36,46 +120,65 @@ class NodeAffinity:
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Required | None":
         """Compile the filter."""
         required = spec.affinity.required if spec.affinity else None
-        if not spec.node_selector and required is None:
+        if not spec.node_selector and required is None and self._added.required is None:
             return None
-        return _Required(spec, cluster)
+        return _Required(spec, self._added.required, cluster)
+
+    def pre_score(self, spec: PodSpec) -> Refusal | None:
+        """Refuse pods with malformed preferences."""
+        problems: list[str] = []
+        for i, preference in enumerate(spec.affinity.preferred if spec.affinity else ()):
+            if preference.weight:
+                problems += term_problems(preference.term, f"[{i}]")
+        return Refusal(self.name, joined(problems)) if problems else None
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Preferred | None":
         """Compile the score."""
-        preferred = spec.affinity.preferred if spec.affinity else ()
-        return _Preferred(spec, cluster) if preferred else None
+        preferred = self._added.preferred + (spec.affinity.preferred if spec.affinity else ())
+        return _Preferred(preferred, cluster) if preferred else None
 
 
 class _Required:
     depends = Depends.NODE
 
-    def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
+    def __init__(self, spec: PodSpec, added: tuple[Term, ...] | None, cluster: Cluster) -> None:
         self._columns = cluster.columns
+        self._added = added
         self._selector = tuple(Requirement(k, "In", (v,)) for k, v in spec.node_selector)
         required = spec.affinity.required if spec.affinity else None
         self._terms = None if required is None else [t for t in required if is_well_formed(t)]
 
     def __call__(self, rows: Rows) -> Mask:
-        ok = np.ones(self._columns.alive[rows].size, bool)
+        ok = self._enforced(rows)
         for requirement in self._selector:
             ok &= label_mask(requirement, self._columns, rows)
         if self._terms is not None:
-            any_term = np.zeros_like(ok)
-            for term in self._terms:
-                any_term |= term_mask(term, self._columns, rows)
-            ok &= any_term
+            ok &= _any(self._terms, self._columns, rows)
         return ok
 
+    def _enforced(self, rows: Rows) -> Mask:
+        if self._added is None:
+            return np.ones(self._columns.alive[rows].size, bool)
+        return _any(self._added, self._columns, rows)
+
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
-        yield REASON, ~self(rows)
+        enforced = self._enforced(rows)
+        yield ENFORCED, ~enforced
+        yield REASON, enforced & ~self(rows)
+
+
+def _any(terms: Iterable[Term], columns: Columns, rows: Rows) -> Mask:
+    ok = np.zeros(columns.alive[rows].size, bool)
+    for term in terms:
+        ok |= term_mask(term, columns, rows)
+    return ok
 
 
 class _Preferred:
     depends = Depends.NODE
 
-    def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
+    def __init__(self, preferred: Iterable[Preference], cluster: Cluster) -> None:
         self._columns = cluster.columns
-        preferred = spec.affinity.preferred if spec.affinity else ()
         self._preferred = [p for p in preferred if is_well_formed(p.term)]
         self.normalize: Normalize | None = more_is_better
 

@@ -4,57 +4,106 @@ Source of semantics: `pkg/scheduler/framework/plugins/noderesources` of Kubernet
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final
 
 import numpy as np
 
 from alnair.model.workload import PodSpec
+from alnair.scheduler.arguments import Arguments
 from alnair.scheduler.columns import Column, Mask, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal, Score
+from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, is_extended
+from alnair.scheduler.wellformed import is_label_key
 
-Strategy = Literal["LeastAllocated", "MostAllocated"]
+_USUAL: Final = ScoringStrategy().resources
 
 
-class NodeResourcesFit:
-    """Filters by free resources, and scores cpu and memory.
+class FitArguments(Arguments, frozen=True):
+    """Arguments of NodeResourcesFit.
 
-    Args:
-        strategy: Which nodes score high: those with much left, or with little.
-        gpu_nodes_in_order: Nodes with GPUs score 0 and others 1 more: pods that need no GPU keep
+    Attributes:
+        scoring_strategy: which nodes score high.
+        ignored_resources: extended resources that the filter does not look at.
+        ignored_resource_groups: the same for all resources whose name begins with `GROUP/`.
+        gpu_nodes_in_order: nodes with GPUs score 0 and others 1 more: pods that need no GPU keep
             off GPU nodes while they can, and GPU nodes are filled one after another, in the order
             that breaks ties. That keeps whole GPUs and whole nodes free for those who need them:
             spreading leaves 6.1 % of the GPUs of the openb trace unallocated at 130 % demand, this
             5.5 %, and spreading already refuses a pod of 8 GPUs at a quarter of the demand.
     """
 
-    name = "NodeResourcesFit"
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    gpu_nodes_in_order: bool = False
 
-    def __init__(
-        self, strategy: Strategy = "LeastAllocated", *, gpu_nodes_in_order: bool = False
-    ) -> None:
-        self.strategy = strategy
-        self.gpu_nodes_in_order = gpu_nodes_in_order
+    def problems(self) -> list[str]:
+        """Return what is out of range."""
+        groups = self.ignored_resource_groups
+        return [
+            *(
+                f"ignoredResources[{i}]: {name!r} is no resource, write one such as example.com/x"
+                for i, name in enumerate(self.ignored_resources)
+                if not is_label_key(name)
+            ),
+            *(
+                f"ignoredResourceGroups[{i}]: {name!r} is no group, write one such as example.com"
+                for i, name in enumerate(groups)
+                if "/" in name or not is_label_key(name)
+            ),
+            *self.scoring_strategy.problems(),
+        ]
+
+
+class NodeResourcesFit:
+    """Filters by free resources, and scores by how full a node would be."""
+
+    name = "NodeResourcesFit"
+    Args = FitArguments
+
+    def __init__(self, arguments: FitArguments | None = None) -> None:
+        self.arguments = arguments or FitArguments()
+
+    def pre_score(self, spec: PodSpec) -> Refusal | None:
+        """Refuse to score by no resources at all."""
+        if self.arguments.scoring_strategy.resources:
+            return None
+        return Refusal(self.name, "resources not found")
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Fit | None":
         """Compile the filter."""
-        return _Fit(spec, cluster) if spec.requests else None
+        wanted = [(name, amount) for name, amount in spec.requests if not self._ignores(name)]
+        return _Fit(wanted, cluster) if wanted else None
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> "_Allocation":
+    def score(self, spec: PodSpec, cluster: Cluster) -> Score:
         """Compile the score."""
-        return _Allocation(spec, cluster, self.strategy, in_order=self.gpu_nodes_in_order)
+        strategy = self.arguments.scoring_strategy
+        in_order = self.arguments.gpu_nodes_in_order
+        if strategy.resources == _USUAL and strategy.type != "RequestedToCapacityRatio":
+            least = strategy.type == "LeastAllocated"
+            return _UsualAllocation(spec, cluster, least=least, in_order=in_order)
+        score = Allocation(spec, cluster, strategy)
+        return _InOrder(score, cluster) if in_order else score
+
+    def _ignores(self, resource: str) -> bool:
+        arguments = self.arguments
+        if not arguments.ignored_resources and not arguments.ignored_resource_groups:
+            return False
+        group = resource.partition("/")[0]
+        return is_extended(resource) and (
+            resource in arguments.ignored_resources or group in arguments.ignored_resource_groups
+        )
 
 
 class _Fit:
     depends = Depends.BOOKED
 
-    def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
+    def __init__(self, wanted: list[tuple[str, int]], cluster: Cluster) -> None:
         self._columns = cluster.columns
         # The rarest resources first would be faster still, but the order of reasons follows this
         # one.
-        self._wanted = [
-            (self._columns.resource(name), float(amount)) for name, amount in spec.requests
-        ]
-        self._names = [name for name, _ in spec.requests]
+        self._wanted = [(self._columns.resource(name), float(amount)) for name, amount in wanted]
+        self._names = [name for name, _ in wanted]
 
     def __call__(self, rows: Rows) -> Mask:
         free = self._columns.free
@@ -74,17 +123,33 @@ class _Fit:
             yield Reason(text, unresolvable=name != "pods"), never
 
 
-class _Allocation:
+class _InOrder:
+    """A score for nodes without GPUs, 1 more there; 0 on nodes with GPUs."""
+
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
-    def __init__(
-        self, spec: PodSpec, cluster: Cluster, strategy: Strategy, *, in_order: bool
-    ) -> None:
+    def __init__(self, score: Score, cluster: Cluster) -> None:
+        self._score = score
+        self._devices = cluster.devices
+
+    def __call__(self, rows: Rows) -> Column:
+        score: Column = self._score(rows) + 1.0
+        score *= self._devices.count[rows] == 0
+        return score
+
+
+class _UsualAllocation:
+    """Cpu and memory, weighed alike: the same as `Allocation`, twice as fast."""
+
+    depends = Depends.BOOKED
+    normalize: Normalize | None = None
+
+    def __init__(self, spec: PodSpec, cluster: Cluster, *, least: bool, in_order: bool) -> None:
         self._columns = cluster.columns
         self._devices = cluster.devices if in_order else None
         self._requested = (float(spec.scored_cpu), float(spec.scored_memory))
-        self._least = strategy == "LeastAllocated"
+        self._least = least
 
     def __call__(self, rows: Rows) -> Column:
         cpu, cpu_there = self._part(0, rows)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand, PodSpec
+from alnair.scheduler.arguments import Arguments
 from alnair.scheduler.columns import Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster, Depends, Reason, Refusal
@@ -24,13 +25,20 @@ NO_WHOLE = Reason("node(s) have too few free whole GPUs")
 Choice = Literal["tightest", "emptiest"]
 
 
+class GpuShareArguments(Arguments, frozen=True):
+    """Arguments of GpuShare: which GPU of a node takes a slice."""
+
+    choice: Choice = "tightest"
+
+
 class GpuShare:
     """Filters nodes by their GPUs, and reserves GPUs on the chosen node."""
 
     name = "GpuShare"
+    Args = GpuShareArguments
 
-    def __init__(self, choice: Choice = "tightest") -> None:
-        self.choice = choice
+    def __init__(self, arguments: GpuShareArguments | None = None) -> None:
+        self.choice = (arguments or GpuShareArguments()).choice
 
     def pre_filter(self, spec: PodSpec) -> Refusal | None:
         """Refuse demands that no GPU could satisfy."""
