@@ -25,6 +25,7 @@ from alnair.model.requests import (
 )
 from alnair.model.workload import (
     Assignment,
+    ContainerPart,
     GpuShare,
     Labels,
     LabelSelector,
@@ -209,7 +210,45 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
         gpu=gpu_demand(gpus, annotations),
         spread=tuple(map(_spread, spec.topology_spread_constraints or ())),
         pod_affinity=_pod_affinity(spec.affinity),
+        guaranteed=_guaranteed(spec),
+        containers=_parts(requests, total),
     )
+
+
+def _parts(
+    containers: list[ContainerRequests], total: Mapping[str, int]
+) -> tuple[ContainerPart, ...]:
+    parts = tuple(
+        ContainerPart(
+            tuple(sorted((name, amount) for name, amount in c.requests.items() if amount)),
+            c.init,
+            c.sidecar,
+        )
+        for c in containers
+    )
+    if (
+        len(parts) == 1
+        and not parts[0].init
+        and {**dict(parts[0].requests), "pods": 1}
+        == {name: amount for name, amount in total.items() if amount}
+    ):
+        return ()
+    return parts
+
+
+def _guaranteed(spec: wire.PodSpecWire) -> bool:
+    """Return whether limits of cpu and memory are there, and what is requested (`GetPodQOS`)."""
+    parts = [c.resources for c in (*(spec.init_containers or ()), *(spec.containers or ()))]
+    if spec.resources and (spec.resources.requests or spec.resources.limits):
+        parts = [spec.resources]
+    for part in parts:
+        limits = base_units(part.limits if part else None)
+        requests = base_units(part.requests if part else None)
+        for name in ("cpu", "memory"):
+            limit = limits.get(name, 0)
+            if not limit or requests.get(name, limit) != limit:
+                return False
+    return bool(parts)
 
 
 def _container_requests(container: wire.Container) -> dict[str, int]:
@@ -350,9 +389,14 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
     document = _gpu_static_decoder.decode(text)
     check_version(document.v)
     gpus = tuple(
-        Gpu(g.uuid, g.index, sys.intern(g.model), g.memory_mib, g.numa)
+        Gpu(g.uuid, g.index, sys.intern(g.model), g.memory_mib, g.numa, _links(g.links))
         for g in sorted(document.gpus, key=lambda g: g.index)
     )
     if len({g.uuid for g in gpus}) != len(gpus) or len({g.index for g in gpus}) != len(gpus):
         raise ValueError("a uuid or an index occurs twice")
     return gpus
+
+
+def _links(links: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+    """Return the kinds of links by the other GPU's index, in order."""
+    return tuple(sorted((int(index), sys.intern(kind)) for index, kind in links.items()))

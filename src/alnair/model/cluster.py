@@ -11,6 +11,8 @@ class Gpu(msgspec.Struct, frozen=True, gc=False):
     model: str
     memory_mib: int
     numa: int | None = None
+    #: Index of another GPU of the node → kind of link, such as `NV12`, `PIX` or `SYS`; pairs.
+    links: tuple[tuple[int, str], ...] = ()
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):

@@ -123,6 +123,17 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
 
+class ContainerPart(msgspec.Struct, frozen=True, gc=False):
+    """What one container requests, sorted by resource, in base units; init containers come first.
+
+    A sidecar is an init container that keeps running.
+    """
+
+    requests: tuple[tuple[str, int], ...] = ()
+    init: bool = False
+    sidecar: bool = False
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All of a pod that its feasible nodes and their scores depend on.
 
@@ -145,6 +156,10 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     pod_affinity: PodAffinity | None = None
     namespace: str = ""
     labels: Labels = ()
+    #: Its QoS class is Guaranteed: its containers may get cores and memory of their own.
+    guaranteed: bool = False
+    #: Its containers, where `requests` does not tell: empty for a single one that asks for all.
+    containers: tuple[ContainerPart, ...] = ()
 
 
 class GpuShare(msgspec.Struct, frozen=True, gc=False):

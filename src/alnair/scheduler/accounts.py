@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node
+from alnair.model.topology import Topology
 from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.alignment import Alignment
 from alnair.scheduler.assignment import assigned, guess
 from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
-from alnair.scheduler.objects import Objects
+from alnair.scheduler.objects import Key, Objects
 from alnair.scheduler.pods import PodIndex
+from alnair.scheduler.zones import Zones
 
 _VECTORS_KEPT: Final = 50_000
 #: More nameless GPUs on a node than this are not believed.
@@ -124,9 +127,11 @@ class Accounts:
     def __init__(self, seed: int = 0) -> None:
         self.columns = Columns(seed)
         self.devices = Devices()
+        self.zones = Zones()
         self.pods = PodIndex()
         self.objects = Objects()
-        self.cluster = Cluster(self.columns, self.devices, self.pods, self.objects)
+        self.objects.follow("NodeResourceTopology", self._topology_changed)
+        self.cluster = Cluster(self.columns, self.devices, self.zones, self.pods, self.objects)
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._homeless: dict[str, dict[str, Record]] = {}
@@ -141,6 +146,9 @@ class Accounts:
         row = self.columns.put(node)
         self.devices.grow(0, self.columns.alive.size)
         self.pods.grow(self.columns.alive.size)
+        self.zones.grow(0, self.columns.alive.size)
+        if old is None:
+            self._describe_zones(row, node.name)
         if old is None or _gpus(old) != _gpus(node):
             self._recount(row, node)
         if homeless := self._homeless.pop(node.name, None):
@@ -158,6 +166,7 @@ class Accounts:
             self._unbook(record)
             self._homeless.setdefault(name, {})[record.pod.uid] = record
         self.devices.describe(row, ())
+        self.zones.describe(row, None)
         self.columns.remove(name)
 
     def place(
@@ -277,6 +286,8 @@ class Accounts:
         record.indexed = record.pod
         self.pods.add(row, record.pod)
         self.on_row.setdefault(row, {})[record.pod.uid] = record
+        if self.zones.any:
+            self._take_zones(record, row)
 
     def _unbook(self, record: Record) -> None:
         vector = record.vector
@@ -286,6 +297,8 @@ class Accounts:
         if record.bookings:
             self.devices.book(record.row, record.bookings, sign=-1)
         self.pods.add(record.row, record.indexed, sign=-1)
+        if self.zones.any:
+            self.zones.release(record.row, record.pod.uid)
         del self.on_row[record.row][record.pod.uid]
         record.row = -1
         record.vector = None
@@ -314,6 +327,29 @@ class Accounts:
             record.bookings = guess(record.pod, row, self.devices)
             self.devices.book(row, record.bookings)
         self.columns.booked.add(row)
+
+    def _topology_changed(self, key: Key) -> None:
+        row = self.columns.row_of.get(key[1])  # reports are named after their nodes
+        if row is not None:
+            self._describe_zones(row, key[1])
+            self.columns.nodes_changed.add(row)
+
+    def _describe_zones(self, row: int, name: str) -> None:
+        topology: Topology | None = self.objects.of("NodeResourceTopology").get(("", name))
+        if topology and not self.zones.any:
+            self.columns.schema += 1  # what was compiled knows of no zones
+        self.zones.describe(row, topology)
+        for record in self.on_row.get(row, {}).values():
+            self._take_zones(record, row)
+
+    def _take_zones(self, record: Record, row: int) -> None:
+        """Take what a pod holds of zones whose report cannot count it yet."""
+        if not self.zones.lags(row, record.placed_at):
+            return
+        assert record.vector is not None  # it is booked
+        alignment = Alignment(record.vector.spec, self.zones, self.columns)
+        if not alignment.trivial:
+            self.zones.take(row, record.pod.uid, alignment.takes(row))
 
     def _vector(self, spec: PodSpec) -> Vector:
         vector = self._vectors.get(spec)

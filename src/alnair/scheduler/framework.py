@@ -20,6 +20,7 @@ from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.objects import Objects
 from alnair.scheduler.pods import PodIndex
+from alnair.scheduler.zones import Zones
 
 
 class Depends(enum.Enum):
@@ -48,10 +49,11 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What plugins read: node columns, the device table, pods by label, and other API objects."""
+    """What plugins read: node columns, devices, zones, pods by label, and other API objects."""
 
     columns: Columns
     devices: Devices
+    zones: Zones
     pods: PodIndex
     objects: Objects
 

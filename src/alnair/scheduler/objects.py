@@ -1,7 +1,7 @@
 """API objects that plugins read beside nodes and pods: namespaces, claims, budgets, and so on."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 #: (namespace, name); the namespace is "" for cluster-wide kinds.
@@ -14,6 +14,11 @@ class Objects:
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[Key, Any]] = defaultdict(dict)
         self._versions: defaultdict[str, int] = defaultdict(int)
+        self._followers: dict[str, Callable[[Key], None]] = {}
+
+    def follow(self, kind: str, changed: Callable[[Key], None]) -> None:
+        """Call back with the key of each object of a kind that changed: for whoever keeps rows."""
+        self._followers[kind] = changed
 
     def of(self, kind: str) -> Mapping[Key, Any]:
         """Return the objects of a kind."""
@@ -29,12 +34,17 @@ class Objects:
         if key in objects and objects[key] == value:
             return False
         objects[key] = value
-        self._versions[kind] += 1
+        self._note(kind, key)
         return True
 
     def remove(self, kind: str, key: Key) -> bool:
         """Forget an object; returns whether it was known."""
         if self._by_kind[kind].pop(key, None) is None:
             return False
-        self._versions[kind] += 1
+        self._note(kind, key)
         return True
+
+    def _note(self, kind: str, key: Key) -> None:
+        self._versions[kind] += 1
+        if follower := self._followers.get(kind):
+            follower(key)

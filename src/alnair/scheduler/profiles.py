@@ -10,6 +10,7 @@ from alnair.scheduler.plugins.fit import NodeResourcesFit
 from alnair.scheduler.plugins.gates import SchedulingGates
 from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.node_name import NodeName
+from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.priority import PrioritySort
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
@@ -18,7 +19,12 @@ from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
 Registry = Mapping[str, Callable[..., Plugin]]
 
 #: Weights of score plugins, those of kube-scheduler where both have the plugin.
-WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1}
+WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "NodeResourceTopologyMatch": 1,
+}
 
 
 def registry() -> dict[str, Callable[..., Plugin]]:
@@ -34,6 +40,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             NodeAffinity,
             NodeResourcesFit,
             GpuShare,
+            NodeResourceTopologyMatch,
         )
     }
 

@@ -11,7 +11,9 @@ from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
 from alnair.kube.projection import PodProjector, project_namespace, project_node
-from alnair.kube.resources import NAMESPACES, NODES, PODS, Resource
+from alnair.kube.resources import NAMESPACES, NODE_RESOURCE_TOPOLOGIES, NODES, PODS, Resource
+from alnair.kube.topology import project_topology
+from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod
 from alnair.scheduler import events
@@ -19,6 +21,7 @@ from alnair.scheduler import events
 #: Further kinds that the plugins read: where they are, with their narrow type, and their projector.
 _OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
     (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
+    (NODE_RESOURCE_TOPOLOGIES.typed(NodeResourceTopologyWire), project_topology),
 )
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0
