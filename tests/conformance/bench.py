@@ -8,13 +8,25 @@ import numpy as np
 
 from alnair.kube import wire
 from alnair.kube.projection import PodProjector, project_node
+from alnair.kube.topology import project_topology
+from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.columns import Mask
 from conformance.document import Case, Object
 
+
+def _put_topologies(accounts: Accounts, objects: list[Object]) -> None:
+    for raw in objects:
+        report = msgspec.convert(raw, NodeResourceTopologyWire)
+        key = ("", report.metadata.name)
+        accounts.objects.put("NodeResourceTopology", key, project_topology(report))
+
+
 #: Key of `extra` → puts such objects into the books. One line per kind that plugins read.
-OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {}
+OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {
+    "nodeResourceTopologies": _put_topologies,
+}
 
 
 class Bench:

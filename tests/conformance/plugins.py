@@ -9,6 +9,7 @@ from alnair.scheduler.arguments import made
 from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.fit import NodeResourcesFit
 from alnair.scheduler.plugins.node_name import NodeName
+from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
 from conformance.outcome import NotCoveredError
@@ -42,6 +43,7 @@ def _taints(args: Mapping[str, Any], gates: Gates) -> TaintToleration:
 PLUGINS: Final[Mapping[str, Entry]] = {
     "NodeAffinity": plain(NodeAffinity),
     "NodeName": plain(NodeName),
+    "NodeResourceTopologyMatch": plain(NodeResourceTopologyMatch),
     "NodeResourcesFit": plain(NodeResourcesFit),
     "NodeUnschedulable": plain(NodeUnschedulable),
     "TaintToleration": Entry(_taints, frozenset({COMPARING})),

@@ -5,7 +5,7 @@ Source of formulas: `pkg/noderesourcetopology` of scheduler-plugins. All divide 
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,6 @@ Strategy = Literal["LeastAllocated", "MostAllocated", "BalancedAllocation", "Lea
 Scorer = Callable[[Sequence[Part], NDArray[np.intp]], Column]
 #: From (requested, capacity, whole units of both) per resource to 0-100 per zone.
 _Formula = Callable[[list[tuple[str, float, Column]]], Column]
-
-
-def check_strategy(strategy: str) -> None:
-    """Check that there is such a strategy.
-
-    Raises:
-        ValueError: there is none.
-    """
-    known = get_args(Strategy)
-    if strategy not in known:
-        raise ValueError(
-            f"{strategy!r} is no scoring strategy of NodeResourceTopologyMatch: "
-            f"write {', '.join(known)}"
-        )
 
 
 def part_scorer(strategy: Strategy, zones: Zones, weights: Mapping[str, int]) -> Scorer:

@@ -12,6 +12,7 @@ import make
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.arguments import ArgumentError, made
 from alnair.scheduler.framework import Reason
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 
@@ -221,6 +222,12 @@ def test_nothing_is_compiled_where_nothing_can_be_refused() -> None:
 # --- scores ---------------------------------------------------------------------------------------
 
 
+def scoring(strategy: str = "LeastAllocated", **rest: Any) -> NodeResourceTopologyMatch:
+    arguments = {"scoringStrategy": {"type": strategy, **rest}}
+    plugin: NodeResourceTopologyMatch = made(NodeResourceTopologyMatch, arguments)
+    return plugin
+
+
 @pytest.mark.parametrize(
     ("strategy", "want"),
     [
@@ -236,7 +243,7 @@ def test_strategies_score_zones(strategy: Any, want: list[int]) -> None:
     put(accounts, "wide", zones({"cpu": 10000, "memory": 8}))
     put(accounts, "split", zones(*[{"cpu": 3000, "memory": 1}] * 2, policy="best-effort"))
     put(accounts, "silent", None)
-    score = NodeResourceTopologyMatch(strategy).score(FIVE, accounts.cluster)
+    score = scoring(strategy).score(FIVE, accounts.cluster)
     assert score is not None
     assert score(slice(0, 4)).tolist() == [*want, 0]
     assert score(np.array([3, 1])).tolist() == [0, want[1]]
@@ -251,15 +258,17 @@ def test_other_qos_classes_are_well_off_anywhere() -> None:
     assert score(slice(0, 1)).tolist() == score(np.array([0])).tolist() == [100]
 
 
-def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="write LeastAllocated, MostAllocated"):
-        NodeResourceTopologyMatch("Worst")  # type: ignore[arg-type]
+def test_arguments_are_checked() -> None:
+    with pytest.raises(ArgumentError, match="Invalid enum value 'Worst'"):
+        scoring("Worst")
+    with pytest.raises(ArgumentError, match="weight: 0 is out of range"):
+        scoring(resources=[{"name": "cpu", "weight": 0}])
 
 
 def test_weights_of_resources_count() -> None:
     accounts = Accounts()
     put(accounts, "n", zones({"cpu": 10000, "memory": 8}))
-    score = NodeResourceTopologyMatch(weights={"cpu": 3}).score(FIVE, accounts.cluster)
+    score = scoring(resources=[{"name": "cpu", "weight": 3}]).score(FIVE, accounts.cluster)
     assert score is not None
     assert score(slice(0, 1)).tolist() == [(3 * 50 + 87) // 4]
 

@@ -4,16 +4,18 @@ Source of semantics: `pkg/noderesourcetopology` of scheduler-plugins. Only nodes
 single-numa-node refuse; nodes that nobody reports on pass, and score 0.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.alignment import Alignment, Picked
+from alnair.scheduler.arguments import Arguments, out_of_range
 from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason
-from alnair.scheduler.numa_scores import Scorer, Strategy, check_strategy, part_scorer
+from alnair.scheduler.numa_scores import Scorer, Strategy, part_scorer
+from alnair.scheduler.plugins.allocation import ResourceWeight
 from alnair.scheduler.zones import Zones
 
 NO_CONTAINER: Final = Reason("cannot align container")
@@ -22,24 +24,45 @@ NO_POD: Final = Reason("cannot align pod")
 UNREADABLE: Final = Reason("invalid node topology data")
 
 
-class NodeResourceTopologyMatch:
-    """Filters by single NUMA zones, and scores zones.
+class ZoneScoring(Arguments, frozen=True):
+    """Which nodes score high; resources that are not listed weigh 1."""
 
-    Args:
-        strategy: Which nodes score high, of those that align to a single zone: by what is left or
-            used of the zones, or how evenly. LeastNUMANodes scores, under any policy, those that
-            need fewer zones.
-        weights: Of resources in the first two; others weigh 1.
+    type: Strategy = "LeastAllocated"
+    resources: tuple[ResourceWeight, ...] = ()
+
+
+class TopologyMatchArguments(Arguments, frozen=True):
+    """Arguments of NodeResourceTopologyMatch.
+
+    Attributes:
+        scoring_strategy: LeastAllocated, MostAllocated and BalancedAllocation look at what is left
+            or used of single zones, and how evenly; LeastNUMANodes prefers, under any policy, nodes
+            where fewer zones will do.
     """
 
-    name = "NodeResourceTopologyMatch"
+    scoring_strategy: ZoneScoring = ZoneScoring()
 
-    def __init__(
-        self, strategy: Strategy = "LeastAllocated", weights: Mapping[str, int] | None = None
-    ) -> None:
-        check_strategy(strategy)
-        self.strategy = strategy
-        self.weights = {name: weight for name, weight in (weights or {}).items() if weight >= 1}
+    def problems(self) -> list[str]:
+        """Return what is out of range."""
+        return [
+            problem
+            for i, resource in enumerate(self.scoring_strategy.resources)
+            for problem in out_of_range(
+                f"scoringStrategy.resources[{i}].weight", resource.weight, 1, 100
+            )
+        ]
+
+
+class NodeResourceTopologyMatch:
+    """Filters by single NUMA zones, and scores zones."""
+
+    name = "NodeResourceTopologyMatch"
+    Args = TopologyMatchArguments
+
+    def __init__(self, arguments: TopologyMatchArguments | None = None) -> None:
+        scoring = (arguments or TopologyMatchArguments()).scoring_strategy
+        self._strategy = scoring.type
+        self._weights = {r.name: r.weight for r in scoring.resources}
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Aligned | None":
         """Compile the filter: nothing while no node reports zones."""
@@ -55,8 +78,8 @@ class NodeResourceTopologyMatch:
         if not spec.guaranteed:
             return _Same()
         alignment = Alignment(spec, cluster.zones, cluster.columns)
-        scorer = part_scorer(self.strategy, cluster.zones, self.weights)
-        anywhere = self.strategy == "LeastNUMANodes"
+        scorer = part_scorer(self._strategy, cluster.zones, self._weights)
+        anywhere = self._strategy == "LeastNUMANodes"
         return _ZoneScore(alignment, cluster.zones, scorer, anywhere=anywhere)
 
 
