@@ -1,6 +1,7 @@
 """Builders of nouns for the tests: say what matters, the rest has harmless values."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node, Taint
@@ -10,9 +11,12 @@ from alnair.model.workload import (
     Assignment,
     Gang,
     GpuShare,
+    LabelSelector,
     NodeAffinity,
     Pod,
     PodSpec,
+    Requirement,
+    SpreadConstraint,
     Toleration,
 )
 
@@ -82,6 +86,7 @@ def spec(
     affinity: NodeAffinity | None = None,
     tolerations: Iterable[Toleration] = (),
     node_name: str = "",
+    spread: Iterable[SpreadConstraint] = (),
 ) -> PodSpec:
     """What a pod asks for; its GPUs by container, or `whole` ones or a slice in one container."""
     if containers is None:
@@ -107,7 +112,20 @@ def spec(
         affinity=affinity,
         tolerations=tuple(tolerations),
         gpu=demand,
+        spread=tuple(spread),
     )
+
+
+def selecting(**labels: str) -> LabelSelector:
+    """A selector of pods with these labels."""
+    return LabelSelector(tuple(Requirement(k, "In", (v,)) for k, v in sorted(labels.items())))
+
+
+def spread_over(
+    key: str, selector: LabelSelector | None, max_skew: int = 1, *, hard: bool = True, **rest: Any
+) -> SpreadConstraint:
+    """A topology spread constraint over the values of a node label."""
+    return SpreadConstraint(max_skew, key, hard, selector, **rest)
 
 
 def pod(
@@ -125,6 +143,7 @@ def pod(
     deleting: bool = False,
     gated: bool = False,
     group: str = "",
+    labels: Mapping[str, str] | None = None,
     assignment: Assignment = (),
     problem: str = "",
 ) -> Pod:
@@ -143,6 +162,7 @@ def pod(
         deleting=deleting,
         gated=gated,
         group=group,
+        labels=tuple(sorted((labels or {}).items())),
         assignment=assignment,
         problem=problem,
     )

@@ -1,12 +1,18 @@
 """A case's cluster, built from its objects with the same projection that the scheduler uses."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 
 from alnair.kube import wire
+from alnair.kube.peers import (
+    MapSelecting,
+    Selecting,
+    project_map_selecting,
+    project_selecting,
+)
 from alnair.kube.projection import PodProjector, project_node
 from alnair.kube.topology import project_topology
 from alnair.kube.topology_wire import NodeResourceTopologyWire
@@ -15,17 +21,33 @@ from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.columns import Mask
 from conformance.document import Case, Object
 
+T = TypeVar("T")
 
-def _put_topologies(accounts: Accounts, objects: list[Object]) -> None:
-    for raw in objects:
-        report = msgspec.convert(raw, NodeResourceTopologyWire)
-        key = ("", report.metadata.name)
-        accounts.objects.put("NodeResourceTopology", key, project_topology(report))
+
+def of_kind(
+    kind: str, form: type[T], project: Callable[[T], Any]
+) -> Callable[[Accounts, list[Object]], None]:
+    """Return what puts objects of a kind into the books; what projects to None is left out."""
+
+    def put(accounts: Accounts, objects: list[Object]) -> None:
+        for raw in objects:
+            value = project(msgspec.convert(raw, form))
+            if value is not None:
+                meta = raw["metadata"]
+                accounts.objects.put(kind, (meta.get("namespace", ""), meta["name"]), value)
+
+    return put
 
 
 #: Key of `extra` → puts such objects into the books. One line per kind that plugins read.
 OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {
-    "nodeResourceTopologies": _put_topologies,
+    "nodeResourceTopologies": of_kind(
+        "NodeResourceTopology", NodeResourceTopologyWire, project_topology
+    ),
+    "replicaSets": of_kind("ReplicaSet", Selecting, project_selecting),
+    "replicationControllers": of_kind("ReplicationController", MapSelecting, project_map_selecting),
+    "services": of_kind("Service", MapSelecting, project_map_selecting),
+    "statefulSets": of_kind("StatefulSet", Selecting, project_selecting),
 }
 
 
@@ -79,6 +101,7 @@ class Bench:
             # Every label counts here, as if selectors mentioned all of them.
             namespace=pod.namespace,
             labels=pod.labels,
+            controller=pod.controller,
         )
 
     def candidates(self) -> Mask:

@@ -10,6 +10,7 @@ from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.fit import NodeResourcesFit
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
+from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
 from conformance.outcome import NotCoveredError
@@ -46,6 +47,7 @@ PLUGINS: Final[Mapping[str, Entry]] = {
     "NodeResourceTopologyMatch": plain(NodeResourceTopologyMatch),
     "NodeResourcesFit": plain(NodeResourcesFit),
     "NodeUnschedulable": plain(NodeUnschedulable),
+    "PodTopologySpread": plain(PodTopologySpread),
     "TaintToleration": Entry(_taints, frozenset({COMPARING})),
 }
 

@@ -6,7 +6,7 @@ that names it, since one bad object must not stop the others.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -26,6 +26,7 @@ from alnair.model.requests import (
 from alnair.model.workload import (
     Assignment,
     ContainerPart,
+    Controller,
     GpuShare,
     Labels,
     LabelSelector,
@@ -43,6 +44,12 @@ from alnair.model.workload import (
 
 _GPU_RESOURCES: Final = frozenset((names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
 _FINISHED: Final = ("Succeeded", "Failed")
+#: Controllers whose selector says which pods are peers, by the API that they are of.
+_CONTROLLERS: Final = {
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "StatefulSet": "apps/v1",
+}
 #: Distinct specs of a churning cluster must not pile up.
 _SPECS_KEPT: Final = 20_000
 _assignment_decoder = msgspec.json.Decoder(api.GpuAssignment)
@@ -121,6 +128,7 @@ class PodProjector:
             group=group_of(labels, spec.scheduling_group),
             topology=pod_topology(annotations) if annotations else None,
             labels=self._sorted_labels(labels),
+            controller=_controller(meta.owner_references),
             assignment=assignment,
             problem=problem,
         )
@@ -160,6 +168,13 @@ class PodProjector:
             known = (self._specs.setdefault(projected, projected), problem)
             self._by_wire[key] = known
         return known
+
+
+def _controller(owners: Sequence[wire.OwnerReference] | None) -> Controller | None:
+    for owner in owners or ():
+        if owner.controller and _CONTROLLERS.get(owner.kind) == owner.api_version:
+            return sys.intern(owner.kind), sys.intern(owner.name)
+    return None
 
 
 def _bound_at(status: wire.PodStatusWire | None) -> float:

@@ -9,6 +9,15 @@ from msgspec import Struct, field
 Quantities = dict[str, str | int]
 
 
+class OwnerReference(Struct, rename="camel", gc=False):
+    """What an object belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
 class ObjectMeta(Struct, rename="camel"):
     """Metadata of any object."""
 
@@ -20,6 +29,7 @@ class ObjectMeta(Struct, rename="camel"):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
 
 
 class ResourceRequirements(Struct, gc=False):

@@ -91,6 +91,8 @@ class PodAffinity(msgspec.Struct, frozen=True, gc=False):
 
 #: Labels as a sorted tuple.
 Labels = tuple[tuple[str, str], ...]
+#: Kind and name of the ReplicaSet, ReplicationController or StatefulSet that a pod belongs to.
+Controller = tuple[str, str]
 
 
 class GpuRequest(msgspec.Struct, frozen=True, gc=False):
@@ -138,8 +140,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All of a pod that its feasible nodes and their scores depend on.
 
     Pods with equal specs form one class. `requests` is sorted by resource, in base units, without
-    zeros, and includes `pods: 1`. `namespace` and `labels` are empty as read from the API; the
-    scheduler fills in what of them some selector can see (`alnair.scheduler.classes`).
+    zeros, and includes `pods: 1`. `namespace`, `labels` and `controller` are empty as read from the
+    API; the scheduler fills in what of them matters (`alnair.scheduler.classes`).
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -160,6 +162,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     guaranteed: bool = False
     #: Its containers, where `requests` does not tell: empty for a single one that asks for all.
     containers: tuple[ContainerPart, ...] = ()
+    controller: Controller | None = None
 
 
 class GpuShare(msgspec.Struct, frozen=True, gc=False):
@@ -213,6 +216,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     #: Name of its PodGroup (same namespace), or empty.
     group: str = ""
     labels: Labels = ()
+    controller: Controller | None = None
     #: What it asks of its gang's topology; the PodGroup's own word goes first.
     topology: Topology | None = None
     assignment: Assignment = ()

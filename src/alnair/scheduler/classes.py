@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from alnair.model.workload import Labels, LabelSelector, Pod, PodSpec
+from alnair.model.workload import Controller, Labels, LabelSelector, Pod, PodSpec
+from alnair.scheduler.peers import CONTROLLERS
 
 _KEPT = 50_000
 
@@ -26,7 +27,8 @@ class Classes:
         self.generation = 0
         self._keys: set[str] = set()
         self._selecting = False
-        self._classes: dict[tuple[PodSpec, str, Labels], PodSpec] = {}
+        self._by_controller = False
+        self._classes: dict[tuple[PodSpec, str, Labels, Controller | None], PodSpec] = {}
 
     def notice(self, spec: PodSpec) -> None:
         """Take in the selectors that pods of this spec bring along."""
@@ -57,6 +59,13 @@ class Classes:
         self.generation += 1
         self._classes.clear()
 
+    def notice_peers(self, kind: str, selector: LabelSelector) -> None:
+        """Take in the selector of a Service or of a controller of pods."""
+        if kind in CONTROLLERS and not self._by_controller:
+            self._by_controller = True
+            self._selecting = False  # so that classes change even if no key is new
+        self.notice_selectors([selector])
+
     def of(self, pod: Pod) -> PodSpec:
         """Return the pod's class: its spec, with what selectors can see of namespace and labels."""
         spec = pod.spec
@@ -64,11 +73,14 @@ class Classes:
             return spec
         keys = self._keys
         labels = tuple(pair for pair in pod.labels if pair[0] in keys)
-        key = (spec, pod.namespace, labels)
+        controller = pod.controller if self._by_controller else None
+        key = (spec, pod.namespace, labels, controller)
         known = self._classes.get(key)
         if known is None:
             if len(self._classes) >= _KEPT:
                 self._classes.clear()
-            known = msgspec.structs.replace(spec, namespace=pod.namespace, labels=labels)
+            known = msgspec.structs.replace(
+                spec, namespace=pod.namespace, labels=labels, controller=controller
+            )
             self._classes[key] = known
         return known

@@ -10,7 +10,7 @@ from typing import Final
 
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler import events
+from alnair.scheduler import events, peers
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.attempt import Attempts
 from alnair.scheduler.crossing import crossed
@@ -108,6 +108,8 @@ class Engine:
             limit -= self._try(unit, now, actions)
         self._finish_gangs(now, actions)
         self._in_flight += sum(isinstance(a, Bind) for a in actions)
+        if any(isinstance(a, Bind | WritePlan) for a in actions):
+            self._surroundings_changed()
         return actions
 
     def next_wake(self, now: float) -> float | None:
@@ -149,11 +151,14 @@ class Engine:
                     self._helps()
             case events.NodeGone(name):
                 self.accounts.remove_node(name)
+                self._surroundings_changed()
             case events.GangChanged(gang):
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
             case events.ObjectChanged(kind, namespace, name, value):
+                if kind in peers.KINDS:
+                    self.members.notice_peers(kind, value)
                 if self.accounts.objects.put(kind, (namespace, name), value):
                     self._helps()
             case events.ObjectGone(kind, namespace, name):
@@ -213,6 +218,7 @@ class Engine:
             self._helps()
         self.members.dequeue(record)
         self.accounts.place(record, pod.node, State.BOUND, placed_at)
+        self._surroundings_changed()
         self.members.regroup(record)
         if not stayed and record.row >= 0:
             self._suspects.add(record.row)
@@ -354,6 +360,10 @@ class Engine:
     def _helps(self) -> None:
         self._looking = True
         self.queue.changed()
+
+    def _surroundings_changed(self) -> None:
+        """Note what helps only pods that look at other nodes: a pod came, or a node went."""
+        self._looking |= self.queue.surroundings_changed()
 
     def _may_fit(self, key: ClassKey) -> bool:
         scheduler, spec = key

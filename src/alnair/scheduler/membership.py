@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from alnair.model.workload import Pod
+from alnair.model.workload import LabelSelector, Pod
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.classes import Classes
 from alnair.scheduler.framework import Profile
@@ -34,6 +34,10 @@ class Membership:
         """Take in what the pod's selectors look at, and find its class."""
         self._classes.notice(record.pod.spec)
         record.spec = self._classes.of(record.pod)
+
+    def notice_peers(self, kind: str, selector: LabelSelector) -> None:
+        """Take in what a Service or a controller of pods selects."""
+        self._classes.notice_peers(kind, selector)
 
     def forget_unit(self, record: Record) -> None:
         """Drop the unit of a lone pod: it is bound, and will not be tried again."""

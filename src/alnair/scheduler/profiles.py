@@ -12,6 +12,7 @@ from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.priority import PrioritySort
+from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
 
@@ -23,6 +24,7 @@ WEIGHTS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
     "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
     "NodeResourceTopologyMatch": 1,
 }
 
@@ -39,6 +41,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             TaintToleration,
             NodeAffinity,
             NodeResourcesFit,
+            PodTopologySpread,
             GpuShare,
             NodeResourceTopologyMatch,
         )
@@ -53,6 +56,8 @@ def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
         arguments: dict[str, dict[str, object]] = {
             "NodeResourcesFit": fit,
             "GpuShare": {"choice": choice},
+            # Spreading that nobody asked for would scatter pods over nodes with GPUs.
+            "PodTopologySpread": {"defaultingType": "List"},
         }
         return Profile(
             scheduler=scheduler,

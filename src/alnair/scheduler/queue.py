@@ -97,6 +97,8 @@ class Queue:
         # looked at since the last change.
         self._parked: OrderedDict[ClassKey | str, _Waiting] = OrderedDict()
         self._unlooked = 0
+        #: Those that look at pods of other nodes too.
+        self._around: dict[ClassKey | str, None] = {}
         self._counts = dict.fromkeys(Place, 0)
 
     def __len__(self) -> int:
@@ -126,6 +128,8 @@ class Queue:
         waiting = self._parked.get(key)
         if waiting is None:
             waiting = self._parked[key] = _Waiting(class_key)
+            if any(_looks_around(record.spec) for record in unit.pods.values()):
+                self._around[key] = None
         heapq.heappush(waiting.heap, (unit.sort, unit.order, unit.ticket, unit))
         waiting.count += 1
         unit.waiting = waiting
@@ -167,6 +171,13 @@ class Queue:
     def changed(self) -> None:
         """Note that the cluster changed in a way that may help parked units."""
         self._unlooked = len(self._parked)
+
+    def surroundings_changed(self) -> bool:
+        """Note that pods came, or a node went; returns whether any parked unit may be helped."""
+        for key in self._around:
+            self._parked.move_to_end(key, last=False)
+        self._unlooked = min(self._unlooked + len(self._around), len(self._parked))
+        return bool(self._around)
 
     def wake(self, now: float, helps: Callable[[ClassKey], bool]) -> bool:
         """Activate what the last change helps; returns whether some are left to look at.
@@ -215,6 +226,7 @@ class Queue:
             if not waiting.count:
                 key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
                 del self._parked[key]
+                self._around.pop(key, None)
             unit.waiting = None
         if unit.place is not Place.NOWHERE:
             self._counts[unit.place] -= 1
@@ -225,6 +237,12 @@ class Queue:
 def backoff(attempts: int) -> float:
     """Return the seconds to wait after so many failed attempts."""
     return min(FIRST_BACKOFF * 2.0 ** max(0, min(attempts, 30) - 1), LAST_BACKOFF)
+
+
+def _looks_around(spec: PodSpec) -> bool:
+    """Return whether a pod that is placed elsewhere may help: it evens out, or is wanted near."""
+    affinity = spec.pod_affinity
+    return any(c.hard for c in spec.spread) or bool(affinity and affinity.required)
 
 
 def _first(waiting: _Waiting) -> Unit:
