@@ -17,6 +17,7 @@ from alnair.kube.membership import group_of, pod_topology
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.quota import Quota
 from alnair.model.requests import (
     SCORED_CPU,
     SCORED_MEMORY,
@@ -120,6 +121,7 @@ class PodProjector:
             scheduler=sys.intern(spec.scheduler_name or "default-scheduler"),
             created=timestamp(meta.creation_timestamp),
             priority=spec.priority or 0,
+            time_limit=spec.active_deadline_seconds or 0,
             node=sys.intern(spec.node_name) if spec.node_name else "",
             bound_at=_bound_at(pod.status) if spec.node_name else 0.0,
             finished=phase in _FINISHED,
@@ -345,6 +347,15 @@ def label_selector(selector: wire.LabelSelectorWire | None) -> LabelSelector | N
 def project_namespace(namespace: wire.NamespaceWire) -> Labels:
     """Return the namespace's labels, all that selectors see of it."""
     return tuple(sorted((namespace.metadata.labels or {}).items()))
+
+
+def project_quota(quota: wire.ElasticQuotaWire) -> Quota:
+    """Return the quota; what cannot be read of it becomes its `problem`."""
+    spec = quota.spec or wire.ElasticQuotaSpecWire()
+    try:
+        return Quota(quota.metadata.name, base_units(spec.min), base_units(spec.max))
+    except quantity.QuantityError as error:
+        return Quota(quota.metadata.name, problem=f"spec: {error}")
 
 
 def _term(term: wire.SelectorTerm) -> Term:

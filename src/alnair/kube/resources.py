@@ -130,6 +130,7 @@ MUTATING_POLICY_BINDINGS = grouped(
 PODGROUPS = grouped("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 #: The group's older name, which the original Alnair and Koordinator use.
 LEGACY_PODGROUPS = grouped("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
+ELASTIC_QUOTAS = grouped("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 #: The topology exporters' kind; its objects carry the node's name.
 NODE_RESOURCE_TOPOLOGIES = grouped(
     "topology.node.k8s.io",

@@ -178,6 +178,7 @@ class PodSpecWire(Struct, rename="camel"):
     scheduler_name: str | None = None
     priority: int | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    active_deadline_seconds: int | None = None
     topology_spread_constraints: list[SpreadConstraintWire] | None = None
     scheduling_group: SchedulingGroup | None = None
 
@@ -238,3 +239,17 @@ class NamespaceWire(Struct):
     """A namespace."""
 
     metadata: ObjectMeta
+
+
+class ElasticQuotaSpecWire(Struct):
+    """Bounds of a quota."""
+
+    min: Quantities | None = None
+    max: Quantities | None = None
+
+
+class ElasticQuotaWire(Struct):
+    """A quota of a namespace."""
+
+    metadata: ObjectMeta
+    spec: ElasticQuotaSpecWire | None = None

@@ -208,6 +208,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     #: When it was bound, seconds since the epoch; 0 if that is not known.
     bound_at: float = 0.0
+    #: Seconds after which it ends at the latest (activeDeadlineSeconds); 0 without a limit.
+    time_limit: int = 0
     #: Succeeded or Failed: it holds nothing any more.
     finished: bool = False
     deleting: bool = False

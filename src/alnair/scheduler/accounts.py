@@ -4,7 +4,8 @@ The only writer of the columns and of the device table.
 """
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -22,6 +23,7 @@ from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
 from alnair.scheduler.objects import Key, Objects
 from alnair.scheduler.pods import PodIndex
+from alnair.scheduler.usage import Usage
 from alnair.scheduler.zones import Zones
 
 _VECTORS_KEPT: Final = 50_000
@@ -47,6 +49,7 @@ class Record:
 
     __slots__ = (
         "bookings",
+        "charged",
         "decided",
         "evicting",
         "group",
@@ -79,6 +82,8 @@ class Record:
         #: What is booked on that row: of its resources, and of its GPUs.
         self.vector: Vector | None = None
         self.bookings: tuple[Booking, ...] = ()
+        #: What its namespace's usage counts for it; None if nothing.
+        self.charged: PodSpec | None = None
         #: The pod as it is counted in the pod index.
         self.indexed = pod
         #: Its GPUs are those chosen here; the pod that we know may not say so yet.
@@ -132,6 +137,9 @@ class Accounts:
         self.objects = Objects()
         self.objects.follow("NodeResourceTopology", self._topology_changed)
         self.cluster = Cluster(self.columns, self.devices, self.zones, self.pods, self.objects)
+        self.usage = Usage()
+        #: The pods on nodes that have a time limit, by uid.
+        self.limited: set[str] = set()
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._homeless: dict[str, dict[str, Record]] = {}
@@ -182,6 +190,7 @@ class Accounts:
         record.node = node
         record.placed_at = now
         record.decided = bookings is not None
+        self._charge(record)
         row = self.columns.row_of.get(node)
         if row is None:
             self._homeless.setdefault(node, {})[record.pod.uid] = record
@@ -229,6 +238,25 @@ class Accounts:
         self.columns.booked.add(record.row)
         return True
 
+    @contextmanager
+    def without(self, records: Iterable[Record]) -> Iterator[None]:
+        """Take booked pods off their rows for a while, to see what would fit without them."""
+        held = [(r, r.row, r.bookings) for r in records]
+        for record, _, _ in held:
+            self._unbook(record)
+        try:
+            yield
+        finally:
+            for record, row, bookings in sorted(held, key=lambda h: h[0].placed_at):
+                self._book(record, row, bookings)
+
+    def count_usage(self) -> None:
+        """Count from now on what each namespace holds."""
+        held = [r for r in self.records.values() if r.state in (State.ASSUMED, State.BOUND)]
+        for record in held:
+            record.charged = record.pod.spec
+        self.usage.start((r.pod.namespace, r.pod.spec) for r in held)
+
     def release(self, record: Record, state: State) -> None:
         """Give back all that is booked for the pod."""
         if record.row >= 0:
@@ -239,6 +267,7 @@ class Accounts:
                 del self._homeless[record.node]
         record.node = ""
         record.state = state
+        self._refund(record)
 
     def overcommitted(self, row: int) -> bool:
         """Return whether more is booked on the row than it has, of anything."""
@@ -271,6 +300,19 @@ class Accounts:
         for record, held in reversed(undone):  # keeps the candidates' order among themselves
             self._book(record, row, held)
         return chosen
+
+    def _charge(self, record: Record) -> None:
+        if record.pod.time_limit:
+            self.limited.add(record.pod.uid)
+        if self.usage.counting:
+            record.charged = record.pod.spec
+            self.usage.add(record.pod.namespace, record.charged)
+
+    def _refund(self, record: Record) -> None:
+        self.limited.discard(record.pod.uid)
+        if record.charged is not None:
+            self.usage.add(record.pod.namespace, record.charged, sign=-1)
+            record.charged = None
 
     def _excess(self, row: int) -> float:
         free = self.columns.free[:, row]

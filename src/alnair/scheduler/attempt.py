@@ -6,7 +6,10 @@ from typing import Final
 from alnair.model.action import Action, Bind, Report, WritePlan
 from alnair.model.workload import Assignment, Planned
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.admission import Admission
 from alnair.scheduler.assignment import assign, planned_bookings
+from alnair.scheduler.columns import Mask
+from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.explain import refusal_message
 from alnair.scheduler.framework import Profile
@@ -27,6 +30,7 @@ class Attempts:
         evaluations: Evaluations,
         profiles: Mapping[str, Profile],
         queue: Queue,
+        admission: Admission,
         timer: Callable[[], float] | None,
         tally: Tally,
     ) -> None:
@@ -34,6 +38,7 @@ class Attempts:
         self._evaluations = evaluations
         self._profiles = profiles
         self._queue = queue
+        self._admission = admission
         self._timer = timer
         self._tally = tally
         self.seconds: list[float] = []
@@ -46,14 +51,20 @@ class Attempts:
         if record.pod.problem:
             self._queue.hold(unit)
             self._refuse(record, record.pod.problem, actions)
-        elif refused := Statement(self._accounts, self._evaluations, now).place(record, profile):
+        elif over := self._admission.refuse([record]):
+            unit.attempts += 1
+            self._queue.park(unit, key, now)
+            self._refuse(record, over, actions)
+        elif refused := Statement(self._accounts, self._evaluations, now).place(
+            record, profile, allowed := self._admission.allowed(unit, record, now)
+        ):
             unit.attempts += 1
             if refused.refusal is None:
                 self._queue.park(unit, key, now)
             else:
                 self._queue.hold(unit)
             record.refused_by = refused.refused_by()
-            self._refuse(record, refusal_message(refused), actions)
+            self._refuse(record, self._why(refused, allowed), actions)
         else:
             unit.pods.clear()
             actions.append(self.bind(record))
@@ -124,7 +135,10 @@ class Attempts:
         plan = gang.plan if state.bound() else {}
         left = []
         for record in pods:
-            message = self._place_member(statement, record, plan, refused)
+            message = self._admission.refuse([record])
+            if not message:
+                allowed = self._admission.allowed(state.unit, record, now)
+                message = self._place_member(statement, record, plan, refused, allowed)
             if message:
                 left.append((record, message))
         if len(statement.placed) < lacking or not statement.placed:
@@ -161,6 +175,7 @@ class Attempts:
         record: Record,
         plan: Mapping[str, Planned],
         refused: dict[ClassKey, tuple[str, tuple[str, ...]]],
+        allowed: Mask | None,
     ) -> str:
         """Place one pod of a gang; returns why not, or an empty text."""
         if record.pod.problem:
@@ -171,12 +186,17 @@ class Attempts:
             return ""
         key = record.key
         if key not in refused:
-            evaluation = statement.place(record, profile)
+            evaluation = statement.place(record, profile, allowed)
             if evaluation is None:
                 return ""
-            refused[key] = refusal_message(evaluation), evaluation.refused_by()
+            refused[key] = self._why(evaluation, allowed), evaluation.refused_by()
         message, record.refused_by = refused[key]
         return message
+
+    def _why(self, evaluation: Evaluation, allowed: Mask | None) -> str:
+        if allowed is not None and evaluation.best() is not None:
+            return self._admission.backfill.why()
+        return refusal_message(evaluation)
 
     def _place_as_planned(
         self, statement: Statement, record: Record, planned: Planned, profile: Profile

@@ -29,6 +29,7 @@ class Classes:
         self._selecting = False
         self._by_controller = False
         self._classes: dict[tuple[PodSpec, str, Labels, Controller | None], PodSpec] = {}
+        self._namespaces: frozenset[str] = frozenset()
 
     def notice(self, spec: PodSpec) -> None:
         """Take in the selectors that pods of this spec bring along."""
@@ -66,10 +67,18 @@ class Classes:
             self._selecting = False  # so that classes change even if no key is new
         self.notice_selectors([selector])
 
+    def tell_apart(self, namespaces: Iterable[str]) -> None:
+        """Let pods of these namespaces be classes of their own."""
+        wanted = frozenset(namespaces)
+        if wanted != self._namespaces:
+            self._namespaces = wanted
+            self.generation += 1
+            self._classes.clear()
+
     def of(self, pod: Pod) -> PodSpec:
         """Return the pod's class: its spec, with what selectors can see of namespace and labels."""
         spec = pod.spec
-        if not self._selecting:
+        if not self._selecting and pod.namespace not in self._namespaces:
             return spec
         keys = self._keys
         labels = tuple(pair for pair in pod.labels if pair[0] in keys)

@@ -12,13 +12,16 @@ from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events, peers
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
+from alnair.scheduler.backfill import Backfill
 from alnair.scheduler.crossing import crossed
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
+from alnair.scheduler.quotas import Quotas
 from alnair.scheduler.tally import Tally
 
 #: Reasons of evictions.
@@ -53,8 +56,19 @@ class Engine:
         self.gangs = Gangs()
         self._profiles = {p.scheduler: p for p in profiles}
         self.members = Membership(self.accounts, self.queue, self.gangs, self._profiles)
+        self.quotas = Quotas(self.accounts.objects, self.accounts.usage)
+        self.backfill = Backfill(self.accounts, self.evaluations, self._profiles)
+        self._admission = Admission(
+            self.accounts, self.queue, self.members, self.gangs, self.quotas, self.backfill
+        )
         self._attempts = Attempts(
-            self.accounts, self.evaluations, self._profiles, self.queue, timer, self.tally
+            self.accounts,
+            self.evaluations,
+            self._profiles,
+            self.queue,
+            self._admission,
+            timer,
+            self.tally,
         )
         self._looking = False
         self._in_flight = 0
@@ -98,6 +112,8 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
+        if self._admission.follow(now):
+            self._helps()
         self.members.refine_classes()
         self._resolve_crossings(now, actions)
         self._retry_evictions(now, actions)
@@ -116,7 +132,8 @@ class Engine:
         """Return when to call `step` again without an event; None if not before the next one."""
         if self._looking or self.queue.count(Place.ACTIVE):
             return now
-        times = [t for t in (self.queue.next_release(),) if t is not None]
+        due = (self.queue.next_release(), self._admission.next_look())
+        times = [t for t in due if t is not None]
         if self.gangs.unfinished:
             times.append(now + 1.0)
         if self._evict_again:
@@ -367,6 +384,8 @@ class Engine:
 
     def _may_fit(self, key: ClassKey) -> bool:
         scheduler, spec = key
+        if self.accounts.usage.counting and self.quotas.refuse(spec.namespace, dict(spec.requests)):
+            return False
         evaluation = self.evaluations.of(spec, self._profiles[scheduler])
         return evaluation.refusal is None and evaluation.best() is not None
 

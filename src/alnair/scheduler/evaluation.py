@@ -108,12 +108,17 @@ class Evaluation:
         else:
             self._update(_rows(booked))
 
-    def best(self) -> int | None:
-        """Return the row of the best node, or None if none will do; call `refresh` before."""
-        if not self.rank.size:
+    def best(self, allowed: Mask | None = None) -> int | None:
+        """Return the row of the best node, or None if none will do; call `refresh` before.
+
+        Args:
+            allowed: (rows,), only these are looked at; None for all.
+        """
+        rank = self.rank if allowed is None else np.where(allowed, self.rank, INFEASIBLE)
+        if not rank.size:
             return None
-        row = int(self.rank.argmax())
-        return row if self.rank[row] >= 0 else None
+        row = int(rank.argmax())
+        return row if rank[row] >= 0 else None
 
     def feasible(self, row: int) -> bool:
         """Return whether the row will do; call `refresh` before."""

@@ -1,6 +1,6 @@
 """Which unit of the queue each pod belongs to: its gang's, or one of its own; and its class."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from alnair.model.workload import LabelSelector, Pod
 from alnair.scheduler.accounts import Accounts, Record, State
@@ -38,6 +38,10 @@ class Membership:
     def notice_peers(self, kind: str, selector: LabelSelector) -> None:
         """Take in what a Service or a controller of pods selects."""
         self._classes.notice_peers(kind, selector)
+
+    def tell_apart(self, namespaces: Iterable[str]) -> None:
+        """Let pods of these namespaces be classes of their own: they have quotas."""
+        self._classes.tell_apart(namespaces)
 
     def forget_unit(self, record: Record) -> None:
         """Drop the unit of a lone pod: it is bound, and will not be tried again."""

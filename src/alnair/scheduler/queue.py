@@ -16,6 +16,7 @@ from typing import Final
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.accounts import Record
+from alnair.scheduler.active import Active
 from alnair.scheduler.tally import Tally
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
@@ -72,6 +73,23 @@ class Unit:
         #: It was woken to find out whether pods of this class fit again.
         self.scout: ClassKey | None = None
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of its pods."""
+        return next((r.pod.namespace for r in self.pods.values()), "")
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        first = next((r.pod for r in self.pods.values()), None)
+        if self.gang or first is None:
+            return self.key.replace("gang:", "gang ")
+        return f"pod {first.namespace}/{first.name}"
+
+    def is_active(self, ticket: int) -> bool:
+        """Return whether a heap entry with this ticket still means that it is to be tried."""
+        return ticket == self.ticket and self.place is Place.ACTIVE
+
 
 class _Waiting:
     """Parked units that the same changes help."""
@@ -91,7 +109,9 @@ class Queue:
     def __init__(self, tally: Tally | None = None) -> None:
         self._tally = tally if tally is not None else Tally()
         self._sequence = itertools.count()
-        self._active: list[tuple[tuple[float, ...], int, int, Unit]] = []
+        self._active = Active()
+        #: Which tenant a namespace is; "" for all those without a quota.
+        self._tenant: Callable[[str], str] = _no_tenants
         self._backoff: list[tuple[float, int, int, Unit]] = []
         # Lone pods wait by class, gangs by their key. The first `_unlooked` ones have not been
         # looked at since the last change.
@@ -112,7 +132,7 @@ class Queue:
         """Try the unit when its turn comes; `event` says why, for the figures."""
         self._move(unit, Place.ACTIVE)
         self._tally.queued("active", event, len(unit.pods))
-        heapq.heappush(self._active, (unit.sort, unit.order, unit.ticket, unit))
+        self._active.push(unit, self._tenant(unit.namespace))
 
     def back_off(self, unit: Unit, now: float, event: str = "ScheduleAttemptFailure") -> None:
         """Try the unit again after its back-off; `event` says why, for the figures."""
@@ -149,13 +169,33 @@ class Queue:
 
     def pop(self) -> Unit | None:
         """Take the next unit to try; tell `wake_next` when it was placed."""
-        while self._active:
-            _, _, ticket, unit = heapq.heappop(self._active)
-            if ticket == unit.ticket and unit.place is Place.ACTIVE:
-                self._leave(unit)
-                unit.scout = None
-                return unit
-        return None
+        unit = self._active.pop()
+        if unit is not None:
+            self._leave(unit)
+            unit.scout = None
+        return unit
+
+    def share_among(
+        self, tenant: Callable[[str], str], turn: Callable[[str], tuple[float, ...]]
+    ) -> None:
+        """Order units of the same priority by their tenants' turns from now on.
+
+        Args:
+            tenant: which tenant a namespace is.
+            turn: when a tenant's turn is; smaller comes first. It may change at any time; say so
+                by `turn_changed` if it may come earlier.
+        """
+        waiting = []
+        while unit := self._active.pop():
+            unit.ticket += 1  # so that it is not found twice
+            waiting.append(unit)
+        self._tenant, self._active.turn = tenant, turn
+        for unit in waiting:
+            self._active.push(unit, tenant(unit.namespace))
+
+    def turn_changed(self, namespace: str) -> None:
+        """Note that the turn of the namespace's tenant may come earlier now."""
+        self._active.refresh(self._tenant(namespace))
 
     def release(self, now: float) -> None:
         """Activate the units whose back-off is over."""
@@ -232,6 +272,10 @@ class Queue:
             self._counts[unit.place] -= 1
         unit.place = Place.NOWHERE
         unit.ticket += 1
+
+
+def _no_tenants(namespace: str) -> str:
+    return ""
 
 
 def backoff(attempts: int) -> float:

@@ -5,6 +5,7 @@ leaves the books as they were.
 """
 
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.columns import Mask
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.evaluation import INFEASIBLE, Evaluation
 from alnair.scheduler.evaluations import Evaluations
@@ -20,12 +21,20 @@ class Statement:
         self._now = now
         self.placed: list[Record] = []
 
-    def place(self, record: Record, profile: Profile) -> Evaluation | None:
-        """Book the pod on its best node; returns None, or what says why no node will do."""
+    def place(
+        self, record: Record, profile: Profile, allowed: Mask | None = None
+    ) -> Evaluation | None:
+        """Book the pod on its best node; returns None, or what says why no node will do.
+
+        Args:
+            record: the pod.
+            profile: under which it is placed.
+            allowed: the rows that it may use, None for all.
+        """
         evaluation = self._evaluations.of(record.spec, profile)
         if evaluation.refusal is not None:
             return evaluation
-        while (row := evaluation.best()) is not None:
+        while (row := evaluation.best(allowed)) is not None:
             bookings = self._reserve(record, row, profile)
             if bookings is not None:
                 self._book(record, row, bookings)

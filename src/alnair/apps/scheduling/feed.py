@@ -10,8 +10,20 @@ from alnair.apps.scheduling.gang_feed import GangFeed
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
-from alnair.kube.projection import PodProjector, project_namespace, project_node
-from alnair.kube.resources import NAMESPACES, NODE_RESOURCE_TOPOLOGIES, NODES, PODS, Resource
+from alnair.kube.projection import (
+    PodProjector,
+    project_namespace,
+    project_node,
+    project_quota,
+)
+from alnair.kube.resources import (
+    ELASTIC_QUOTAS,
+    NAMESPACES,
+    NODE_RESOURCE_TOPOLOGIES,
+    NODES,
+    PODS,
+    Resource,
+)
 from alnair.kube.topology import project_topology
 from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.cluster import Node
@@ -22,6 +34,7 @@ from alnair.scheduler import events
 _OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
     (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
     (NODE_RESOURCE_TOPOLOGIES.typed(NodeResourceTopologyWire), project_topology),
+    (ELASTIC_QUOTAS.typed(wire.ElasticQuotaWire), project_quota),
 )
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0

@@ -1,0 +1,166 @@
+"""EASY backfill: a large gang that has waited long gets the nodes on which it can start soonest.
+
+Without it, small pods that fit now overtake a gang that does not, again and again. The first unit
+of the queue that has waited for `patience` seconds gets a **reservation**: the nodes on which it
+will fit when running pods have ended, by their time limits, and the time when that is. From then on
+a unit behind it may use those nodes only if it ends before that time; other nodes are free to all.
+So the holder starts no later than the reservation says, as long as pods keep to their limits.
+
+Source: D. Lifka, The ANL/IBM SP scheduling system, 1995 (EASY: one reservation, for the first).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.columns import Mask
+from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.framework import Profile
+from alnair.scheduler.queue import Place, Unit
+from alnair.scheduler.statement import Statement
+
+#: Seconds that a unit waits before it gets a reservation.
+PATIENCE: Final = 300.0
+#: Seconds between looks at the reservation: running pods end early, and others come.
+_LOOK_AGAIN: Final = 30.0
+#: Units that are considered, in the order of the queue; some may not fit even an empty cluster.
+_CONSIDERED: Final = 4
+#: Moments that are tried, at most: a reservation may be so much later than it had to be.
+_MOMENTS: Final = 64
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Nodes that are kept for a unit; `until` is when it fits there, seconds since the epoch."""
+
+    holder: Unit
+    rows: tuple[int, ...]
+    until: float
+
+
+class Backfill:
+    """Gives the reservation, and says which nodes it leaves to others.
+
+    Args:
+        patience: seconds that a unit waits before it gets a reservation.
+    """
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        evaluations: Evaluations,
+        profiles: Mapping[str, Profile],
+        patience: float = PATIENCE,
+    ) -> None:
+        self.reservation: Reservation | None = None
+        self._accounts = accounts
+        self._evaluations = evaluations
+        self._profiles = profiles
+        self._patience = patience
+        self._looked = 0.0
+
+    def allowed(self, unit: Unit, record: Record, now: float) -> Mask | None:
+        """Return the rows that a pod of the unit may use now, None if it may use all."""
+        kept = self.reservation
+        if kept is None or unit is kept.holder or _order(unit) < _order(kept.holder):
+            return None
+        if not kept.holder.pods:  # it was placed
+            return None
+        limit = record.pod.time_limit
+        if limit and now + limit <= kept.until:
+            return None
+        allowed = np.ones(self._accounts.columns.n, bool)
+        allowed[list(kept.rows)] = False
+        return allowed
+
+    def why(self) -> str:
+        """Return what to tell the owner of a pod that is kept off reserved nodes."""
+        kept = self.reservation
+        assert kept is not None
+        who = kept.holder.name
+        return (
+            f"{len(kept.rows)} node(s) are reserved for {who}, which has waited longer; a pod whose "
+            "activeDeadlineSeconds ends before that starts could use them"
+        )
+
+    def due(self, waiting: int) -> float | None:
+        """Return when to look next, given how many units wait; None if there is no need."""
+        if self.reservation is not None or (waiting and self._accounts.limited):
+            return self._looked + _LOOK_AGAIN
+        return None
+
+    def look(self, units: Iterable[Unit], lacking: Mapping[str, int], now: float) -> bool:
+        """Give, renew or end the reservation; returns whether others may use other nodes now.
+
+        Args:
+            units: of the queue.
+            lacking: by unit key, how many pods of a gang must be placed together.
+            now: seconds since the epoch.
+        """
+        before = self.reservation
+        self._looked = now
+        patient = sorted(
+            (u for u in units if _waits(u) and now - _since(u) >= self._patience), key=_order
+        )
+        self.reservation = None
+        if self._accounts.limited:
+            for unit in patient[:_CONSIDERED]:
+                if found := self._reserve(unit, lacking.get(unit.key, 1), now):
+                    self.reservation = found
+                    break
+        return before is not None and before != self.reservation
+
+    def _reserve(self, unit: Unit, count: int, now: float) -> Reservation | None:
+        """Return where and when the unit fits by the limits of what runs; None if it does not."""
+        ends = sorted(
+            (
+                (max(r.placed_at + r.pod.time_limit, now), r.pod.uid, r)
+                for r in self._accounts.records.values()
+                if r.row >= 0 and r.state is State.BOUND and r.pod.time_limit
+            ),
+        )
+        pods = sorted(
+            unit.pods.values(), key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name)
+        )
+        steps = -(-len(ends) // _MOMENTS)
+        counts = [*range(steps, len(ends), steps), len(ends)] if ends else []
+        best = None
+        low, high = 0, len(counts)
+        while low < high:  # the fewest ended pods with which it fits
+            middle = (low + high) // 2
+            gone = [r for _, _, r in ends[: counts[middle]]]
+            rows = self._fits(pods, count, gone, now)
+            if rows is None:
+                low = middle + 1
+            else:
+                high = middle
+                best = Reservation(unit, rows, ends[counts[middle] - 1][0])
+        return best
+
+    def _fits(
+        self, pods: Sequence[Record], count: int, gone: Sequence[Record], now: float
+    ) -> tuple[int, ...] | None:
+        with self._accounts.without(gone):
+            statement = Statement(self._accounts, self._evaluations, now)
+            for record in pods:
+                if len(statement.placed) == count:
+                    break
+                statement.place(record, self._profiles[record.pod.scheduler])
+            rows = {r.row for r in statement.placed}
+            fits = len(statement.placed) == count
+            statement.rollback()
+        return tuple(sorted(rows)) if fits else None
+
+
+def _waits(unit: Unit) -> bool:
+    return bool(unit.pods) and unit.place is not Place.NOWHERE
+
+
+def _since(unit: Unit) -> float:
+    return min(r.queued_at for r in unit.pods.values())
+
+
+def _order(unit: Unit) -> tuple[tuple[float, ...], int]:
+    return unit.sort, unit.order
