@@ -146,6 +146,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     assignment: Assignment = (),
     problem: str = "",
+    time_limit: int = 0,
 ) -> Pod:
     """A pod of ours that asks for little, unless said otherwise."""
     return Pod(
@@ -165,6 +166,7 @@ def pod(
         labels=tuple(sorted((labels or {}).items())),
         assignment=assignment,
         problem=problem,
+        time_limit=time_limit,
     )
 
 

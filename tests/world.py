@@ -6,6 +6,7 @@ their own. By default everything arrives at once; `hold` keeps requests or chang
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,8 @@ class World:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.gangs: dict[tuple[str, str], Gang] = {}
+        #: Other objects by kind, namespace and name.
+        self.objects: dict[tuple[str, str, str], Any] = {}
         #: Changes and answers that the engine has not been told.
         self.inbox: deque[events.Event] = deque()
         #: Actions that are not carried out yet.
@@ -84,6 +87,16 @@ class World:
         """Delete a PodGroup."""
         del self.gangs[namespace, name]
         self.inbox.append(events.GangGone(namespace, name))
+
+    def set_object(self, kind: str, name: str, value: Any, namespace: str = "") -> None:
+        """Create or change an object of another kind."""
+        self.objects[kind, namespace, name] = value
+        self.inbox.append(events.ObjectChanged(kind, namespace, name, value))
+
+    def drop_object(self, kind: str, name: str, namespace: str = "") -> None:
+        """Delete an object of another kind."""
+        del self.objects[kind, namespace, name]
+        self.inbox.append(events.ObjectGone(kind, namespace, name))
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
         """Return a pod as it is now."""
@@ -168,6 +181,7 @@ class World:
         self.engine = self._new_engine()
         known: list[events.Event] = [
             *map(events.NodeChanged, self.nodes.values()),
+            *(events.ObjectChanged(*key, value) for key, value in self.objects.items()),
             *map(events.GangChanged, self.gangs.values()),
             *map(events.PodChanged, self.pods.values()),
         ]

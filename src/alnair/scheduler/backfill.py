@@ -81,8 +81,8 @@ class Backfill:
         assert kept is not None
         who = kept.holder.name
         return (
-            f"{len(kept.rows)} node(s) are reserved for {who}, which has waited longer; a pod whose "
-            "activeDeadlineSeconds ends before that starts could use them"
+            f"{len(kept.rows)} node(s) are reserved for {who}, which has waited longer: only pods "
+            "whose activeDeadlineSeconds ends before it starts may use them"
         )
 
     def due(self, waiting: int) -> float | None:
