@@ -3,7 +3,7 @@
 from collections import Counter
 
 from alnair.model.cluster import Gpu
-from alnair.model.workload import Labels
+from alnair.model.workload import Labels, PodTerm
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.evaluation import Evaluation
@@ -77,16 +77,14 @@ def check_pods(accounts: Accounts) -> None:
             ]
             assert count.column[row] == len(here), (query, row)
     for kind in TERM_KINDS:
-        for held in index.terms(kind):
-            holders = [
-                r
-                for r in booked
-                if r.indexed.namespace == held.namespace
-                and r.indexed.spec.pod_affinity is not None
-                and held.term in getattr(r.indexed.spec.pod_affinity, kind)
-            ]
-            assert held.total >= len(holders) > 0
-            assert held.counts.sum() == held.total
+        holders: dict[tuple[PodTerm, str], Counter[int]] = {}
+        for record in booked:
+            affinity = record.indexed.spec.pod_affinity
+            for term in getattr(affinity, kind) if affinity else ():
+                rows_of = holders.setdefault((term, record.indexed.namespace), Counter())
+                rows_of[record.row] += 1
+        terms = {(held.term, held.namespace): held.rows for held in index.held(kind)}
+        assert terms == holders
 
 
 def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:

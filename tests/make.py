@@ -14,7 +14,9 @@ from alnair.model.workload import (
     LabelSelector,
     NodeAffinity,
     Pod,
+    PodAffinity,
     PodSpec,
+    PodTerm,
     Requirement,
     SpreadConstraint,
     Toleration,
@@ -87,6 +89,7 @@ def spec(
     tolerations: Iterable[Toleration] = (),
     node_name: str = "",
     spread: Iterable[SpreadConstraint] = (),
+    pod_affinity: PodAffinity | None = None,
 ) -> PodSpec:
     """What a pod asks for; its GPUs by container, or `whole` ones or a slice in one container."""
     if containers is None:
@@ -113,6 +116,7 @@ def spec(
         tolerations=tuple(tolerations),
         gpu=demand,
         spread=tuple(spread),
+        pod_affinity=pod_affinity,
     )
 
 
@@ -126,6 +130,11 @@ def spread_over(
 ) -> SpreadConstraint:
     """A topology spread constraint over the values of a node label."""
     return SpreadConstraint(max_skew, key, hard, selector, **rest)
+
+
+def term(key: str = "zone", weight: int = 0, **labels: str) -> PodTerm:
+    """A term of inter-pod affinity: pods with these labels in the domain of a node label."""
+    return PodTerm(key, selecting(**labels), weight=weight)
 
 
 def pod(
@@ -178,10 +187,18 @@ def gang(
 
 
 def members(
-    group: str, count: int, asked: PodSpec | None = None, *, created: float = 0.0
+    group: str,
+    count: int,
+    asked: PodSpec | None = None,
+    *,
+    created: float = 0.0,
+    labels: Mapping[str, str] | None = None,
 ) -> list[Pod]:
     """Pods `GROUP-0`, `GROUP-1`, … of a gang."""
-    return [pod(f"{group}-{i}", asked, group=group, created=created) for i in range(count)]
+    return [
+        pod(f"{group}-{i}", asked, group=group, created=created, labels=labels)
+        for i in range(count)
+    ]
 
 
 def share(gpu: Gpu, memory_mib: int = 0, compute: int = 0) -> GpuShare:

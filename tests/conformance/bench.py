@@ -13,7 +13,7 @@ from alnair.kube.peers import (
     project_map_selecting,
     project_selecting,
 )
-from alnair.kube.projection import PodProjector, project_node
+from alnair.kube.projection import PodProjector, project_namespace, project_node
 from alnair.kube.topology import project_topology
 from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.workload import Pod, PodSpec
@@ -41,6 +41,7 @@ def of_kind(
 
 #: Key of `extra` → puts such objects into the books. One line per kind that plugins read.
 OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {
+    "namespaces": of_kind("Namespace", wire.NamespaceWire, project_namespace),
     "nodeResourceTopologies": of_kind(
         "NodeResourceTopology", NodeResourceTopologyWire, project_topology
     ),

@@ -8,6 +8,7 @@ import msgspec
 from alnair.scheduler.arguments import made
 from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.fit import NodeResourcesFit
+from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.spread import PodTopologySpread
@@ -42,6 +43,7 @@ def _taints(args: Mapping[str, Any], gates: Gates) -> TaintToleration:
 
 #: One line per plugin that Alnair has.
 PLUGINS: Final[Mapping[str, Entry]] = {
+    "InterPodAffinity": plain(InterPodAffinity),
     "NodeAffinity": plain(NodeAffinity),
     "NodeName": plain(NodeName),
     "NodeResourceTopologyMatch": plain(NodeResourceTopologyMatch),

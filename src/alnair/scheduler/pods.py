@@ -5,7 +5,7 @@ identity. So a count is a column that a booking changes in one place.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
@@ -13,7 +13,8 @@ import numpy as np
 
 from alnair.model.workload import Labels, LabelSelector, Pod, PodAffinity, PodTerm
 from alnair.scheduler.columns import Column
-from alnair.scheduler.selectors import matches
+from alnair.scheduler.selectors import anchors, matches
+from alnair.scheduler.terms import HeldTerms
 
 TermKind = Literal["required", "preferred", "anti_required", "anti_preferred"]
 TERM_KINDS: Final[tuple[TermKind, ...]] = (
@@ -52,11 +53,13 @@ class _Identity:
 class _Count:
     """The answer to a query."""
 
-    __slots__ = ("column", "query")
+    __slots__ = ("column", "query", "version")
 
-    def __init__(self, query: PodQuery, size: int) -> None:
+    def __init__(self, query: PodQuery, size: int, version: int) -> None:
         self.query = query
         self.column: Column = np.zeros(size)
+        #: That of the index when this changed last.
+        self.version = version
 
     def includes(self, identity: _Identity) -> bool:
         query = self.query
@@ -68,40 +71,23 @@ class _Count:
         )
 
 
-class HeldTerm:
-    """A term of pods that are on nodes, with the namespace of these pods.
-
-    Attributes:
-        counts: (rows,), number of pods on each row that hold the term.
-        total: their number.
-    """
-
-    __slots__ = ("counts", "namespace", "term", "total")
-
-    def __init__(self, term: PodTerm, namespace: str, size: int) -> None:
-        self.term = term
-        self.namespace = namespace
-        self.counts: Column = np.zeros(size)
-        self.total = 0
-
-
 class PodIndex:
     """Booked pods by identity, and the affinity terms that they hold.
 
     Attributes:
         version: changes with every booking.
-        terms_version: changes when a term gets its first holder or loses its last.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.terms_version = 0
         self._size = 0
         self._identities: dict[tuple[str, Labels, bool], _Identity] = {}
         self._counts: OrderedDict[PodQuery, _Count] = OrderedDict()
-        self._terms: dict[TermKind, dict[tuple[PodTerm, str], HeldTerm]] = {
-            kind: {} for kind in TERM_KINDS
-        }
+        # So that neither a new pod is compared with all queries nor a new query with all pods:
+        # counts by what their selectors ask for, identities by the labels that queries asked for.
+        self._asking: dict[tuple[str, str] | None, dict[PodQuery, _Count]] = {}
+        self._labelled: dict[str, dict[str, dict[int, _Identity]]] = {}
+        self._held: dict[TermKind, HeldTerms] = {kind: HeldTerms() for kind in TERM_KINDS}
 
     def grow(self, size: int) -> None:
         """Make room for `size` rows."""
@@ -110,29 +96,19 @@ class PodIndex:
             return
         for count in self._counts.values():
             count.column = np.pad(count.column, (0, extra))
-        for held in self._held():
-            held.counts = np.pad(held.counts, (0, extra))
         self._size = size
 
     def counts(self, query: PodQuery) -> Column:
         """Return how many of the pods are on each row; ask anew each time, it is kept current."""
-        count = self._counts.get(query)
-        if count is None:
-            count = self._counts[query] = self._count(query)
-            if len(self._counts) > _KEPT:
-                self._drop(self._counts.popitem(last=False)[1])
-        else:
-            self._counts.move_to_end(query)
-        return count.column
+        return self._of(query).column
 
-    def terms(self, kind: TermKind) -> Iterable[HeldTerm]:
-        """Return the distinct terms of a kind that pods on nodes hold."""
-        return self._terms[kind].values()
+    def version_of(self, query: PodQuery) -> int:
+        """Return a number that changes whenever the counts of the query do."""
+        return self._of(query).version
 
-    @property
-    def has_terms(self) -> bool:
-        """Whether any pod on a node has inter-pod affinity or anti-affinity."""
-        return any(self._terms.values())
+    def held(self, kind: TermKind) -> HeldTerms:
+        """Return the terms of a kind that pods on nodes hold."""
+        return self._held[kind]
 
     def add(self, row: int, pod: Pod, sign: int = 1) -> None:
         """Count a pod on a row, or take it away with `sign=-1`: the same pod as was added."""
@@ -142,48 +118,82 @@ class PodIndex:
             identity = self._identities[key] = _Identity(
                 pod.namespace, pod.labels, deleting=pod.deleting
             )
-            identity.counted_by = [c for c in self._counts.values() if c.includes(identity)]
+            self._file(identity)
         rows = identity.rows
         rows[row] += sign
         if not rows[row]:
             del rows[row]
             if not rows:
                 del self._identities[key]
+                self._unfile(identity)
+        self.version += 1
         for count in identity.counted_by:
             count.column[row] += sign
+            count.version = self.version
         if pod.spec.pod_affinity is not None:
             self._hold(row, pod.namespace, pod.spec.pod_affinity, sign)
-        self.version += 1
 
     def _hold(self, row: int, namespace: str, affinity: PodAffinity, sign: int) -> None:
-        for kind in TERM_KINDS:
-            terms = self._terms[kind]
-            held_terms: tuple[PodTerm, ...] = getattr(affinity, kind)
-            for term in held_terms:
-                held = terms.get((term, namespace))
-                if held is None:
-                    held = terms[term, namespace] = HeldTerm(term, namespace, self._size)
-                    self.terms_version += 1
-                held.counts[row] += sign
-                held.total += sign
-                if not held.total:
-                    del terms[term, namespace]
-                    self.terms_version += 1
+        for kind, held in self._held.items():
+            terms: tuple[PodTerm, ...] = getattr(affinity, kind)
+            for term in terms:
+                held.change(row, term, namespace, sign)
 
-    def _held(self) -> Iterator[HeldTerm]:
-        for terms in self._terms.values():
-            yield from terms.values()
+    def _of(self, query: PodQuery) -> _Count:
+        count = self._counts.get(query)
+        if count is None:
+            count = self._counts[query] = self._count(query)
+            if len(self._counts) > _KEPT:
+                self._drop(self._counts.popitem(last=False)[1])
+        else:
+            self._counts.move_to_end(query)
+        return count
 
     def _count(self, query: PodQuery) -> _Count:
-        count = _Count(query, self._size)
-        for identity in self._identities.values():
-            if count.includes(identity):
-                identity.counted_by.append(count)
-                for row, number in identity.rows.items():
-                    count.column[row] += number
+        count = _Count(query, self._size, self.version)
+        for pair in anchors(query.selector):
+            self._asking.setdefault(pair, {})[query] = count
+            for identity in self._with(pair):
+                if count.includes(identity):
+                    identity.counted_by.append(count)
+                    for row, number in identity.rows.items():
+                        count.column[row] += number
         return count
 
     def _drop(self, count: _Count) -> None:
-        for identity in self._identities.values():
-            if count in identity.counted_by:
-                identity.counted_by.remove(count)
+        for pair in anchors(count.query.selector):
+            del self._asking[pair][count.query]
+            if not self._asking[pair]:
+                del self._asking[pair]
+            for identity in self._with(pair):
+                if count in identity.counted_by:
+                    identity.counted_by.remove(count)
+
+    def _with(self, pair: tuple[str, str] | None) -> Iterable[_Identity]:
+        """Return the identities that have a label; all of them if none is given."""
+        if pair is None:
+            return self._identities.values()
+        key, value = pair
+        by_value = self._labelled.get(key)
+        if by_value is None:
+            by_value = self._labelled[key] = {}
+            for identity in self._identities.values():
+                if key in identity.labels:
+                    by_value.setdefault(identity.labels[key], {})[id(identity)] = identity
+        return by_value.get(value, {}).values()
+
+    def _file(self, identity: _Identity) -> None:
+        for pair in (None, *identity.labels.items()):
+            counts = self._asking.get(pair, {}).values()
+            identity.counted_by += [c for c in counts if c.includes(identity)]
+        for key, by_value in self._labelled.items():
+            if key in identity.labels:
+                by_value.setdefault(identity.labels[key], {})[id(identity)] = identity
+
+    def _unfile(self, identity: _Identity) -> None:
+        for key, by_value in self._labelled.items():
+            if key in identity.labels:
+                same = by_value[identity.labels[key]]
+                del same[id(identity)]
+                if not same:
+                    del by_value[identity.labels[key]]

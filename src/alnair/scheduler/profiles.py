@@ -9,6 +9,7 @@ from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.fit import NodeResourcesFit
 from alnair.scheduler.plugins.gates import SchedulingGates
 from alnair.scheduler.plugins.gpu import GpuShare
+from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.priority import PrioritySort
@@ -26,6 +27,7 @@ WEIGHTS = {
     "NodeResourcesFit": 1,
     "PodTopologySpread": 2,
     "NodeResourceTopologyMatch": 1,
+    "InterPodAffinity": 2,
 }
 
 
@@ -44,6 +46,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             PodTopologySpread,
             GpuShare,
             NodeResourceTopologyMatch,
+            InterPodAffinity,
         )
     }
 
