@@ -10,6 +10,7 @@ from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.pods import TERM_KINDS
 from alnair.scheduler.queue import Place, Queue, Unit
 from alnair.scheduler.selectors import matches
+from alnair.scheduler.volumes import VolumeIndex
 
 
 def check(engine: Engine) -> None:
@@ -33,6 +34,7 @@ def check_books(accounts: Accounts) -> None:
         r: {x.pod.uid for x in records} for r, records in by_row.items()
     }
     check_pods(accounts)
+    check_volumes(accounts)
     assert columns.n == len(columns.nodes)
     for row, node in enumerate(columns.nodes):
         records = by_row.get(row, [])
@@ -87,6 +89,20 @@ def check_pods(accounts: Accounts) -> None:
         assert terms == holders
 
 
+def check_volumes(accounts: Accounts) -> None:
+    """Fail unless the volumes in use and the promises are those of the booked pods."""
+    index, again = accounts.volumes, VolumeIndex()
+    for record in accounts.records.values():
+        if record.row >= 0:
+            pod = record.pod
+            again.add(record.row, record.node, pod.namespace, pod.spec.volumes, record.claims)
+    assert index._on_row == again._on_row
+    assert index._users == again._users
+    assert index._promised == again._promised
+    assert index._provisioned == again._provisioned
+    assert all(len(claims) == 1 for claims in index._promised.values()), "a volume is shared"
+
+
 def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:
     devices = accounts.devices
     gpus: tuple[Gpu, ...] = devices.gpus[row]
@@ -111,7 +127,7 @@ def check_queue(engine: Engine) -> None:
     records = engine.accounts.records
     flying = [r for r in records.values() if r.in_flight]
     assert all(r.state is State.ASSUMED for r in flying)
-    assert engine.in_flight == len(flying)
+    assert engine.in_flight == sum(not r.claims for r in flying)
     units: dict[int, Unit] = {}
     for record in records.values():
         pod = record.pod

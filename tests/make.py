@@ -7,6 +7,7 @@ from alnair.model import names
 from alnair.model.cluster import Gpu, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.requests import SCORED_CPU, SCORED_MEMORY
+from alnair.model.volumes import CLAIM, Claim, PersistentVolume
 from alnair.model.workload import (
     Assignment,
     Gang,
@@ -19,7 +20,9 @@ from alnair.model.workload import (
     PodTerm,
     Requirement,
     SpreadConstraint,
+    Term,
     Toleration,
+    Volume,
 )
 
 MIB = 1024 * 1024
@@ -90,6 +93,8 @@ def spec(
     node_name: str = "",
     spread: Iterable[SpreadConstraint] = (),
     pod_affinity: PodAffinity | None = None,
+    claims: Iterable[str] = (),
+    volumes: Iterable[Volume] = (),
 ) -> PodSpec:
     """What a pod asks for; its GPUs by container, or `whole` ones or a slice in one container."""
     if containers is None:
@@ -117,6 +122,7 @@ def spec(
         gpu=demand,
         spread=tuple(spread),
         pod_affinity=pod_affinity,
+        volumes=(*(Volume(CLAIM, name) for name in claims), *volumes),
     )
 
 
@@ -206,3 +212,44 @@ def share(gpu: Gpu, memory_mib: int = 0, compute: int = 0) -> GpuShare:
     if memory_mib:
         return GpuShare(gpu.uuid, gpu.index, memory_mib, compute, whole=False)
     return GpuShare(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
+
+
+def claim(
+    name: str = "claim",
+    size: int = GIB,
+    *,
+    storage_class: str = "local",
+    modes: Iterable[str] = ("ReadWriteOnce",),
+    volume: str = "",
+    bound: bool | None = None,
+    selected_node: str = "",
+    owner: str = "",
+) -> Claim:
+    """A claim in the default namespace; one that names its volume is bound to it."""
+    return Claim(
+        namespace="default",
+        name=name,
+        uid=f"uid-{name}",
+        storage_class=storage_class,
+        size=size,
+        modes=tuple(modes),
+        volume=volume,
+        bound=bool(volume) if bound is None else bound,
+        selected_node=selected_node,
+        owner=owner,
+    )
+
+
+def local_volume(
+    name: str, node_name: str | None = None, size: int = GIB, *, storage_class: str = "local"
+) -> PersistentVolume:
+    """A persistent volume that one node can reach, or all."""
+    term = Term((Requirement("kubernetes.io/hostname", "In", (node_name or "",)),))
+    return PersistentVolume(
+        name=name,
+        storage_class=storage_class,
+        size=size,
+        modes=("ReadWriteOnce", "ReadWriteOncePod"),
+        nodes=(term,) if node_name else None,
+        available=True,
+    )

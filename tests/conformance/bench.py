@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import numpy as np
 
-from alnair.kube import wire
+from alnair.kube import storage, wire
 from alnair.kube.peers import (
     MapSelecting,
     Selecting,
@@ -49,6 +49,17 @@ OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {
     "replicationControllers": of_kind("ReplicationController", MapSelecting, project_map_selecting),
     "services": of_kind("Service", MapSelecting, project_map_selecting),
     "statefulSets": of_kind("StatefulSet", Selecting, project_selecting),
+    "csiNodes": of_kind("CSINode", storage.CsiNodeWire, storage.project_csi_node),
+    "persistentVolumeClaims": of_kind(
+        "PersistentVolumeClaim", storage.ClaimWire, storage.project_claim
+    ),
+    "persistentVolumes": of_kind(
+        "PersistentVolume", storage.PersistentVolumeWire, storage.project_volume
+    ),
+    "storageClasses": of_kind("StorageClass", storage.StorageClassWire, storage.project_class),
+    "volumeAttachments": of_kind(
+        "VolumeAttachment", storage.AttachmentWire, storage.project_attachment
+    ),
 }
 
 

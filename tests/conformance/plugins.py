@@ -14,6 +14,9 @@ from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
+from alnair.scheduler.plugins.volume_limits import NodeVolumeLimits
+from alnair.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from alnair.scheduler.plugins.volume_zone import VolumeZone
 from conformance.outcome import NotCoveredError
 
 Gates = Mapping[str, bool]
@@ -48,9 +51,12 @@ PLUGINS: Final[Mapping[str, Entry]] = {
     "NodeName": plain(NodeName),
     "NodeResourceTopologyMatch": plain(NodeResourceTopologyMatch),
     "NodeResourcesFit": plain(NodeResourcesFit),
+    "NodeVolumeLimits": plain(NodeVolumeLimits),
     "NodeUnschedulable": plain(NodeUnschedulable),
     "PodTopologySpread": plain(PodTopologySpread),
     "TaintToleration": Entry(_taints, frozenset({COMPARING})),
+    "VolumeRestrictions": plain(VolumeRestrictions),
+    "VolumeZone": plain(VolumeZone),
 }
 
 

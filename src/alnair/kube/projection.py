@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from alnair.kube import wire
+from alnair.kube.disks import pod_volumes
 from alnair.kube.membership import group_of, pod_topology
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
@@ -106,6 +107,8 @@ class PodProjector:
         annotations = meta.annotations or {}
         labels = meta.labels or {}
         shared, problem = self._spec(pod, annotations)
+        if held := pod_volumes(pod):
+            shared = self._shared(msgspec.structs.replace(shared, volumes=held))
         assignment: Assignment = ()
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
@@ -167,9 +170,14 @@ class PodProjector:
             if len(self._by_wire) >= _SPECS_KEPT:
                 self._by_wire.clear()
                 self._specs.clear()
-            known = (self._specs.setdefault(projected, projected), problem)
+            known = (self._shared(projected), problem)
             self._by_wire[key] = known
         return known
+
+    def _shared(self, spec: PodSpec) -> PodSpec:
+        if len(self._specs) >= 2 * _SPECS_KEPT:
+            self._specs.clear()
+        return self._specs.setdefault(spec, spec)
 
 
 def _controller(owners: Sequence[wire.OwnerReference] | None) -> Controller | None:

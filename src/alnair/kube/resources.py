@@ -127,6 +127,19 @@ MUTATING_POLICY_BINDINGS = grouped(
     "MutatingAdmissionPolicyBinding",
     namespaced=False,
 )
+CLAIMS = core("persistentvolumeclaims", "PersistentVolumeClaim")
+PERSISTENT_VOLUMES = core("persistentvolumes", "PersistentVolume", namespaced=False)
+
+
+def _storage(plural: str, kind: str, *, namespaced: bool = False) -> Resource[Manifest]:
+    return grouped("storage.k8s.io", "v1", plural, kind, namespaced=namespaced)
+
+
+STORAGE_CLASSES = _storage("storageclasses", "StorageClass")
+CSI_NODES = _storage("csinodes", "CSINode")
+CSI_DRIVERS = _storage("csidrivers", "CSIDriver")
+CSI_CAPACITIES = _storage("csistoragecapacities", "CSIStorageCapacity", namespaced=True)
+VOLUME_ATTACHMENTS = _storage("volumeattachments", "VolumeAttachment")
 PODGROUPS = grouped("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 #: The group's older name, which the original Alnair and Koordinator use.
 LEGACY_PODGROUPS = grouped("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")

@@ -15,6 +15,7 @@ class OwnerReference(Struct, rename="camel", gc=False):
     api_version: str = ""
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -164,6 +165,42 @@ class SchedulingGate(Struct, gc=False):
     name: str = ""
 
 
+class DiskWire(Struct, rename="camel", gc=False):
+    """A disk of any plugin; each plugin names it by other fields."""
+
+    volume_id: str = field(default="", name="volumeID")
+    pd_name: str = ""
+    disk_uri: str = field(default="", name="diskURI")
+    iqn: str = ""
+    pool: str = "rbd"
+    image: str = ""
+    monitors: list[str] | None = None
+    driver: str = ""
+    volume_handle: str = ""
+    read_only: bool = False
+
+
+class ClaimSource(Struct, rename="camel", gc=False):
+    """The claim of a volume; an ephemeral volume has no name here."""
+
+    claim_name: str = ""
+
+
+class VolumeWire(Struct, rename="camel", gc=False):
+    """A volume of a pod, if its kind can keep the pod from a node."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: ClaimSource | None = None
+    aws_elastic_block_store: DiskWire | None = None
+    azure_disk: DiskWire | None = None
+    cinder: DiskWire | None = None
+    gce_persistent_disk: DiskWire | None = None
+    iscsi: DiskWire | None = None
+    portworx_volume: DiskWire | None = None
+    rbd: DiskWire | None = None
+
+
 class PodSpecWire(Struct, rename="camel"):
     """Specification of a pod."""
 
@@ -181,6 +218,7 @@ class PodSpecWire(Struct, rename="camel"):
     active_deadline_seconds: int | None = None
     topology_spread_constraints: list[SpreadConstraintWire] | None = None
     scheduling_group: SchedulingGroup | None = None
+    volumes: list[VolumeWire] | None = None
 
 
 class PodCondition(Struct, rename="camel", gc=False):

@@ -4,15 +4,20 @@ from typing import Literal
 
 import msgspec
 
+from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Assignment, Gang, Planned, Pod
 
 
 class Bind(msgspec.Struct, frozen=True):
-    """Bind the pod to the node; the assignment goes into the same write."""
+    """Bind the pod to the node; the assignment goes into the same write.
+
+    What its claims get is written, and must be bound, before the pod is.
+    """
 
     pod: Pod
     node: str
     assignment: Assignment = ()
+    claims: tuple[ClaimBinding, ...] = ()
 
 
 class WritePlan(msgspec.Struct, frozen=True):

@@ -136,6 +136,23 @@ class ContainerPart(msgspec.Struct, frozen=True, gc=False):
     sidecar: bool = False
 
 
+class Volume(msgspec.Struct, frozen=True, gc=False):
+    """A volume of a pod that its feasible nodes depend on.
+
+    `kind` is one of those in `alnair.model.volumes`; `name` is that of the claim, or what makes the
+    disk the same as another one.
+    """
+
+    kind: str
+    name: str
+    read_only: bool = False
+    #: Of an ephemeral volume: name and uid of the pod that its claim must belong to.
+    pod: str = ""
+    uid: str = ""
+    #: Ceph monitors of an RBD image.
+    monitors: tuple[str, ...] = ()
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All of a pod that its feasible nodes and their scores depend on.
 
@@ -156,6 +173,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     gpu: GpuDemand | None = None
     spread: tuple[SpreadConstraint, ...] = ()
     pod_affinity: PodAffinity | None = None
+    volumes: tuple[Volume, ...] = ()
     namespace: str = ""
     labels: Labels = ()
     #: Its QoS class is Guaranteed: its containers may get cores and memory of their own.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node
 from alnair.model.topology import Topology
+from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.alignment import Alignment
 from alnair.scheduler.assignment import assigned, guess
@@ -24,6 +25,7 @@ from alnair.scheduler.framework import Cluster
 from alnair.scheduler.objects import Key, Objects
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.usage import Usage
+from alnair.scheduler.volumes import VolumeIndex
 from alnair.scheduler.zones import Zones
 
 _VECTORS_KEPT: Final = 50_000
@@ -50,6 +52,7 @@ class Record:
     __slots__ = (
         "bookings",
         "charged",
+        "claims",
         "decided",
         "evicting",
         "group",
@@ -84,6 +87,8 @@ class Record:
         self.bookings: tuple[Booking, ...] = ()
         #: What its namespace's usage counts for it; None if nothing.
         self.charged: PodSpec | None = None
+        #: What is to be written for its claims before its Binding.
+        self.claims: tuple[ClaimBinding, ...] = ()
         #: The pod as it is counted in the pod index.
         self.indexed = pod
         #: Its GPUs are those chosen here; the pod that we know may not say so yet.
@@ -135,8 +140,11 @@ class Accounts:
         self.zones = Zones()
         self.pods = PodIndex()
         self.objects = Objects()
+        self.volumes = VolumeIndex()
         self.objects.follow("NodeResourceTopology", self._topology_changed)
-        self.cluster = Cluster(self.columns, self.devices, self.zones, self.pods, self.objects)
+        self.cluster = Cluster(
+            self.columns, self.devices, self.zones, self.pods, self.volumes, self.objects
+        )
         self.usage = Usage()
         #: The pods on nodes that have a time limit, by uid.
         self.limited: set[str] = set()
@@ -266,6 +274,7 @@ class Accounts:
             if not homeless:
                 del self._homeless[record.node]
         record.node = ""
+        record.claims = ()
         record.state = state
         self._refund(record)
 
@@ -327,6 +336,8 @@ class Accounts:
         record.bookings = bookings
         record.indexed = record.pod
         self.pods.add(row, record.pod)
+        if vector.spec.volumes:
+            self._count_volumes(record, row, vector.spec)
         self.on_row.setdefault(row, {})[record.pod.uid] = record
         if self.zones.any:
             self._take_zones(record, row)
@@ -341,10 +352,16 @@ class Accounts:
         self.pods.add(record.row, record.indexed, sign=-1)
         if self.zones.any:
             self.zones.release(record.row, record.pod.uid)
+        if vector.spec.volumes:
+            self._count_volumes(record, record.row, vector.spec, sign=-1)
         del self.on_row[record.row][record.pod.uid]
         record.row = -1
         record.vector = None
         record.bookings = ()
+
+    def _count_volumes(self, record: Record, row: int, spec: PodSpec, sign: int = 1) -> None:
+        namespace = record.pod.namespace
+        self.volumes.add(row, record.node, namespace, spec.volumes, record.claims, sign)
 
     def _recount(self, row: int, node: Node | None) -> None:
         """Describe the row's GPUs anew and book what is held of them.

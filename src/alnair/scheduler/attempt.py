@@ -92,7 +92,7 @@ class Attempts:
     def bind(self, record: Record) -> Bind:
         """Return the Binding of a placed pod, with its GPUs; it is on the way from now on."""
         record.in_flight = True
-        return Bind(record.pod, record.node, self._assignment(record))
+        return Bind(record.pod, record.node, self._assignment(record), record.claims)
 
     def _decided(self, records: Sequence[Record], start: float) -> None:
         """Count an attempt at these pods that began at the timer's `start`."""

@@ -78,7 +78,8 @@ class Classes:
     def of(self, pod: Pod) -> PodSpec:
         """Return the pod's class: its spec, with what selectors can see of namespace and labels."""
         spec = pod.spec
-        if not self._selecting and pod.namespace not in self._namespaces:
+        # Claims are named within a namespace.
+        if not self._selecting and not spec.volumes and pod.namespace not in self._namespaces:
             return spec
         keys = self._keys
         labels = tuple(pair for pair in pod.labels if pair[0] in keys)

@@ -84,7 +84,7 @@ class Engine:
 
     @property
     def in_flight(self) -> int:
-        """Number of pods whose Binding is on the way."""
+        """Number of pods whose Binding is on the way and does not wait for storage."""
         return self._in_flight
 
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
@@ -123,7 +123,7 @@ class Engine:
         while limit > 0 and (unit := self.queue.pop()):
             limit -= self._try(unit, now, actions)
         self._finish_gangs(now, actions)
-        self._in_flight += sum(isinstance(a, Bind) for a in actions)
+        self._in_flight += sum(isinstance(a, Bind) and not a.claims for a in actions)
         if any(isinstance(a, Bind | WritePlan) for a in actions):
             self._surroundings_changed()
         return actions
@@ -260,7 +260,7 @@ class Engine:
             actions.append(_evict_crossed(record))
 
     def _landed(self, record: Record) -> None:
-        self._in_flight -= record.in_flight
+        self._in_flight -= record.in_flight and not record.claims
         record.in_flight = False
 
     def _finished(self, record: Record) -> None:
@@ -292,6 +292,8 @@ class Engine:
             if record.in_flight:
                 self.tally.attempt("error", pod.scheduler, now - record.placed_at)
                 self._landed(record)
+                if record.claims:  # people can do something about storage
+                    actions.append(Report(pod, "FailedScheduling", error))
                 self._release_assumed(record)
                 self._back_off(record, now)
             return

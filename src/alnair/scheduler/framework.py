@@ -15,11 +15,13 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.objects import Objects
 from alnair.scheduler.pods import PodIndex
+from alnair.scheduler.volumes import VolumeIndex
 from alnair.scheduler.zones import Zones
 
 
@@ -39,6 +41,8 @@ class Reason(msgspec.Struct, frozen=True):
 
     text: str
     unresolvable: bool = False
+    #: What the API server holds contradicts itself: kube-scheduler has the code Error for this.
+    error: bool = False
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -49,12 +53,13 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What plugins read: node columns, devices, zones, pods by label, and other API objects."""
+    """What plugins read: columns of nodes, devices, zones, pods, volumes, further API objects."""
 
     columns: Columns
     devices: Devices
     zones: Zones
     pods: PodIndex
+    volumes: VolumeIndex
     objects: Objects
 
 
@@ -195,6 +200,17 @@ class ReservePlugin(Protocol):
 
 
 @runtime_checkable
+class ClaimPlugin(Protocol):
+    """Chooses storage for claims that wait for a node."""
+
+    name: str
+
+    def claims(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[ClaimBinding, ...]:
+        """Return what is to be written, for a node that passed the filter, before the Binding."""
+        ...
+
+
+@runtime_checkable
 class QueueSortPlugin(Protocol):
     """Orders the queue."""
 
@@ -232,6 +248,7 @@ class Profile:
         self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
+        self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]
         self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
         self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]
         if len(self.sorts) != 1:

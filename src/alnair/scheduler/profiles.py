@@ -16,6 +16,10 @@ from alnair.scheduler.plugins.priority import PrioritySort
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
+from alnair.scheduler.plugins.volume_binding import VolumeBinding
+from alnair.scheduler.plugins.volume_limits import NodeVolumeLimits
+from alnair.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from alnair.scheduler.plugins.volume_zone import VolumeZone
 
 #: Plugin name → factory from its arguments.
 Registry = Mapping[str, Callable[..., Plugin]]
@@ -47,6 +51,10 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             GpuShare,
             NodeResourceTopologyMatch,
             InterPodAffinity,
+            VolumeRestrictions,
+            NodeVolumeLimits,
+            VolumeBinding,
+            VolumeZone,
         )
     }
 

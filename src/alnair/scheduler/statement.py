@@ -4,6 +4,8 @@ Every placement is booked at once, so the next one sees it, and can be undone; w
 leaves the books as they were.
 """
 
+import itertools
+
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.columns import Mask
 from alnair.scheduler.devices import Booking
@@ -37,7 +39,7 @@ class Statement:
         while (row := evaluation.best(allowed)) is not None:
             bookings = self._reserve(record, row, profile)
             if bookings is not None:
-                self._book(record, row, bookings)
+                self._book(record, row, bookings, profile)
                 return None
             # Filters judge nodes, reserving judges devices: where they disagree, the node is out.
             evaluation.rank[row] = INFEASIBLE
@@ -60,7 +62,7 @@ class Statement:
         if bookings is None:
             return False
         before = self._accounts.devices.excess(row)
-        self._book(record, row, bookings)
+        self._book(record, row, bookings, profile)
         if self._accounts.devices.excess(row) > before:
             self._accounts.release(self.placed.pop(), State.PENDING)
             return False
@@ -71,9 +73,14 @@ class Statement:
         while len(self.placed) > checkpoint:
             self._accounts.release(self.placed.pop(), State.PENDING)
 
-    def _book(self, record: Record, row: int, bookings: tuple[Booking, ...]) -> None:
+    def _book(
+        self, record: Record, row: int, bookings: tuple[Booking, ...], profile: Profile
+    ) -> None:
         node = self._accounts.columns.nodes[row]
         assert node is not None  # a row without a node is never feasible
+        if record.spec.volumes:
+            chosen = (p.claims(record.spec, row, self._accounts.cluster) for p in profile.claimers)
+            record.claims = tuple(itertools.chain.from_iterable(chosen))
         self._accounts.place(record, node.name, State.ASSUMED, self._now, bookings)
         self.placed.append(record)
 

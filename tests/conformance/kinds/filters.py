@@ -67,6 +67,8 @@ def code_of(reasons: Iterable[Reason]) -> str:
     reasons = list(reasons)
     if not reasons:
         return "Success"
+    if any(r.error for r in reasons):
+        return "Error"
     if any(r.unresolvable for r in reasons):
         return "UnschedulableAndUnresolvable"
     return "Unschedulable"

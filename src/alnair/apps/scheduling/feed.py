@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from alnair.apps.scheduling.gang_feed import GangFeed
+from alnair.apps.scheduling.storage_kinds import STORAGE
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
@@ -35,6 +36,7 @@ _OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
     (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
     (NODE_RESOURCE_TOPOLOGIES.typed(NodeResourceTopologyWire), project_topology),
     (ELASTIC_QUOTAS.typed(wire.ElasticQuotaWire), project_quota),
+    *STORAGE,
 )
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0

@@ -1,0 +1,94 @@
+"""VolumeRestrictions: disks that one node cannot mount twice, and claims for one pod only.
+
+Source of semantics: `pkg/scheduler/framework/plugins/volumerestrictions`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from alnair.model.volumes import AWS_EBS, CLAIM, GCE_PD, ISCSI, RBD
+from alnair.model.workload import PodSpec, Volume
+from alnair.scheduler.claims import CLAIMS, find_claim
+from alnair.scheduler.columns import Mask, Rows
+from alnair.scheduler.framework import Cluster, Depends, Reason
+from alnair.scheduler.nowhere import Nowhere
+
+DISK = Reason("node(s) had no available disk")
+CLAIM_IN_USE = Reason(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+    "in-use by another pod"
+)
+_EXCLUSIVE = (AWS_EBS, GCE_PD, ISCSI, RBD)
+
+
+class VolumeRestrictions:
+    """Filters by the volumes of other pods."""
+
+    name = "VolumeRestrictions"
+
+    def kinds(self, spec: PodSpec) -> Sequence[str]:
+        """Return what it reads of a class with volumes."""
+        return (CLAIMS,) if spec.volumes else ()
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Shared | Nowhere | None":
+        """Compile the filter."""
+        disks = [v for v in spec.volumes if v.kind in _EXCLUSIVE]
+        single = []
+        for volume in spec.volumes:
+            if volume.kind != CLAIM:
+                continue
+            claim = find_claim(spec.namespace, volume.name, cluster.objects)
+            if claim is None:
+                text = f'persistentvolumeclaim "{volume.name}" not found'
+                return Nowhere(text, cluster.columns)
+            if "ReadWriteOncePod" in claim.modes:
+                single.append(volume)
+        return _Shared(spec.namespace, disks, single, cluster) if disks or single else None
+
+
+class _Shared:
+    depends = Depends.PODS
+
+    def __init__(
+        self, namespace: str, disks: list[Volume], single: list[Volume], cluster: Cluster
+    ) -> None:
+        self._namespace = namespace
+        self._disks = disks
+        self._single = single
+        self._columns = cluster.columns
+        self._volumes = cluster.volumes
+
+    @property
+    def version(self) -> int:
+        return self._volumes.version
+
+    def __call__(self, rows: Rows) -> Mask:
+        if self._in_use():
+            return np.zeros(self._columns.alive[rows].size, bool)
+        return ~self._conflicts()[rows]
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        conflicts = self._conflicts()[rows]
+        yield DISK, conflicts
+        if self._in_use():
+            yield CLAIM_IN_USE, ~conflicts
+
+    def _in_use(self) -> bool:
+        return any(any(True for _ in self._volumes.users(self._namespace, v)) for v in self._single)
+
+    def _conflicts(self) -> Mask:
+        mask = np.zeros(self._columns.alive.size, bool)
+        for disk in self._disks:
+            for row, other in self._volumes.users(self._namespace, disk):
+                mask[row] |= _conflict(disk, other)
+        return mask
+
+
+def _conflict(one: Volume, other: Volume) -> bool:
+    """Return whether two pods cannot have this same disk on one node."""
+    if one.kind == AWS_EBS:
+        return True
+    if one.kind == RBD and not set(one.monitors) & set(other.monitors):
+        return False
+    return not (one.read_only and other.read_only)
