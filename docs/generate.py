@@ -6,6 +6,7 @@
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -33,9 +34,22 @@ with 3 when the cluster cannot be reached.
 def page() -> str:
     """The text of the reference of the command line."""
     app = cli.build(cli.COMMANDS)
-    verbs = [name for command in app.registered_commands if (name := command.name)]
-    parts = [HEAD, _help(app), *(f"## alnair {verb}\n\n{_help(app, verb)}" for verb in verbs)]
+    parts = [HEAD, _help(app)]
+    for verb in cli.COMMANDS:
+        parts += [
+            f"## alnair {' '.join(words)}\n\n{_help(app, *words)}" for words in _verbs(app, verb)
+        ]
     return "\n".join(parts)
+
+
+def _verbs(app: typer.Typer, verb: str) -> Iterator[tuple[str, ...]]:
+    """The verb, and the verbs that it has."""
+    yield (verb,)
+    for group in app.registered_groups:
+        if group.name == verb and group.typer_instance is not None:
+            for command in group.typer_instance.registered_commands:
+                assert command.name is not None
+                yield verb, command.name
 
 
 def crds() -> dict[Path, str]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import get_args, get_origin
 
 import msgspec
 import pytest
@@ -17,6 +18,8 @@ from alnair.apps.checker import registry
 from alnair.apps.checker.cluster import Finding
 from alnair.apps.checker.violation import Violation
 from alnair.apps.replay_report import Report
+from alnair.apps.scheduling import configuration, strict
+from alnair.apps.scheduling.assembly import assemble
 from alnair.kube import definitions, wire
 from alnair.kube.projection import pod_spec
 from alnair.model import api, names
@@ -78,6 +81,10 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
     for text in [*blocks(page, "yaml"), *files]:
         for document in yaml.safe_load_all(text):
             kind = document.get("kind")
+            if kind == configuration.KIND:
+                wanted = strict.read(document, configuration.Configuration)
+                assert assemble(wanted, page.name).profiles()
+                continue
             template = document if kind == "Pod" else document.get("spec", {}).get("template")
             if template:
                 pod = msgspec.convert({"metadata": {}, **template}, wire.PodWire, strict=False)
@@ -158,8 +165,6 @@ def test_every_command_and_option_in_an_example_exists(page: Path) -> None:
 
 def _help(verb: str) -> str:
     app = cli.build([verb])
-    if not app.registered_commands:
-        return ""
     return CliRunner().invoke(app, [verb, "--help"]).output
 
 
@@ -221,3 +226,35 @@ def test_the_reference_of_the_command_line_is_generated_anew_after_every_change(
     spec.loader.exec_module(generate)
     page = DOCS / "reference" / "cli.md"
     assert page.read_text() == generate.page(), "run make generate, and commit what it writes"
+
+
+def test_the_page_of_the_configuration_has_every_field() -> None:
+    text = (DOCS / "reference" / "scheduler-configuration.md").read_text()
+    rows = re.findall(r"^\| `([\w.\[\]]+)` \|", text, re.MULTILINE)
+    profile = set(_fields(configuration.ProfileConfiguration))
+    assert set(_fields(configuration.Configuration)) | profile <= set(rows)
+
+
+def _fields(kind: type[msgspec.Struct]) -> Iterator[str]:
+    """The paths of a struct's fields, with those of structs within and of items of lists."""
+    for field in msgspec.structs.fields(kind):
+        name, inner = field.encode_name, field.type
+        if get_origin(inner) is tuple:
+            name, inner = f"{name}[]", get_args(inner)[0]
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            yield from (f"{name}.{below}" for below in _fields(inner))
+        else:
+            yield name
+
+
+def test_the_page_of_the_configuration_has_every_argument_of_every_plugin() -> None:
+    page = DOCS / "reference" / "scheduler-configuration.md"
+    text = page.read_text().partition("## Arguments")[2]
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.\[\]]+)` \|", text, re.MULTILINE)
+    listed = {(plugin, re.split(r"[.\[]", argument)[0]) for plugin, argument in rows}
+    there = {
+        (name, field)
+        for name, plugin in profiles.registry().items()
+        for field in getattr(getattr(plugin, "Args", None), "__struct_encode_fields__", ())
+    }
+    assert listed == there, "docs/reference/scheduler-configuration.md, Arguments of plugins"

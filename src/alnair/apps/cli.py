@@ -16,7 +16,7 @@ COMMANDS = {
     "up": ("local_cluster", "up"),
     "status": ("local_cluster", "status"),
     "down": ("local_cluster", "down"),
-    "scheduler": ("scheduler", "scheduler"),
+    "scheduler": ("scheduler", "app"),
     "controller": ("controller", "controller"),
     "replay": ("replay", "replay"),
     "check": ("check", "check"),
@@ -40,7 +40,13 @@ def build(verbs: Iterable[str]) -> typer.Typer:
     for verb in verbs:
         module, function = COMMANDS[verb]
         run = getattr(importlib.import_module(f"alnair.apps.{module}"), function)
-        app.command(verb, help=_help(run))(run)
+        if isinstance(run, typer.Typer):  # a verb that has verbs of its own
+            callback = run.registered_callback
+            assert callback is not None
+            assert callback.callback is not None
+            app.add_typer(run, name=verb, help=_help(callback.callback))
+        else:
+            app.command(verb, help=_help(run))(run)
     return app
 
 

@@ -59,30 +59,42 @@ def registry() -> dict[str, Callable[..., Plugin]]:
     }
 
 
-def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
-    """Return the built-in profiles: balanced, cost saving (pack), high performance (spread)."""
-    make = plugins if plugins is not None else registry()
+_LEAST = {"type": "LeastAllocated"}
+_MOST = {"type": "MostAllocated"}
+_ALL = {
+    # Spreading that nobody asked for would scatter pods over nodes with GPUs.
+    "PodTopologySpread": {"defaultingType": "List"},
+}
+#: Scheduler name → plugin → its arguments, where they are not the defaults: balanced, cost saving
+#: (pack), high performance (spread).
+ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    names.SCHEDULER: {
+        **_ALL,
+        "NodeResourcesFit": {"scoringStrategy": _LEAST, "gpuNodesInOrder": True},
+        "GpuShare": {"choice": "tightest"},
+    },
+    names.COST_SAVING: {
+        **_ALL,
+        "NodeResourcesFit": {"scoringStrategy": _MOST},
+        "GpuShare": {"choice": "tightest"},
+    },
+    names.HIGH_PERFORMANCE: {
+        **_ALL,
+        "NodeResourcesFit": {"scoringStrategy": _LEAST},
+        "GpuShare": {"choice": "emptiest"},
+    },
+}
 
-    def profile(scheduler: str, fit: dict[str, object], choice: str) -> Profile:
-        arguments: dict[str, dict[str, object]] = {
-            "NodeResourcesFit": fit,
-            "GpuShare": {"choice": choice},
-            # Spreading that nobody asked for would scatter pods over nodes with GPUs.
-            "PodTopologySpread": {"defaultingType": "List"},
-        }
-        return Profile(
+
+def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
+    """Return the built-in profiles."""
+    make = plugins if plugins is not None else registry()
+    return tuple(
+        Profile(
             scheduler=scheduler,
             # The cheapest and most telling refusals come first: a node counts for the first one.
-            plugins=tuple(
-                made(factory, arguments.get(name, {}), name) for name, factory in make.items()
-            ),
+            plugins=tuple(made(make[name], arguments.get(name, {}), name) for name in make),
             weights=WEIGHTS,
         )
-
-    least: dict[str, object] = {"scoringStrategy": {"type": "LeastAllocated"}}
-    most: dict[str, object] = {"scoringStrategy": {"type": "MostAllocated"}}
-    return (
-        profile(names.SCHEDULER, {**least, "gpuNodesInOrder": True}, "tightest"),
-        profile(names.COST_SAVING, most, "tightest"),
-        profile(names.HIGH_PERFORMANCE, least, "emptiest"),
+        for scheduler, arguments in ARGUMENTS.items()
     )

@@ -2,8 +2,10 @@
 
 from aiohttp.test_utils import TestClient, TestServer
 
+import make
 from alnair.apps.scheduling.loop import Decisions
 from alnair.apps.scheduling.server import application
+from alnair.model.action import Bind, Report, WritePlan
 
 
 async def test_percentiles_count_only_decisions_since_the_time_asked_for() -> None:
@@ -31,3 +33,19 @@ async def test_it_is_ready_only_when_the_caches_are_filled() -> None:
         assert (await client.get("/readyz")).status == 503
         filled = True
         assert (await client.get("/readyz")).status == 200
+
+
+async def test_the_last_decisions_are_shown_oldest_first() -> None:
+    decisions = Decisions()
+    pod = make.pod("p")
+    decisions.note(1.0, Report(pod, "FailedScheduling", "no room"))
+    decisions.note(2.0, Bind(pod, "n"))
+    decisions.note(3.0, WritePlan(make.gang("g"), {}))
+    async with TestClient(TestServer(application(decisions, lambda: True))) as client:
+        answer = await client.get("/debug/decisions", params={"last": "2"})
+        assert await answer.json() == [
+            {"time": 2.0, "action": "Bind", "object": "default/p", "node": "n"},
+            {"time": 3.0, "action": "WritePlan", "object": "default/g"},
+        ]
+        answer = await client.get("/debug/decisions", params={"last": "-1"})
+        assert answer.status == 400

@@ -6,6 +6,8 @@ from collections import deque
 
 from alnair.apps.scheduling.actuator import Actuator
 from alnair.apps.scheduling.feed import Feed
+from alnair.apps.scheduling.rehearsal import Rehearsal
+from alnair.model.action import Action
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.events import Event
 
@@ -17,14 +19,24 @@ _BATCH = 1000
 
 
 class Decisions:
-    """When decisions were made and how long they took: the last ones, for the metrics."""
+    """The last decisions: what they were, and how long they took."""
 
-    def __init__(self, kept: int = 200_000) -> None:
+    def __init__(self, kept: int = 200_000, actions: int = 10_000) -> None:
         self._kept: deque[tuple[float, float]] = deque(maxlen=kept)
+        #: The last actions, and when they were decided (seconds since the epoch).
+        self.actions: deque[tuple[float, Action]] = deque(maxlen=actions)
 
     def add(self, now: float, seconds: list[float]) -> None:
         """Note decisions made by now (seconds since the epoch)."""
         self._kept.extend((now, s) for s in seconds)
+
+    def note(self, now: float, action: Action) -> None:
+        """Note what was decided."""
+        self.actions.append((now, action))
+
+    def last(self, count: int) -> list[tuple[float, Action]]:
+        """Return the last actions, oldest first."""
+        return list(self.actions)[-count:] if count else []
 
     def since(self, start: float) -> list[float]:
         """Return how long the decisions since then took, in seconds, ascending."""
@@ -35,7 +47,11 @@ class Loop:
     """Drives one engine for as long as this process leads."""
 
     def __init__(
-        self, engine: Engine, feed: Feed, actuator: Actuator, decisions: Decisions
+        self,
+        engine: Engine,
+        feed: Feed,
+        actuator: Actuator | Rehearsal,
+        decisions: Decisions,
     ) -> None:
         self._engine = engine
         self._feed = feed
@@ -62,6 +78,7 @@ class Loop:
         now = time.time()
         room = IN_FLIGHT - self._engine.in_flight
         for action in self._engine.step(self._batch(), now, limit=max(0, room)):
+            self._decisions.note(now, action)
             self._actuator.carry_out(action)
         if self._engine.decision_seconds:
             self._decisions.add(now, self._engine.decision_seconds)

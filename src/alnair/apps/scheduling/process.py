@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import gc
 import logging
+import platform
 import signal
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from alnair.apps.scheduling.actuator import Actuator
+from alnair.apps.scheduling.configuration import Configuration, seconds
 from alnair.apps.scheduling.feed import Feed
 from alnair.apps.scheduling.loop import Decisions, Loop
 from alnair.apps.scheduling.metrics import exposition
+from alnair.apps.scheduling.rehearsal import Rehearsal
 from alnair.apps.scheduling.reporter import Reporter
 from alnair.apps.scheduling.server import Server, application
 from alnair.kube import config
@@ -24,46 +26,30 @@ from alnair.kube.lease import LeaderElector
 from alnair.model import names
 from alnair.scheduler.census import census
 from alnair.scheduler.engine import Engine
-from alnair.scheduler.profiles import profiles
+from alnair.scheduler.framework import Profile
 from alnair.scheduler.tally import Tally
 
 _log = logging.getLogger(__name__)
 
-LEASE = "alnair-scheduler"
 #: Seconds to write the events that are still to be written at the end.
 _DRAIN = 30.0
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the process can be told.
+async def serve(configuration: Configuration, profiles: Callable[[], tuple[Profile, ...]]) -> None:
+    """Schedule until SIGTERM or SIGINT, then hand over.
 
-    Durations are in seconds; a crashed leader is replaced within `lease_duration` + `retry_period`.
+    Args:
+        configuration: What the process was told.
+        profiles: Makes the profiles, anew for each term of leading.
     """
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    #: Unique per process.
-    identity: str = ""
-    host: str = "127.0.0.1"
-    port: int = 0
-    leader_elect: bool = True
-    lease_duration: int = 12
-    renew_deadline: float = 8.0
-    retry_period: float = 2.0
-    #: Chooses the permutation of nodes that breaks ties.
-    seed: int = 0
-    binders: int = 32
-
-
-async def serve(settings: Settings) -> None:
-    """Schedule until SIGTERM or SIGINT, then hand over."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    connection = config.load(settings.kubeconfig, settings.context)
-    async with Client(connection, max_connections=settings.binders + 32) as client:
-        work = asyncio.create_task(_Process(settings, client).run())
+    wanted = configuration.client_connection
+    connection = config.load(_path(wanted.kubeconfig), wanted.context or None)
+    async with Client(connection, max_connections=wanted.bindings + 32) as client:
+        work = asyncio.create_task(_Process(configuration, profiles, client).run())
         ended = asyncio.create_task(stop.wait())
         await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
@@ -73,9 +59,19 @@ async def serve(settings: Settings) -> None:
             await work
 
 
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
+
+
 class _Process:
-    def __init__(self, settings: Settings, client: Client) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        configuration: Configuration,
+        profiles: Callable[[], tuple[Profile, ...]],
+        client: Client,
+    ) -> None:
+        self._configuration = configuration
+        self._profiles = profiles
         self._client = client
         self._feed = Feed(client)
         self._calm = asyncio.Event()
@@ -88,9 +84,9 @@ class _Process:
         self._ready = False
 
     async def run(self) -> None:
-        settings = self._settings
+        serving = self._configuration.serving
         app = application(self._decisions, lambda: self._ready, self._metrics)
-        async with Server(app, settings.host, settings.port) as server:
+        async with Server(app, serving.host, serving.port) as server:
             _log.info("serving health at %s/healthz", server.url)
             try:
                 async with asyncio.TaskGroup() as group:
@@ -109,19 +105,19 @@ class _Process:
         return exposition(self._tally, census(self._engine) if self._engine else None)
 
     async def _take_turns(self, url: str) -> None:
-        settings = self._settings
-        if not settings.leader_elect:
+        election = self._configuration.leader_election
+        if self._configuration.dry_run or not election.leader_elect:  # a lease is a write, too
             await self._schedule(lambda: True)
             return
         elector = LeaderElector(
             self._client,
-            namespace=names.NAMESPACE,
-            name=LEASE,
-            identity=settings.identity,
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            identity=election.identity or f"{platform.node()}_{uuid.uuid4()}",
             annotations={names.METRICS_URL: url},
-            lease_duration=settings.lease_duration,
-            renew_deadline=settings.renew_deadline,
-            retry_period=settings.retry_period,
+            lease_duration=int(seconds(election.lease_duration)),
+            renew_deadline=seconds(election.renew_deadline),
+            retry_period=seconds(election.retry_period),
         )
 
         async def lead() -> None:
@@ -136,17 +132,25 @@ class _Process:
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
         # A new term starts from what the cluster says, not from what this process once intended.
         engine = Engine(
-            profiles(), seed=self._settings.seed, timer=time.perf_counter, tally=self._tally
+            self._profiles(),
+            seed=self._configuration.seed,
+            timer=time.perf_counter,
+            tally=self._tally,
         )
-        actuator = Actuator(
-            self._client,
-            self._feed,
-            self._reporter,
-            may_act,
-            self._calm,
-            self._settings.binders,
-            self._tally,
-        )
+        actuator: Actuator | Rehearsal
+        if self._configuration.dry_run:
+            _log.info("dry-run: nothing is written to the API server")
+            actuator = Rehearsal(self._feed)
+        else:
+            actuator = Actuator(
+                self._client,
+                self._feed,
+                self._reporter,
+                may_act,
+                self._calm,
+                self._configuration.client_connection.bindings,
+                self._tally,
+            )
         self._engine = engine
         try:
             async with asyncio.TaskGroup() as group:

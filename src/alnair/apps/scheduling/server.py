@@ -9,6 +9,7 @@ from aiohttp import web
 
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
+from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 
 
 class ServeError(Exception):
@@ -21,6 +22,22 @@ class DecisionReport(msgspec.Struct):
     count: int
     p50_us: float | None
     p99_us: float | None
+
+
+class Decision(msgspec.Struct, omit_defaults=True):
+    """One of the last decisions, in the answer of /debug/decisions?last=N.
+
+    Attributes:
+        time: seconds since the epoch.
+        action: Bind, Scheduled (it was bound), FailedScheduling, Evict, or WritePlan (of a gang).
+        object: namespace/name of the pod or the gang.
+    """
+
+    time: float
+    action: str
+    object: str
+    node: str = ""
+    message: str = ""
 
 
 def application(
@@ -46,6 +63,11 @@ def application(
         return web.Response(body=metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def debug_decisions(request: web.Request) -> web.Response:
+        if (last := request.query.get("last")) is not None:
+            if not last.isdecimal():
+                return web.Response(status=400, text=f"last is {last!r}: write how many to show")
+            shown = [decision(*each) for each in decisions.last(int(last))]
+            return web.Response(body=msgspec.json.encode(shown), content_type="application/json")
         text = request.query.get("since", "0")
         try:
             since = float(text)
@@ -62,6 +84,19 @@ def application(
     app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/debug/decisions", debug_decisions)
     return app
+
+
+def decision(when: float, action: Action) -> Decision:
+    """Return what is shown of an action."""
+    match action:
+        case Bind(pod, node):
+            return Decision(when, "Bind", f"{pod.namespace}/{pod.name}", node=node)
+        case Report(pod, kind, message):
+            return Decision(when, kind, f"{pod.namespace}/{pod.name}", message=message)
+        case Evict(pod, _, message):
+            return Decision(when, "Evict", f"{pod.namespace}/{pod.name}", message=message)
+        case WritePlan(gang):
+            return Decision(when, "WritePlan", f"{gang.namespace}/{gang.name}")
 
 
 def summary(seconds: Sequence[float]) -> DecisionReport:

@@ -1,0 +1,217 @@
+"""Keeps the errors of other people's plugins where they belong: with the pods of their profile.
+
+A guarded plugin that raises, or answers something impossible, refuses what it was asked about (a
+filter, reserving) or has no opinion (a score). So its pods wait and say why, and all others go on.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.columns import Column, Mask, Rows
+from alnair.scheduler.devices import Booking
+from alnair.scheduler.framework import Cluster, Depends, Plugin, Reason, Refusal
+
+#: Extension points whose answers are guarded; others are passed on as they are.
+_GUARDED: Final = (
+    "pre_filter",
+    "filter",
+    "pre_score",
+    "score",
+    "reserve",
+    "key",
+    "pre_enqueue",
+    "kinds",
+)
+
+
+class Faults:
+    """What a plugin did wrong, as one sentence for people.
+
+    Args:
+        subject: The plugin and its package, such as `plugin Rack of acme-plugins 1.2`.
+        tell: Is told each sentence once.
+    """
+
+    def __init__(self, subject: str, tell: Callable[[str], None]) -> None:
+        self._subject = subject
+        self._tell = tell
+        self._told: set[str] = set()
+
+    def note(self, where: str, error: Exception) -> str:
+        """Return the sentence."""
+        text = f"{self._subject} failed in {where}: {type(error).__name__}: {error}"
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+        return text
+
+
+class Guarded:
+    """A plugin whose errors are answers; it has the extension points of the plugin within."""
+
+    def __init__(self, plugin: Plugin, faults: Faults) -> None:
+        self.name = plugin.name
+        self._plugin: Any = plugin
+        self._faults = faults
+        # Which extension points a plugin takes part in is told by its methods.
+        for point in dir(plugin):
+            if point in _GUARDED:
+                setattr(self, point, getattr(self, f"_{point}"))
+            elif not point.startswith("_") and point != "name":
+                setattr(self, point, getattr(plugin, point))
+
+    def _pre_filter(self, spec: PodSpec) -> Refusal | None:
+        try:
+            refusal: Refusal | None = self._plugin.pre_filter(spec)
+        except Exception as error:  # noqa: BLE001
+            return Refusal(self.name, self._faults.note("pre_filter", error))
+        return refusal
+
+    def _filter(self, spec: PodSpec, cluster: Cluster) -> "_GuardedFilter | None":
+        try:
+            compiled = self._plugin.filter(spec, cluster)
+        except Exception as error:  # noqa: BLE001
+            fault = self._faults.note("filter", error)
+            return _GuardedFilter(None, self._faults, cluster, fault)
+        return None if compiled is None else _GuardedFilter(compiled, self._faults, cluster)
+
+    def _pre_score(self, spec: PodSpec) -> Refusal | None:
+        try:
+            refusal: Refusal | None = self._plugin.pre_score(spec)
+        except Exception as error:  # noqa: BLE001
+            return Refusal(self.name, self._faults.note("pre_score", error))
+        return refusal
+
+    def _score(self, spec: PodSpec, cluster: Cluster) -> "_GuardedScore | None":
+        try:
+            compiled = self._plugin.score(spec, cluster)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("score", error)
+            return None
+        return None if compiled is None else _GuardedScore(compiled, self._faults, cluster)
+
+    def _reserve(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[Booking, ...] | None:
+        try:
+            bookings: tuple[Booking, ...] | None = self._plugin.reserve(spec, row, cluster)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("reserve", error)
+            return None
+        return bookings
+
+    def _key(self, pod: Pod) -> tuple[float, ...]:
+        try:
+            key: tuple[float, ...] = self._plugin.key(pod)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("key", error)
+            return (0.0,)
+        return key
+
+    def _pre_enqueue(self, pod: Pod) -> str:
+        try:
+            text: str = self._plugin.pre_enqueue(pod)
+        except Exception as error:  # noqa: BLE001
+            return self._faults.note("pre_enqueue", error)
+        return text
+
+    def _kinds(self, spec: PodSpec) -> Sequence[str]:
+        try:
+            kinds: Sequence[str] = self._plugin.kinds(spec)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("kinds", error)
+            return ()
+        return kinds
+
+
+class _GuardedFilter:
+    def __init__(self, compiled: Any, faults: Faults, cluster: Cluster, fault: str = "") -> None:
+        self.depends = Depends.BOOKED if compiled is None else compiled.depends
+        self._compiled = compiled
+        self._faults = faults
+        self._cluster = cluster
+        self._fault = fault
+
+    @property
+    def version(self) -> int:
+        """The plugin's own word, or what changes with every pod."""
+        try:
+            return int(self._compiled.version)
+        except Exception as error:  # noqa: BLE001
+            self._fault = self._faults.note("version", error)
+            return self._cluster.pods.version
+
+    def __call__(self, rows: Rows) -> Mask:
+        size = _size(rows)
+        if self._compiled is not None:
+            try:
+                mask = self._compiled(rows)
+                _require(mask, size, bool)
+            except Exception as error:  # noqa: BLE001
+                self._fault = self._faults.note("its filter", error)
+            else:
+                self._fault = ""
+                found: Mask = mask
+                return found
+        return np.zeros(size, bool)
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        size = _size(rows)
+        if not self._fault:
+            try:
+                found = list(self._compiled.reasons(rows))
+                for _, mask in found:
+                    _require(mask, size, bool)
+            except Exception as error:  # noqa: BLE001
+                self._fault = self._faults.note("reasons", error)
+            else:
+                return found
+        return [(Reason(self._fault), np.ones(size, bool))]
+
+
+class _GuardedScore:
+    def __init__(self, compiled: Any, faults: Faults, cluster: Cluster) -> None:
+        self.depends = compiled.depends
+        self.normalize = self._normalize if compiled.normalize is not None else None
+        self._compiled = compiled
+        self._faults = faults
+        self._cluster = cluster
+
+    def __call__(self, rows: Rows) -> Column:
+        return self._guarded(lambda: self._compiled(rows), _size(rows))
+
+    def over(self, feasible: Mask) -> Column:
+        """Score all rows, given those that will do."""
+        return self._guarded(lambda: self._compiled.over(feasible), feasible.size)
+
+    def _normalize(self, raw: Column, feasible: Mask) -> Column:
+        return self._guarded(lambda: self._compiled.normalize(raw, feasible), feasible.size)
+
+    def _guarded(self, compute: Callable[[], Column], size: int) -> Column:
+        try:
+            scores = compute()
+            _require(scores, size, float)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("its score", error)
+            return np.zeros(size)
+        return scores
+
+
+def _size(rows: Rows) -> int:
+    """Return the number of rows; slices have both ends and no step here."""
+    if isinstance(rows, slice):
+        return int(rows.stop - rows.start)
+    return int(rows.size)
+
+
+def _require(values: object, size: int, kind: type) -> None:
+    """Fail unless it is an array of so many truths, or numbers that can be compared."""
+    if not isinstance(values, np.ndarray) or values.shape != (size,):
+        shape = getattr(values, "shape", type(values).__name__)
+        raise TypeError(f"it answered {shape} for {size} rows: answer an array of one per row")
+    if kind is bool:
+        if values.dtype != bool:
+            raise TypeError(f"it answered {values.dtype} where True or False was asked for")
+    elif not np.isfinite(values).all():
+        raise ValueError("it answered a score that is no finite number")
