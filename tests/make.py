@@ -32,9 +32,37 @@ API = "scheduling.x-k8s.io/v1alpha1"
 NESTED = "[" * 20_000 + "]" * 20_000
 
 
-def gpu(node_name: str, index: int, model: str = "A100", memory_mib: int = 40960) -> Gpu:
+def gpu(
+    node_name: str,
+    index: int,
+    model: str = "A100",
+    memory_mib: int = 40960,
+    *,
+    numa: int | None = None,
+    links: Mapping[int, str] | None = None,
+) -> Gpu:
     """One GPU; its uuid names its node."""
-    return Gpu(f"GPU-{node_name}-{index}", index, model, memory_mib)
+    connected = tuple(sorted((links or {}).items()))
+    return Gpu(f"GPU-{node_name}-{index}", index, model, memory_mib, numa, connected)
+
+
+def linked(
+    node_name: str, count: int, group: int, *, model: str = "A100", memory_mib: int = 40960
+) -> list[Gpu]:
+    """GPUs with NVLinks in groups of so many; the first half on NUMA node 0, the rest on 1."""
+    return [
+        gpu(
+            node_name,
+            i,
+            model,
+            memory_mib,
+            numa=int(i >= (count + 1) // 2),
+            links={
+                j: "NV12" if i // group == j // group else "SYS" for j in range(count) if j != i
+            },
+        )
+        for i in range(count)
+    ]
 
 
 def node(
@@ -85,6 +113,8 @@ def spec(
     compute: int = 0,
     soft: bool = False,
     models: str = "",
+    models_not: str = "",
+    weights: str = "",
     containers: Sequence[ContainerGpus] | None = None,
     extended: Mapping[str, int] | None = None,
     selector: Mapping[str, str] | None = None,
@@ -103,6 +133,10 @@ def spec(
     annotations = {names.VGPU_POLICY: "soft"} if soft else {}
     if models:
         annotations[names.GPU_MODELS] = models
+    if models_not:
+        annotations[names.GPU_MODELS_NOT] = models_not
+    if weights:
+        annotations[names.GPU_MODEL_WEIGHTS] = weights
     demand = gpu_demand(containers, annotations)
     requests = {"cpu": cpu, "memory": memory, "pods": 1, **(extended or {})}
     if demand:

@@ -77,8 +77,8 @@ class Oracle:
     ) -> list[tuple[int | None, tuple[int, ...]]]:
         """Return every way to give the demand GPUs of the node: the slice's, and the whole ones."""
         gpus = gpus_of(node)
-        usable = [i for i, g in enumerate(gpus) if not demand.models or g.model in demand.models]
-        free = [i for i in usable if not self.tenants(node, i) and not self.holders(node, i)]
+        usable = [i for i, g in enumerate(gpus) if accepts(demand, g)]
+        free = self.free(demand, node)
         slots: list[int | None] = [None]
         if demand.memory_mib:
             slots = [i for i in usable if self._takes(demand, node, i, gpus[i])]
@@ -86,6 +86,14 @@ class Oracle:
             (slot, whole)
             for slot in slots
             for whole in itertools.combinations([i for i in free if i != slot], demand.whole)
+        ]
+
+    def free(self, demand: GpuDemand, node: Node) -> list[int]:
+        """Return the accepted GPUs that nobody uses."""
+        return [
+            i
+            for i, gpu in enumerate(gpus_of(node))
+            if accepts(demand, gpu) and not self.tenants(node, i) and not self.holders(node, i)
         ]
 
     def tenants(self, node: Node, slot: int) -> list[GpuDemand]:
@@ -123,7 +131,30 @@ class Oracle:
             taints = 100 - (soft[node.name] * 100 // most_soft if most_soft else 0)
             likes = liked[node.name] * 100 // most_liked if most_liked else 0
             total[node.name] = 3 * taints + 2 * likes + self._allocation(spec, node)
+            if spec.gpu:
+                total[node.name] += 2 * self._connected(spec.gpu, node)
+                total[node.name] += 4 * self._models_liked(spec.gpu, node)
         return total
+
+    def _connected(self, demand: GpuDemand, node: Node) -> int:
+        sets = itertools.combinations(self.free(demand, node), demand.whole)
+        if demand.whole < 2:
+            return 0
+        return max((link_score(connection(gpus_of(node), s)[0]) for s in sets), default=0)
+
+    def _models_liked(self, demand: GpuDemand, node: Node) -> int:
+        weights = dict(demand.weights)
+        slots = self.free(demand, node)
+        if not demand.whole:
+            gpus = gpus_of(node)
+            slots = [
+                i
+                for i, gpu in enumerate(gpus)
+                if accepts(demand, gpu) and self._takes(demand, node, i, gpu)
+            ]
+        liking = sorted((weights.get(gpus_of(node)[i].model, 0) for i in slots), reverse=True)
+        wanted = max(demand.whole, 1)
+        return liking[wanted - 1] if len(liking) >= wanted else 0
 
     def _untolerated(self, spec: PodSpec, node: Node) -> int:
         mine = [t for t in spec.tolerations if t.effect in ("", "PreferNoSchedule")]
@@ -156,6 +187,31 @@ def gpus_of(node: Node) -> tuple[Gpu, ...]:
         return node.gpus
     model = node.labels.get(names.GPU_MODEL_LABEL, "")
     return tuple(Gpu("", i, model, 0) for i in range(node.allocatable.get(names.GPU, 0)))
+
+
+def accepts(demand: GpuDemand, gpu: Gpu) -> bool:
+    if gpu.model in demand.models_not:
+        return False
+    return not demand.models or gpu.model in demand.models
+
+
+def connection(gpus: Sequence[Gpu], slots: Sequence[int]) -> tuple[int, int]:
+    """The weakest link among GPUs and the sum of all, SYS = 10, an NVLink = 100."""
+    found = [_link(gpus[a], gpus[b]) for a, b in itertools.combinations(slots, 2)]
+    return min(found, default=0), sum(found)
+
+
+def _link(a: Gpu, b: Gpu) -> int:
+    kind = dict(a.links).get(b.index, "")
+    if not kind and a.numa is not None and b.numa is not None:
+        return 20 if a.numa == b.numa else 10
+    if kind.startswith("NV"):
+        return 100 * int(kind[2:])
+    return {"": 0, "SYS": 10}[kind]
+
+
+def link_score(weakest: int) -> int:
+    return weakest if weakest < 100 else 60 + 40 * (weakest // 100) // 18
 
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:

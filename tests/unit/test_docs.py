@@ -176,6 +176,15 @@ def _help(verb: str) -> str:
         ("no memory", {names.VGPU_COMPUTE: 50}, {}),
         ("both", {names.GPU: 1, names.VGPU_MEMORY: 8192}, {}),
         ("model, no GPU", {}, {names.GPU_MODELS: "A100"}),
+        ("refused model, no GPU", {}, {names.GPU_MODELS_NOT: "A100"}),
+        ("no refused model", {names.GPU: 1}, {names.GPU_MODELS_NOT: ","}),
+        (
+            "model in both",
+            {names.GPU: 1},
+            {names.GPU_MODELS: "A100,T4", names.GPU_MODELS_NOT: "A100"},
+        ),
+        ("no weight", {names.GPU: 1}, {names.GPU_MODEL_WEIGHTS: "H100"}),
+        ("two weights", {names.GPU: 1}, {names.GPU_MODEL_WEIGHTS: "T4=1,T4=2"}),
         ("policy", {names.GPU: 1}, {names.VGPU_POLICY: "strict"}),
     ],
 )

@@ -158,6 +158,8 @@ class PodProjector:
             spec.tolerations,
             spec.topology_spread_constraints,
             annotations.get(names.GPU_MODELS),
+            annotations.get(names.GPU_MODELS_NOT),
+            annotations.get(names.GPU_MODEL_WEIGHTS),
             annotations.get(names.VGPU_POLICY),
         )
         key = self._encode(read)

@@ -5,6 +5,7 @@ required for a slice, a container has whole GPUs or a slice, and the slices of o
 GPU.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -15,6 +16,10 @@ from alnair.model.workload import GpuDemand, GpuRequest
 
 #: The least memory of a slice; a smaller number is almost surely meant in GiB, the old unit.
 LEAST_MEMORY_MIB: Final = 64
+
+#: Annotations that only make sense beside a request for GPUs.
+_ABOUT_MODELS: Final = (names.GPU_MODELS, names.GPU_MODELS_NOT, names.GPU_MODEL_WEIGHTS)
+_WEIGHT: Final = re.compile(r"[1-9][0-9]?|100")
 
 
 class ContainerGpus(msgspec.Struct, frozen=True):
@@ -43,10 +48,10 @@ def gpu_demand(
         for c in order
         if any(c.resources.get(r) for r in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
     )
-    models_text = annotations.get(names.GPU_MODELS)
-    if not requests and models_text is None:
+    named = [name for name in _ABOUT_MODELS if name in annotations]
+    if not requests and not named:
         return None
-    models = tuple(sorted({m.strip() for m in (models_text or "").split(",")} - {""}))
+    weights, weights_problem = _weights(annotations.get(names.GPU_MODEL_WEIGHTS))
     policy = annotations.get(names.VGPU_POLICY)
     whole, memory, compute = _peak(order)
     demand = GpuDemand(
@@ -55,9 +60,11 @@ def gpu_demand(
         memory_mib=memory,
         compute=compute,
         hard=policy != "soft",
-        models=models,
+        models=_models(annotations.get(names.GPU_MODELS, "")),
+        models_not=_models(annotations.get(names.GPU_MODELS_NOT, "")),
+        weights=weights,
     )
-    problem = _problem(demand, models_text, policy)
+    problem = _models_problem(demand, named, weights_problem) or _problem(demand, named, policy)
     return msgspec.structs.replace(demand, problem=problem) if problem else demand
 
 
@@ -76,14 +83,49 @@ def _peak(order: list[ContainerGpus]) -> tuple[int, int, int]:
     return peaks[0], peaks[1], peaks[2]
 
 
-def _problem(demand: GpuDemand, models_text: str | None, policy: str | None) -> str:
+def _models(text: str) -> tuple[str, ...]:
+    return tuple(sorted({model.strip() for model in text.split(",")} - {""}))
+
+
+def _weights(text: str | None) -> tuple[tuple[tuple[str, int], ...], str]:
+    """Return how much models are liked, or what is wrong with the text."""
+    found: dict[str, int] = {}
+    for part in () if text is None else text.split(","):
+        model, _, weight = (piece.strip() for piece in part.partition("="))
+        if not model or not _WEIGHT.fullmatch(weight):
+            return (), (
+                f"annotation {names.GPU_MODEL_WEIGHTS} has {part.strip()!r}: write MODEL=WEIGHT, "
+                "with a weight from 1 to 100, comma-separated"
+            )
+        if model in found:
+            return (), (
+                f"annotation {names.GPU_MODEL_WEIGHTS} has {model} twice: give it one weight"
+            )
+        found[model] = int(weight)
+    return tuple(sorted(found.items())), ""
+
+
+def _models_problem(demand: GpuDemand, named: list[str], weights_problem: str) -> str:
+    for name, found in (
+        (names.GPU_MODELS, demand.models),
+        (names.GPU_MODELS_NOT, demand.models_not),
+    ):
+        if name in named and not found:
+            return f"annotation {name} names no model: write GPU models, comma-separated"
+    if both := set(demand.models) & set(demand.models_not):
+        return (
+            f"annotations {names.GPU_MODELS} and {names.GPU_MODELS_NOT} both name "
+            f"{', '.join(sorted(both))}: keep it in one of them"
+        )
+    return weights_problem
+
+
+def _problem(demand: GpuDemand, named: list[str], policy: str | None) -> str:
     if policy not in (None, "hard", "soft"):
         return f"annotation {names.VGPU_POLICY} is {policy!r}: write hard or soft"
-    if models_text is not None and not demand.models:
-        return f"annotation {names.GPU_MODELS} names no model: write GPU models, comma-separated"
     if not demand.requests:
         return (
-            f"annotation {names.GPU_MODELS} asks for a GPU model, but no container asks for a GPU: "
+            f"annotation {named[0]} asks for a GPU model, but no container asks for a GPU: "
             f"add a limit of {names.GPU} or {names.VGPU_MEMORY}, or drop the annotation"
         )
     for request in demand.requests:

@@ -27,6 +27,10 @@ GPU_STATIC: Final = _PREFIX + "gpu-static"
 GPU_ASSIGNMENT: Final = _PREFIX + "gpu-assignment"
 #: On a pod: the GPU models that it accepts, comma-separated.
 GPU_MODELS: Final = _PREFIX + "gpu-models"
+#: On a pod: the GPU models that it refuses, comma-separated.
+GPU_MODELS_NOT: Final = _PREFIX + "gpu-models-not"
+#: On a pod: how much it likes GPU models, `MODEL=1…100`, comma-separated.
+GPU_MODEL_WEIGHTS: Final = _PREFIX + "gpu-model-weights"
 #: On a pod: `hard` or `soft`, how its compute share is enforced.
 VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
 #: On a PodGroup: where each member goes, written before the first of them is bound.

@@ -121,8 +121,21 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     hard: bool = True
     #: GPU models that will do; empty = any.
     models: tuple[str, ...] = ()
+    #: GPU models that will not do.
+    models_not: tuple[str, ...] = ()
+    #: How much GPU models are liked, 1-100; others 0. Pairs.
+    weights: tuple[tuple[str, int], ...] = ()
     #: Why no cluster could ever satisfy this; empty if one could.
     problem: str = ""
+
+    @property
+    def choosy(self) -> bool:
+        """Whether some models will not do."""
+        return bool(self.models or self.models_not)
+
+    def accepts(self, model: str) -> bool:
+        """Return whether a GPU of this model will do."""
+        return model not in self.models_not and (not self.models or model in self.models)
 
 
 class ContainerPart(msgspec.Struct, frozen=True, gc=False):

@@ -78,7 +78,7 @@ def planned_bookings(
         (whole if request.whole else shared).update(slots[index] for index in own)
     if len(whole) != demand.whole or len(shared) != bool(demand.memory_mib) or whole & shared:
         return None
-    if demand.models and any(gpus[slot].model not in demand.models for slot in whole | shared):
+    if any(not demand.accepts(gpus[slot].model) for slot in whole | shared):
         return None
     return (
         *(Booking(slot, demand.memory_mib, demand.compute, demand.hard) for slot in shared),

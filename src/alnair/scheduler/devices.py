@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.cluster import Gpu
+from alnair.scheduler.cliques import Cliques, cliques, wiring
 from alnair.scheduler.columns import Column, Mask, Rows
 
 #: Free memory of a GPU that no slice may use: absent, or held whole.
@@ -37,11 +38,15 @@ class Devices:
         count: (rows,), number of GPUs.
         whole_free: (rows,), number of free GPUs.
         model: interned GPU model, -1 where there is no GPU.
+        wired: per row, how its GPUs are connected; None if that is not known.
+        wiring: (rows,), the number of that wiring among all, 0 for None.
     """
 
     def __init__(self) -> None:
         self.models: dict[str, int] = {}
         self.gpus: list[tuple[Gpu, ...]] = []
+        self.wired: list[Cliques | None] = []
+        self.wirings: dict[Cliques | None, int] = {None: 0}
         self._allocate(0, 0)
 
     def _allocate(self, slots: int, rows: int) -> None:
@@ -55,6 +60,7 @@ class Devices:
         self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
         self.count: Column = np.zeros(rows)
         self.whole_free: Column = np.zeros(rows)
+        self.wiring: NDArray[np.int32] = np.zeros(rows, np.int32)
         self.soft: bool = False
 
     def grow(self, slots: int, rows: int) -> None:
@@ -73,12 +79,17 @@ class Devices:
         self._holders = np.pad(self._holders, pad)
         self.count = np.pad(self.count, pad[1])
         self.whole_free = np.pad(self.whole_free, pad[1])
+        self.wiring = np.pad(self.wiring, pad[1])
+        self.wired.extend(None for _ in range(rows - len(self.wired)))
         self.gpus.extend(() for _ in range(rows - len(self.gpus)))
 
     def describe(self, row: int, gpus: Sequence[Gpu], soft_factor: float = 1.0) -> None:
         """Set the GPUs of a row, all free; what is held of them must be booked again."""
         self.grow(len(gpus), row + 1)
         self.gpus[row] = tuple(gpus)
+        connected = wiring(gpus)
+        self.wired[row] = wired = cliques(connected) if connected else None
+        self.wiring[row] = self.wirings.setdefault(wired, len(self.wirings))
         self.soft = self.soft or soft_factor != 1.0
         for column, empty in (
             (self.slice_memory, CLOSED),

@@ -9,6 +9,8 @@ from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.fit import NodeResourcesFit
 from alnair.scheduler.plugins.gates import SchedulingGates
 from alnair.scheduler.plugins.gpu import GpuShare
+from alnair.scheduler.plugins.gpu_models import GpuModels
+from alnair.scheduler.plugins.gpu_topology import GpuTopology
 from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
@@ -32,6 +34,8 @@ WEIGHTS = {
     "PodTopologySpread": 2,
     "NodeResourceTopologyMatch": 1,
     "InterPodAffinity": 2,
+    "GpuTopology": 2,
+    "GpuModels": 4,
 }
 
 
@@ -49,6 +53,8 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             NodeResourcesFit,
             PodTopologySpread,
             GpuShare,
+            GpuTopology,
+            GpuModels,
             NodeResourceTopologyMatch,
             InterPodAffinity,
             VolumeRestrictions,

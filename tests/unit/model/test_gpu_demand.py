@@ -28,7 +28,12 @@ def _resources(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def demand(*containers: ContainerGpus, **annotations: str) -> GpuDemand:
-    texts = {"models": names.GPU_MODELS, "policy": names.VGPU_POLICY}
+    texts = {
+        "models": names.GPU_MODELS,
+        "models_not": names.GPU_MODELS_NOT,
+        "weights": names.GPU_MODEL_WEIGHTS,
+        "policy": names.VGPU_POLICY,
+    }
     found = gpu_demand(containers, {texts[k]: v for k, v in annotations.items()})
     assert found is not None
     return found
@@ -150,3 +155,19 @@ def test_what_cannot_be_meant_is_refused_with_the_remedy(
     why: str, containers: list[ContainerGpus], annotations: dict[str, str], words: str
 ) -> None:
     assert words in demand(*containers, **annotations).problem, why
+
+
+def test_models_are_accepted_refused_and_liked() -> None:
+    found = demand(main(whole=1), models_not=" T4, P100", weights="H100 = 100, A100=60 ")
+    assert not found.problem
+    assert (found.models_not, found.weights) == (("P100", "T4"), (("A100", 60), ("H100", 100)))
+    assert found.accepts("H100")
+    assert not found.accepts("T4")
+    assert not demand(main(whole=1), models="A100").accepts("H100")
+
+
+@pytest.mark.parametrize("weights", ["", "H100", "H100=0", "H100=101", "H100=x", "=5", "A=1,,B=2"])
+def test_weights_are_read_strictly(weights: str) -> None:
+    problem = demand(main(whole=1), weights=weights).problem
+    assert problem.startswith(f"annotation {names.GPU_MODEL_WEIGHTS} has ")
+    assert "write MODEL=WEIGHT" in problem

@@ -1,5 +1,6 @@
 """Cached columns decide as a plain scan of all nodes does, whatever came before."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,9 +19,10 @@ from hypothesis.stateful import (
 import invariants
 import make
 from alnair.model import names
-from alnair.model.cluster import Node, Taint
+from alnair.model.cluster import Gpu, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import (
+    GpuDemand,
     NodeAffinity,
     PodSpec,
     Preference,
@@ -34,7 +36,7 @@ from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.statement import Statement
-from oracle import Held, Oracle, gpus_of
+from oracle import Held, Oracle, connection, gpus_of
 
 NODES = 24
 VALUES = ("a", "b", "10", "-3", "x")
@@ -107,6 +109,11 @@ gpu_demands = st.sampled_from(
         {"slice_mib": 8192, "compute": 60, "soft": True},
         {"slice_mib": 64},
         {"slice_mib": 20480, "compute": 50, "models": "A100"},
+        {"whole": 2},
+        {"whole": 1, "weights": "T4=70,A100=20"},
+        {"whole": 2, "models_not": "T4", "weights": "A100=1"},
+        {"slice_mib": 8192, "models_not": "A100"},
+        {"slice_mib": 4096, "weights": "A100=5"},
         {
             "containers": [
                 ContainerGpus("a", {names.GPU: 1}),
@@ -134,6 +141,11 @@ picky = st.builds(
 specs = st.one_of(modest, picky)
 
 
+def linked_or_not(count: int) -> st.SearchStrategy[int | list[Gpu]]:
+    linked = make.linked("linked", count, 2, memory_mib=24576)
+    return st.sampled_from((count, linked))
+
+
 @st.composite
 def nodes(draw: st.DrawFn) -> Node:
     return make.node(
@@ -141,7 +153,7 @@ def nodes(draw: st.DrawFn) -> Node:
         cpu=draw(st.sampled_from((0, 1000, 3000))),
         memory=draw(st.sampled_from((4, 8))) * make.GIB,
         pods=draw(st.sampled_from((3, 10))),
-        gpus=draw(st.sampled_from((0, 1, 3))),
+        gpus=draw(st.sampled_from((0, 1, 3)).flatmap(linked_or_not)),
         model=draw(st.sampled_from(("T4", "A100"))),
         gpu_memory=24576,
         factor=draw(st.sampled_from((1.0, 1.0, 1.5))),
@@ -243,13 +255,28 @@ class Columnar(RuleBasedStateMachine):
                     (
                         sign * self.oracle.compute_left(node, s),
                         sign * self.oracle.memory_left(node, s),
+                        -self.left(demand, node, s),
                         s,
                     )
                     for s in {s for s, _ in choices if s is not None}
                 ]
-                assert slot == min(room)[2]
+                assert slot == min(room)[-1]
+            if node.gpus and len(whole) > 1 and not demand.memory_mib:  # the best connected
+                liked = dict(demand.weights)
+                free = self.oracle.free(demand, node)
+                top = sorted((liked.get(node.gpus[i].model, 0) for i in free), reverse=True)
+                free = [i for i in free if liked.get(node.gpus[i].model, 0) >= top[len(whole) - 1]]
+                sets = itertools.combinations(free, len(whole))
+                best = max(connection(node.gpus, s) for s in sets)
+                assert connection(node.gpus, whole) == best
         held = Held(record.pod.spec, whole, shared[0] if shared else None)
         self.oracle.held.setdefault(node.name, {})[record.pod.uid] = held
+
+    def left(self, demand: GpuDemand, node: Node, slot: int) -> int:
+        """The links among the other free GPUs, if this one is free."""
+        free = self.oracle.free(demand, node)
+        others = [s for s in free if s != slot]
+        return connection(gpus_of(node), others)[1] if slot in free else 0
 
     @precondition(lambda self: any(self.oracle.held.values()))
     @rule(data=st.data())

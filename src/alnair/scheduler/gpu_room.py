@@ -1,0 +1,48 @@
+"""Which GPUs have room for what a pod asks, on the device table.
+
+Masks have the shape (GPUs per node, rows).
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.model.workload import GpuDemand
+from alnair.scheduler.columns import Mask, Rows
+from alnair.scheduler.devices import Devices
+
+
+def any_gpu(gpus: Mask) -> Mask:
+    """Return for which rows any GPU is marked."""
+    found: Mask = np.logical_or.reduce(gpus, axis=0)
+    return found
+
+
+def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
+    """Return which GPUs have room for the slice."""
+    fits: Mask = devices.slice_memory[:, rows] >= demand.memory_mib
+    if demand.compute:
+        fits &= devices.compute_free[:, rows] >= demand.compute
+        # Unless soft shares are over-allocated, what is free in all bounds what is free for hard
+        # ones.
+        if demand.hard and devices.soft:
+            fits &= devices.hard_free[:, rows] >= demand.compute
+    if demand.choosy:
+        fits &= accepted(demand, devices, rows)
+    return fits
+
+
+def accepted(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
+    """Return which GPUs are of a model that the pod accepts."""
+    models: NDArray[np.int32] = devices.model[:, rows]
+    found: Mask = models >= 0
+    if demand.models:
+        found &= np.isin(models, _known(demand.models, devices))
+    if demand.models_not:
+        found &= ~np.isin(models, _known(demand.models_not, devices))
+    return found
+
+
+def _known(models: Iterable[str], devices: Devices) -> list[int]:
+    return [devices.models[m] for m in models if m in devices.models]

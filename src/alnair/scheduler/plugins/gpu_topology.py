@@ -1,0 +1,56 @@
+"""GpuTopology: pods with several GPUs go where a better-connected set of them is free."""
+
+import numpy as np
+
+from alnair.model.workload import GpuDemand, PodSpec
+from alnair.scheduler.cliques import MOST_GPUS, Cliques
+from alnair.scheduler.columns import Column, Rows
+from alnair.scheduler.devices import Devices
+from alnair.scheduler.framework import Cluster, Depends, Normalize
+from alnair.scheduler.gpu_room import accepted
+
+
+class GpuTopology:
+    """Scores nodes by the weakest link of the best set of GPUs that they have free.
+
+    NVLinks score 60-100, PCIe 10-50, and nodes that say nothing of links 0. Pods with one GPU or
+    none are not scored.
+    """
+
+    name = "GpuTopology"
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_Connected | None":
+        """Compile the score."""
+        several = spec.gpu is not None and spec.gpu.whole > 1
+        return _Connected(spec.gpu, cluster.devices) if several and spec.gpu else None
+
+
+class _Connected:
+    depends = Depends.BOOKED
+    normalize: Normalize | None = None
+
+    def __init__(self, demand: GpuDemand, devices: Devices) -> None:
+        self._demand = demand
+        self._devices = devices
+
+    def __call__(self, rows: Rows) -> Column:
+        devices = self._devices
+        free = devices.free_mask(rows)[:MOST_GPUS]
+        if self._demand.choosy:
+            free &= accepted(self._demand, devices, rows)[:MOST_GPUS]
+        masks = (1 << np.arange(len(free))) @ free
+        wirings: list[Cliques | None] = list(devices.wirings)
+        if masks.size == 1:  # a node where something was booked
+            wired = wirings[int(devices.wiring[rows][0])]
+            return np.array([self._quality(wired, int(masks[0]))])
+        # Machines of one type with the same GPUs free are alike, and a cluster has few types.
+        kinds, which = np.unique((devices.wiring[rows] << MOST_GPUS) + masks, return_inverse=True)
+        scores = [
+            self._quality(wirings[kind >> MOST_GPUS], kind & (1 << MOST_GPUS) - 1)
+            for kind in kinds.tolist()
+        ]
+        found: Column = np.array(scores)[which]
+        return found
+
+    def _quality(self, wired: Cliques | None, free: int) -> float:
+        return float(wired.quality(free, self._demand.whole)) if wired else 0.0
