@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from alnair.scheduler.queue import Unit
 
+#: Smaller goes first; equals go in the order in which they came.
+SortKey = tuple[float | str, ...]
 #: Orders units of one tenant.
-_Entry = tuple[tuple[float, ...], int, int, "Unit"]
+_Entry = tuple[SortKey, int, int, "Unit"]
 #: Orders tenants: priority of the first unit, the tenant's turn, then as the units themselves.
-_Turn = tuple[float, tuple[float, ...], tuple[float, ...], int]
+_Turn = tuple[float | str, tuple[float, ...], SortKey, int]
 
 
 class Active:

@@ -2,9 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alnair.scheduler.accounts import Accounts, Record
 from alnair.scheduler.backfill import Backfill
 from alnair.scheduler.columns import Mask
+from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.explain import refusal_message
 from alnair.scheduler.gangs import Gangs
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.queue import Queue, Unit
@@ -66,6 +71,12 @@ class Admission:
     def allowed(self, unit: Unit, record: Record, now: float) -> Mask | None:
         """Return the rows that the pod may use now, None if it may use all."""
         return self.backfill.allowed(unit, record, now)
+
+    def why(self, evaluation: Evaluation, allowed: Mask | NDArray[np.intp] | None) -> str:
+        """Return what to tell the owner of a pod that found no node among the allowed ones."""
+        if allowed is not None and evaluation.best() is not None:
+            return self.backfill.why()
+        return refusal_message(evaluation)
 
     def _tenant(self, namespace: str) -> str:
         return namespace if namespace in self.quotas.namespaces else ""

@@ -7,13 +7,12 @@ from alnair.model.action import Action, Bind, Report, WritePlan
 from alnair.model.workload import Assignment, Planned
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
-from alnair.scheduler.assignment import assign, planned_bookings
-from alnair.scheduler.columns import Mask
-from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.assignment import assign
 from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.explain import refusal_message
 from alnair.scheduler.framework import Profile
+from alnair.scheduler.gang_placement import Books, GangPlacement
 from alnair.scheduler.gangs import GangState
+from alnair.scheduler.minimum import resource_gap
 from alnair.scheduler.queue import ClassKey, Queue, Unit
 from alnair.scheduler.statement import Statement
 from alnair.scheduler.tally import Tally
@@ -41,6 +40,7 @@ class Attempts:
         self._admission = admission
         self._timer = timer
         self._tally = tally
+        self._books = Books(accounts, evaluations, profiles, admission)
         self.seconds: list[float] = []
 
     def pod(self, unit: Unit, record: Record, now: float, actions: list[Action]) -> None:
@@ -64,7 +64,7 @@ class Attempts:
             else:
                 self._queue.hold(unit)
             record.refused_by = refused.refused_by()
-            self._refuse(record, self._why(refused, allowed), actions)
+            self._refuse(record, self._admission.why(refused, allowed), actions)
         else:
             unit.pods.clear()
             actions.append(self.bind(record))
@@ -111,6 +111,8 @@ class Attempts:
         namespace, name = state.key
         if state.gang is None:
             return f"PodGroup {namespace}/{name} does not exist: create it, or drop the pod's label"
+        if state.gang.problem:
+            return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
         if pods < lacking:
             have = state.min_member - lacking + pods
             return (
@@ -129,89 +131,48 @@ class Attempts:
     ) -> None:
         gang = state.gang
         assert gang is not None
-        statement = Statement(self._accounts, self._evaluations, now)
-        refused: dict[ClassKey, tuple[str, tuple[str, ...]]] = {}
+        if lacking and (gap := resource_gap(state, self._accounts.columns)):
+            text = f"gang {state.key[0]}/{state.key[1]}: resource gap: its minResources want {gap}"
+            self._put_off(state, pods, None, text, now, actions)
+            return
         # A plan counts only while it is being carried out, by us or by a leader that died over it.
         plan = gang.plan if state.bound() else {}
-        left = []
-        for record in pods:
-            message = self._admission.refuse([record])
-            if not message:
-                allowed = self._admission.allowed(state.unit, record, now)
-                message = self._place_member(statement, record, plan, refused, allowed)
-            if message:
-                left.append((record, message))
-        if len(statement.placed) < lacking or not statement.placed:
-            placed = len(statement.placed)
-            statement.rollback()
-            worst = left[0]
-            message = worst[1]
-            if lacking > 1:
-                message = (
-                    f"gang {state.key[0]}/{state.key[1]}: {placed} of the {lacking} pods that must "
-                    f"start together fit; for {worst[0].pod.name}: {message}"
-                )
-            state.unit.attempts += 1
-            self._queue.park(state.unit, _only_class(pods), now)
-            for record in pods:
-                self._refuse(record, message, actions)
+        placement = GangPlacement(self._books, state, pods, now)
+        outcome = placement.place(lacking, plan)
+        if outcome.refusal:
+            self._put_off(state, pods, _only_class(pods), outcome.refusal, now, actions)
             return
-        for record in statement.placed:
+        placed = placement.statement.placed
+        for record in placed:
             state.unit.pods.pop(record.pod.uid)
-        if left:
-            self._queue.park(state.unit, _only_class([record for record, _ in left]), now)
-            for record, message in left:
+        if outcome.left:
+            self._queue.park(state.unit, _only_class(r for r, _ in outcome.left), now)
+            for record, message in outcome.left:
                 self._refuse(record, message, actions)
         if lacking > 1 and not plan:
             state.planning = True
-            new = {r.pod.name: _planned(r, self._assignment(r)) for r in statement.placed}
+            new = {r.pod.name: _planned(r, self._assignment(r)) for r in placed}
             actions.append(WritePlan(gang, new))
         else:
-            actions.extend(self.bind(r) for r in statement.placed)
+            actions.extend(self.bind(r) for r in placed)
 
-    def _place_member(
+    def _put_off(
         self,
-        statement: Statement,
-        record: Record,
-        plan: Mapping[str, Planned],
-        refused: dict[ClassKey, tuple[str, tuple[str, ...]]],
-        allowed: Mask | None,
-    ) -> str:
-        """Place one pod of a gang; returns why not, or an empty text."""
-        if record.pod.problem:
-            return record.pod.problem
-        profile = self._profiles[record.pod.scheduler]
-        planned = plan.get(record.pod.name)
-        if planned and self._place_as_planned(statement, record, planned, profile):
-            return ""
-        key = record.key
-        if key not in refused:
-            evaluation = statement.place(record, profile, allowed)
-            if evaluation is None:
-                return ""
-            refused[key] = self._why(evaluation, allowed), evaluation.refused_by()
-        message, record.refused_by = refused[key]
-        return message
-
-    def _why(self, evaluation: Evaluation, allowed: Mask | None) -> str:
-        if allowed is not None and evaluation.best() is not None:
-            return self._admission.backfill.why()
-        return refusal_message(evaluation)
-
-    def _place_as_planned(
-        self, statement: Statement, record: Record, planned: Planned, profile: Profile
-    ) -> bool:
-        node, indices = planned
-        row = self._accounts.columns.row_of.get(node)
-        if row is None:
-            return False
-        bookings = None  # to be chosen, if the plan names no GPUs
-        demand = record.pod.spec.gpu
-        if demand is not None and indices:
-            bookings = planned_bookings(demand, indices, self._accounts.devices.gpus[row])
-            if bookings is None:
-                return False
-        return statement.place_on(record, profile, node, bookings)
+        state: GangState,
+        pods: Sequence[Record],
+        key: ClassKey | None,
+        message: str,
+        now: float,
+        actions: list[Action],
+    ) -> None:
+        """Let the gang wait until something changes that may help this class; None = anything."""
+        unit = state.unit
+        unit.attempts += 1
+        state.failed_at = now
+        state.line_up(self._profiles)
+        self._queue.park(unit, key, now)
+        for record in pods:
+            self._refuse(record, message, actions)
 
     def _refuse(self, record: Record, message: str, actions: list[Action]) -> None:
         # The counts of a full cluster change with every pod; only a new set of reasons is news.

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.active import SortKey
 from alnair.scheduler.columns import Mask
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
@@ -162,5 +163,5 @@ def _since(unit: Unit) -> float:
     return min(r.queued_at for r in unit.pods.values())
 
 
-def _order(unit: Unit) -> tuple[tuple[float, ...], int]:
-    return unit.sort, unit.order
+def _order(unit: Unit) -> tuple[SortKey, int]:
+    return unit.standing, unit.order

@@ -339,14 +339,13 @@ class Engine:
         better = state.update(gang, now)
         if gang.plan:
             self.gangs.unfinished.add(state.key)
-        if better and state.unit.pods:
-            self.members.retry_gang(state)
+        if better:
+            self.members.gang_changed(state)
 
     def _gang_gone(self, key: GangKey) -> None:
         if state := self.gangs.find(key):
             state.gang = None
-            if state.unit.pods:
-                self.members.retry_gang(state)  # to say why it waits now
+            self.members.gang_changed(state)  # to say why it waits now
             self.gangs.forget_if_empty(state)
 
     def _plan_done(self, state: GangState, error: str, now: float, actions: list[Action]) -> None:

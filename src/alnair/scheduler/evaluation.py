@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.columns import TIES, Column, Mask, Rows
@@ -108,17 +109,31 @@ class Evaluation:
         else:
             self._update(_rows(booked))
 
-    def best(self, allowed: Mask | None = None) -> int | None:
+    def best(self, allowed: Mask | NDArray[np.intp] | None = None) -> int | None:
         """Return the row of the best node, or None if none will do; call `refresh` before.
 
         Args:
-            allowed: (rows,), only these are looked at; None for all.
+            allowed: only these are looked at, as a mask or as rows in ascending order; None for
+                all.
         """
-        rank = self.rank if allowed is None else np.where(allowed, self.rank, INFEASIBLE)
+        if allowed is None:
+            rank = self.rank
+        else:
+            allowed = np.flatnonzero(allowed) if allowed.dtype == bool else allowed
+            rank = self.rank[allowed]
         if not rank.size:
             return None
-        row = int(rank.argmax())
-        return row if rank[row] >= 0 else None
+        at = int(rank.argmax())
+        if rank[at] < 0:
+            return None
+        return at if allowed is None else int(allowed[at])
+
+    def possible(self) -> Mask:
+        """Return which rows will do as far as each alone decides; call `refresh` before.
+
+        Where pods are on other rows does not count: of a gang, that may still change.
+        """
+        return self.rank >= 0 if self._simple else self._own
 
     def feasible(self, row: int) -> bool:
         """Return whether the row will do; call `refresh` before."""

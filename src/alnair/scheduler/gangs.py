@@ -1,10 +1,14 @@
 """Gangs: which pods belong together, how many of them are placed, and what a crash left behind."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from alnair.model.workload import Gang
+import msgspec
+
+from alnair.model.workload import Gang, Pod
 from alnair.scheduler.accounts import Record, State
+from alnair.scheduler.active import SortKey
+from alnair.scheduler.framework import Profile
 from alnair.scheduler.queue import Unit
 
 GangKey = tuple[str, str]
@@ -28,6 +32,8 @@ class GangState:
         #: When this scheduler first saw the present plan. A new leader counts the timeout from
         #: here: it must have had the time to complete the gang.
         self.plan_seen = 0.0
+        #: When it last could not be placed.
+        self.failed_at = 0.0
         #: A request about it failed: none is made again before this time.
         self.quiet_until = 0.0
 
@@ -42,7 +48,36 @@ class GangState:
         self.gang = gang
         if gang.plan and (old is None or old.plan != gang.plan or old.planned != gang.planned):
             self.plan_seen = now
-        return old is None or old.min_member != gang.min_member
+        return old is None or _decisive(old) != _decisive(gang)
+
+    def line_up(self, profiles: Mapping[str, Profile]) -> None:
+        """Put the gang's unit where the first of its pods would be in the queue.
+
+        As in scheduler-plugins' co-scheduling: by priority, then as if the pods had been created
+        with the PodGroup, or when the gang last failed, so that a head that fails blocks nobody;
+        then by name. Of equals, gangs go before lone pods: what is large is easier to place first.
+        """
+        keys = [self._keys(profiles, r.pod) for r in self.unit.pods.values()]
+        self.unit.sort = min(sort for sort, _ in keys)
+        self.unit.standing = min(standing for _, standing in keys)
+
+    def line_up_too(self, profiles: Mapping[str, Profile], pod: Pod) -> None:
+        """Note a further pod, which may bring the gang forward."""
+        sort, standing = self._keys(profiles, pod)
+        unit = self.unit
+        unit.sort = min(unit.sort, sort) if unit.pods else sort
+        unit.standing = min(unit.standing, standing) if unit.pods else standing
+
+    def _keys(self, profiles: Mapping[str, Profile], pod: Pod) -> tuple[SortKey, SortKey]:
+        """Return where a member would be in the queue, with the last failure and without it."""
+        key = profiles[pod.scheduler].sorts[0].key
+        since = self.gang.created if self.gang else pod.created
+        name = "{}/{}".format(*self.key)
+        standing = (*key(msgspec.structs.replace(pod, created=since)), 0, name)
+        if self.failed_at <= since:
+            return standing, standing
+        failed = msgspec.structs.replace(pod, created=self.failed_at)
+        return (*key(failed), 0, name), standing
 
     def placed(self) -> list[Record]:
         """Return the members that are on a node, on the way there, or done."""
@@ -86,6 +121,16 @@ class GangState:
         if gang is None or not gang.plan or self.planning:
             return False
         return now >= self.plan_seen + gang.timeout_seconds
+
+
+def lone_key(profile: Profile, pod: Pod) -> SortKey:
+    """Return where a lone pod goes in the queue; equals go in the order in which they came."""
+    return (*profile.sorts[0].key(pod), 1)
+
+
+def _decisive(gang: Gang) -> tuple[object, ...]:
+    """Return what of a PodGroup decides when and where its pods go."""
+    return gang.min_member, gang.min_resources, gang.topology, gang.problem, gang.created
 
 
 class Gangs:

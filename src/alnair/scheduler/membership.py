@@ -6,7 +6,7 @@ from alnair.model.workload import LabelSelector, Pod
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.classes import Classes
 from alnair.scheduler.framework import Profile
-from alnair.scheduler.gangs import Gangs, GangState
+from alnair.scheduler.gangs import Gangs, GangState, lone_key
 from alnair.scheduler.queue import Place, Queue, Unit
 
 
@@ -56,17 +56,24 @@ class Membership:
             return
         state = self.gang_of(record)
         unit = state.unit if state else self._units.setdefault(pod.uid, Unit(pod.uid))
-        key = profile.sorts[0].key
         if pod.uid in unit.pods:
             if old is None or not _news(old, pod):
                 return
-            unit.sort = min(key(r.pod) for r in unit.pods.values())
-        else:
-            # A gang goes where its first pod would.
-            unit.sort = min(unit.sort, key(pod)) if unit.pods else key(pod)
-            unit.pods[pod.uid] = record
+            if state:
+                state.line_up(self._profiles)
+        elif state:
+            state.line_up_too(self._profiles, pod)
+        unit.pods[pod.uid] = record
+        if not state:
+            unit.sort = unit.standing = lone_key(profile, pod)
         if unit.place is not Place.BACKOFF:
             self._queue.activate(unit)
+
+    def gang_changed(self, state: GangState) -> None:
+        """Take in that the PodGroup is there now, is gone, or says something else."""
+        if state.unit.pods:
+            state.line_up(self._profiles)
+            self.retry_gang(state)
 
     def dequeue(self, record: Record) -> None:
         """Take a pod out of the queue."""

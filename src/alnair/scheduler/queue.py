@@ -16,7 +16,7 @@ from typing import Final
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.accounts import Record
-from alnair.scheduler.active import Active
+from alnair.scheduler.active import Active, SortKey
 from alnair.scheduler.tally import Tally
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
@@ -51,6 +51,7 @@ class Unit:
         "pods",
         "scout",
         "sort",
+        "standing",
         "ticket",
         "waiting",
     )
@@ -59,7 +60,9 @@ class Unit:
         self.key = key
         self.gang = gang
         self.pods: dict[str, Record] = {}
-        self.sort: tuple[float, ...] = ()
+        self.sort: SortKey = ()
+        #: Its place in the queue whatever became of its tries: who waits longest.
+        self.standing: SortKey = ()
         #: When it came, compared with other units; -1 before.
         self.order = -1
         self.attempts = 0
@@ -99,7 +102,7 @@ class _Waiting:
     def __init__(self, class_key: ClassKey | None) -> None:
         #: Whose chances decide; None = any change may help.
         self.class_key = class_key
-        self.heap: list[tuple[tuple[float, ...], int, int, Unit]] = []
+        self.heap: list[tuple[SortKey, int, int, Unit]] = []
         self.count = 0
 
 

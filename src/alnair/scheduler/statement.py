@@ -6,6 +6,9 @@ leaves the books as they were.
 
 import itertools
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.columns import Mask
 from alnair.scheduler.devices import Booking
@@ -24,14 +27,14 @@ class Statement:
         self.placed: list[Record] = []
 
     def place(
-        self, record: Record, profile: Profile, allowed: Mask | None = None
+        self, record: Record, profile: Profile, allowed: Mask | NDArray[np.intp] | None = None
     ) -> Evaluation | None:
         """Book the pod on its best node; returns None, or what says why no node will do.
 
         Args:
             record: the pod.
             profile: under which it is placed.
-            allowed: the rows that it may use, None for all.
+            allowed: the rows that it may use, as a mask or ascending; None for all.
         """
         evaluation = self._evaluations.of(record.spec, profile)
         if evaluation.refusal is not None:
