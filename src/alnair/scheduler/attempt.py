@@ -142,6 +142,7 @@ class Attempts:
         if outcome.refusal:
             self._put_off(state, pods, _only_class(pods), outcome.refusal, now, actions)
             return
+        state.failing_since = state.failed_at = 0.0
         placed = placement.statement.placed
         for record in placed:
             state.unit.pods.pop(record.pod.uid)
@@ -168,7 +169,7 @@ class Attempts:
         """Let the gang wait until something changes that may help this class; None = anything."""
         unit = state.unit
         unit.attempts += 1
-        state.failed_at = now
+        state.failed(now)
         state.line_up(self._profiles)
         self._queue.park(unit, key, now)
         for record in pods:

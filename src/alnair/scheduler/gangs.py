@@ -15,6 +15,8 @@ GangKey = tuple[str, str]
 
 #: Seconds before a failed request about a gang (clear its plan, evict a member) is made again.
 RETRY_SECONDS: Final = 5.0
+#: Seconds for which failures set a gang back in the queue: so long others may go before it.
+SET_BACK_SECONDS: Final = 300.0
 
 
 class GangState:
@@ -32,7 +34,9 @@ class GangState:
         #: When this scheduler first saw the present plan. A new leader counts the timeout from
         #: here: it must have had the time to complete the gang.
         self.plan_seen = 0.0
-        #: When it last could not be placed.
+        #: Since when it cannot be placed, and when that was found last; 0 if it was placed since,
+        #: or has failed for so long that its failures do not count any more.
+        self.failing_since = 0.0
         self.failed_at = 0.0
         #: A request about it failed: none is made again before this time.
         self.quiet_until = 0.0
@@ -50,12 +54,18 @@ class GangState:
             self.plan_seen = now
         return old is None or _decisive(old) != _decisive(gang)
 
+    def failed(self, now: float) -> None:
+        """Note that it could not be placed: for a while, that sets it back in the queue."""
+        self.failing_since = self.failing_since or now
+        self.failed_at = now if now < self.failing_since + SET_BACK_SECONDS else 0.0
+
     def line_up(self, profiles: Mapping[str, Profile]) -> None:
         """Put the gang's unit where the first of its pods would be in the queue.
 
         As in scheduler-plugins' co-scheduling: by priority, then as if the pods had been created
-        with the PodGroup, or when the gang last failed, so that a head that fails blocks nobody;
-        then by name. Of equals, gangs go before lone pods: what is large is easier to place first.
+        with the PodGroup, or when the gang last failed, so that a head that fails blocks nobody
+        (see `SET_BACK_SECONDS`); then by name. Of equals, gangs go before lone pods: what is large
+        is easier to place first.
         """
         keys = [self._keys(profiles, r.pod) for r in self.unit.pods.values()]
         self.unit.sort = min(sort for sort, _ in keys)
@@ -73,7 +83,7 @@ class GangState:
         key = profiles[pod.scheduler].sorts[0].key
         since = self.gang.created if self.gang else pod.created
         name = "{}/{}".format(*self.key)
-        standing = (*key(msgspec.structs.replace(pod, created=since)), 0, name)
+        standing: SortKey = (*key(msgspec.structs.replace(pod, created=since)), 0, name)
         if self.failed_at <= since:
             return standing, standing
         failed = msgspec.structs.replace(pod, created=self.failed_at)
