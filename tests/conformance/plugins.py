@@ -7,10 +7,13 @@ import msgspec
 
 from alnair.scheduler.arguments import made
 from alnair.scheduler.plugins.affinity import NodeAffinity
+from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
 from alnair.scheduler.plugins.fit import NodeResourcesFit
+from alnair.scheduler.plugins.image_locality import ImageLocality
 from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
+from alnair.scheduler.plugins.ports import NodePorts
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
@@ -47,9 +50,12 @@ def _taints(args: Mapping[str, Any], gates: Gates) -> TaintToleration:
 #: One line per plugin that Alnair has.
 PLUGINS: Final[Mapping[str, Entry]] = {
     "InterPodAffinity": plain(InterPodAffinity),
+    "ImageLocality": plain(ImageLocality),
     "NodeAffinity": plain(NodeAffinity),
     "NodeName": plain(NodeName),
     "NodeResourceTopologyMatch": plain(NodeResourceTopologyMatch),
+    "NodePorts": plain(NodePorts),
+    "NodeResourcesBalancedAllocation": plain(NodeResourcesBalancedAllocation),
     "NodeResourcesFit": plain(NodeResourcesFit),
     "NodeVolumeLimits": plain(NodeVolumeLimits),
     "NodeUnschedulable": plain(NodeUnschedulable),

@@ -14,6 +14,7 @@ import msgspec
 
 from alnair.kube import wire
 from alnair.kube.disks import pod_volumes
+from alnair.kube.footprint import host_ports, node_images, pod_images
 from alnair.kube.membership import group_of, pod_topology
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
@@ -157,6 +158,7 @@ class PodProjector:
             spec.affinity,
             spec.tolerations,
             spec.topology_spread_constraints,
+            spec.host_network,
             annotations.get(names.GPU_MODELS),
             annotations.get(names.GPU_MODELS_NOT),
             annotations.get(names.GPU_MODEL_WEIGHTS),
@@ -239,6 +241,8 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
         pod_affinity=_pod_affinity(spec.affinity),
         guaranteed=_guaranteed(spec),
         containers=_parts(requests, total),
+        ports=host_ports(spec),
+        **pod_images(spec),
     )
 
 
@@ -418,6 +422,7 @@ def project_node(node: wire.NodeWire) -> Node:
         unschedulable=bool(spec.unschedulable),
         gpus=gpus,
         problem=problem,
+        images=node_images(node.status),
     )
 
 

@@ -40,12 +40,23 @@ class ResourceRequirements(Struct, gc=False):
     limits: Quantities | None = None
 
 
+class ContainerPort(Struct, rename="camel", gc=False):
+    """A port of a container."""
+
+    container_port: int = 0
+    host_port: int | None = None
+    protocol: str | None = None
+    host_ip: str | None = field(default=None, name="hostIP")
+
+
 class Container(Struct, rename="camel", gc=False):
     """A container or an init container."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
+    image: str | None = None
+    ports: list[ContainerPort] | None = None
 
 
 class TolerationWire(Struct, rename="camel", gc=False):
@@ -219,6 +230,7 @@ class PodSpecWire(Struct, rename="camel"):
     topology_spread_constraints: list[SpreadConstraintWire] | None = None
     scheduling_group: SchedulingGroup | None = None
     volumes: list[VolumeWire] | None = None
+    host_network: bool | None = None
 
 
 class PodCondition(Struct, rename="camel", gc=False):
@@ -259,10 +271,18 @@ class NodeSpecWire(Struct):
     unschedulable: bool | None = None
 
 
+class ImageWire(Struct, rename="camel", gc=False):
+    """A container image on a node."""
+
+    names: list[str] | None = None
+    size_bytes: int | None = None
+
+
 class NodeStatusWire(Struct):
     """Status of a node."""
 
     allocatable: Quantities | None = None
+    images: list[ImageWire] | None = None
 
 
 class NodeWire(Struct):

@@ -23,6 +23,13 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
     value: str = ""
 
 
+class Image(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """A container image on a node, with all its names; `size` in bytes."""
+
+    names: tuple[str, ...]
+    size: int
+
+
 class Node(msgspec.Struct, frozen=True):
     """A node, reduced to what scheduling needs.
 
@@ -37,3 +44,4 @@ class Node(msgspec.Struct, frozen=True):
     gpus: tuple[Gpu, ...] = ()
     #: Why the node's GPU description was not usable, for people; empty if it was.
     problem: str = ""
+    images: tuple[Image, ...] = ()

@@ -166,6 +166,14 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
     monitors: tuple[str, ...] = ()
 
 
+class HostPort(msgspec.Struct, frozen=True, gc=False):
+    """A port of the host that a pod asks for; the address 0.0.0.0 stands for all of the host's."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = "0.0.0.0"
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All of a pod that its feasible nodes and their scores depend on.
 
@@ -194,6 +202,10 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     #: Its containers, where `requests` does not tell: empty for a single one that asks for all.
     containers: tuple[ContainerPart, ...] = ()
     controller: Controller | None = None
+    ports: tuple[HostPort, ...] = ()
+    #: Images with their tags, one per container and image volume, sorted; number of containers.
+    images: tuple[str, ...] = ()
+    image_containers: int = 0
 
 
 class GpuShare(msgspec.Struct, frozen=True, gc=False):

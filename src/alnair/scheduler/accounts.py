@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node
+from alnair.model.cluster import Gpu, Image, Node
 from alnair.model.topology import Topology
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
@@ -22,8 +22,10 @@ from alnair.scheduler.assignment import assigned, guess
 from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
+from alnair.scheduler.images import NodeImages, image_kind
 from alnair.scheduler.objects import Key, Objects
 from alnair.scheduler.pods import PodIndex
+from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.usage import Usage
 from alnair.scheduler.volumes import VolumeIndex
 from alnair.scheduler.zones import Zones
@@ -142,24 +144,44 @@ class Accounts:
         self.objects = Objects()
         self.volumes = VolumeIndex()
         self.objects.follow("NodeResourceTopology", self._topology_changed)
-        self.cluster = Cluster(
-            self.columns, self.devices, self.zones, self.pods, self.volumes, self.objects
-        )
         self.usage = Usage()
         #: The pods on nodes that have a time limit, by uid.
         self.limited: set[str] = set()
+        self.ports = HostPorts()
+        self.images = NodeImages()
+        self.cluster = Cluster(
+            columns=self.columns,
+            devices=self.devices,
+            zones=self.zones,
+            pods=self.pods,
+            volumes=self.volumes,
+            objects=self.objects,
+            ports=self.ports,
+            images=self.images,
+        )
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._homeless: dict[str, dict[str, Record]] = {}
         self._vectors: dict[PodSpec, Vector] = {}
 
     def put_node(self, node: Node) -> bool:
-        """Add or update a node, and book the pods that wait for it; returns whether it changed."""
+        """Add or update a node, and book the pods that wait for it.
+
+        Returns:
+            Whether pods may fit on it that did not before.
+        """
         old_row = self.columns.row_of.get(node.name)
         old = self.columns.nodes[old_row] if old_row is not None else None
         if old == node:
             return False  # a heartbeat
+        if old_row is not None and old is not None:
+            self._put_images(old_row, node.images)
+            if msgspec.structs.replace(old, images=node.images) == node:
+                self.columns.nodes[old_row] = node
+                return False  # it pulled an image, or dropped one
         row = self.columns.put(node)
+        if old is None:
+            self._put_images(row, node.images)
         self.devices.grow(0, self.columns.alive.size)
         self.pods.grow(self.columns.alive.size)
         self.zones.grow(0, self.columns.alive.size)
@@ -184,6 +206,8 @@ class Accounts:
         self.devices.describe(row, ())
         self.zones.describe(row, None)
         self.columns.remove(name)
+        self._put_images(row, ())
+        self.objects.touch("Node")
 
     def place(
         self,
@@ -338,6 +362,8 @@ class Accounts:
         self.pods.add(row, record.pod)
         if vector.spec.volumes:
             self._count_volumes(record, row, vector.spec)
+        if vector.spec.ports:
+            self.ports.add(row, vector.spec.ports)
         self.on_row.setdefault(row, {})[record.pod.uid] = record
         if self.zones.any:
             self._take_zones(record, row)
@@ -350,6 +376,8 @@ class Accounts:
         if record.bookings:
             self.devices.book(record.row, record.bookings, sign=-1)
         self.pods.add(record.row, record.indexed, sign=-1)
+        if vector.spec.ports:
+            self.ports.add(record.row, vector.spec.ports, sign=-1)
         if self.zones.any:
             self.zones.release(record.row, record.pod.uid)
         if vector.spec.volumes:
@@ -409,6 +437,10 @@ class Accounts:
         alignment = Alignment(record.vector.spec, self.zones, self.columns)
         if not alignment.trivial:
             self.zones.take(row, record.pod.uid, alignment.takes(row))
+
+    def _put_images(self, row: int, images: tuple[Image, ...]) -> None:
+        for name in self.images.put(row, images):
+            self.objects.touch(image_kind(name))
 
     def _vector(self, spec: PodSpec) -> Vector:
         vector = self._vectors.get(spec)

@@ -19,8 +19,10 @@ from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
+from alnair.scheduler.images import NodeImages
 from alnair.scheduler.objects import Objects
 from alnair.scheduler.pods import PodIndex
+from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.volumes import VolumeIndex
 from alnair.scheduler.zones import Zones
 
@@ -53,7 +55,8 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What plugins read: columns of nodes, devices, zones, pods, volumes, further API objects."""
+
+    """What plugins read of nodes and of pods on them; `objects` are those of other kinds."""
 
     columns: Columns
     devices: Devices
@@ -61,6 +64,8 @@ class Cluster(msgspec.Struct, frozen=True):
     pods: PodIndex
     volumes: VolumeIndex
     objects: Objects
+    ports: HostPorts
+    images: NodeImages
 
 
 class Filter(Protocol):

@@ -37,6 +37,10 @@ class Objects:
         self._note(kind, key)
         return True
 
+    def touch(self, kind: str) -> None:
+        """Note that something of a kind changed that is kept elsewhere."""
+        self._versions[kind] += 1
+
     def remove(self, kind: str, key: Key) -> bool:
         """Forget an object; returns whether it was known."""
         if self._by_kind[kind].pop(key, None) is None:

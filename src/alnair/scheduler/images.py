@@ -1,0 +1,67 @@
+"""Which container images are on which nodes."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from alnair.model.cluster import Image
+from alnair.scheduler.columns import Column
+
+
+def image_kind(name: str) -> str:
+    """Return the kind of object under which changes of an image's nodes are noted."""
+    return f"Image {name}"
+
+
+class NodeImages:
+    """Images by name, and the rows that have them; what nobody has costs nothing.
+
+    Nodes have the same images: so an image is known once, with the set of rows that have it.
+    """
+
+    def __init__(self) -> None:
+        self._on_row: dict[int, frozenset[Image]] = {}
+        self._rows: dict[Image, set[int]] = {}
+        self._named: dict[str, dict[Image, set[int]]] = {}
+
+    def put(self, row: int, images: Iterable[Image]) -> set[str]:
+        """Replace the images of a row; returns the names of those that came or went."""
+        old, new = self._on_row.get(row, frozenset()), frozenset(images)
+        if old == new:
+            return set()
+        if new:
+            self._on_row[row] = new
+        else:
+            self._on_row.pop(row, None)
+        for image in new - old:
+            rows = self._rows.setdefault(image, set())
+            rows.add(row)
+            for name in image.names:
+                self._named.setdefault(name, {})[image] = rows
+        for image in old - new:
+            self._rows[image].discard(row)
+            if not self._rows[image]:
+                self._forget(image)
+        return {name for image in old ^ new for name in image.names}
+
+    def sizes(self, name: str, size: int) -> Column | None:
+        """Return the bytes of an image on each row, shape (size,), 0 where it is not.
+
+        Returns:
+            None if no node has an image of that name.
+        """
+        found = self._named.get(name)
+        if not found:
+            return None
+        column = np.zeros(size)
+        for image, rows in found.items():
+            column[np.fromiter(rows, np.intp, len(rows))] = image.size
+        return column
+
+    def _forget(self, image: Image) -> None:
+        del self._rows[image]
+        for name in image.names:
+            named = self._named.get(name, {})
+            named.pop(image, None)
+            if not named:
+                self._named.pop(name, None)
