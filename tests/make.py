@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.requests import SCORED_CPU, SCORED_MEMORY
 from alnair.model.volumes import CLAIM, Claim, PersistentVolume
@@ -12,6 +12,7 @@ from alnair.model.workload import (
     Assignment,
     Gang,
     GpuShare,
+    HostPort,
     LabelSelector,
     NodeAffinity,
     Pod,
@@ -81,6 +82,7 @@ def node(
     unschedulable: bool = False,
     problem: str = "",
     extended: Mapping[str, int] | None = None,
+    images: Iterable[Image] = (),
 ) -> Node:
     """A node as its agent publishes it; `factor` is that of soft compute."""
     if isinstance(gpus, int):
@@ -101,6 +103,7 @@ def node(
         unschedulable=unschedulable,
         gpus=tuple(gpus),
         problem=problem,
+        images=tuple(images),
     )
 
 
@@ -125,6 +128,8 @@ def spec(
     pod_affinity: PodAffinity | None = None,
     claims: Iterable[str] = (),
     volumes: Iterable[Volume] = (),
+    ports: Iterable[HostPort] = (),
+    images: Iterable[str] = (),
 ) -> PodSpec:
     """What a pod asks for; its GPUs by container, or `whole` ones or a slice in one container."""
     if containers is None:
@@ -157,6 +162,9 @@ def spec(
         spread=tuple(spread),
         pod_affinity=pod_affinity,
         volumes=(*(Volume(CLAIM, name) for name in claims), *volumes),
+        ports=tuple(ports),
+        images=tuple(images),
+        image_containers=len(tuple(images)),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node, Taint
-from alnair.model.workload import GpuDemand, PodSpec, Requirement, Term, Toleration
+from alnair.model.workload import GpuDemand, HostPort, PodSpec, Requirement, Term, Toleration
 
 
 class Held:
@@ -28,8 +28,16 @@ class Oracle:
     """
 
     def __init__(
-        self, seed: int = 0, *, strategy: str = "LeastAllocated", gpu_nodes_in_order: bool = True
+        self,
+        seed: int = 0,
+        *,
+        strategy: str = "LeastAllocated",
+        gpu_nodes_in_order: bool = True,
+        even: bool = False,
+        images: bool = True,
     ) -> None:
+        self.even = even
+        self.images = images
         self.gpu_nodes_in_order = gpu_nodes_in_order
         self.key = seed.to_bytes(8, "big", signed=True)
         self.strategy = strategy
@@ -65,6 +73,9 @@ class Oracle:
             return False
         required = spec.affinity.required if spec.affinity else None
         if required is not None and not any(matches(t, node) for t in required):
+            return False
+        taken = [port for h in self.on(node) for port in h.spec.ports]
+        if any(in_the_way(wanted, port) for wanted in spec.ports for port in taken):
             return False
         for name, amount in spec.requests:
             used = sum(dict(h.spec.requests).get(name, 0) for h in self.on(node))
@@ -134,6 +145,10 @@ class Oracle:
             if spec.gpu:
                 total[node.name] += 2 * self._connected(spec.gpu, node)
                 total[node.name] += 4 * self._models_liked(spec.gpu, node)
+            if self.even:
+                total[node.name] += self._evenness(spec, node)
+            if self.images and not (self.gpu_nodes_in_order and gpus_of(node)):
+                total[node.name] += self._images(spec, node)
         return total
 
     def _connected(self, demand: GpuDemand, node: Node) -> int:
@@ -177,6 +192,39 @@ class Oracle:
                 good = there - used if self.strategy == "LeastAllocated" else used
                 parts.append(good * 100 // there)
         return self.gpu_nodes_in_order + (sum(parts) // len(parts) if parts else 0)
+
+    def _evenness(self, spec: PodSpec, node: Node) -> int:
+        """How the pod changes the evenness of use, kube-scheduler's way: 50 to 100."""
+        asked = dict(spec.requests)
+        if not asked.get("cpu") and not asked.get("memory"):
+            return 0
+        there = {r: node.allocatable[r] for r in ("cpu", "memory") if node.allocatable.get(r)}
+        held = {r: sum(dict(h.spec.requests).get(r, 0) for h in self.on(node)) for r in there}
+
+        def even(used: Mapping[str, int]) -> int:
+            parts = [min(used[r] / there[r], 1.0) for r in there]
+            return int((1 - (abs(parts[0] - parts[1]) / 2 if len(parts) == 2 else 0.0)) * 100)
+
+        after = even({r: held[r] + asked.get(r, 0) for r in there})
+        return 50 + (50 + after - even(held)) // 2
+
+    def _images(self, spec: PodSpec, node: Node) -> int:
+        """The bytes of the pod's images on the node, each times the part of nodes that has it."""
+        total = 0
+        for name in spec.images:
+            having = [n for n in self.nodes.values() if any(name in i.names for i in n.images)]
+            for image in node.images:
+                if name in image.names:
+                    total += int(image.size * (len(having) / len(self.nodes)))
+        least, most = 23 * 2**20, 1000 * 2**20 * spec.image_containers
+        return 100 * (min(max(total, least), most) - least) // (most - least) if most else 0
+
+
+def in_the_way(wanted: HostPort, held: HostPort) -> bool:
+    """Two ports of a host that cannot both be had."""
+    return (wanted.port, wanted.protocol) == (held.port, held.protocol) and (
+        "0.0.0.0" in (wanted.address, held.address) or wanted.address == held.address
+    )
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:

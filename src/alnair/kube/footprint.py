@@ -31,9 +31,10 @@ def host_ports(spec: wire.PodSpecWire) -> tuple[HostPort, ...]:
 
 
 def pod_images(spec: wire.PodSpecWire) -> PodImages:
-    """Return the images of a pod: one name per container, and how many containers there are."""
+    """Return the images of a pod and of its image volumes, and how many containers there are."""
     containers = (*(spec.init_containers or ()), *(spec.containers or ()))
     names = [c.image for c in containers if c.image]
+    names += [v.image.reference for v in spec.volumes or () if v.image and v.image.reference]
     return {
         "images": tuple(sorted(map(tagged, names))),
         "image_containers": len(containers) if names else 0,

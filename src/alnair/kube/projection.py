@@ -159,6 +159,7 @@ class PodProjector:
             spec.tolerations,
             spec.topology_spread_constraints,
             spec.host_network,
+            spec.volumes,
             annotations.get(names.GPU_MODELS),
             annotations.get(names.GPU_MODELS_NOT),
             annotations.get(names.GPU_MODEL_WEIGHTS),

@@ -197,6 +197,12 @@ class ClaimSource(Struct, rename="camel", gc=False):
     claim_name: str = ""
 
 
+class ImageSource(Struct, gc=False):
+    """An image that is mounted."""
+
+    reference: str = ""
+
+
 class VolumeWire(Struct, rename="camel", gc=False):
     """A volume of a pod, if its kind can keep the pod from a node."""
 
@@ -210,6 +216,7 @@ class VolumeWire(Struct, rename="camel", gc=False):
     iscsi: DiskWire | None = None
     portworx_volume: DiskWire | None = None
     rbd: DiskWire | None = None
+    image: ImageSource | None = None
 
 
 class PodSpecWire(Struct, rename="camel"):

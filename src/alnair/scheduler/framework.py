@@ -55,7 +55,6 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-
     """What plugins read of nodes and of pods on them; `objects` are those of other kinds."""
 
     columns: Columns

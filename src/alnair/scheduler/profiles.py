@@ -6,14 +6,17 @@ from alnair.model import names
 from alnair.scheduler.arguments import made
 from alnair.scheduler.framework import Plugin, Profile
 from alnair.scheduler.plugins.affinity import NodeAffinity
+from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
 from alnair.scheduler.plugins.fit import NodeResourcesFit
 from alnair.scheduler.plugins.gates import SchedulingGates
 from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.gpu_models import GpuModels
 from alnair.scheduler.plugins.gpu_topology import GpuTopology
+from alnair.scheduler.plugins.image_locality import ImageLocality
 from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
+from alnair.scheduler.plugins.ports import NodePorts
 from alnair.scheduler.plugins.priority import PrioritySort
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
@@ -31,6 +34,8 @@ WEIGHTS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
     "NodeResourcesFit": 1,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
     "PodTopologySpread": 2,
     "NodeResourceTopologyMatch": 1,
     "InterPodAffinity": 2,
@@ -50,7 +55,10 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             NodeName,
             TaintToleration,
             NodeAffinity,
+            NodePorts,
             NodeResourcesFit,
+            NodeResourcesBalancedAllocation,
+            ImageLocality,
             PodTopologySpread,
             GpuShare,
             GpuTopology,
@@ -78,6 +86,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         **_ALL,
         "NodeResourcesFit": {"scoringStrategy": _LEAST, "gpuNodesInOrder": True},
         "GpuShare": {"choice": "tightest"},
+        "ImageLocality": {"gpuNodesInOrder": True},
     },
     names.COST_SAVING: {
         **_ALL,
@@ -90,6 +99,13 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "GpuShare": {"choice": "emptiest"},
     },
 }
+#: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
+#: would draw pods away from the GPU node that is being filled, and with images from the fullest.
+OMITTED: Mapping[str, frozenset[str]] = {
+    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}),
+    names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"}),
+    names.HIGH_PERFORMANCE: frozenset(),
+}
 
 
 def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
@@ -99,7 +115,11 @@ def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
         Profile(
             scheduler=scheduler,
             # The cheapest and most telling refusals come first: a node counts for the first one.
-            plugins=tuple(made(make[name], arguments.get(name, {}), name) for name in make),
+            plugins=tuple(
+                made(make[name], arguments.get(name, {}), name)
+                for name in make
+                if name not in OMITTED[scheduler]
+            ),
             weights=WEIGHTS,
         )
         for scheduler, arguments in ARGUMENTS.items()

@@ -19,10 +19,11 @@ from hypothesis.stateful import (
 import invariants
 import make
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import (
     GpuDemand,
+    HostPort,
     NodeAffinity,
     PodSpec,
     Preference,
@@ -40,6 +41,8 @@ from oracle import Held, Oracle, connection, gpus_of
 
 NODES = 24
 VALUES = ("a", "b", "10", "-3", "x")
+UDP = (HostPort(80, "UDP"), HostPort(81))
+IMAGES = (Image(("a:1", "a:latest"), 300 * 2**20), Image(("a:1",), 2**30), Image(("big:1",), 2**31))
 taints = st.lists(
     st.builds(
         Taint,
@@ -136,6 +139,8 @@ picky = st.builds(
     tolerations=tolerations,
     node_name=st.sampled_from(("", "", "", "n1")),
     extended=st.sampled_from(({}, {}, {"example.com/fpga": 1}, {"never.com/seen": 1})),
+    ports=st.sampled_from(((), (), (HostPort(80),), (HostPort(80, address="10.0.0.1"),), UDP)),
+    images=st.sampled_from(((), (), ("a:1",), ("a:1", "big:1"), ("nowhere:1",))),
 )
 
 specs = st.one_of(modest, picky)
@@ -144,6 +149,9 @@ specs = st.one_of(modest, picky)
 def linked_or_not(count: int) -> st.SearchStrategy[int | list[Gpu]]:
     linked = make.linked("linked", count, 2, memory_mib=24576)
     return st.sampled_from((count, linked))
+
+
+images = st.lists(st.sampled_from(IMAGES), unique_by=lambda i: i.names[0], max_size=2)
 
 
 @st.composite
@@ -163,6 +171,7 @@ def nodes(draw: st.DrawFn) -> Node:
         unschedulable=draw(st.booleans()) and draw(st.booleans()),
         problem=draw(st.sampled_from(("", "", "", "unreadable"))),
         extended=draw(st.sampled_from(({}, {"example.com/fpga": 2}))),
+        images=draw(images),
     )
 
 
@@ -181,6 +190,8 @@ class Columnar(RuleBasedStateMachine):
             seed,
             strategy=("LeastAllocated", "MostAllocated", "LeastAllocated")[which],
             gpu_nodes_in_order=which == 0,
+            even=which == 2,
+            images=which != 1,
         )
         self.count = 0
         self.seen: list[PodSpec] = []

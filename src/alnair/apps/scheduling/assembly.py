@@ -23,7 +23,7 @@ from alnair.apps.scheduling.strict import DocumentError, did_you_mean, read
 from alnair.model import names
 from alnair.scheduler.framework import Plugin, Profile, QueueSortPlugin, ScorePlugin
 from alnair.scheduler.guard import Faults, Guarded
-from alnair.scheduler.profiles import ARGUMENTS, WEIGHTS, registry
+from alnair.scheduler.profiles import ARGUMENTS, OMITTED, WEIGHTS, registry
 
 _log = logging.getLogger(__name__)
 
@@ -138,9 +138,11 @@ class Assembly:
             self._problems.append(
                 f"{path}.like: {like!r} is no built-in profile: {did_you_mean(like, ARGUMENTS)}"
             )
-        arguments = ARGUMENTS.get(like, ARGUMENTS[names.SCHEDULER])
+        base = like if like in ARGUMENTS else names.SCHEDULER
         return {
-            name: _Use(WEIGHTS.get(name, 1), arguments.get(name, {}), path) for name in registry()
+            name: _Use(WEIGHTS.get(name, 1), ARGUMENTS[base].get(name, {}), path)
+            for name in registry()
+            if name not in OMITTED[base]
         }
 
     def _is_known(self, name: str, path: str) -> bool:
