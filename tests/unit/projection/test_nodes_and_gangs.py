@@ -11,7 +11,7 @@ from alnair.kube import wire
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import project_node, timestamp
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.workload import Gang
 from alnair.scheduler import events
 from alnair.scheduler.engine import Engine
@@ -47,6 +47,7 @@ def test_a_node_is_reduced_to_what_scheduling_needs() -> None:
         taints=(Taint("k", "NoSchedule", ""),),
         unschedulable=True,
         gpus=(Gpu("G0", 0, "T4", 15360, 0), Gpu("G1", 1, "T4", 15360)),
+        images=(Image(("x",), 1),),
     )
 
 
