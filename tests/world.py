@@ -14,8 +14,10 @@ import invariants
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.cluster import Node
-from alnair.model.workload import Assignment, Gang, Pod
+from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
+from alnair.model.workload import Assignment, Gang, Pod, Requirement, Term
 from alnair.scheduler import events
+from alnair.scheduler.claims import CLAIMS, VOLUMES
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
 
@@ -138,7 +140,9 @@ class World:
         del self.outbox[which]
         error = self.fault(action)
         match action:
-            case Bind(pod, node, assignment):
+            case Bind(pod, node, assignment, bindings):
+                for claim in bindings:
+                    error = error or self._bind_claim(claim, node)
                 error = error or self._bind(pod, node, assignment)
                 self.inbox.append(events.BindDone(pod.uid, error))
             case WritePlan(gang, plan):
@@ -215,6 +219,25 @@ class World:
         self._set(
             msgspec.structs.replace(here, node=node, assignment=assignment, bound_at=self.now)
         )
+        return ""
+
+    def _bind_claim(self, binding: ClaimBinding, node: str) -> str:
+        """Bind a claim to its volume, or to one that is made for the node."""
+        claim: Claim | None = self.objects.get((CLAIMS, binding.namespace, binding.name))
+        if claim is None or claim.uid != binding.uid:
+            return "the claim is gone"
+        key = (claim.namespace, claim.name)
+        if binding.volume:
+            volume: PersistentVolume | None = self.objects.get((VOLUMES, "", binding.volume))
+            if volume is None or volume.claim not in (None, key):
+                return f"volume {binding.volume} belongs to another claim by now"
+        else:
+            here = Term((Requirement("kubernetes.io/hostname", "In", (node,)),))
+            volume = PersistentVolume(f"for-{claim.uid}", claim.storage_class, nodes=(here,))
+        taken = msgspec.structs.replace(volume, claim=key, claim_uid=claim.uid, available=False)
+        self.set_object(VOLUMES, taken.name, taken)
+        bound = msgspec.structs.replace(claim, volume=taken.name, bound=True)
+        self.set_object(CLAIMS, claim.name, bound, claim.namespace)
         return ""
 
     def _write_plan(self, gang: Gang, plan: dict[str, tuple[str, dict[str, list[int]]]]) -> str:

@@ -343,3 +343,64 @@ def test_promises_are_taken_back_with_the_bookings() -> None:
     here.step()
     assert index.promised_to("v") is None
     assert not list(index.on_row(0))
+
+
+def test_many_pods_that_wait_for_storage_hold_up_nobody() -> None:
+    here = world(*(f"n{i}" for i in range(4)))
+    store(here, *(make.claim(f"c{i}", storage_class="made") for i in range(100)))
+    here.create(*(user(f"p{i}", f"c{i}") for i in range(100)))
+    here.step(limit=200)
+    assert len(binds(here)) == 100
+    assert here.engine.in_flight == 0
+
+
+def test_a_refused_binding_is_told_and_tried_again() -> None:
+    here = world("a", "b")
+    store(here, make.local_volume("v", "a"), make.local_volume("w", "b"), make.claim("data"))
+    here.create(user("p", "data"))
+    here.step()
+    (written,) = binds(here)["p"][1]
+    rival = msgspec.structs.replace(
+        here.objects[claims.VOLUMES, "", written.volume], claim=("default", "rival")
+    )
+    store(here, rival)  # before ours arrives
+    here.settle()
+    assert "belongs to another claim" in refusals(here)
+    assert here.where("p") == ["b" if written.volume == "v" else "a"]
+
+
+@pytest.mark.parametrize("storage_class", ["local", "made"])
+def test_what_was_written_before_a_crash_ties_the_pod_to_its_storage(storage_class: str) -> None:
+    here = world("a", "b", "c")
+    store(here, *(make.local_volume(f"v{n}", n) for n in "abc"))
+    store(here, make.claim("data", storage_class=storage_class))
+    here.create(user("p", "data"))
+    here.step()
+    node, (written,) = binds(here)["p"]
+    if written.volume:
+        volume = here.objects[claims.VOLUMES, "", written.volume]
+        aside = msgspec.structs.replace(
+            volume, claim=("default", "data"), claim_uid=written.uid, available=False
+        )
+        store(here, aside)
+    else:
+        store(here, make.claim("data", storage_class=storage_class, selected_node=node))
+    here.seed += 1  # which would choose another node
+    here.crash()
+    here.settle()
+    assert here.where("p") == [node]
+
+
+def test_a_gang_takes_one_volume_each_or_nothing() -> None:
+    here = world("a", "b")
+    store(here, make.local_volume("v", "a"), make.local_volume("w", "b"))
+    store(here, *(make.claim(f"c{i}") for i in range(3)))
+    here.declare(make.gang("g", 3))
+    pods = [make.pod(f"g-{i}", make.spec(claims=[f"c{i}"]), group="g") for i in range(3)]
+    here.create(*pods)
+    here.settle()
+    assert here.placed() == set()
+    assert here.engine.accounts.volumes.promised_to("v") is None
+    store(here, make.local_volume("x", "b"))
+    here.settle()
+    assert here.placed() == {"g-0", "g-1", "g-2"}

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from alnair.apps.scheduling.claims import Claims
 from alnair.apps.scheduling.documents import gang_plan, gpu_assignment
 from alnair.apps.scheduling.feed import Feed
 from alnair.apps.scheduling.reporter import Reporter
@@ -71,7 +72,9 @@ class Actuator:
         self._tally = tally if tally is not None else Tally()
         self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
+        self._storing: asyncio.Queue[Bind] = asyncio.Queue()
         self._rare: asyncio.Queue[WritePlan | Evict] = asyncio.Queue()
+        self._claims = Claims(client, feed, self._insist)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -81,6 +84,9 @@ class Actuator:
                     group.create_task(self._bind_all())
                 for _ in range(4):
                     group.create_task(self._do_rare())
+                while True:
+                    # Storage may take minutes: such pods wait beside the others, without limit.
+                    group.create_task(self._bind_with_storage(await self._storing.get()))
         finally:
             self._calm.set()
 
@@ -88,13 +94,33 @@ class Actuator:
         """Take an action on; its result becomes an event."""
         match action:
             case Bind():
-                self._unbound += 1
-                self._calm.clear()
-                self._binds.put_nowait(action)
+                if action.claims:
+                    self._storing.put_nowait(action)
+                else:
+                    self._bind_soon(action)
             case Report():
                 self._reporter.report(action)
             case WritePlan() | Evict():
                 self._rare.put_nowait(action)
+
+    def _bind_soon(self, bind: Bind) -> None:
+        self._unbound += 1
+        self._calm.clear()
+        self._binds.put_nowait(bind)
+
+    async def _bind_with_storage(self, bind: Bind) -> None:
+        start = time.perf_counter()
+        error = await self._claims.ready(bind)
+        self._tally.ran(
+            "PreBind",
+            "Error" if error else "Success",
+            bind.pod.scheduler,
+            time.perf_counter() - start,
+        )
+        if error:
+            self._feed.put(events.BindDone(bind.pod.uid, error))
+        else:
+            self._bind_soon(bind)
 
     async def _bind_all(self) -> None:
         while True:

@@ -95,6 +95,19 @@ class Feed:
         self.inbox.append(event)
         self.wake.set()
 
+    def pod(self, pod: Pod) -> Pod | None:
+        """Return the pod as it is now; None if it is gone."""
+        found = self._pods.items.get((pod.namespace, pod.name))
+        return found if found is not None and found.uid == pod.uid else None
+
+    def node(self, name: str) -> Node | None:
+        """Return a node as it is now; None if it is gone."""
+        return self._nodes.items.get(("", name))
+
+    def object(self, kind: str, namespace: str, name: str) -> Any:
+        """Return an object of a further kind as it is now; None if there is none."""
+        return self._objects[kind].items.get((namespace, name))
+
     def everything(self) -> Iterator[events.Event]:
         """Return all that is known now: nodes first, so that pods find theirs."""
         for node in self._nodes.items.values():

@@ -60,7 +60,7 @@ def _counted(tally: Tally) -> Iterator[str]:
     )
     yield histogram(
         "scheduler_framework_extension_point_duration_seconds",
-        "Latency of an extension point; only Bind is timed, the others take microseconds.",
+        "Latency of an extension point; PreBind and Bind are timed, the others take microseconds.",
         [
             ({"extension_point": point, "status": status, "profile": profile}, h)
             for (point, status, profile), h in sorted(tally.extension_points.items())
