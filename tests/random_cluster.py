@@ -1,0 +1,266 @@
+"""Random clusters as manifests: nodes, pods on them, and pods to be judged, all from one seed.
+
+Names, labels and values are few, so that selectors match now and then; amounts are small, so that
+nodes are nearly full.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from alnair.kube.resources import Manifest
+
+NODES: Final = 20
+BOUND: Final = 40
+PROBES: Final = 50
+#: Namespaces and their labels.
+NAMESPACES: Final = {"one": {"team": "a"}, "two": {"team": "b"}, "three": {"team": "a"}}
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_ZONE: Final = "topology.kubernetes.io/zone"
+_FPGA: Final = "example.com/fpga"
+_POD_LABELS: Final = {"app": ("web", "db", "cache"), "tier": ("front", "back"), "rev": ("1", "2")}
+_NODE_LABELS: Final = {
+    _ZONE: ("z0", "z1", "z2"),
+    "rack": ("r0", "r1", "r2", "r3"),
+    "disk": ("ssd", "hdd"),
+    "generation": ("1", "2", "3", "10", "old"),
+}
+_TAINTS: Final = ("dedicated", "flaky")
+_EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+
+
+class RandomCluster:
+    """The manifests of one cluster.
+
+    Attributes:
+        nodes: of the cluster.
+        bound: pods on them; those with a finalizer are to be deleted, so that they stay, leaving.
+        probes: pods to be judged, for this scheduler.
+    """
+
+    def __init__(self, seed: int, scheduler: str) -> None:
+        self._random = random.Random(seed)
+        self._scheduler = scheduler
+        self.nodes = [self._node(f"n{number:02}") for number in range(NODES)]
+        self.bound = [self._bound(f"bound-{number}") for number in range(BOUND)]
+        self.probes = [self._probe(f"probe-{number}") for number in range(PROBES)]
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> Manifest:
+        r = self._random
+        labels = {k: r.choice(v) for k, v in _NODE_LABELS.items() if r.random() < 0.8}
+        if r.random() < 0.95:
+            labels[_HOSTNAME] = name
+        capacity = {
+            "cpu": r.choice(("2", "3500m", "4")),
+            "memory": r.choice(("4Gi", "8Gi")),
+            "pods": r.choice(("3", "6", "110")),
+            "ephemeral-storage": "20Gi",
+        }
+        if r.random() < 0.3:
+            capacity[_FPGA] = "2"
+        spec: dict[str, Any] = {}
+        if r.random() < 0.35:
+            spec["taints"] = [
+                {"key": key, "value": r.choice(("x", "y")), "effect": r.choice(_EFFECTS)}
+                for key in r.sample(_TAINTS, r.choice((1, 1, 2)))
+            ]
+        if r.random() < 0.08:
+            spec["unschedulable"] = True
+        return {
+            "metadata": {"name": name, "labels": labels},
+            "spec": spec,
+            "status": {
+                "capacity": capacity,
+                "allocatable": capacity,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+
+    # --- pods -------------------------------------------------------------------------------------
+
+    def _bound(self, name: str) -> Manifest:
+        r = self._random
+        pod = self._pod(name, cpu=("0", "100m", "500m", "1"))
+        spec = pod["spec"]
+        spec["nodeName"] = r.choice(self.nodes)["metadata"]["name"]
+        if r.random() < 0.12:
+            spec["affinity"] = {"podAntiAffinity": self._pod_affinity(required=True)}
+        if r.random() < 0.1:
+            pod["metadata"]["finalizers"] = ["alnair.example/stay"]
+        return pod
+
+    def _probe(self, name: str) -> Manifest:
+        """A pod that asks for a few things at once, of those that decide where it may go."""
+        r = self._random
+        pod = self._pod(name, cpu=("0", "100m", "700m", "1500m"))
+        spec = pod["spec"]
+        asks: Sequence[Callable[[dict[str, Any]], None]] = (
+            self._ask_selector,
+            self._ask_node_affinity,
+            self._ask_spread,
+            self._ask_spread,
+            self._ask_pods_near,
+            self._ask_pods_apart,
+        )
+        for ask in r.sample(asks, r.choice((0, 1, 1, 2))):
+            ask(spec)
+        if r.random() < 0.4:
+            spec["tolerations"] = [self._toleration() for _ in range(r.choice((1, 2)))]
+        return pod
+
+    def _pod(self, name: str, cpu: Sequence[str]) -> Manifest:
+        r = self._random
+        labels = {k: r.choice(v) for k, v in _POD_LABELS.items() if r.random() < 0.7}
+        containers = [self._container(f"c{i}", cpu) for i in range(r.choice((1, 1, 2)))]
+        spec: dict[str, Any] = {
+            "schedulerName": self._scheduler,
+            "terminationGracePeriodSeconds": 0,
+            "containers": containers,
+        }
+        if r.random() < 0.2:
+            spec["initContainers"] = [self._container("init", cpu)]
+            if r.random() < 0.5:
+                spec["initContainers"][0]["restartPolicy"] = "Always"
+        return {
+            "metadata": {
+                "name": name,
+                "namespace": r.choice(tuple(NAMESPACES)),
+                "labels": labels,
+            },
+            "spec": spec,
+        }
+
+    def _container(self, name: str, cpu: Sequence[str]) -> dict[str, Any]:
+        r = self._random
+        requests = {"cpu": r.choice(cpu), "memory": r.choice(("0", "200Mi", "1Gi"))}
+        if r.random() < 0.1:
+            requests["ephemeral-storage"] = r.choice(("1Gi", "15Gi"))
+        container: dict[str, Any] = {"name": name, "image": "pause"}
+        container["resources"] = {"requests": requests}
+        if r.random() < 0.08:
+            container["resources"]["limits"] = {_FPGA: "1"}
+        if r.random() < 0.15:
+            port = {"containerPort": 80, "hostPort": r.choice((8080, 8081))}
+            if r.random() < 0.4:
+                port["hostIP"] = r.choice(("127.0.0.1", "127.0.0.2", "0.0.0.0"))
+            if r.random() < 0.2:
+                port["protocol"] = "UDP"
+            container["ports"] = [port]
+        return container
+
+    # --- what probes ask for ----------------------------------------------------------------------
+
+    def _ask_selector(self, spec: dict[str, Any]) -> None:
+        r = self._random
+        key = r.choice(tuple(_NODE_LABELS))
+        spec["nodeSelector"] = {key: r.choice(_NODE_LABELS[key])}
+
+    def _ask_node_affinity(self, spec: dict[str, Any]) -> None:
+        terms = [self._node_term() for _ in range(self._random.choice((1, 2)))]
+        spec.setdefault("affinity", {})["nodeAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+        }
+
+    def _node_term(self) -> dict[str, Any]:
+        r = self._random
+        term: dict[str, Any] = {}
+        if r.random() < 0.9:
+            term["matchExpressions"] = [self._node_requirement() for _ in range(r.choice((1, 2)))]
+        if r.random() < 0.15:
+            term["matchFields"] = [
+                {
+                    "key": "metadata.name",
+                    "operator": r.choice(("In", "NotIn")),
+                    "values": [r.choice(self.nodes)["metadata"]["name"]],
+                }
+            ]
+        return term
+
+    def _node_requirement(self) -> dict[str, Any]:
+        r = self._random
+        if r.random() < 0.25:
+            operator, values = r.choice(("Gt", "Lt")), [r.choice(("1", "2", "5"))]
+            return {"key": "generation", "operator": operator, "values": values}
+        return self._requirement(r.choice(tuple(_NODE_LABELS)), _NODE_LABELS)
+
+    def _requirement(self, key: str, known: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+        r = self._random
+        operator = r.choice(("In", "In", "NotIn", "Exists", "DoesNotExist"))
+        requirement: dict[str, Any] = {"key": key, "operator": operator}
+        if operator in ("In", "NotIn"):
+            requirement["values"] = r.sample(known[key], r.choice((1, 2)))
+        return requirement
+
+    def _pod_selector(self) -> dict[str, Any]:
+        r = self._random
+        key = r.choice(tuple(_POD_LABELS))
+        if r.random() < 0.6:
+            return {"matchLabels": {key: r.choice(_POD_LABELS[key])}}
+        if r.random() < 0.2:
+            return {}
+        return {"matchExpressions": [self._requirement(key, _POD_LABELS)]}
+
+    def _ask_spread(self, spec: dict[str, Any]) -> None:
+        constraints = spec.setdefault("topologySpreadConstraints", [])
+        r = self._random
+        constraint: dict[str, Any] = {
+            "topologyKey": r.choice((_ZONE, _ZONE, "rack", _HOSTNAME)),
+            "maxSkew": r.choice((1, 1, 2, 3)),
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": self._pod_selector(),
+        }
+        if any(c["topologyKey"] == constraint["topologyKey"] for c in constraints):
+            return  # the API server takes each key once
+        if r.random() < 0.2:
+            constraint["minDomains"] = r.choice((2, 4))
+        if r.random() < 0.3:
+            constraint["nodeAffinityPolicy"] = r.choice(("Honor", "Ignore"))
+        if r.random() < 0.3:
+            constraint["nodeTaintsPolicy"] = r.choice(("Honor", "Ignore"))
+        if r.random() < 0.2:
+            constraint["labelSelector"] = {"matchLabels": {"app": "web"}}
+            constraint["matchLabelKeys"] = ["rev"]
+        constraints.append(constraint)
+
+    def _ask_pods_near(self, spec: dict[str, Any]) -> None:
+        spec.setdefault("affinity", {})["podAffinity"] = self._pod_affinity(required=True)
+
+    def _ask_pods_apart(self, spec: dict[str, Any]) -> None:
+        spec.setdefault("affinity", {})["podAntiAffinity"] = self._pod_affinity(required=True)
+
+    def _pod_affinity(self, *, required: bool) -> dict[str, Any]:
+        r = self._random
+        when = "required" if required else "preferred"
+        terms = [self._pod_term() for _ in range(r.choice((1, 1, 2)))]
+        return {f"{when}DuringSchedulingIgnoredDuringExecution": terms}
+
+    def _pod_term(self) -> dict[str, Any]:
+        r = self._random
+        term: dict[str, Any] = {
+            "topologyKey": r.choice((_ZONE, "rack", _HOSTNAME)),
+            "labelSelector": self._pod_selector(),
+        }
+        if r.random() < 0.25:
+            term["namespaces"] = r.sample(tuple(NAMESPACES), r.choice((1, 2)))
+        if r.random() < 0.25:
+            selectors = ({}, {"matchLabels": {"team": "a"}}, {"matchLabels": {"team": "none"}})
+            term["namespaceSelector"] = r.choice(selectors)
+        if r.random() < 0.15:
+            term["labelSelector"] = {"matchLabels": {"app": "web"}}
+            term[r.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["rev"]
+        return term
+
+    def _toleration(self) -> dict[str, Any]:
+        r = self._random
+        if r.random() < 0.15:
+            return {"operator": "Exists"}
+        toleration: dict[str, Any] = {"key": r.choice(_TAINTS)}
+        if r.random() < 0.5:
+            toleration["operator"] = "Exists"
+        else:
+            toleration["value"] = r.choice(("x", "y"))
+        if r.random() < 0.5:
+            toleration["effect"] = r.choice(_EFFECTS)
+        return toleration
