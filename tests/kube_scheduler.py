@@ -10,9 +10,12 @@ import json
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import yaml
+
+#: What the extender says of every node.
+REFUSAL: Final = "only recorded"
 
 
 class Extender:
@@ -86,7 +89,7 @@ class Extender:
                 names = frozenset(asked.get("NodeNames") or ())
                 passed[asked["Pod"]["metadata"]["uid"]] = names
                 answer = json.dumps(
-                    {"NodeNames": [], "FailedNodes": dict.fromkeys(names, "only recorded")}
+                    {"NodeNames": [], "FailedNodes": dict.fromkeys(names, REFUSAL)}
                 ).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")

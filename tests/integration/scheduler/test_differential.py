@@ -5,6 +5,7 @@ import json
 import os
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,14 +24,18 @@ from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.framework import Profile
 from alnair.scheduler.profiles import profiles
-from kube_scheduler import Extender
+from kube_scheduler import REFUSAL, Extender
 from random_cluster import NAMESPACES as NAMESPACE_LABELS
 from random_cluster import RandomCluster
 
 R = TypeVar("R")
 #: Clusters to compare, with `random_cluster.PROBES` pods each; more by hand.
 CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "8"))
+#: What kube-scheduler says of nodes that it did not look at, since the pod names others; ours gives
+#: the reason.
+NARROWED = "node(s) didn't satisfy plugin(s)"
 _IN_FLIGHT = 16
 _JUDGED_SECONDS = 30.0
 
@@ -76,37 +81,57 @@ def test_the_same_nodes_pass_all_filters(judges: Judges, seed: int) -> None:
     assert not differences, f"seed {seed}\n" + "\n\n".join(differences[:3])
 
 
-async def compare(judges: Judges, random: RandomCluster) -> list[str]:
-    """Have both judge all probes of the cluster; returns what they see differently."""
+def test_a_plugin_that_is_missing_would_be_noticed(judges: Judges) -> None:
+    cluster = RandomCluster(1, names.SCHEDULER)
+    assert asyncio.run(compare(judges, cluster, left_out="PodTopologySpread", times=1))
+
+
+async def compare(
+    judges: Judges, random: RandomCluster, *, left_out: str = "", times: int = 3
+) -> list[str]:
+    """Have both judge all probes of the cluster; returns what they see differently.
+
+    Args:
+        judges: kube-scheduler, and the cluster for both.
+        random: what there is.
+        left_out: a plugin that ours does without.
+        times: how often to ask about probes that they disagree on. kube-scheduler learns of nodes
+            and of pods by two ways, so it may have been behind.
+    """
+    profile = _profile(left_out)
     kubeconfig = config.load(judges.cluster.kubeconfig())
     async with Client(kubeconfig) as client, existing(client, random):
         found: list[str] = []
         doubtful = random.probes
-        for _ in range(3):
-            found, doubtful = await _differences(judges, client, random, doubtful)
+        for _ in range(times):
+            found, doubtful = await _differences(judges, client, random, doubtful, profile)
             if not found:
                 break
-            # kube-scheduler learns of nodes and of pods by two ways: it may have been behind.
         return found
 
 
 async def _differences(
-    judges: Judges, client: Client, random: RandomCluster, probes: list[Manifest]
+    judges: Judges,
+    client: Client,
+    random: RandomCluster,
+    probes: list[Manifest],
+    profile: Profile,
 ) -> tuple[list[str], list[Manifest]]:
     created = await _create(client, PODS, probes)
     uids = {pod["metadata"]["uid"]: pod for pod in created}
     theirs = await _theirs(judges.extender, client, set(uids))
-    engine = await _engine(client)
+    engine = await _engine(client, profile)
     texts, doubtful = [], []
     for probe, pod in zip(probes, created, strict=True):
-        mine = _evaluation(engine, pod["metadata"]["uid"])
-        passed = _passed(engine, mine)
-        if passed != theirs[pod["metadata"]["uid"]][0]:
+        mine = _evaluation(engine, pod["metadata"]["uid"], profile)
+        passed, said = theirs[pod["metadata"]["uid"]]
+        if passed != _passed(engine, mine):
             doubtful.append(probe)
-            texts.append(_told(random, probe, engine, mine, *theirs[pod["metadata"]["uid"]]))
+            texts.append(_told(random, probe, engine, mine, passed, said))
+        elif NARROWED not in said and (reasons := _reasons(said)) != _counted(mine):
+            doubtful.append(probe)
+            texts.append(f"reasons {reasons}\nours {_counted(mine)}\npod: {json.dumps(probe)}")
     await _delete(client, PODS, created)
-    sizes = [len(theirs[u][0]) for u in uids]
-    print("round", len(probes), sorted(sizes), time.time())
     return texts, doubtful
 
 
@@ -133,13 +158,19 @@ async def _theirs(
         await asyncio.sleep(0.1)
 
 
-async def _engine(client: Client) -> Engine:
+def _profile(left_out: str) -> Profile:
+    profile = next(p for p in profiles() if p.scheduler == names.SCHEDULER)
+    plugins = [p for p in profile.plugins if p.name != left_out]
+    return Profile(profile.scheduler, plugins, profile.weights)
+
+
+async def _engine(client: Client, profile: Profile) -> Engine:
     """Return an engine of ours that knows the cluster as our feed tells it."""
     feed = Feed(client)
     run = asyncio.create_task(feed.run())
     try:
         await feed.synced()
-        engine = Engine(profiles())
+        engine = Engine([profile])
         engine.learn(list(feed.everything()), 0.0)
     finally:
         run.cancel()
@@ -148,10 +179,8 @@ async def _engine(client: Client) -> Engine:
     return engine
 
 
-def _evaluation(engine: Engine, uid: str) -> Evaluation:
-    record = engine.accounts.records[uid]
-    profile = next(p for p in profiles() if p.scheduler == record.pod.scheduler)
-    return engine.evaluations.of(record.spec, profile)
+def _evaluation(engine: Engine, uid: str, profile: Profile) -> Evaluation:
+    return engine.evaluations.of(engine.accounts.records[uid].spec, profile)
 
 
 def _passed(engine: Engine, evaluation: Evaluation) -> frozenset[str]:
@@ -159,6 +188,21 @@ def _passed(engine: Engine, evaluation: Evaluation) -> frozenset[str]:
         return frozenset()
     rows = engine.accounts.columns.row_of
     return frozenset(name for name, row in rows.items() if evaluation.feasible(row))
+
+
+def _reasons(message: str) -> dict[str, int]:
+    """Return the reasons in a message of kube-scheduler with the number of nodes of each."""
+    told = message.partition(": ")[2].removesuffix(".")
+    counted = (part.split(" ", 1) for part in told.split(", "))
+    return {reason: int(count) for count, reason in counted if reason != REFUSAL}
+
+
+def _counted(evaluation: Evaluation) -> dict[str, int]:
+    """Return the reasons of ours with the number of nodes of each."""
+    counts: Counter[str] = Counter()
+    for _, reason, count in evaluation.refusals()[1]:
+        counts[reason.text] += count
+    return dict(counts)
 
 
 def _told(
