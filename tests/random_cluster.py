@@ -141,7 +141,7 @@ class RandomCluster:
         container["resources"] = {"requests": requests}
         if r.random() < 0.08:
             container["resources"]["limits"] = {_FPGA: "1"}
-        if r.random() < 0.0:
+        if r.random() < 0.15:
             port = {"containerPort": 80, "hostPort": r.choice((8080, 8081))}
             if r.random() < 0.4:
                 port["hostIP"] = r.choice(("127.0.0.1", "127.0.0.2", "0.0.0.0"))
