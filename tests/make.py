@@ -5,6 +5,7 @@ from typing import Any
 
 from alnair.model import names
 from alnair.model.cluster import Gpu, Image, Node, Taint
+from alnair.model.disruption import DisruptionBudget
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.requests import SCORED_CPU, SCORED_MEMORY
 from alnair.model.volumes import CLAIM, Claim, PersistentVolume
@@ -204,6 +205,14 @@ def pod(
     assignment: Assignment = (),
     problem: str = "",
     time_limit: int = 0,
+    preempts: bool = True,
+    nominated: str = "",
+    started: float = 0.0,
+    preempted: bool = False,
+    idle_since: float = 0.0,
+    reclaimable: str = "",
+    owned: bool = False,
+    evictable: bool = True,
 ) -> Pod:
     """A pod of ours that asks for little, unless said otherwise."""
     return Pod(
@@ -224,7 +233,21 @@ def pod(
         assignment=assignment,
         problem=problem,
         time_limit=time_limit,
+        preempts=preempts,
+        nominated=nominated,
+        started=started,
+        preempted=preempted,
+        idle_since=idle_since,
+        reclaimable=reclaimable,
+        owned=owned,
+        evictable=evictable,
     )
+
+
+def budget(name: str = "budget", allowed: int = 0, **labels: str) -> DisruptionBudget:
+    """A disruption budget over pods with these labels."""
+    needs = tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items()))
+    return DisruptionBudget("default", name, LabelSelector(needs), allowed)
 
 
 def gang(
@@ -241,10 +264,18 @@ def members(
     *,
     created: float = 0.0,
     labels: Mapping[str, str] | None = None,
+    priority: int = 0,
 ) -> list[Pod]:
     """Pods `GROUP-0`, `GROUP-1`, … of a gang."""
     return [
-        pod(f"{group}-{i}", asked, group=group, created=created, labels=labels)
+        pod(
+            f"{group}-{i}",
+            asked,
+            group=group,
+            created=created,
+            labels=labels,
+            priority=priority,
+        )
         for i in range(count)
     ]
 

@@ -12,11 +12,13 @@ import msgspec
 
 import invariants
 from alnair.model import names
-from alnair.model.action import Action, Bind, Evict, Report, WritePlan
+from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.model.cluster import Node
+from alnair.model.disruption import DisruptionBudget
 from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
 from alnair.model.workload import Assignment, Gang, Pod, Requirement, Term
 from alnair.scheduler import events
+from alnair.scheduler.budgets import KIND as BUDGETS
 from alnair.scheduler.claims import CLAIMS, VOLUMES
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
@@ -31,6 +33,8 @@ class World:
         self.now = 1000.0
         self.seed = seed
         self.check = check
+        #: Evicted pods stay until `delete` ends them, as if they took their time to terminate.
+        self.graceful = False
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.gangs: dict[tuple[str, str], Gang] = {}
@@ -84,6 +88,14 @@ class World:
             gang = msgspec.structs.replace(gang, plan=old.plan, planned=old.planned)
         self.gangs[gang.namespace, gang.name] = gang
         self.inbox.append(events.GangChanged(gang))
+
+    def budget(self, budget: DisruptionBudget) -> None:
+        """Create or change a disruption budget."""
+        self.set_object(BUDGETS, budget.name, budget, budget.namespace)
+
+    def evicted(self) -> set[str]:
+        """Return the names of pods that the engine evicted."""
+        return {a.pod.name for a in self.log if isinstance(a, Evict)}
 
     def undeclare(self, name: str, namespace: str = "default") -> None:
         """Delete a PodGroup."""
@@ -148,9 +160,19 @@ class World:
             case WritePlan(gang, plan):
                 error = error or self._write_plan(gang, plan)
                 self.inbox.append(events.PlanDone(gang.namespace, gang.name, error))
-            case Evict(pod):
+            case Nominate(pod, node):
                 if not error and pod.uid in self.pods:
-                    self.delete_uid(pod.uid)
+                    self._set(msgspec.structs.replace(self.pods[pod.uid], nominated=node))
+            case Evict(pod, reason):
+                if not error and pod.uid in self.pods:
+                    if self.graceful:
+                        going = self.pods[pod.uid]
+                        preempted = going.preempted or reason == PREEMPTED
+                        self._set(
+                            msgspec.structs.replace(going, deleting=True, preempted=preempted)
+                        )
+                    else:
+                        self.delete_uid(pod.uid)
                 self.inbox.append(events.EvictDone(pod.uid, error))
 
     def settle(self, seconds: float = 120.0) -> None:

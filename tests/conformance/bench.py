@@ -13,11 +13,17 @@ from alnair.kube.peers import (
     project_map_selecting,
     project_selecting,
 )
-from alnair.kube.projection import PodProjector, project_namespace, project_node
+from alnair.kube.projection import (
+    PodProjector,
+    project_budget,
+    project_namespace,
+    project_node,
+)
 from alnair.kube.topology import project_topology
 from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.budgets import KIND as BUDGETS
 from alnair.scheduler.columns import Mask
 from conformance.document import Case, Object
 
@@ -45,6 +51,7 @@ OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {
     "nodeResourceTopologies": of_kind(
         "NodeResourceTopology", NodeResourceTopologyWire, project_topology
     ),
+    "podDisruptionBudgets": of_kind(BUDGETS, wire.BudgetWire, project_budget),
     "replicaSets": of_kind("ReplicaSet", Selecting, project_selecting),
     "replicationControllers": of_kind("ReplicationController", MapSelecting, project_map_selecting),
     "services": of_kind("Service", MapSelecting, project_map_selecting),

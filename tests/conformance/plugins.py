@@ -14,6 +14,7 @@ from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.ports import NodePorts
+from alnair.scheduler.plugins.preemption import DefaultPreemption
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
@@ -51,6 +52,7 @@ def _taints(args: Mapping[str, Any], gates: Gates) -> TaintToleration:
 PLUGINS: Final[Mapping[str, Entry]] = {
     "InterPodAffinity": plain(InterPodAffinity),
     "ImageLocality": plain(ImageLocality),
+    "DefaultPreemption": plain(DefaultPreemption),
     "NodeAffinity": plain(NodeAffinity),
     "NodeName": plain(NodeName),
     "NodeResourceTopologyMatch": plain(NodeResourceTopologyMatch),

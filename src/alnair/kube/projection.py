@@ -18,6 +18,7 @@ from alnair.kube.footprint import host_ports, node_images, pod_images
 from alnair.kube.membership import group_of, pod_topology
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.disruption import DisruptionBudget
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.quota import Quota
 from alnair.model.requests import (
@@ -45,6 +46,8 @@ from alnair.model.workload import (
     Toleration,
 )
 
+#: Reason of the condition DisruptionTarget of pods that a scheduler preempts.
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 _GPU_RESOURCES: Final = frozenset((names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
 _FINISHED: Final = ("Succeeded", "Failed")
 #: Controllers whose selector says which pods are peers, by the API that they are of.
@@ -57,6 +60,7 @@ _CONTROLLERS: Final = {
 _SPECS_KEPT: Final = 20_000
 _assignment_decoder = msgspec.json.Decoder(api.GpuAssignment)
 _gpu_static_decoder = msgspec.json.Decoder(api.GpuStatic)
+_utilization_decoder = msgspec.json.Decoder(api.PodUtilization)
 #: What reading a document raises; the last one, when it is nested without end.
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -137,6 +141,14 @@ class PodProjector:
             controller=_controller(meta.owner_references),
             assignment=assignment,
             problem=problem,
+            preempts=spec.preemption_policy != "Never",
+            nominated=sys.intern((pod.status and pod.status.nominated_node_name) or ""),
+            started=timestamp((pod.status and pod.status.start_time) or ""),
+            preempted=meta.deletion_timestamp is not None and _preempted(pod.status),
+            idle_since=_idle_since(annotations),
+            reclaimable=sys.intern(annotations.get(names.RECLAIMABLE, "")),
+            owned=any(owner.controller for owner in meta.owner_references or ()),
+            evictable=annotations.get(names.EVICTABLE) != "false",
         )
 
     def _sorted_labels(self, labels: Mapping[str, str]) -> Labels:
@@ -198,6 +210,25 @@ def _bound_at(status: wire.PodStatusWire | None) -> float:
         if condition.type == "PodScheduled" and condition.status == "True":
             return timestamp(condition.last_transition_time or "")
     return 0.0
+
+
+def _preempted(status: wire.PodStatusWire | None) -> bool:
+    return any(
+        c.type == "DisruptionTarget" and c.status == "True" and c.reason == PREEMPTION_BY_SCHEDULER
+        for c in (status.conditions if status else None) or ()
+    )
+
+
+def _idle_since(annotations: Mapping[str, str]) -> float:
+    text = annotations.get(names.UTILIZATION)
+    if not text:
+        return 0.0
+    try:
+        document = _utilization_decoder.decode(text)
+        check_version(document.v)
+    except UNREADABLE:
+        return 0.0  # what cannot be read is no proof of idleness
+    return timestamp(document.idle_since or "")
 
 
 def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
@@ -357,6 +388,18 @@ def label_selector(selector: wire.LabelSelectorWire | None) -> LabelSelector | N
         return None
     equal = (Requirement(k, "In", (v,)) for k, v in sorted((selector.match_labels or {}).items()))
     return LabelSelector((*equal, *(_requirement(r) for r in selector.match_expressions or ())))
+
+
+def project_budget(budget: wire.BudgetWire) -> DisruptionBudget:
+    """Return the budget as preemption sees it."""
+    status = budget.status or wire.BudgetStatusWire()
+    return DisruptionBudget(
+        namespace=budget.metadata.namespace,
+        name=budget.metadata.name,
+        selector=label_selector(budget.spec.selector if budget.spec else None),
+        allowed=status.disruptions_allowed,
+        disrupted=frozenset(status.disrupted_pods or ()),
+    )
 
 
 def project_namespace(namespace: wire.NamespaceWire) -> Labels:

@@ -232,6 +232,7 @@ class PodSpecWire(Struct, rename="camel"):
     tolerations: list[TolerationWire] | None = None
     scheduler_name: str | None = None
     priority: int | None = None
+    preemption_policy: str | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     active_deadline_seconds: int | None = None
     topology_spread_constraints: list[SpreadConstraintWire] | None = None
@@ -245,13 +246,16 @@ class PodCondition(Struct, rename="camel", gc=False):
 
     type: str = ""
     status: str = ""
+    reason: str | None = None
     last_transition_time: str | None = None
 
 
-class PodStatusWire(Struct):
+class PodStatusWire(Struct, rename="camel"):
     """Status of a pod."""
 
     phase: str | None = None
+    nominated_node_name: str | None = None
+    start_time: str | None = None
     conditions: list[PodCondition] | None = None
 
 
@@ -318,3 +322,24 @@ class ElasticQuotaWire(Struct):
 
     metadata: ObjectMeta
     spec: ElasticQuotaSpecWire | None = None
+
+
+class BudgetSpecWire(Struct, gc=False):
+    """Specification of a PodDisruptionBudget."""
+
+    selector: LabelSelectorWire | None = None
+
+
+class BudgetStatusWire(Struct, rename="camel", gc=False):
+    """Status of a PodDisruptionBudget."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class BudgetWire(Struct):
+    """A PodDisruptionBudget."""
+
+    metadata: ObjectMeta
+    spec: BudgetSpecWire | None = None
+    status: BudgetStatusWire | None = None

@@ -1,6 +1,6 @@
 """What the scheduler decides to do: values that a live process or a simulator carries out."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -35,6 +35,13 @@ class Evict(msgspec.Struct, frozen=True):
     message: str
 
 
+class Nominate(msgspec.Struct, frozen=True):
+    """Note on the pod that room is held for it on this node; empty: on none any more."""
+
+    pod: Pod
+    node: str
+
+
 class Report(msgspec.Struct, frozen=True):
     """Tell the pod's owner what became of it: by an event and, for a refusal, a condition."""
 
@@ -43,4 +50,7 @@ class Report(msgspec.Struct, frozen=True):
     message: str
 
 
-Action = Bind | WritePlan | Evict | Report
+#: Reason of evictions that make room for pods of higher priority.
+PREEMPTED: Final = "Preempted"
+
+Action = Bind | WritePlan | Evict | Nominate | Report

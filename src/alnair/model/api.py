@@ -159,3 +159,14 @@ class GangPlan(msgspec.Struct, frozen=True):
     v: int
     t: str
     pods: dict[str, PlannedPod]
+
+
+class PodUtilization(msgspec.Struct, frozen=True):
+    """What scheduling reads of the pod annotation `utilization`; times are RFC 3339."""
+
+    v: int
+    t: str
+    gpu: float = 0.0
+    """Percent of its GPUs' compute that the pod uses."""
+    idle_since: str | None = None
+    """Since when its GPUs have been idle; absent while they are not."""

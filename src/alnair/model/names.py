@@ -33,6 +33,12 @@ GPU_MODELS_NOT: Final = _PREFIX + "gpu-models-not"
 GPU_MODEL_WEIGHTS: Final = _PREFIX + "gpu-model-weights"
 #: On a pod: `hard` or `soft`, how its compute share is enforced.
 VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
+#: On a pod, by its node's agent: what its GPUs do (`api.PodUtilization`).
+UTILIZATION: Final = _PREFIX + "utilization"
+#: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
+RECLAIMABLE: Final = _PREFIX + "reclaimable"
+#: On a pod: `false` if it must not be moved to another node.
+EVICTABLE: Final = _PREFIX + "evictable"
 #: On a PodGroup: where each member goes, written before the first of them is bound.
 GANG_PLAN: Final = _PREFIX + "gang-plan"
 

@@ -267,6 +267,22 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     assignment: Assignment = ()
     #: Why the pod's annotations or resources could not be read, for people; empty if they could.
     problem: str = ""
+    #: Pods of lower priority may be evicted for it (preemptionPolicy is not Never).
+    preempts: bool = True
+    #: The node on which room is held for it after others were evicted, or empty.
+    nominated: str = ""
+    #: When its kubelet started it, seconds since the epoch; 0 if it did not.
+    started: float = 0.0
+    #: It is being deleted because a scheduler preempted it.
+    preempted: bool = False
+    #: Since when its GPUs have been measured idle, seconds since the epoch; 0 if they are not.
+    idle_since: float = 0.0
+    #: The owner's word on idle reclaim: `idle` (yes), `never`, or empty (as the profile says).
+    reclaimable: str = ""
+    #: A controller owns it, so it is replaced when it is evicted.
+    owned: bool = False
+    #: Its owner lets it be moved to another node.
+    evictable: bool = True
 
 
 #: Where a member of a gang goes: its node, and per container the indices of its GPUs there.

@@ -114,6 +114,13 @@ class Record:
         return self.pod.scheduler, self.spec
 
 
+class Lifted(msgspec.Struct, frozen=True):
+    """Where a pod was booked that was lifted off the books for a moment."""
+
+    row: int
+    bookings: tuple[Booking, ...]
+
+
 class Vector:
     """A class's requests as arrays."""
 
@@ -301,6 +308,16 @@ class Accounts:
         record.claims = ()
         record.state = state
         self._refund(record)
+
+    def lift(self, record: Record) -> Lifted:
+        """Take a booked pod off its row for a moment; `put_back` must follow."""
+        lifted = Lifted(record.row, record.bookings)
+        self._unbook(record)
+        return lifted
+
+    def put_back(self, record: Record, lifted: Lifted) -> None:
+        """Book a lifted pod where it was."""
+        self._book(record, lifted.row, lifted.bookings)
 
     def overcommitted(self, row: int) -> bool:
         """Return whether more is booked on the row than it has, of anything."""

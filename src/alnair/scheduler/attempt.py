@@ -8,11 +8,14 @@ from alnair.model.workload import Assignment, Planned
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.assignment import assign
+from alnair.scheduler.columns import Mask
+from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gang_placement import Books, GangPlacement
 from alnair.scheduler.gangs import GangState
 from alnair.scheduler.minimum import resource_gap
+from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Queue, Unit
 from alnair.scheduler.statement import Statement
 from alnair.scheduler.tally import Tally
@@ -32,6 +35,7 @@ class Attempts:
         admission: Admission,
         timer: Callable[[], float] | None,
         tally: Tally,
+        preemption: Preemption,
     ) -> None:
         self._accounts = accounts
         self._evaluations = evaluations
@@ -40,6 +44,7 @@ class Attempts:
         self._admission = admission
         self._timer = timer
         self._tally = tally
+        self._preemption = preemption
         self._books = Books(accounts, evaluations, profiles, admission)
         self.seconds: list[float] = []
 
@@ -48,6 +53,7 @@ class Attempts:
         start = self._timer() if self._timer else 0.0
         profile = self._profiles[record.pod.scheduler]
         key = record.key
+        self._preemption.before((record,))
         if record.pod.problem:
             self._queue.hold(unit)
             self._refuse(record, record.pod.problem, actions)
@@ -55,16 +61,18 @@ class Attempts:
             unit.attempts += 1
             self._queue.park(unit, key, now)
             self._refuse(record, over, actions)
-        elif refused := Statement(self._accounts, self._evaluations, now).place(
-            record, profile, allowed := self._admission.allowed(unit, record, now)
+        elif refused := self._place(
+            record, profile, allowed := self._admission.allowed(unit, record, now), now
         ):
             unit.attempts += 1
+            message = self._admission.why(refused, allowed)
+            record.refused_by = refused.refused_by()
             if refused.refusal is None:
                 self._queue.park(unit, key, now)
+                message += self._preemption.for_pod(unit, record, refused, allowed, now, actions)
             else:
                 self._queue.hold(unit)
-            record.refused_by = refused.refused_by()
-            self._refuse(record, self._admission.why(refused, allowed), actions)
+            self._refuse(record, message, actions)
         else:
             unit.pods.clear()
             actions.append(self.bind(record))
@@ -79,6 +87,7 @@ class Attempts:
         pods = sorted(
             state.unit.pods.values(), key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name)
         )
+        self._preemption.before(pods)
         lacking = state.lacking()
         message = self._not_ready(state, len(pods), lacking)
         if message:
@@ -92,6 +101,7 @@ class Attempts:
     def bind(self, record: Record) -> Bind:
         """Return the Binding of a placed pod, with its GPUs; it is on the way from now on."""
         record.in_flight = True
+        self._preemption.gone(record.pod.uid)
         return Bind(record.pod, record.node, self._assignment(record), record.claims)
 
     def _decided(self, records: Sequence[Record], start: float) -> None:
@@ -138,14 +148,22 @@ class Attempts:
         # A plan counts only while it is being carried out, by us or by a leader that died over it.
         plan = gang.plan if state.bound() else {}
         placement = GangPlacement(self._books, state, pods, now)
-        outcome = placement.place(lacking, plan)
+        held = self._preemption.held_for(pods)
+        outcome = placement.place(lacking, {**held, **plan})
+        if outcome.refusal and held:
+            outcome = placement.place(lacking, plan)
         if outcome.refusal:
-            self._put_off(state, pods, _only_class(pods), outcome.refusal, now, actions)
+            message = outcome.refusal
+            free = [r for r in pods if not (r.pod.problem or self._admission.refuse([r]))]
+            rows = [self._admission.allowed(state.unit, r, now) for r in free]
+            message += self._preemption.for_gang(state, free, rows, lacking, now, actions)
+            self._put_off(state, pods, _only_class(pods), message, now, actions)
             return
         state.failing_since = state.failed_at = 0.0
         placed = placement.statement.placed
         for record in placed:
             state.unit.pods.pop(record.pod.uid)
+            self._preemption.gone(record.pod.uid)
         if outcome.left:
             self._queue.park(state.unit, _only_class(r for r, _ in outcome.left), now)
             for record, message in outcome.left:
@@ -156,6 +174,18 @@ class Attempts:
             actions.append(WritePlan(gang, new))
         else:
             actions.extend(self.bind(r) for r in placed)
+
+    def _place(
+        self, record: Record, profile: Profile, allowed: Mask | None, now: float
+    ) -> Evaluation | None:
+        """Place a pod where room is held for it, or else on its best node."""
+        statement = Statement(self._accounts, self._evaluations, now)
+        node = self._preemption.nominations.node(record.pod)
+        row = self._accounts.columns.row_of.get(node, -1)
+        may = row >= 0 and (allowed is None or allowed[row])
+        if may and statement.place_on(record, profile, node):
+            return None
+        return statement.place(record, profile, allowed)
 
     def _put_off(
         self,

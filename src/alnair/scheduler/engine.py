@@ -20,6 +20,7 @@ from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.membership import Membership
+from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 from alnair.scheduler.quotas import Quotas
 from alnair.scheduler.tally import Tally
@@ -61,6 +62,14 @@ class Engine:
         self._admission = Admission(
             self.accounts, self.queue, self.members, self.gangs, self.quotas, self.backfill
         )
+        self.preemption = Preemption(
+            self.accounts,
+            self.evaluations,
+            self._profiles,
+            self.gangs,
+            self.members,
+            self.queue,
+        )
         self._attempts = Attempts(
             self.accounts,
             self.evaluations,
@@ -69,6 +78,7 @@ class Engine:
             self._admission,
             timer,
             self.tally,
+            self.preemption,
         )
         self._looking = False
         self._in_flight = 0
@@ -120,8 +130,10 @@ class Engine:
         self.queue.release(now)
         if self._looking:
             self._looking = self.queue.wake(now, self._may_fit)
+        self.preemption.retry(now)
         while limit > 0 and (unit := self.queue.pop()):
             limit -= self._try(unit, now, actions)
+        self.preemption.after()
         self._finish_gangs(now, actions)
         self._in_flight += sum(isinstance(a, Bind) and not a.claims for a in actions)
         if any(isinstance(a, Bind | WritePlan) for a in actions):
@@ -132,7 +144,11 @@ class Engine:
         """Return when to call `step` again without an event; None if not before the next one."""
         if self._looking or self.queue.count(Place.ACTIVE):
             return now
-        due = (self.queue.next_release(), self._admission.next_look())
+        due = (
+            self.queue.next_release(),
+            self._admission.next_look(),
+            self.preemption.next_retry(),
+        )
         times = [t for t in due if t is not None]
         if self.gangs.unfinished:
             times.append(now + 1.0)
@@ -205,6 +221,7 @@ class Engine:
             self.members.regroup(record)
             if record.state is State.FINISHED:
                 return  # a pod that ended does not come back
+        self.preemption.noticed(record, old)
         if pod.finished:
             self._finished(record)
         elif pod.node:
@@ -282,9 +299,12 @@ class Engine:
         self.members.dequeue(record)
         self._landed(record)
         if record.state in (State.ASSUMED, State.BOUND):
+            node = record.node
             self.accounts.release(record, State.FINISHED)
             self._helps()
+            self.preemption.left(node)
         record.state = State.FINISHED
+        self.preemption.gone(record.pod.uid)
 
     def _bind_done(self, record: Record, error: str, now: float, actions: list[Action]) -> None:
         pod = record.pod
@@ -305,7 +325,9 @@ class Engine:
             actions.append(Report(pod, "Scheduled", text))
 
     def _release_assumed(self, record: Record) -> None:
+        node = record.node
         self.accounts.release(record, State.PENDING)
+        self.preemption.left(node)
         record.evicting = ""
         self.members.regroup(record)
         self._helps()
@@ -331,6 +353,7 @@ class Engine:
     def _stays(self, record: Record) -> None:
         """Note that a pod that was to be evicted may stay."""
         record.evicting = ""
+        self.preemption.left(record.node)  # those who waited for it must look elsewhere
         if (state := self.members.gang_of(record)) and state.unit.pods:
             self.members.retry_gang(state)  # it counts again
 
@@ -378,6 +401,7 @@ class Engine:
     def _helps(self) -> None:
         self._looking = True
         self.queue.changed()
+        self.preemption.changed()
 
     def _surroundings_changed(self) -> None:
         """Note what helps only pods that look at other nodes: a pod came, or a node went."""

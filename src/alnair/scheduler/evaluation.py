@@ -139,6 +139,45 @@ class Evaluation:
         """Return whether the row will do; call `refresh` before."""
         return row < self.rank.size and bool(self.rank[row] >= 0)
 
+    @property
+    def asks_for_resources(self) -> bool:
+        """Whether a filter compares requests with what is free."""
+        return any(name == "NodeResourcesFit" for name, _ in self._filters)
+
+    def accepts(self, row: int) -> bool:
+        """Ask the filters anew about a row, as the books are at this moment."""
+        one = slice(row, row + 1)
+        return bool(self._static[row]) and all(
+            f(one)[0] for _, f in self._filters if f.depends is not Depends.NODE
+        )
+
+    def why_not(self, row: int) -> list[Reason]:
+        """Return the reasons of the first filter that refuses the row at this moment."""
+        one = slice(row, row + 1)
+        for _, f in self._filters:
+            if not f(one)[0]:
+                return [reason for reason, mask in f.reasons(one) if mask[0]]
+        return []
+
+    def resolvable(self) -> Mask:
+        """Return the rows that are refused for reasons that other pods' leaving may end.
+
+        As in kube-scheduler, the first filter that refuses a row decides.
+        """
+        rows = slice(0, self._cluster.columns.n)
+        left = self._cluster.columns.alive[rows].copy()
+        found = np.zeros_like(left)
+        for _, f in self._filters:
+            passed = f(rows)
+            refused = left & ~passed
+            if refused.any():
+                for reason, mask in f.reasons(rows):
+                    if reason.unresolvable:
+                        refused &= ~mask
+                found |= refused
+            left &= passed
+        return found
+
     def refusals(self) -> tuple[int, list[tuple[str, Reason, int]]]:
         """Return the number of nodes, and how many each plugin's reason refused.
 

@@ -193,6 +193,21 @@ class ObjectsPlugin(Protocol):
 
 
 @runtime_checkable
+class PostFilterPlugin(Protocol):
+    """Lets pods that fit nowhere make others leave, and says how far they may go."""
+
+    name: str
+
+    def candidates(self, nodes: int) -> int:
+        """Return how many candidates suffice of so many nodes where victims may help."""
+        ...
+
+    def is_idle(self, pod: Pod, now: float) -> bool:
+        """Return whether the pod may be evicted for being idle."""
+        ...
+
+
+@runtime_checkable
 class ReservePlugin(Protocol):
     """Chooses devices on the chosen node."""
 
@@ -255,6 +270,7 @@ class Profile:
         self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]
         self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
         self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]
+        self.post_filter = next((p for p in self.plugins if isinstance(p, PostFilterPlugin)), None)
         if len(self.sorts) != 1:
             found = ", ".join(p.name for p in self.sorts) or "none"
             raise ValueError(

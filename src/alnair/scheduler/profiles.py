@@ -17,6 +17,7 @@ from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 from alnair.scheduler.plugins.ports import NodePorts
+from alnair.scheduler.plugins.preemption import DefaultPreemption
 from alnair.scheduler.plugins.priority import PrioritySort
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
@@ -69,6 +70,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             NodeVolumeLimits,
             VolumeBinding,
             VolumeZone,
+            DefaultPreemption,
         )
     }
 

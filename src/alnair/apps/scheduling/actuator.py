@@ -10,11 +10,14 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
 
 from alnair.apps.scheduling.claims import Claims
-from alnair.apps.scheduling.documents import gang_plan, gpu_assignment
+from alnair.apps.scheduling.documents import gang_plan, gpu_assignment, rfc3339
 from alnair.apps.scheduling.feed import Feed
-from alnair.apps.scheduling.reporter import Reporter
+from alnair.apps.scheduling.reporter import STRATEGIC_MERGE, Reporter
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.errors import (
@@ -26,9 +29,11 @@ from alnair.kube.errors import (
     TooManyRequests,
 )
 from alnair.kube.podgroups import BY_API
+from alnair.kube.projection import PREEMPTION_BY_SCHEDULER
 from alnair.kube.resources import PODS
 from alnair.model import names
-from alnair.model.action import Action, Bind, Evict, Report, WritePlan
+from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.model.workload import Pod
 from alnair.scheduler import events
 from alnair.scheduler.tally import Tally
 
@@ -73,7 +78,7 @@ class Actuator:
         self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._storing: asyncio.Queue[Bind] = asyncio.Queue()
-        self._rare: asyncio.Queue[WritePlan | Evict] = asyncio.Queue()
+        self._rare: asyncio.Queue[WritePlan | Evict | Nominate] = asyncio.Queue()
         self._claims = Claims(client, feed, self._insist)
 
     async def run(self) -> None:
@@ -100,7 +105,7 @@ class Actuator:
                     self._bind_soon(action)
             case Report():
                 self._reporter.report(action)
-            case WritePlan() | Evict():
+            case WritePlan() | Evict() | Nominate():
                 self._rare.put_nowait(action)
 
     def _bind_soon(self, bind: Bind) -> None:
@@ -183,6 +188,8 @@ class Actuator:
                 error = await self._write_plan(action)
                 gang = action.gang
                 self._feed.put(events.PlanDone(gang.namespace, gang.name, error))
+            elif isinstance(action, Nominate):
+                await self._nominate(action)
             else:
                 self._feed.put(events.EvictDone(action.pod.uid, await self._evict(action)))
 
@@ -204,10 +211,46 @@ class Actuator:
         async def send() -> None:
             # NotFound: it is gone; Conflict: another pod has its name by now.
             with contextlib.suppress(NotFound, Conflict):
-                if time.monotonic() < patience:
+                if action.reason == PREEMPTED:
+                    # As kube-scheduler does: budgets counted in the choice and do not bind.
+                    await self._patch_status(pod, _preempted())
+                    await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+                elif time.monotonic() < patience:
                     await self._client.evict(pod.namespace, pod.name, pod.uid)
                 else:
                     # The room is promised twice; a budget cannot make there be more of it.
                     await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
 
         return await self._insist(f"evicting {pod.namespace}/{pod.name}", send)
+
+    async def _nominate(self, action: Nominate) -> None:
+        pod = action.pod
+
+        async def send() -> None:
+            with contextlib.suppress(NotFound, Conflict):
+                await self._patch_status(pod, {"nominatedNodeName": action.node or None})
+
+        # Nobody waits for it: should it be refused, only the next leader does not know.
+        if error := await self._insist(f"nominating {pod.namespace}/{pod.name}", send):
+            _log.warning("nominating %s/%s: %s", pod.namespace, pod.name, error)
+
+    async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
+        # The uid makes the server refuse the patch if another pod has the name by now.
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._client.raw(
+            "PATCH",
+            PODS.item(pod.name, pod.namespace, "status"),
+            body=msgspec.json.encode(patch),
+            content_type=STRATEGIC_MERGE,
+        )
+
+
+def _preempted() -> dict[str, Any]:
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": PREEMPTION_BY_SCHEDULER,
+        "message": f"{names.SCHEDULER}: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": rfc3339(time.time()),
+    }
+    return {"conditions": [condition]}

@@ -13,11 +13,13 @@ from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
 from alnair.kube.projection import (
     PodProjector,
+    project_budget,
     project_namespace,
     project_node,
     project_quota,
 )
 from alnair.kube.resources import (
+    DISRUPTION_BUDGETS,
     ELASTIC_QUOTAS,
     NAMESPACES,
     NODE_RESOURCE_TOPOLOGIES,
@@ -35,6 +37,7 @@ from alnair.scheduler import events
 _OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
     (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
     (NODE_RESOURCE_TOPOLOGIES.typed(NodeResourceTopologyWire), project_topology),
+    (DISRUPTION_BUDGETS.typed(wire.BudgetWire), project_budget),
     (ELASTIC_QUOTAS.typed(wire.ElasticQuotaWire), project_quota),
     *STORAGE,
 )

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from alnair.apps.scheduling.feed import Feed
-from alnair.model.action import Action, Bind, Evict, Report, WritePlan
+from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.scheduler import events
 
 _log = logging.getLogger(__name__)
@@ -33,6 +33,8 @@ class Rehearsal:
             case WritePlan(gang, plan):
                 _log.info("would plan gang %s/%s: %d pods", gang.namespace, gang.name, len(plan))
                 self._feed.put(events.PlanDone(gang.namespace, gang.name))
+            case Nominate(pod, node):
+                _log.info("would hold room for %s/%s on %s", pod.namespace, pod.name, node or "-")
             case Evict(pod, reason, message):
                 _log.info("would evict %s/%s (%s): %s", pod.namespace, pod.name, reason, message)
                 self._feed.put(events.EvictDone(pod.uid))

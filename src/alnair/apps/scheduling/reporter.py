@@ -16,7 +16,7 @@ from alnair.kube.errors import KubeError, NotFound
 from alnair.kube.events import EventKind, EventRecorder, ObjectReference
 from alnair.kube.resources import PODS
 from alnair.model import names
-from alnair.model.action import Evict, Report
+from alnair.model.action import PREEMPTED, Evict, Report
 from alnair.model.workload import Pod
 
 _log = logging.getLogger(__name__)
@@ -25,7 +25,8 @@ _log = logging.getLogger(__name__)
 _CAPACITY = 50_000
 _EVENTS_IN_FLIGHT = 16
 _WRITERS = 2
-_STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+#: Content type of patches that merge lists by key, such as conditions.
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
 
 class Reporter:
@@ -58,7 +59,8 @@ class Reporter:
 
     def evicting(self, action: Evict) -> None:
         """Tell why a pod is evicted."""
-        self._recorder.record(_reference(action.pod), action.reason, action.message, "Warning")
+        kind: EventKind = "Normal" if action.reason == PREEMPTED else "Warning"
+        self._recorder.record(_reference(action.pod), action.reason, action.message, kind)
 
     async def drain(self, seconds: float) -> None:
         """Write what is still to be written, for at most so many seconds."""
@@ -88,7 +90,7 @@ class Reporter:
                 "PATCH",
                 PODS.item(pod.name, pod.namespace, "status"),
                 body=msgspec.json.encode(patch),
-                content_type=_STRATEGIC_MERGE,
+                content_type=STRATEGIC_MERGE,
             )
         except NotFound:
             return

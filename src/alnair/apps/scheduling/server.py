@@ -9,7 +9,7 @@ from aiohttp import web
 
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
-from alnair.model.action import Action, Bind, Evict, Report, WritePlan
+from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 
 
 class ServeError(Exception):
@@ -29,7 +29,8 @@ class Decision(msgspec.Struct, omit_defaults=True):
 
     Attributes:
         time: seconds since the epoch.
-        action: Bind, Scheduled (it was bound), FailedScheduling, Evict, or WritePlan (of a gang).
+        action: Bind, Scheduled (it was bound), FailedScheduling, Evict, Nominate, or WritePlan (a
+            gang's).
         object: namespace/name of the pod or the gang.
     """
 
@@ -95,6 +96,8 @@ def decision(when: float, action: Action) -> Decision:
             return Decision(when, kind, f"{pod.namespace}/{pod.name}", message=message)
         case Evict(pod, _, message):
             return Decision(when, "Evict", f"{pod.namespace}/{pod.name}", message=message)
+        case Nominate(pod, node):
+            return Decision(when, "Nominate", f"{pod.namespace}/{pod.name}", node=node)
         case WritePlan(gang):
             return Decision(when, "WritePlan", f"{gang.namespace}/{gang.name}")
 

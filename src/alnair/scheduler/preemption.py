@@ -1,0 +1,274 @@
+"""Preemption: a pod that fits nowhere makes less important ones leave, and holds their room.
+
+A gang does so as a whole or not at all. The search for victims is `alnair.scheduler.search`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from alnair.model.action import PREEMPTED, Action, Evict, Nominate
+from alnair.model.workload import Planned, Pod
+from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.columns import Mask
+from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.framework import PostFilterPlugin, Profile
+from alnair.scheduler.gangs import Gangs, GangState
+from alnair.scheduler.membership import Membership
+from alnair.scheduler.nominations import Nominations
+from alnair.scheduler.queue import Place, Queue, Unit, backoff
+from alnair.scheduler.search import Landing, Search
+from alnair.scheduler.victims import IDLE, is_leaving_for
+
+#: Units that are tried again per step because room might be made for them by now.
+_RETRIES: Final = 8
+
+
+class _Refused:
+    """Units of one class and priority for which no room could be made."""
+
+    __slots__ = ("due", "seen", "tries", "units")
+
+    def __init__(self) -> None:
+        self.units: dict[str, Unit] = {}
+        self.tries = 0
+        self.due = 0.0
+        #: How often the cluster had changed when the last one was tried.
+        self.seen = 0
+
+
+class Preemption:
+    """Makes room for pods, and holds it.
+
+    Args:
+        accounts, evaluations, profiles, gangs, members, queue: the engine's.
+    """
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        evaluations: Evaluations,
+        profiles: Mapping[str, Profile],
+        gangs: Gangs,
+        members: Membership,
+        queue: Queue,
+    ) -> None:
+        self._accounts = accounts
+        self._profiles = profiles
+        self._queue = queue
+        self._search = Search(accounts, evaluations, gangs)
+        self.nominations = Nominations(accounts)
+        #: No pod on a node has had a lower priority: such ones need not look for victims.
+        self._lowest: float = float("inf")
+        self._refused: dict[object, _Refused] = {}
+        self._changes = 0
+        self._members = members
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def noticed(self, record: Record, old: Pod | None) -> None:
+        """Take in a pod that is new or changed, before anything else follows from it.
+
+        Args:
+            record: the pod's.
+            old: what was known of it before; None = it is new.
+        """
+        pod = record.pod
+        if pod.node:
+            self._lowest = min(self._lowest, IDLE if pod.idle_since else pod.priority)
+            if record.state is not State.BOUND or (old and old.idle_since != pod.idle_since):
+                self._changes += 1
+        if pod.node or pod.deleting or pod.gated or pod.finished:
+            self.gone(pod.uid)
+        elif old is None and pod.nominated and pod.scheduler in self._profiles:
+            self.nominations.add(record, pod.nominated, None)  # by the leader before this one
+
+    def changed(self) -> None:
+        """Note that the cluster changed in a way that may let room be made."""
+        self._changes += 1
+
+    def gone(self, uid: str) -> None:
+        """Hold no room for a pod that has a node or wants none any more."""
+        self.nominations.drop(uid)
+
+    def left(self, node: str) -> None:
+        """Take in that a pod left the node or will not: who waits there for no other is tried."""
+        for nomination in self.nominations.on(node) if len(self.nominations) else ():
+            if not self._waits(nomination.record, node):
+                self._activate(nomination.record)
+
+    def retry(self, now: float) -> None:
+        """Try some again for whom no room could be made, if the cluster changed since."""
+        due = [r for r in self._refused.values() if r.due <= now and r.seen != self._changes]
+        for refused in sorted(due, key=lambda r: r.due)[:_RETRIES]:
+            refused.seen = self._changes
+            for key, unit in list(refused.units.items()):
+                if unit.place is Place.PARKED:
+                    self._queue.activate(unit)
+                    break
+                if not unit.pods:
+                    del refused.units[key]
+        for group in [g for g, r in self._refused.items() if not r.units]:
+            del self._refused[group]
+
+    def next_retry(self) -> float | None:
+        """Return when `retry` has something to do; None if the cluster must change first."""
+        return min((r.due for r in self._refused.values() if r.seen != self._changes), default=None)
+
+    # --- decisions ------------------------------------------------------------------------------
+
+    def before(self, records: Collection[Record]) -> None:
+        """Book the room that is held against pods which are about to be tried."""
+        if len(self.nominations):
+            own = {r.pod.uid for r in records}
+            self.nominations.hold(min(r.pod.priority for r in records), own)
+
+    def held_for(self, records: Iterable[Record]) -> dict[str, Planned]:
+        """Return where room is held for pods of a gang, by name."""
+        held = ((r.pod.name, self.nominations.node(r.pod)) for r in records)
+        return {name: (node, {}) for name, node in held if node}
+
+    def after(self) -> None:
+        """Book no held room any more: decisions are over."""
+        self.nominations.let_go()
+
+    def for_pod(
+        self,
+        unit: Unit,
+        record: Record,
+        evaluation: Evaluation,
+        allowed: Mask | None,
+        now: float,
+        actions: list[Action],
+    ) -> str:
+        """Make room for a pod that fits nowhere; returns what to tell its owner beside that.
+
+        Args:
+            unit: of the queue, of this pod alone.
+            record: the pod.
+            evaluation: of its class, brought up to date.
+            allowed: the rows that it may use, None for all.
+            now: seconds since the epoch.
+            actions: where decisions go.
+        """
+        post = self._may([record])
+        if post is None or evaluation.best() is not None:
+            return ""  # it may not, or it waits for nodes that are reserved
+        node = self.nominations.node(record.pod)
+        if node and self._waits(record, node) and not self._hopeless(evaluation, node):
+            return f" preemption: waiting for pods to leave node {node}."
+        found = self._search.best(record, evaluation, post, now, allowed)
+        if found is None:
+            self._give_up([record], actions)
+            self._refuse((record.key, record.pod.priority), unit, now)
+            return ""
+        landing = (record, found.row, self._search.bookings(record, found, self._profile(record)))
+        self._decide(unit, [landing], found.victims, actions)
+        return _preempting(len(found.victims))
+
+    def for_gang(
+        self,
+        state: GangState,
+        pods: Sequence[Record],
+        allowed: Sequence[Mask | None],
+        lacking: int,
+        now: float,
+        actions: list[Action],
+    ) -> str:
+        """Make room for as many pods of a gang as it lacks, or for none.
+
+        Args:
+            state: of the gang.
+            pods: those that wait, in the order in which they are tried.
+            allowed: the rows that each of them may use, None for all.
+            lacking: how many of them must be placed together.
+            now: seconds since the epoch.
+            actions: where decisions go.
+        """
+        post = self._may(pods) if pods else None
+        if post is None:
+            return ""
+        nominated = [(r, node) for r in pods if (node := self.nominations.node(r.pod))]
+        if any(self._waits(record, node) for record, node in nominated):
+            return " preemption: waiting for pods to leave."
+        found = self._search.for_all(
+            list(zip(pods, allowed, strict=True)), max(1, lacking), self._profiles, post, now
+        )
+        if found is None:
+            self._give_up(pods, actions)
+            self._refuse(state.key, state.unit, now)
+            return ""
+        landings, victims = found
+        self._decide(state.unit, landings, victims, actions)
+        return _preempting(len(victims))
+
+    def _may(self, records: Sequence[Record]) -> PostFilterPlugin | None:
+        """Return the plugin of the pods' profile if they may preempt and there may be victims."""
+        if not all(r.pod.preempts for r in records):
+            return None
+        if min(r.pod.priority for r in records) <= self._lowest:
+            return None
+        return self._profile(records[0]).post_filter
+
+    def _decide(
+        self,
+        unit: Unit,
+        landings: Sequence[Landing],
+        victims: Sequence[Record],
+        actions: list[Action],
+    ) -> None:
+        preemptor = landings[0][0].pod
+        for record, row, bookings in landings:
+            node = self._accounts.columns.nodes[row]
+            assert node is not None  # rows without a node take no pod
+            for other in self.nominations.on(node.name):
+                # It may not fit any more; let it look for another place soon.
+                if other.record.pod.priority < record.pod.priority:
+                    self._activate(other.record)
+                    self._give_up([other.record], actions)
+            self.nominations.add(record, node.name, bookings)
+            actions.append(Nominate(record.pod, node.name))
+        for victim in victims:
+            if victim.evicting or victim.pod.deleting:
+                continue
+            victim.evicting = PREEMPTED
+            message = f"Preempted by pod {preemptor.uid} on node {victim.node}"
+            actions.append(Evict(victim.pod, PREEMPTED, message))
+        for refused in self._refused.values():
+            if refused.units.pop(unit.key, None):
+                refused.tries, refused.due = 0, 0.0  # the next one may be as lucky
+
+    def _refuse(self, group: object, unit: Unit, now: float) -> None:
+        refused = self._refused.setdefault(group, _Refused())
+        refused.units[unit.key] = unit
+        refused.tries += 1
+        refused.due = now + backoff(refused.tries)
+        refused.seen = self._changes
+
+    def _give_up(self, records: Sequence[Record], actions: list[Action]) -> None:
+        actions.extend(Nominate(r.pod, "") for r in records if self.nominations.drop(r.pod.uid))
+
+    def _activate(self, record: Record) -> None:
+        unit = self._members.unit_of(record)
+        if unit is not None and unit.pods:
+            self._queue.activate(unit)
+
+    def _waits(self, record: Record, node: str) -> bool:
+        """Return whether a victim of the pod's priority or a lower one is leaving its node."""
+        row = self._accounts.columns.row_of.get(node, -1)
+        return any(
+            is_leaving_for(other, record.pod)
+            for other in self._accounts.on_row.get(row, {}).values()
+        )
+
+    def _hopeless(self, evaluation: Evaluation, node: str) -> bool:
+        row = self._accounts.columns.row_of.get(node, -1)
+        return row < 0 or not (evaluation.feasible(row) or evaluation.resolvable()[row])
+
+    def _profile(self, record: Record) -> Profile:
+        return self._profiles[record.pod.scheduler]
+
+
+def _preempting(victims: int) -> str:
+    pods = "pod" if victims == 1 else "pods"
+    return f" preemption: evicting {victims} {pods} to make room."

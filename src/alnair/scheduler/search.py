@@ -1,0 +1,218 @@
+"""The search for victims over all nodes: which row, and which pods, at the lowest cost.
+
+What the resources say of all rows at once (`levels`) bounds from below what victims cost on each
+row. Rows are tried exactly in the order of these bounds, until what was found is no dearer than the
+next bound, or until as many candidates were found as kube-scheduler would have been content with.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.budgets import budgets
+from alnair.scheduler.columns import Mask
+from alnair.scheduler.devices import Booking
+from alnair.scheduler.evaluation import Evaluation
+from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.framework import PostFilterPlugin, Profile
+from alnair.scheduler.gangs import Gangs
+from alnair.scheduler.levels import Levels
+from alnair.scheduler.statement import Statement
+from alnair.scheduler.units import Units
+from alnair.scheduler.victims import IDLE, Plan, Rules, importance, plan
+from alnair.scheduler.what_if import WhatIf
+
+#: A pod and where room is made for it: the row and its GPUs there.
+Landing = tuple[Record, int, tuple[Booking, ...]]
+
+
+class Search:
+    """Searches the books for victims; it leaves them as they were.
+
+    Args:
+        accounts: the books.
+        evaluations: of classes over these books.
+        gangs: all gangs, of which victims may be members.
+    """
+
+    def __init__(self, accounts: Accounts, evaluations: Evaluations, gangs: Gangs) -> None:
+        self._accounts = accounts
+        self._evaluations = evaluations
+        self._units = Units(gangs)
+        self._levels = Levels(accounts)
+
+    def best(
+        self,
+        record: Record,
+        evaluation: Evaluation,
+        post: PostFilterPlugin,
+        now: float,
+        allowed: Mask | None = None,
+        gone: Iterable[Record] = (),
+    ) -> Plan | None:
+        """Return the cheapest victims for a pod, or None if none would help.
+
+        Args:
+            record: the pod, which fits nowhere.
+            evaluation: of its class, brought up to date.
+            post: how far it may go.
+            now: seconds since the epoch.
+            allowed: the rows that it may use, None for all.
+            gone: victims chosen before, which are off the books.
+        """
+        rules = self.rules(record, post, now, gone)
+        # Resources bound nothing if no filter asks for them.
+        requests = record.spec.requests if evaluation.asks_for_resources else ()
+        bounds = self._levels.bounds(requests, record.pod.priority)
+        possible = np.isfinite(bounds.highest) & evaluation.resolvable()
+        hopeful = np.flatnonzero(possible if allowed is None else possible & allowed)
+        tie = self._accounts.columns.tie
+        keys = (-tie[: bounds.highest.size], bounds.started, bounds.count, bounds.total)
+        order = np.lexsort([key[hopeful] for key in (*keys, bounds.highest)])
+        enough = post.candidates(len(hopeful))
+        best: Plan | None = None
+        found = 0
+        for row in hopeful[order]:
+            least = (0, *(float(b[row]) for b in (bounds.highest, bounds.total, bounds.count)))
+            if best is not None and best.cost <= (*least, float(bounds.started[row])):
+                break  # neither this row nor those behind it can be better
+            tried = plan(self._accounts, evaluation, int(row), rules)
+            if not isinstance(tried, Plan):
+                continue
+            found += 1
+            if best is None or tried.cost < best.cost:
+                best = tried
+            if found >= enough and best.violations == 0:
+                break
+        return best
+
+    def for_all(
+        self,
+        pods: Sequence[tuple[Record, Mask | None]],
+        wanted: int,
+        profiles: Mapping[str, Profile],
+        post: PostFilterPlugin,
+        now: float,
+    ) -> tuple[list[Landing], list[Record]] | None:
+        """Return where so many of the pods can land together, and the victims that it takes.
+
+        Each pod comes with the rows that it may use, None for all.
+
+        The pods are placed one after another, each where the room is or where it is cheapest to
+        make, on top of what those before it took. In the end, victims that can stay beside all of
+        them do. None if they cannot all be placed, or need no victims at all.
+        """
+        statement = Statement(self._accounts, self._evaluations, now)
+        with WhatIf(self._accounts) as trial:
+            victims: list[Record] = []
+            for record, rows in pods:
+                if len(statement.placed) == wanted:
+                    break
+                profile = profiles[record.pod.scheduler]
+                refused = statement.place(record, profile, rows)
+                if refused is None or refused.refusal is not None:
+                    continue
+                found = self.best(record, refused, post, now, rows, victims)
+                if found is None:
+                    continue
+                for victim in found.victims:
+                    trial.lift(victim)
+                node = self._accounts.columns.nodes[found.row]
+                assert node is not None  # a row without a node has no victims
+                if statement.place_on(record, profile, node.name):
+                    victims += found.victims
+                else:
+                    for victim in found.victims:
+                        trial.put_back(victim)
+            placed = list(statement.placed)
+            if len(placed) == wanted:
+                victims.sort(key=importance(self.rules(pods[0][0], post, now).rank))
+                victims = self._reprieve(victims, trial, placed, profiles)
+            landings = [(r, r.row, r.bookings) for r in placed]
+            statement.rollback()
+        return (landings, victims) if victims and len(placed) == wanted else None
+
+    def bookings(self, record: Record, found: Plan, profile: Profile) -> tuple[Booking, ...]:
+        """Return the GPUs that the pod will get on the row once the victims are gone."""
+        booked: tuple[Booking, ...] = ()
+        with WhatIf(self._accounts, unseen=True) as trial:
+            for victim in found.victims:
+                if victim.row == found.row:
+                    trial.lift(victim)
+            for plugin in profile.reserves if record.spec.gpu else ():
+                booked += plugin.reserve(record.spec, found.row, self._accounts.cluster) or ()
+        return booked
+
+    def rules(
+        self, preemptor: Record, post: PostFilterPlugin, now: float, gone: Iterable[Record] = ()
+    ) -> Rules:
+        """Return who may go for a pod, if these victims go anyway."""
+        priority = preemptor.pod.priority
+        own = _gang_key(preemptor)
+        away = frozenset(r.pod.uid for r in gone)
+
+        def rank(record: Record) -> int:
+            return IDLE if post.is_idle(record.pod, now) else record.pod.priority
+
+        def may_go(record: Record) -> bool:
+            if record.state is not State.BOUND or (record.group and _gang_key(record) == own):
+                return False  # not there yet, held for another, or one of its own
+            if record.pod.priority < priority:
+                return True
+            return record.pod.priority == priority and post.is_idle(record.pod, now)
+
+        def eligible(records: Iterable[Record]) -> list[Record]:
+            return self._units.eligible([r for r in records if may_go(r)], may_go, away)
+
+        def companions(victims: Sequence[Record]) -> list[Record]:
+            return self._units.companions(victims, away)
+
+        return Rules(rank, eligible, budgets(self._accounts.objects), companions)
+
+    def _reprieve(
+        self,
+        victims: list[Record],
+        trial: WhatIf,
+        placed: Sequence[Record],
+        profiles: Mapping[str, Profile],
+    ) -> list[Record]:
+        """Put back the victims that can stay beside all placed pods; returns the others."""
+        going: list[Record] = []
+        for unit in self._units.together(victims):
+            rows = {row: self._accounts.devices.excess(row) for row in map(trial.row, unit)}
+            for victim in unit:
+                trial.put_back(victim)
+            if not all(
+                self._holds(row, excess, trial, placed, profiles) for row, excess in rows.items()
+            ):
+                for victim in unit:
+                    trial.lift(victim)
+                going += unit
+        return going
+
+    def _holds(
+        self,
+        row: int,
+        excess: float,
+        trial: WhatIf,
+        placed: Sequence[Record],
+        profiles: Mapping[str, Profile],
+    ) -> bool:
+        """Return whether all pods placed on a row still fit there."""
+        if self._accounts.devices.excess(row) > excess:
+            return False
+        for record in placed:
+            if record.row != row:
+                continue
+            trial.lift(record)
+            profile = profiles[record.pod.scheduler]
+            fits = self._evaluations.of(record.spec, profile).accepts(row)
+            trial.put_back(record)
+            if not fits:
+                return False
+        return True
+
+
+def _gang_key(record: Record) -> tuple[str, str]:
+    return record.pod.namespace, record.group
