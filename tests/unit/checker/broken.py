@@ -7,6 +7,7 @@ from .worlds import (
     A10,
     BAD_PART,
     LEGACY,
+    NOT_T4,
     SOFT,
     T4,
     Objects,
@@ -171,6 +172,7 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
     ],
     "gpu-model": [
         ("of a slice", world(slice_pod("p", 64, 1, annotations=A10))),
+        ("of a refused model", world(slice_pod("p", 64, 1, annotations=NOT_T4))),
         ("of a whole GPU", world(whole_pod("p", "n-1", annotations=A10))),
         ("of a node, without an assignment", world(pod("p", container(whole=1), annotations=A10))),
     ],
@@ -274,6 +276,10 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         (
             "models that are none",
             world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/gpu-models": ", "})),
+        ),
+        (
+            "a model that it takes and refuses",
+            world(slice_pod("p", 64, 1, annotations={**T4, **NOT_T4})),
         ),
         (
             "a policy that is none",

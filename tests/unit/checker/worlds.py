@@ -59,5 +59,6 @@ def member(
 LEGACY = "pod-group.scheduling.sigs.k8s.io"
 SOFT = {"ai.centaurus.io/vgpu-policy": "soft"}
 T4 = {"ai.centaurus.io/gpu-models": "A10, T4"}
+NOT_T4 = {"ai.centaurus.io/gpu-models-not": "T4"}
 A10 = {"ai.centaurus.io/gpu-models": "A10"}
 BAD_PART = part("n-0", 100, 10)

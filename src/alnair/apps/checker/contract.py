@@ -11,6 +11,7 @@ COMPUTE: Final = "alnair/vgpu-compute"
 STATIC: Final = "ai.centaurus.io/gpu-static"
 ASSIGNMENT: Final = "ai.centaurus.io/gpu-assignment"
 MODELS: Final = "ai.centaurus.io/gpu-models"
+MODELS_NOT: Final = "ai.centaurus.io/gpu-models-not"
 POLICY: Final = "ai.centaurus.io/vgpu-policy"
 
 #: The first that a pod carries names its group.

@@ -68,7 +68,19 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def models(self) -> tuple[str, ...]:
         """GPU models that will do, as its annotation lists them; empty = any."""
-        text = self.annotations.get(contract.MODELS, "")
+        return self._listed(contract.MODELS)
+
+    @property
+    def models_not(self) -> tuple[str, ...]:
+        """GPU models that will not do, as its annotation lists them."""
+        return self._listed(contract.MODELS_NOT)
+
+    def will_do(self, model: str) -> bool:
+        """Return whether it takes a GPU of this model."""
+        return model not in self.models_not and (not self.models or model in self.models)
+
+    def _listed(self, annotation: str) -> tuple[str, ...]:
+        text = self.annotations.get(annotation, "")
         return tuple(model.strip() for model in text.split(",") if model.strip())
 
 
@@ -107,7 +119,7 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = contract.SCHEDULE
         group=next((labels[key] for key in contract.GROUP_LABELS if labels.get(key)), ""),
         annotations={
             key: annotations[key]
-            for key in (contract.MODELS, contract.POLICY)
+            for key in (contract.MODELS, contract.MODELS_NOT, contract.POLICY)
             if key in annotations
         },
         node_selector=dict(spec.get("nodeSelector") or {}),

@@ -264,6 +264,7 @@ def _fingerprint(manifest: Manifest) -> tuple[object, ...]:
         repr(metadata.get("labels")),
         annotations.get(contract.ASSIGNMENT),
         annotations.get(contract.MODELS),
+        annotations.get(contract.MODELS_NOT),
         annotations.get(contract.POLICY),
         # The generation grows with the spec, where the server counts it.
         metadata.get("generation") or repr(spec),

@@ -84,18 +84,16 @@ def node_taints(pod: Pod, node: Node | None) -> Found:
 
 
 def gpu_model(pod: Pod, node: Node | None) -> Found:
-    """The GPUs that the pod got are of the models that it names."""
-    if node is None or not pod.ours or not pod.models or not pod.wants_gpus:
+    """The GPUs that the pod got are of models that it takes."""
+    if node is None or not pod.ours or not pod.wants_gpus:
         return
     parts = pod.parts or ()
     known = [node.gpus[part.uuid] for part in parts if part.uuid in node.gpus]
     # Without an assignment it could still be on any of the node's GPUs.
-    wrong = [gpu for gpu in known if gpu.model not in pod.models]
+    wrong = [gpu for gpu in known if not pod.will_do(gpu.model)]
     if not known and node.gpus:
-        there = {gpu.model for gpu in node.gpus.values()}
-        if there.isdisjoint(pod.models):
+        if not any(pod.will_do(gpu.model) for gpu in node.gpus.values()):
             wrong = list(node.gpus.values())[:1]
     for gpu in wrong:
-        yield Violation(
-            "gpu-model", pod.title, node.name, gpu.uuid, gpu.model, ", ".join(pod.models)
-        )
+        wanted = ", ".join([*pod.models, *(f"not {model}" for model in pod.models_not)])
+        yield Violation("gpu-model", pod.title, node.name, gpu.uuid, gpu.model, wanted)

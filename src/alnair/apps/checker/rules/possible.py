@@ -27,11 +27,15 @@ def _impossible(pod: Pod) -> Iterator[tuple[str, str]]:
     together = most(pod.containers, contract.COMPUTE)
     if together > 100 and all(c.amounts.get(contract.COMPUTE, 0) <= 100 for c in pod.containers):
         yield f"containers together: {shown(together)} % of one GPU", "100 %"
-    if contract.MODELS in pod.annotations:
-        if not pod.models:
-            yield f"{contract.MODELS} is empty", "a GPU model"
+    for name, models in ((contract.MODELS, pod.models), (contract.MODELS_NOT, pod.models_not)):
+        if name not in pod.annotations:
+            continue
+        if not models:
+            yield f"{name} is empty", "a GPU model"
         if not pod.wants_gpus:
-            yield f"0 GPUs with the models {', '.join(pod.models)}", "a request for a GPU"
+            yield f"0 GPUs with {name} {', '.join(models)}", "a request for a GPU"
+    if both := set(pod.models) & set(pod.models_not):
+        yield f"{', '.join(sorted(both))} accepted and refused", "one of both"
     policy = pod.annotations.get(contract.POLICY, "hard")
     if policy not in {"hard", "soft"}:
         yield f"{contract.POLICY} {policy!r}", "hard or soft"
