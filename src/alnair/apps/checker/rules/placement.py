@@ -91,9 +91,8 @@ def gpu_model(pod: Pod, node: Node | None) -> Found:
     known = [node.gpus[part.uuid] for part in parts if part.uuid in node.gpus]
     # Without an assignment it could still be on any of the node's GPUs.
     wrong = [gpu for gpu in known if not pod.will_do(gpu.model)]
-    if not known and node.gpus:
-        if not any(pod.will_do(gpu.model) for gpu in node.gpus.values()):
-            wrong = list(node.gpus.values())[:1]
+    if not known and not any(pod.will_do(gpu.model) for gpu in node.gpus.values()):
+        wrong = list(node.gpus.values())[:1]
     for gpu in wrong:
         wanted = ", ".join([*pod.models, *(f"not {model}" for model in pod.models_not)])
         yield Violation("gpu-model", pod.title, node.name, gpu.uuid, gpu.model, wanted)
