@@ -13,8 +13,8 @@ from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gang_placement import Books, GangPlacement
-from alnair.scheduler.gangs import GangState
-from alnair.scheduler.minimum import resource_gap
+from alnair.scheduler.gangs import GangState, in_turn
+from alnair.scheduler.minimum import not_ready, resource_gap
 from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Queue, Unit
 from alnair.scheduler.statement import Statement
@@ -84,13 +84,10 @@ class Attempts:
         if state.planning or state.clearing:
             return  # nothing is done before the plan is written; the answer comes soon
         start = self._timer() if self._timer else 0.0
-        pods = sorted(
-            state.unit.pods.values(), key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name)
-        )
+        pods = in_turn(state.unit.pods.values())
         self._preemption.before(pods)
         lacking = state.lacking()
-        message = self._not_ready(state, len(pods), lacking)
-        if message:
+        if message := not_ready(state):
             self._queue.hold(state.unit)
             for record in pods:
                 self._refuse(record, message, actions)
@@ -116,20 +113,6 @@ class Attempts:
                 self._tally.algorithm.observe(seconds)
             if record.state is State.PENDING:
                 self._tally.attempt("unschedulable", record.pod.scheduler, seconds)
-
-    def _not_ready(self, state: GangState, pods: int, lacking: int) -> str:
-        namespace, name = state.key
-        if state.gang is None:
-            return f"PodGroup {namespace}/{name} does not exist: create it, or drop the pod's label"
-        if state.gang.problem:
-            return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
-        if pods < lacking:
-            have = state.min_member - lacking + pods
-            return (
-                f"gang {namespace}/{name} needs {state.min_member} pods and has {have}: "
-                f"waiting for {lacking - pods} more"
-            )
-        return ""
 
     def _place_gang(
         self,

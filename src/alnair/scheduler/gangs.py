@@ -133,6 +133,11 @@ class GangState:
         return now >= self.plan_seen + gang.timeout_seconds
 
 
+def in_turn(records: Iterable[Record]) -> list[Record]:
+    """Return the pods of a gang in the order in which they are placed."""
+    return sorted(records, key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name))
+
+
 def lone_key(profile: Profile, pod: Pod) -> SortKey:
     """Return where a lone pod goes in the queue; equals go in the order in which they came."""
     return (*profile.sorts[0].key(pod), 1)

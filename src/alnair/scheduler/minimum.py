@@ -1,6 +1,6 @@
-"""A gang's `minResources`: what must be free in the whole cluster before it is tried.
+"""What a gang needs before it is tried: a PodGroup, enough pods, and its `minResources` free.
 
-Source of semantics: `CheckClusterResource` of scheduler-plugins' co-scheduling.
+Source of semantics: PreFilter and `CheckClusterResource` of scheduler-plugins' co-scheduling.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,23 @@ import numpy as np
 from alnair.scheduler.accounts import Record
 from alnair.scheduler.columns import Columns
 from alnair.scheduler.gangs import GangState
+
+
+def not_ready(state: GangState) -> str:
+    """Return why the gang need not be tried whatever the cluster has free, or an empty text."""
+    namespace, name = state.key
+    if state.gang is None:
+        return f"PodGroup {namespace}/{name} does not exist: create it, or drop the pod's label"
+    if state.gang.problem:
+        return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
+    pods, lacking = len(state.unit.pods), state.lacking()
+    if pods < lacking:
+        have = state.min_member - lacking + pods
+        return (
+            f"gang {namespace}/{name} needs {state.min_member} pods and has {have}: "
+            f"waiting for {lacking - pods} more"
+        )
+    return ""
 
 
 def resource_gap(state: GangState, columns: Columns) -> str:
