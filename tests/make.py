@@ -24,6 +24,7 @@ from alnair.model.workload import (
     SpreadConstraint,
     Term,
     Toleration,
+    Topology,
     Volume,
 )
 
@@ -251,10 +252,27 @@ def budget(name: str = "budget", allowed: int = 0, **labels: str) -> DisruptionB
 
 
 def gang(
-    name: str = "gang", min_member: int = 2, *, namespace: str = "default", timeout: int = 60
+    name: str = "gang",
+    min_member: int = 2,
+    *,
+    namespace: str = "default",
+    timeout: int = 60,
+    created: float = 0.0,
+    required: str = "",
+    preferred: Sequence[str] = (),
+    min_resources: Mapping[str, int] | None = None,
 ) -> Gang:
-    """A PodGroup."""
-    return Gang(namespace, name, min_member, 0.0, timeout, API)
+    """A PodGroup; levels of its topology are node labels."""
+    return Gang(
+        namespace,
+        name,
+        min_member,
+        created,
+        timeout,
+        API,
+        tuple(sorted((min_resources or {}).items())),
+        Topology(required, tuple(preferred)) if required or preferred else None,
+    )
 
 
 def members(
