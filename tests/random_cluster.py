@@ -25,6 +25,8 @@ _NODE_LABELS: Final = {
     "disk": ("ssd", "hdd"),
     "generation": ("1", "2", "3", "10", "old"),
 }
+#: A pod must not ask for a port twice.
+_PORTS: Final = {"c0": (8080, 8081), "c1": (8082, 8083), "init": (8084,)}
 _TAINTS: Final = ("dedicated", "flaky")
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
@@ -142,7 +144,7 @@ class RandomCluster:
         if r.random() < 0.08:
             container["resources"]["limits"] = {_FPGA: "1"}
         if r.random() < 0.15:
-            port = {"containerPort": 80, "hostPort": r.choice((8080, 8081))}
+            port = {"containerPort": 80, "hostPort": r.choice(_PORTS[name])}
             if r.random() < 0.4:
                 port["hostIP"] = r.choice(("127.0.0.1", "127.0.0.2", "0.0.0.0"))
             if r.random() < 0.2:

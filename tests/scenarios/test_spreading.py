@@ -2,8 +2,16 @@
 
 from collections import Counter
 
+import msgspec
+
 import make
-from alnair.model.workload import Pod, PodSpec
+from alnair.model import names
+from alnair.model.workload import LabelSelector, Pod, PodSpec
+from alnair.scheduler import events
+from alnair.scheduler.engine import Engine
+from alnair.scheduler.framework import Profile
+from alnair.scheduler.plugins.spread import PodTopologySpread
+from alnair.scheduler.profiles import profiles
 from world import World
 
 APP = make.selecting(app="web")
@@ -187,3 +195,44 @@ def test_matching_revisions_are_spread_on_their_own() -> None:
     world.settle()
     for rev in ("a", "b"):
         assert {n[:2] for n in world.where(f"{rev}-0", f"{rev}-1")} == {"z0", "z1"}
+
+
+class SpreadingByDefault(World):
+    """A world whose one profile packs, but spreads as kube-scheduler does by default."""
+
+    def _new_engine(self) -> Engine:
+        packing = next(p for p in profiles() if p.scheduler == names.COST_SAVING)
+        plugins = [
+            PodTopologySpread() if p.name == PodTopologySpread.name else p for p in packing.plugins
+        ]
+        return Engine([Profile(names.SCHEDULER, plugins, packing.weights)], seed=self.seed)
+
+    def tell(self, kind: str, name: str, selector: LabelSelector) -> None:
+        self.objects[kind, "default", name] = selector
+        self.inbox.append(events.ObjectChanged(kind, "default", name, selector))
+
+
+def four_nodes() -> SpreadingByDefault:
+    return SpreadingByDefault(*(make.node(f"n{i}") for i in range(4)))
+
+
+def test_pods_of_a_service_spread_by_default_and_others_do_not() -> None:
+    world = four_nodes()
+    world.create(*(make.pod(f"lone-{i}", labels={"app": "lone"}) for i in range(4)))
+    world.settle()
+    world.tell("Service", "web", APP)
+    world.create(*(web(f"web-{i}", make.spec()) for i in range(4)))
+    world.settle()
+    assert len(set(world.where(*(f"lone-{i}" for i in range(4))))) == 1
+    assert len(set(world.where(*(f"web-{i}" for i in range(4))))) == 4
+
+
+def test_pods_of_one_controller_are_peers_and_those_of_another_are_not() -> None:
+    world = four_nodes()
+    for name in ("one", "two"):
+        world.tell("ReplicaSet", name, APP)
+        for number in range(2):
+            pod = web(f"{name}-{number}", make.spec())
+            world.create(msgspec.structs.replace(pod, controller=("ReplicaSet", name)))
+    world.settle()
+    assert len(set(world.where("one-0", "one-1", "two-0", "two-1"))) == 4

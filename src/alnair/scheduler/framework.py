@@ -276,3 +276,7 @@ class Profile:
             raise ValueError(
                 f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
             )
+
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of objects that are read whatever a pod asks for."""
+        return frozenset(kind for reader in self.readers for kind in reader.kinds(PodSpec()))

@@ -6,8 +6,7 @@ import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -100,7 +99,8 @@ async def compare(
     """
     profile = _profile(left_out)
     kubeconfig = config.load(judges.cluster.kubeconfig())
-    async with Client(kubeconfig) as client, existing(client, random):
+    async with Client(kubeconfig) as client:
+        await _have(client, random)
         found: list[str] = []
         doubtful = random.probes
         for _ in range(times):
@@ -241,27 +241,25 @@ def _told(
 # --- the cluster ----------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def existing(client: Client, random: RandomCluster) -> AsyncIterator[None]:
-    """Have the cluster's nodes and pods there for a while."""
-    nodes = await _create(client, NODES, random.nodes)
+async def _have(client: Client, random: RandomCluster) -> None:
+    """Have the cluster's nodes and pods there, and nothing of another one."""
+    await _clear(client)
+    await _create(client, NODES, random.nodes)
     bound = await _create(client, PODS, random.bound)
-    leaving = [pod for pod in bound if pod["metadata"].get("finalizers")]
-    await _delete(client, PODS, leaving)
-    try:
-        yield
-    finally:
-        await _each(
-            lambda pod: client.merge_patch(
-                PODS,
-                pod["metadata"]["name"],
-                {"metadata": {"finalizers": None}},
-                pod["metadata"]["namespace"],
-            ),
-            leaving,
-        )
-        await _delete(client, PODS, [pod for pod in bound if pod not in leaving])
-        await _delete(client, NODES, nodes)
+    # A finalizer keeps them.
+    await _delete(client, PODS, [pod for pod in bound if pod["metadata"].get("finalizers")])
+
+
+async def _clear(client: Client) -> None:
+    async def release(pod: Manifest) -> None:
+        meta = pod["metadata"]
+        patch = {"metadata": {"finalizers": None}}
+        await client.merge_patch(PODS, meta["name"], patch, meta["namespace"])
+
+    pods = await _pods(client)
+    await _delete(client, PODS, [p for p in pods if "deletionTimestamp" not in p["metadata"]])
+    await _each(release, [p for p in pods if p["metadata"].get("finalizers")])
+    await _delete(client, NODES, (await client.list(NODES)).items)
 
 
 async def _pods(client: Client) -> list[Manifest]:

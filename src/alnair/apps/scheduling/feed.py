@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from alnair.apps.scheduling.gang_feed import GangFeed
+from alnair.apps.scheduling.peer_kinds import PEERS
 from alnair.apps.scheduling.storage_kinds import STORAGE
 from alnair.kube import wire
 from alnair.kube.client import Client
@@ -41,6 +42,8 @@ _OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
     (ELASTIC_QUOTAS.typed(wire.ElasticQuotaWire), project_quota),
     *STORAGE,
 )
+#: Kinds that are followed only where a profile reads them: large clusters have many of these.
+_ON_DEMAND = PEERS
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0
 
@@ -52,9 +55,13 @@ class Feed:
 
     While nobody leads, changes are only kept in the informers' caches; `everything` is what a new
     engine is told first.
+
+    Args:
+        client: of the API server.
+        kinds: those that the profiles read whatever a pod asks for.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, kinds: Collection[str] = ()) -> None:
         self.inbox: deque[events.Event] = deque()
         self.wake = asyncio.Event()
         self.listening = False
@@ -65,7 +72,14 @@ class Feed:
         self._gangs = GangFeed(client, self._tell)
         self._objects = {
             resource.kind: Informer(client, resource, project, self._object(resource.kind))
-            for resource, project in _OBJECTS
+            for resource, project in (
+                *_OBJECTS,
+                *(
+                    (resource, project)
+                    for resource, project in _ON_DEMAND
+                    if resource.kind in kinds
+                ),
+            )
         }
 
     async def run(self) -> None:
@@ -81,17 +95,17 @@ class Feed:
         """Wait until all that existed at the start is known."""
         await self._nodes.synced.wait()
         await self._pods.synced.wait()
-        optional = ((r.collection(), self._objects[r.kind]) for r, _ in _OBJECTS)
         await asyncio.gather(
-            self._gangs.synced(), *(self._synced_or_missing(*each) for each in optional)
+            self._gangs.synced(),
+            *(self._synced_or_missing(*each) for each in self._objects.items()),
         )
 
-    async def _synced_or_missing(self, path: str, informer: Informer[Any, Any]) -> None:
+    async def _synced_or_missing(self, kind: str, informer: Informer[Any, Any]) -> None:
         try:
             await asyncio.wait_for(informer.synced.wait(), _OPTIONAL_SECONDS)
         except TimeoutError:
             # Its CRD may not be installed; when it is, its objects come as news.
-            _log.warning("no %s can be read: they are taken as absent", path)
+            _log.warning("no %s can be read: they are taken as absent", kind)
 
     def put(self, event: events.Event) -> None:
         """Tell the engine something, at its next step."""

@@ -73,7 +73,7 @@ class _Process:
         self._configuration = configuration
         self._profiles = profiles
         self._client = client
-        self._feed = Feed(client)
+        self._feed = Feed(client, {kind for p in profiles() for kind in p.kinds()})
         self._calm = asyncio.Event()
         self._calm.set()
         self._reporter = Reporter(client, self._calm)
