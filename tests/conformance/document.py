@@ -19,8 +19,9 @@ class Case(msgspec.Struct, frozen=True):
     origin: str = ""
     notes: str = ""
     default_gates: bool = True
-    #: Feature gates by name that the expectation holds under, when they are not the default ones.
-    features: dict[str, bool] = {}
+    #: Feature gates that the expectation holds under, when they are not the default ones: by name
+    #: whether they are on, or the names of those that are.
+    features: dict[str, bool] | list[str] = {}
     args: Object = {}
     pod: Object | None = None
     pods: list[Object] = []
@@ -29,6 +30,12 @@ class Case(msgspec.Struct, frozen=True):
     extra: Object = {}
     #: False: reasons carry an error message of Go, only codes are compared.
     reasons_exact: bool = True
+
+    @property
+    def gates(self) -> dict[str, bool]:
+        """The gates that are not at their default, by name."""
+        named = self.features
+        return named if isinstance(named, dict) else dict.fromkeys(named, True)
 
 
 class Document(msgspec.Struct, frozen=True):

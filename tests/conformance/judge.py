@@ -22,8 +22,8 @@ EVALUATORS: Final[Mapping[str, Callable[[str, Case], None]]] = {
 def judge(document: Document, case: Case) -> Verdict:
     """Return what comes of the case; whatever goes wrong in it is a failure with its text."""
     if not case.default_gates:
-        unknown = sorted(set(case.features) - modelled(document.plugin))
-        if unknown or not case.features:
+        unknown = sorted(set(case.gates) - modelled(document.plugin))
+        if unknown or not case.gates:
             gates = ", ".join(unknown) or "not named"
             return Verdict(Outcome.GATED, f"feature gates: {gates}")
     if document.kind == "gang" and not set(case.want).isdisjoint(gang.PERMIT):

@@ -17,7 +17,7 @@ def check(name: str, case: Case) -> None:
     """Raise unless every node is judged as expected."""
     if "filter" not in case.want:
         raise NotCoveredError(f"filter cases that want {', '.join(case.want)}")
-    filter_plugin = plugin(name, case.args, case.features)
+    filter_plugin = plugin(name, case.args, case.gates)
     statuses = Judge(filter_plugin, Bench(case))
     for node, want in case.want["filter"].items():
         compare(f"node {node}", statuses.of(node), want, reasons=case.reasons_exact)

@@ -57,7 +57,7 @@ class Trial:
     def __init__(self, name: str, case: Case) -> None:
         self.bench = Bench(case)
         self.case = case
-        self.post = plugin(name, case.args, case.features)
+        self.post = plugin(name, case.args, case.gates)
         self.record = Record(self.bench.incoming)
         self.record.spec = self.bench.spec
         filters = [plugin(n, {}, {}) for n in case.extra.get("filterPlugins") or ()]

@@ -18,7 +18,7 @@ def check(name: str, case: Case) -> None:
     if known.isdisjoint(case.want):
         raise NotCoveredError(f"score cases that want {', '.join(case.want)}")
     try:
-        scorer = plugin(name, case.args, case.features)
+        scorer = plugin(name, case.args, case.gates)
     except ArgumentError:
         if "args_error" in case.want:
             return
