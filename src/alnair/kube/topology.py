@@ -26,6 +26,7 @@ _DEPRECATED: Final = {
     for scope in _SCOPES
 }
 _MOST_ZONES: Final = 1024
+_FINGERPRINT: Final = "topology.node.k8s.io/fingerprint"
 #: Zones with a higher id are not believed.
 _HIGHEST_ID: Final = 63
 _ZONE_NAME: Final = re.compile(r"node-([0-9]+)")
@@ -36,6 +37,8 @@ def project_topology(report: NodeResourceTopologyWire) -> Topology:
     policies = report.topology_policies or [""]
     policy, scope = _DEPRECATED.get(policies[0], ("none", "container"))
     most = 8
+    fingerprint = (report.metadata.annotations or {}).get(_FINGERPRINT, "")
+    exclusive_only = False
     for attribute in report.attributes or ():
         name, text = attribute.name, attribute.value
         if name == "topologyManagerPolicy" and text in _POLICIES:
@@ -44,6 +47,10 @@ def project_topology(report: NodeResourceTopologyWire) -> Topology:
             scope = text
         elif name == "topologyManagerMaxNUMANodes" and text.isascii() and text.isdigit():
             most = min(int(text), _MOST_ZONES) if int(text) > 1 else most
+        elif name == "nodeTopologyPodsFingerprint":
+            fingerprint = text
+        elif name == "nodeTopologyPodsFingerprintMethod":
+            exclusive_only = text == "with-exclusive-resources"
     zones: dict[int, Zone] = {}
     problem = ""
     for zone in report.zones or ():
@@ -60,6 +67,8 @@ def project_topology(report: NodeResourceTopologyWire) -> Topology:
         pod_scope=scope == "pod",
         max_zones=most,
         reported=_written(report.metadata),
+        fingerprint=fingerprint,
+        exclusive_only=exclusive_only,
         problem=problem,
     )
 

@@ -30,5 +30,9 @@ class Topology(msgspec.Struct, frozen=True):
     max_zones: int = 8
     #: When the report was written, seconds since the epoch; 0 if that is not known.
     reported: float = 0.0
+    #: The fingerprint of the pods that it counts; empty if the exporter writes none.
+    fingerprint: str = ""
+    #: The fingerprint is that of pods with cores, memory or devices of their own.
+    exclusive_only: bool = False
     #: Why the report could not be read, for people; empty if it could.
     problem: str = ""

@@ -14,20 +14,19 @@ from numpy.typing import NDArray
 
 from alnair.model import names
 from alnair.model.cluster import Gpu, Image, Node
-from alnair.model.topology import Topology
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.alignment import Alignment
 from alnair.scheduler.assignment import assigned, guess
 from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
 from alnair.scheduler.images import NodeImages, image_kind
-from alnair.scheduler.objects import Key, Objects
+from alnair.scheduler.objects import Objects
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.usage import Usage
 from alnair.scheduler.volumes import VolumeIndex
+from alnair.scheduler.zone_books import ZoneBooks
 from alnair.scheduler.zones import Zones
 
 _VECTORS_KEPT: Final = 50_000
@@ -150,7 +149,6 @@ class Accounts:
         self.pods = PodIndex()
         self.objects = Objects()
         self.volumes = VolumeIndex()
-        self.objects.follow("NodeResourceTopology", self._topology_changed)
         self.usage = Usage()
         #: The pods on nodes that have a time limit, by uid.
         self.limited: set[str] = set()
@@ -168,6 +166,7 @@ class Accounts:
         )
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
+        self._zone_books = ZoneBooks(self.zones, self.columns, self.objects, self.on_row)
         self._homeless: dict[str, dict[str, Record]] = {}
         self._vectors: dict[PodSpec, Vector] = {}
 
@@ -193,7 +192,7 @@ class Accounts:
         self.pods.grow(self.columns.alive.size)
         self.zones.grow(0, self.columns.alive.size)
         if old is None:
-            self._describe_zones(row, node.name)
+            self._zone_books.describe(row, node.name)
         if old is None or _gpus(old) != _gpus(node):
             self._recount(row, node)
         if homeless := self._homeless.pop(node.name, None):
@@ -383,7 +382,7 @@ class Accounts:
             self.ports.add(row, vector.spec.ports)
         self.on_row.setdefault(row, {})[record.pod.uid] = record
         if self.zones.any:
-            self._take_zones(record, row)
+            self._zone_books.came(row, record)
 
     def _unbook(self, record: Record) -> None:
         vector = record.vector
@@ -395,11 +394,11 @@ class Accounts:
         self.pods.add(record.row, record.indexed, sign=-1)
         if vector.spec.ports:
             self.ports.add(record.row, vector.spec.ports, sign=-1)
-        if self.zones.any:
-            self.zones.release(record.row, record.pod.uid)
         if vector.spec.volumes:
             self._count_volumes(record, record.row, vector.spec, sign=-1)
         del self.on_row[record.row][record.pod.uid]
+        if self.zones.any:
+            self._zone_books.left(record.row, record)
         record.row = -1
         record.vector = None
         record.bookings = ()
@@ -431,29 +430,6 @@ class Accounts:
             record.bookings = guess(record.pod, row, self.devices)
             self.devices.book(row, record.bookings)
         self.columns.booked.add(row)
-
-    def _topology_changed(self, key: Key) -> None:
-        row = self.columns.row_of.get(key[1])  # reports are named after their nodes
-        if row is not None:
-            self._describe_zones(row, key[1])
-            self.columns.nodes_changed.add(row)
-
-    def _describe_zones(self, row: int, name: str) -> None:
-        topology: Topology | None = self.objects.of("NodeResourceTopology").get(("", name))
-        if topology and not self.zones.any:
-            self.columns.schema += 1  # what was compiled knows of no zones
-        self.zones.describe(row, topology)
-        for record in self.on_row.get(row, {}).values():
-            self._take_zones(record, row)
-
-    def _take_zones(self, record: Record, row: int) -> None:
-        """Take what a pod holds of zones whose report cannot count it yet."""
-        if not self.zones.lags(row, record.placed_at):
-            return
-        assert record.vector is not None  # it is booked
-        alignment = Alignment(record.vector.spec, self.zones, self.columns)
-        if not alignment.trivial:
-            self.zones.take(row, record.pod.uid, alignment.takes(row))
 
     def _put_images(self, row: int, images: tuple[Image, ...]) -> None:
         for name in self.images.put(row, images):

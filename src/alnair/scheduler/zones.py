@@ -4,7 +4,6 @@ An exporter's report lags behind our own bindings. What a pod takes that the rep
 yet is taken from the zone that its kubelet will choose, until a later report comes.
 """
 
-import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -45,7 +44,6 @@ class Zones:
     def __init__(self) -> None:
         self.any = False
         self.resources: dict[str, int] = {}
-        self._reported: dict[int, float] = {}
         self._available: dict[int, Column] = {}
         self._taken: dict[int, dict[str, tuple[Take, ...]]] = {}
         self.known: Mask = np.zeros(0, bool)
@@ -84,15 +82,7 @@ class Zones:
                     self.costs[slot, slots[other], row] = min(max(cost, 0), FAR)
             for name, amount in zone.available:
                 self.free[self.resources[name], slot, row] = amount
-        self._reported[row] = topology.reported if topology else 0.0
         self._available[row] = self.free[:, :, row].copy()
-
-    def lags(self, row: int, since: float) -> bool:
-        """Return whether the row's report is too old to count a pod that came at that time.
-
-        A report is dated by the second, so one of the same second may be older.
-        """
-        return bool(self.aligned[row]) and 0 < self._reported[row] < math.floor(since) + 1
 
     def take(self, row: int, uid: str, takes: Iterable[Take]) -> None:
         """Take amounts for a pod."""
@@ -104,6 +94,15 @@ class Zones:
         taken = self._taken.get(row)
         if taken and taken.pop(uid, None) is not None:
             self._recount(row)
+
+    def release_all(self, row: int) -> None:
+        """Give back what was taken for any pod."""
+        if self._taken.pop(row, None):
+            self._recount(row)
+
+    def any_taken(self, row: int) -> bool:
+        """Return whether anything is taken on the row."""
+        return bool(self._taken.get(row))
 
     def _recount(self, row: int) -> None:
         # From the report each time: what is given back must not exceed it, in any order.

@@ -84,6 +84,19 @@ def test_a_report_is_as_old_as_its_last_write() -> None:
     assert report().reported == 0
 
 
+def test_fingerprints_are_attributes_or_an_annotation() -> None:
+    old = {"name": "n", "annotations": {"topology.node.k8s.io/fingerprint": "pfp0v001a"}}
+    assert report(metadata=old).fingerprint == "pfp0v001a"
+    found = report(
+        metadata=old,
+        attributes=attributes(
+            nodeTopologyPodsFingerprint="pfp0v001b",
+            nodeTopologyPodsFingerprintMethod="with-exclusive-resources",
+        ),
+    )
+    assert (found.fingerprint, found.exclusive_only) == ("pfp0v001b", True)
+
+
 def test_an_unreadable_report_is_a_problem_of_its_zone() -> None:
     assert (
         "zone node-0: 'much' is not a quantity"

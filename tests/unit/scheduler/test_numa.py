@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import make
+from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.accounts import Accounts, Record, State
@@ -169,6 +171,53 @@ def test_a_later_report_counts_the_pods_itself() -> None:
     assert free.tolist() == [3000, 8000]
     bind(accounts, "second", FIVE, 1003.0)
     assert verdicts(accounts, FIVE)["n"] == "cannot align container"
+
+
+def fingerprinted(reported: float, *pods: str, cpu: tuple[int, int] = (3000, 8000)) -> Topology:
+    amounts = [{"cpu": amount, "memory": 8} for amount in cpu]
+    fingerprint = pods_fingerprint(("default", name) for name in pods)
+    return zones(*amounts, reported=reported, fingerprint=fingerprint)
+
+
+def test_a_fingerprint_tells_better_than_the_time_which_pods_are_counted() -> None:
+    accounts = Accounts()
+    put(accounts, "n", zones(*TWO_ZONES, reported=1000.0))
+
+    def free(report: Topology) -> list[float]:
+        accounts.objects.put("NodeResourceTopology", ("", "n"), report)
+        return list(accounts.zones.free[accounts.zones.resources["cpu"], :, 0].tolist())
+
+    bind(accounts, "first", FIVE, 1000.4)
+    assert free(fingerprinted(1000.0, "first")) == [3000, 8000], "in the same second"
+    second = bind(accounts, "second", FIVE, 1001.0)
+    assert free(fingerprinted(1005.0, "first", "old")) == [3000, 3000], "not the second one yet"
+    both = fingerprinted(1006.0, "first", "second", cpu=(3000, 3000))
+    assert free(both) == [3000, 3000]
+    accounts.release(second, State.FINISHED)
+    assert free(fingerprinted(1007.0, "first")) == [3000, 8000]
+    bind(accounts, "third", FIVE, 1008.0)
+    assert free(fingerprinted(1020.0, "other")) == [3000, 3000]
+    assert free(fingerprinted(1040.0, "other")) == [3000, 8000], "nothing waits for ever"
+
+
+def test_pods_that_leave_may_leave_those_that_the_report_counts() -> None:
+    accounts = Accounts()
+    put(accounts, "n", zones(*TWO_ZONES, reported=1000.0))
+    bind(accounts, "first", FIVE, 1000.4)
+    gone = bind(accounts, "gone", FIVE, 1000.6)
+    accounts.objects.put("NodeResourceTopology", ("", "n"), fingerprinted(1000.0, "first"))
+    accounts.release(gone, State.FINISHED)
+    assert accounts.zones.free[accounts.zones.resources["cpu"], :, 0].tolist() == [3000, 8000]
+
+
+def test_a_fingerprint_may_be_of_exclusive_pods_only() -> None:
+    accounts = Accounts()
+    put(accounts, "n", zones(*TWO_ZONES, reported=1000.0))
+    bind(accounts, "first", FIVE, 1000.4)
+    bind(accounts, "shared", make.spec(), 1000.5)
+    report = msgspec.structs.replace(fingerprinted(1000.0, "first"), exclusive_only=True)
+    accounts.objects.put("NodeResourceTopology", ("", "n"), report)
+    assert accounts.zones.free[accounts.zones.resources["cpu"], :, 0].tolist() == [3000, 8000]
 
 
 def test_a_pod_that_fits_no_zone_is_counted_in_all_of_them() -> None:
