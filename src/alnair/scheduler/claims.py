@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from alnair.model.volumes import CLAIM, EPHEMERAL, Claim, PersistentVolume, StorageClass
 from alnair.model.workload import PodSpec, Volume
-from alnair.scheduler.objects import Objects
+from alnair.scheduler.objects import Objects, Read
 
 #: Kinds of API objects.
 ATTACHMENTS = "VolumeAttachment"
@@ -46,6 +46,16 @@ def claim_volumes(spec: PodSpec) -> Iterator[Volume]:
         if is_claim(volume) and volume.name not in seen:
             seen.add(volume.name)
             yield volume
+
+
+def reads(spec: PodSpec, objects: Objects) -> list[Read]:
+    """Return the claims of the pod, with the volume and the class that each names."""
+    found: list[Read] = []
+    for volume in claim_volumes(spec):
+        found.append((CLAIMS, (spec.namespace, volume.name)))
+        if claim := find_claim(spec.namespace, volume.name, objects):
+            found += [(VOLUMES, ("", claim.volume)), (CLASSES, ("", claim.storage_class))]
+    return found
 
 
 def foreign(volume: Volume, claim: Claim) -> str:

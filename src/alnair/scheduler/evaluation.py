@@ -47,6 +47,11 @@ class Evaluation:
             for plugin in profile.readers
             for kind in plugin.kinds(spec)
         ]
+        self._named_read = [
+            (read, cluster.objects.state(read))
+            for named in profile.name_readers
+            for read in named.reads(spec, cluster.objects)
+        ]
         if self.refusal is None:
             for plugin in profile.filters:
                 if f := plugin.filter(spec, cluster):
@@ -82,7 +87,10 @@ class Evaluation:
 
     def outdated(self) -> bool:
         """Return whether objects changed that were read while compiling."""
-        return any(self._cluster.objects.version(kind) != v for kind, v in self._objects_read)
+        objects = self._cluster.objects
+        return any(objects.version(kind) != v for kind, v in self._objects_read) or any(
+            objects.state(read) != state for read, state in self._named_read
+        )
 
     def refresh(self) -> None:
         """Bring `rank` up to date."""

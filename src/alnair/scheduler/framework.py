@@ -20,7 +20,7 @@ from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.images import NodeImages
-from alnair.scheduler.objects import Objects
+from alnair.scheduler.objects import Objects, Read
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.volumes import VolumeIndex
@@ -208,6 +208,17 @@ class PostFilterPlugin(Protocol):
 
 
 @runtime_checkable
+class NamedObjectsPlugin(Protocol):
+    """Reads certain API objects while it compiles, out of kinds that change all the time."""
+
+    name: str
+
+    def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        """Return what means, if it changes, that this class must be compiled again."""
+        ...
+
+
+@runtime_checkable
 class ReservePlugin(Protocol):
     """Chooses devices on the chosen node."""
 
@@ -265,6 +276,7 @@ class Profile:
         self.filters = [p for p in self.plugins if isinstance(p, FilterPlugin)]
         self.pre_scores = [p for p in self.plugins if isinstance(p, PreScorePlugin)]
         self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
+        self.name_readers = [p for p in self.plugins if isinstance(p, NamedObjectsPlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
         self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]

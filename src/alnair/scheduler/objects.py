@@ -6,6 +6,8 @@ from typing import Any
 
 #: (namespace, name); the namespace is "" for cluster-wide kinds.
 Key = tuple[str, str]
+#: A kind and the key of an object, or None for any object of the kind.
+Read = tuple[str, Key | None]
 
 
 class Objects:
@@ -27,6 +29,11 @@ class Objects:
     def version(self, kind: str) -> int:
         """Return a number that changes whenever an object of the kind does."""
         return self._versions[kind]
+
+    def state(self, read: Read) -> Any:
+        """Return what changes whenever the object, or any of the kind, does."""
+        kind, key = read
+        return self._versions[kind] if key is None else self._by_kind[kind].get(key)
 
     def put(self, kind: str, key: Key, value: Any) -> bool:
         """Add or replace an object; returns whether anything changed."""

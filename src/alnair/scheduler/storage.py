@@ -112,29 +112,25 @@ class Storage:
         self, claim: Claim, fitting: list[int], taken: list[NDArray[np.intp]]
     ) -> NDArray[np.intp]:
         """Return, per row, the smallest volume that is free for the claim there."""
-        chosen = np.full(self._cluster.columns.alive.size, _NONE, np.intp)
-        promises = self._cluster.volumes
-        free = []
+        size = self._cluster.columns.alive.size
+        chosen = np.full(size, _NONE, np.intp)
+        promised = self._cluster.volumes.promised_to
+        reached = reach(self._cluster)
         for index in fitting:
             volume = self._volumes[index]
-            owner = volume.claim or promises.promised_to(volume.name)
-            if owner == _key(claim):
-                chosen[self._rows(volume)] = index  # it is promised to this claim: no other will do
+            owner = volume.claim or promised(volume.name)
+            if owner is not None and owner != _key(claim):
+                continue
+            rows = np.arange(size) if volume.nodes is None else reached.rows(volume.nodes)
+            if owner is not None:
+                chosen[:] = _NONE
+                chosen[rows] = index  # it is promised to this claim: no other will do
                 return chosen
-            if owner is None:
-                free.append(index)
-        for index in free:
-            rows = self._rows(self._volumes[index])
             rows = rows[chosen[rows] == _NONE]
             for other in taken:
                 rows = rows[other[rows] != index]
             chosen[rows] = index
         return chosen
-
-    def _rows(self, volume: PersistentVolume) -> NDArray[np.intp]:
-        if volume.nodes is None:
-            return np.arange(self._cluster.columns.alive.size)
-        return reach(self._cluster).rows(volume.nodes)
 
     def _provision(self, claim: Claim, where: Mask, offer: Offer) -> None:
         """Note on which of these rows no volume can be made for the claim."""

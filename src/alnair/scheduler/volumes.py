@@ -8,8 +8,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final, TypeVar, cast
 
+import numpy as np
+
 from alnair.model.volumes import CLAIM, EPHEMERAL, ClaimBinding, ClaimKey
 from alnair.model.workload import Volume
+from alnair.scheduler.columns import Column
 
 T = TypeVar("T")
 
@@ -36,6 +39,8 @@ class VolumeIndex:
         self._promised: dict[str, Counter[ClaimKey]] = {}
         #: Claim → nodes that a volume is to be provisioned for.
         self._provisioned: dict[ClaimKey, Counter[str]] = {}
+        #: (rows,), different volumes of the pods on each row.
+        self.distinct: Column = np.zeros(0)
         self._answers: OrderedDict[Hashable, tuple[Hashable, object]] = OrderedDict()
 
     def add(
@@ -49,9 +54,12 @@ class VolumeIndex:
     ) -> None:
         """Count a pod's volumes and the promises to its claims; `sign` -1 takes them back."""
         self.version += 1
+        if row >= self.distinct.size:
+            self.distinct = np.pad(self.distinct, (0, row + 64 - self.distinct.size))
         for volume in volumes:
             _count(self._on_row, row, (namespace, volume), sign)
             _count(self._users, _name(namespace, volume), (row, volume), sign)
+        self.distinct[row] = len(self._on_row.get(row, ()))
         for claim in claims:
             key = (claim.namespace, claim.name)
             if claim.volume:
@@ -62,10 +70,6 @@ class VolumeIndex:
     def on_row(self, row: int) -> Iterable[Held]:
         """Return the distinct volumes of the pods on a row."""
         return self._on_row.get(row, _NOTHING)
-
-    def most(self, row: int) -> int:
-        """Return how many different volumes the pods on a row have at most."""
-        return len(self._on_row.get(row, _NOTHING))
 
     def users(self, namespace: str, volume: Volume) -> Iterable[tuple[int, Volume]]:
         """Return rows where pods use the volume, and how they use it."""

@@ -12,7 +12,6 @@ from alnair.model.volumes import EPHEMERAL, Claim, ClaimBinding
 from alnair.model.workload import PodSpec
 from alnair.scheduler.claims import (
     CAPACITIES,
-    CLAIMS,
     CLASSES,
     DRIVERS,
     VOLUMES,
@@ -21,12 +20,12 @@ from alnair.scheduler.claims import (
     find_class,
     find_volume,
     foreign,
-    is_claim,
+    reads,
 )
 from alnair.scheduler.columns import Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Reason
 from alnair.scheduler.nowhere import Nowhere
-from alnair.scheduler.objects import Objects
+from alnair.scheduler.objects import Objects, Read
 from alnair.scheduler.storage import Storage, reach
 
 OUT_OF_REACH = Reason("node(s) had volume node affinity conflict", unresolvable=True)
@@ -36,7 +35,8 @@ GONE = Reason(
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", unresolvable=True
 )
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
-_KINDS = (CLAIMS, VOLUMES, CLASSES, DRIVERS, CAPACITIES)
+#: What decides which storage a claim can get.
+_STORAGE = (VOLUMES, CLASSES, DRIVERS, CAPACITIES)
 
 
 class VolumeBinding:
@@ -44,9 +44,13 @@ class VolumeBinding:
 
     name = "VolumeBinding"
 
-    def kinds(self, spec: PodSpec) -> Sequence[str]:
-        """Return what it reads of a class with claims."""
-        return _KINDS if any(map(is_claim, spec.volumes)) else ()
+    def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        """Return the claims of the pod, and all that one without a volume could get."""
+        if not spec.volumes:
+            return ()
+        found = (find_claim(spec.namespace, v.name, objects) for v in claim_volumes(spec))
+        waiting = any(claim is not None and not claim.volume for claim in found)
+        return (*reads(spec, objects), *((kind, None) for kind in _STORAGE if waiting))
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Bound | _Unbound | Nowhere | None":
         """Compile the filter."""
@@ -134,7 +138,7 @@ class _Unbound:
 
 def _storage(unbound: list[Claim], cluster: Cluster) -> Storage:
     """Return what there is for the claims; the filter and the reservation ask the same one."""
-    versions = tuple(cluster.objects.version(kind) for kind in _KINDS)
+    versions = tuple(cluster.objects.version(kind) for kind in _STORAGE)
     return cluster.volumes.answer(tuple(unbound), versions, lambda: Storage(unbound, cluster))
 
 

@@ -19,20 +19,18 @@ from alnair.model.volumes import (
 from alnair.model.workload import PodSpec, Volume
 from alnair.scheduler.claims import (
     ATTACHMENTS,
-    CLAIMS,
-    CLASSES,
     CSI_NODES,
-    VOLUMES,
     find_claim,
     find_class,
     find_volume,
     foreign,
     is_claim,
+    reads,
 )
 from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Reason
 from alnair.scheduler.nowhere import Nowhere
-from alnair.scheduler.objects import Objects
+from alnair.scheduler.objects import Objects, Read
 
 TOO_MANY = Reason("node(s) exceed max volume count")
 
@@ -42,9 +40,11 @@ class NodeVolumeLimits:
 
     name = "NodeVolumeLimits"
 
-    def kinds(self, spec: PodSpec) -> Sequence[str]:
-        """Return what it reads of a class with volumes."""
-        return (CLAIMS, VOLUMES, CLASSES, CSI_NODES, ATTACHMENTS) if spec.volumes else ()
+    def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        """Return the claims of the pod, and what nodes have and can have attached."""
+        if not spec.volumes:
+            return ()
+        return (*reads(spec, objects), (CSI_NODES, None), (ATTACHMENTS, None))
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Limits | Nowhere | None":
         """Compile the filter."""
@@ -90,11 +90,12 @@ class _Limits:
         room = self._room[rows]
         ok = np.ones(room.size, bool)
         numbers = np.arange(self._room.size)[rows]
-        for i in np.flatnonzero(np.isfinite(room)):
-            row = int(numbers[i])
-            # Counting is dear; most nodes have room for more than they could have in use.
-            if self._volumes.most(row) > room[i]:
-                ok[i] = self._fits(row)
+        held = np.zeros(self._room.size)
+        known = self._volumes.distinct[: held.size]
+        held[: known.size] = known
+        # Counting is dear; most nodes have room for more than they could have in use.
+        for i in np.flatnonzero(held[rows] > room):
+            ok[i] = self._fits(int(numbers[i]))
         return ok
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:

@@ -9,10 +9,11 @@ import numpy as np
 
 from alnair.model.volumes import AWS_EBS, CLAIM, GCE_PD, ISCSI, RBD
 from alnair.model.workload import PodSpec, Volume
-from alnair.scheduler.claims import CLAIMS, find_claim
+from alnair.scheduler.claims import find_claim, reads
 from alnair.scheduler.columns import Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Reason
 from alnair.scheduler.nowhere import Nowhere
+from alnair.scheduler.objects import Objects, Read
 
 DISK = Reason("node(s) had no available disk")
 CLAIM_IN_USE = Reason(
@@ -27,9 +28,9 @@ class VolumeRestrictions:
 
     name = "VolumeRestrictions"
 
-    def kinds(self, spec: PodSpec) -> Sequence[str]:
-        """Return what it reads of a class with volumes."""
-        return (CLAIMS,) if spec.volumes else ()
+    def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        """Return the claims of the pod."""
+        return reads(spec, objects) if spec.volumes else ()
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Shared | Nowhere | None":
         """Compile the filter."""

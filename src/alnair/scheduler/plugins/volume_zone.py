@@ -9,12 +9,12 @@ import numpy as np
 
 from alnair.model.volumes import CLAIM, PersistentVolume
 from alnair.model.workload import PodSpec
-from alnair.scheduler.claims import CLAIMS, CLASSES, VOLUMES, find_claim, find_class, find_volume
+from alnair.scheduler.claims import find_claim, find_class, find_volume, reads
 from alnair.scheduler.columns import Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Reason
 from alnair.scheduler.labels import ABSENT
 from alnair.scheduler.nowhere import Nowhere
-from alnair.scheduler.objects import Objects
+from alnair.scheduler.objects import Objects, Read
 
 ZONE = Reason("node(s) had no available volume zone", unresolvable=True)
 #: Keys of zones and regions, the old ones with what they are called today.
@@ -31,9 +31,9 @@ class VolumeZone:
 
     name = "VolumeZone"
 
-    def kinds(self, spec: PodSpec) -> Sequence[str]:
-        """Return what it reads of a class with volumes."""
-        return (CLAIMS, VOLUMES, CLASSES) if spec.volumes else ()
+    def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        """Return the claims of the pod, with their volumes and classes."""
+        return reads(spec, objects) if spec.volumes else ()
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Zones | Nowhere | None":
         """Compile the filter."""
