@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from alnair.model.volumes import CLAIM, EPHEMERAL, Claim, PersistentVolume, StorageClass
 from alnair.model.workload import PodSpec, Volume
-from alnair.scheduler.objects import Objects, Read
+from alnair.scheduler.objects import Key, Objects, Read
 
 #: Kinds of API objects.
 ATTACHMENTS = "VolumeAttachment"
@@ -14,6 +14,14 @@ CLASSES = "StorageClass"
 CSI_NODES = "CSINode"
 DRIVERS = "CSIDriver"
 VOLUMES = "PersistentVolume"
+KINDS = frozenset((ATTACHMENTS, CAPACITIES, CLAIMS, CLASSES, CSI_NODES, DRIVERS, VOLUMES))
+
+
+def concerns(spec: PodSpec, kind: str, key: Key) -> bool:
+    """Return whether a change of a storage object may help pods of the class."""
+    if kind != CLAIMS:
+        return bool(spec.volumes)
+    return any((spec.namespace, v.name) == key for v in spec.volumes if is_claim(v))
 
 
 def find_claim(namespace: str, name: str, objects: Objects) -> Claim | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler import events, peers
+from alnair.scheduler import claims, events, peers
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
@@ -20,6 +20,7 @@ from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.membership import Membership
+from alnair.scheduler.objects import Key
 from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 from alnair.scheduler.quotas import Quotas
@@ -193,10 +194,10 @@ class Engine:
                 if kind in peers.KINDS:
                     self.members.notice_peers(kind, value)
                 if self.accounts.objects.put(kind, (namespace, name), value):
-                    self._helps()
+                    self._object_helps(kind, (namespace, name))
             case events.ObjectGone(kind, namespace, name):
                 if self.accounts.objects.remove(kind, (namespace, name)):
-                    self._helps()
+                    self._object_helps(kind, (namespace, name))
 
     def _pod_changed(self, pod: Pod, now: float, actions: list[Action]) -> None:
         record = self.accounts.records.get(pod.uid)
@@ -402,6 +403,15 @@ class Engine:
         self._looking = True
         self.queue.changed()
         self.preemption.changed()
+
+    def _object_helps(self, kind: str, key: Key) -> None:
+        if kind not in claims.KINDS:
+            self._helps()
+            return
+        # Storage changes all the time where it is used, and concerns only those who use it.
+        if self.queue.changed_for(lambda spec: claims.concerns(spec, kind, key)):
+            self._looking = True
+            self.preemption.changed()
 
     def _surroundings_changed(self) -> None:
         """Note what helps only pods that look at other nodes: a pod came, or a node went."""

@@ -215,6 +215,18 @@ class Queue:
         """Note that the cluster changed in a way that may help parked units."""
         self._unlooked = len(self._parked)
 
+    def changed_for(self, concerned: Callable[[PodSpec], bool]) -> bool:
+        """Note a change that may help only some classes; returns whether any is parked."""
+        keys = [
+            key
+            for key, waiting in self._parked.items()
+            if waiting.class_key is None or concerned(waiting.class_key[1])
+        ]
+        for key in keys:
+            self._parked.move_to_end(key, last=False)
+        self._unlooked = min(self._unlooked + len(keys), len(self._parked))
+        return bool(keys)
+
     def surroundings_changed(self) -> bool:
         """Note that pods came, or a node went; returns whether any parked unit may be helped."""
         for key in self._around:

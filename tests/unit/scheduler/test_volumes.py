@@ -20,6 +20,7 @@ from alnair.model.volumes import (
 )
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
 from alnair.scheduler import claims
+from alnair.scheduler.queue import ClassKey
 from world import World
 
 WAITS = "WaitForFirstConsumer"
@@ -404,3 +405,27 @@ def test_a_gang_takes_one_volume_each_or_nothing() -> None:
     store(here, make.local_volume("x", "b"))
     here.settle()
     assert here.placed() == {"g-0", "g-1", "g-2"}
+
+
+def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = world("a")
+    here.create(*(make.pod(f"big-{i}", make.spec(cpu=10_000 + i)) for i in range(20)))
+    here.create(user("p", "data"), user("q", "other"))
+    here.settle()
+    looked: list[str] = []
+    may_fit = here.engine._may_fit
+
+    def look(key: ClassKey) -> bool:
+        looked.extend(v.name for v in key[1].volumes)
+        if not key[1].volumes:
+            looked.append("none")
+        return may_fit(key)
+
+    monkeypatch.setattr(here.engine, "_may_fit", look)
+    store(here, make.local_volume("v"), make.claim("data", volume="v"))
+    here.settle()
+    assert here.where("p", "q") == ["a", ""]
+    assert looked.count("none") <= 1
+    assert looked.count("other") <= 1  # a volume may help anyone with a claim
