@@ -4,12 +4,18 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from alnair.kube.client import Client
 from alnair.kube.resources import (
     EVENTS,
+    LEGACY_PODGROUPS,
+    NODES,
     PODGROUPS,
     PODS,
     Manifest,
+    Resource,
     grouped,
 )
 from alnair.model import names
@@ -17,6 +23,7 @@ from scheduler_kit import (
     SHORT_LEASE,
     StartController,
     StartScheduler,
+    bound,
     eventually,
     pod,
 )
@@ -106,3 +113,165 @@ async def test_a_controller_that_is_killed_is_followed_by_one_that_writes_nothin
     await in_phase(admin, namespace, "g", "Running")
     after = (await admin.get(PODGROUPS, "done", namespace))["metadata"]["resourceVersion"]
     assert after == version, "what was right already is not written again"
+
+
+def template(group: str, **spec: Any) -> Manifest:
+    """A pod template whose pods belong to the group and to whatever selects them by it."""
+    made = pod("", "", labels={names.POD_GROUP_LABEL: group})
+    return {"metadata": {"labels": made["metadata"]["labels"]}, "spec": {**made["spec"], **spec}}
+
+
+def owner(kind: str, name: str, count: int) -> Manifest:
+    """Something that makes so many pods of the group of its name."""
+    selector = {"matchLabels": {names.POD_GROUP_LABEL: name}}
+    long_run = {"ai.centaurus.io/simulated-duration": "600s"}
+    resource = OWNERS[kind]
+    spec: Manifest
+    if kind == "Job":
+        forever = template(name, restartPolicy="Never")
+        forever["metadata"]["annotations"] = long_run
+        spec = {"parallelism": count, "completions": count, "template": forever}
+    else:
+        spec = {"replicas": count, "selector": selector, "template": template(name)}
+        # One pod after the other, each when the last one is ready, is a gang that never starts.
+        spec |= {"podManagementPolicy": "Parallel"} if kind == "StatefulSet" else {}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def resized(kind: str, count: int) -> Manifest:
+    if kind == "Job":
+        return {"spec": {"parallelism": count}}
+    return {"spec": {"replicas": count}}
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Deployment", "Job"])
+async def test_pods_of_every_kind_of_owner_start_together(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+    kind: str,
+) -> None:
+    start_scheduler()
+    start_controller()
+    await admin.create(PODGROUPS, podgroup(namespace, "g", 3))
+    made = owner(kind, "g", 3)
+    # A Job that may run two at a time has a third to come, which it never makes.
+    made["spec"] |= resized(kind, 2)["spec"]
+    await admin.create(OWNERS[kind], made, namespace)
+    await told(admin, namespace, "needs 3 pods and has 2")
+    assert await bound(admin, namespace) == {}
+    await admin.merge_patch(OWNERS[kind], "g", resized(kind, 3), namespace)
+    await in_phase(admin, namespace, "g", "Running")
+    assert len(await bound(admin, namespace)) == 3
+    owners = (await status(admin, namespace, "g"))["occupiedBy"]
+    assert owners.startswith(f"{namespace}/g")
+
+
+async def told(client: Client, namespace: str, text: str) -> None:
+    """Wait until the pods' owner is told why they wait."""
+
+    async def said() -> bool:
+        found = (await client.list(PODS, namespace)).items
+        return any(
+            text in condition.get("message", "")
+            for one in found
+            for condition in one["status"].get("conditions", ())
+        )
+
+    await eventually(said, what=text)
+
+
+async def test_the_example_waits_with_two_pods_and_runs_with_three(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    for file in sorted(EXAMPLE.glob("*.yaml")):
+        document = yaml.safe_load(file.read_text())
+        await admin.create(OWNERS[document["kind"]], document, namespace)
+    await told(admin, namespace, "gang " + namespace + "/nginx needs 3 pods and has 2")
+    await in_phase(admin, namespace, "nginx", "Pending")
+    assert await bound(admin, namespace) == {}
+    found = await status(admin, namespace, "nginx")
+    (scheduled,) = found["conditions"]
+    assert (scheduled["reason"], scheduled["message"]) == (
+        "NotEnoughPods",
+        "the group needs 3 pods and has 2",
+    )
+    await admin.merge_patch(DEPLOYMENTS, "nginx", {"spec": {"replicas": 3}}, namespace)
+    await in_phase(admin, namespace, "nginx", "Running")
+    assert len(await bound(admin, namespace)) == 3
+
+
+async def test_a_job_whose_pods_end_finishes_its_group(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    await admin.create(PODGROUPS, podgroup(namespace, "g", 2))
+    made = owner("Job", "g", 2)
+    del made["spec"]["template"]["metadata"]["annotations"]
+    await admin.create(JOBS, made, namespace)
+    await in_phase(admin, namespace, "g", "Finished")
+    assert (await status(admin, namespace, "g"))["succeeded"] == 2
+
+
+async def test_a_group_of_the_legacy_api_has_its_status_too(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    legacy: Resource[Manifest] = LEGACY_PODGROUPS
+    group = {**podgroup(namespace, "g", 2), "apiVersion": legacy.api_version}
+    await admin.create(legacy, group)
+    for i in range(2):
+        labels = {names.POD_GROUP_LABEL_LEGACY: "g"}
+        await admin.create(PODS, pod(namespace, f"g-{i}", labels=labels))
+
+    async def running() -> bool:
+        found = await admin.get(legacy, "g", namespace)
+        return (found.get("status") or {}).get("phase") == "Running"
+
+    await eventually(running)
+
+
+async def test_a_gang_is_kept_in_one_rack_by_its_annotation(
+    admin: Client, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    nodes = sorted(node["metadata"]["name"] for node in (await admin.list(NODES)).items)
+    rack_of = {name: f"r{i % 2}" for i, name in enumerate(nodes)}
+    label = names.TOPOLOGY_PREFIX + "rack"
+    for name, rack in rack_of.items():
+        await admin.merge_patch(NODES, name, {"metadata": {"labels": {label: rack}}})
+    group = podgroup(namespace, "g", 8)
+    group["metadata"]["annotations"] = {names.TOPOLOGY_REQUIRED: "rack"}
+    await admin.create(PODGROUPS, group)
+    for i in range(8):
+        one = pod(namespace, f"g-{i}", limits={names.GPU: "1"})
+        one["metadata"]["labels"] = {names.POD_GROUP_LABEL: "g"}
+        await admin.create(PODS, one)
+
+    async def all_bound() -> bool:
+        return len(await bound(admin, namespace)) == 8
+
+    await eventually(all_bound)
+    racks = {rack_of[node] for node in (await bound(admin, namespace)).values()}
+    assert len(racks) == 1
+    for name in rack_of:
+        await admin.merge_patch(NODES, name, {"metadata": {"labels": {label: None}}})
