@@ -45,6 +45,9 @@ def build(verbs: Iterable[str]) -> typer.Typer:
             assert callback is not None
             assert callback.callback is not None
             app.add_typer(run, name=verb, help=_help(callback.callback))
+            for command in run.registered_commands:
+                assert command.callback is not None
+                command.help = _help(command.callback)
         else:
             app.command(verb, help=_help(run))(run)
     return app

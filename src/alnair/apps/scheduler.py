@@ -134,7 +134,88 @@ def scheduler(
         return
     logs.set_up(wanted.logging.format, wanted.logging.level)
     try:
-        asyncio.run(serve(wanted, assembly.profiles))
+        asyncio.run(serve(wanted, assembly))
     except (KubeError, ServeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
+
+
+@app.command("snapshot")
+def snapshot(
+    file: Annotated[Path, typer.Argument(help="Where to save it.")],
+    url: Annotated[
+        str | None,
+        typer.Option(help="Where the scheduler serves; by default what its lease says."),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    lease_name: Annotated[str, typer.Option(help="Name of the lease.")] = "alnair-scheduler",
+) -> None:
+    """Save what the leading scheduler knows, to decide again on it elsewhere.
+
+    Examples:
+      alnair scheduler snapshot pending.json.gz
+      alnair scheduler snapshot pending.json.gz --url http://127.0.0.1:10260
+    """
+    import asyncio
+
+    from alnair.apps.scheduling.fetching import FetchError, fetch
+    from alnair.apps.scheduling.snapshot import SnapshotError, decode
+    from alnair.kube.errors import KubeError
+
+    try:
+        data = asyncio.run(fetch(url, kubeconfig, context, lease_name))
+        taken = decode(data)
+        file.write_bytes(data)
+    except (FetchError, KubeError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    except SnapshotError as error:
+        typer.echo(f"error: what the scheduler answered {error}", err=True)
+        raise typer.Exit(1) from error
+    except OSError as error:
+        typer.echo(f"error: {file} cannot be written: {error.strerror or error}", err=True)
+        raise typer.Exit(1) from error
+    waiting = sum(not pod.node for pod in taken.pods)
+    typer.echo(f"{file}: {len(taken.nodes)} nodes, {len(taken.pods)} pods, {waiting} of them wait")
+
+
+@app.command("replay")
+def replay(
+    file: Annotated[Path, typer.Argument(help="A snapshot.")],
+    pod: Annotated[
+        str, typer.Option(metavar="NAMESPACE/NAME", help="Decide on this pod, and its gang, alone.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per pod.")] = False,
+) -> None:
+    """Decide again on what a snapshot holds, with the live scheduler's code; touches no cluster.
+
+    The same snapshot gives the same decisions, every time and everywhere.
+
+    Examples:
+      alnair scheduler replay pending.json.gz
+      alnair scheduler replay pending.json.gz --pod team-a/train-0
+    """
+    import msgspec
+
+    from alnair.apps.scheduling.configuration import ConfigurationError
+    from alnair.apps.scheduling.replaying import replay as decide
+    from alnair.apps.scheduling.snapshot import SnapshotError, load
+
+    try:
+        outcomes = decide(load(file), str(file), pod)
+    except (SnapshotError, ConfigurationError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    for outcome in outcomes:
+        if as_json:
+            typer.echo(msgspec.json.encode(outcome).decode())
+        elif outcome.node:
+            typer.echo(f"{outcome.pod}: {outcome.node}")
+        else:
+            typer.echo(f"{outcome.pod}: {'evicted: ' if outcome.evicted else ''}{outcome.message}")
+        if not as_json:
+            for node, score in outcome.best:
+                typer.echo(f"  {node}: score {score}")

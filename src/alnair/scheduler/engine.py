@@ -16,6 +16,7 @@ from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
 from alnair.scheduler.backfill import Backfill
 from alnair.scheduler.crossing import crossed
+from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
@@ -97,6 +98,11 @@ class Engine:
     def in_flight(self) -> int:
         """Number of pods whose Binding is on the way and does not wait for storage."""
         return self._in_flight
+
+    def evaluate(self, record: Record) -> Evaluation | None:
+        """Return what all nodes are worth to a pod now; None if it is not one of ours."""
+        profile = self._profiles.get(record.pod.scheduler)
+        return None if profile is None else self.evaluations.of(record.spec, profile)
 
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
         """Take in what exists at the start; nothing is decided before all of it is known.

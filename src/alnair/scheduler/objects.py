@@ -26,6 +26,10 @@ class Objects:
         """Return the objects of a kind."""
         return self._by_kind[kind]
 
+    def kinds(self) -> list[str]:
+        """Return the kinds that have objects, in their order."""
+        return sorted(kind for kind, objects in self._by_kind.items() if objects)
+
     def version(self, kind: str) -> int:
         """Return a number that changes whenever an object of the kind does."""
         return self._versions[kind]

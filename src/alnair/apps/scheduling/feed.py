@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, get_type_hints
 
 from alnair.apps.scheduling.gang_feed import GangFeed
 from alnair.apps.scheduling.peer_kinds import PEERS
@@ -48,6 +48,11 @@ _ON_DEMAND = PEERS
 _OPTIONAL_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
+
+
+def object_types() -> dict[str, Any]:
+    """Return the kinds of objects that the engine is told of, and the types of their values."""
+    return {resource.kind: get_type_hints(project)["return"] for resource, project in _OBJECTS}
 
 
 class Feed:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from alnair.apps.scheduling.actuator import Actuator
+from alnair.apps.scheduling.assembly import Assembly
 from alnair.apps.scheduling.configuration import Configuration, seconds
 from alnair.apps.scheduling.feed import Feed
 from alnair.apps.scheduling.loop import Decisions, Loop
@@ -19,6 +20,7 @@ from alnair.apps.scheduling.metrics import exposition
 from alnair.apps.scheduling.rehearsal import Rehearsal
 from alnair.apps.scheduling.reporter import Reporter
 from alnair.apps.scheduling.server import Server, application
+from alnair.apps.scheduling.snapshot import Snapshot, take
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.errors import LeadershipLost
@@ -26,7 +28,6 @@ from alnair.kube.lease import LeaderElector
 from alnair.model import names
 from alnair.scheduler.census import census
 from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
 from alnair.scheduler.tally import Tally
 
 _log = logging.getLogger(__name__)
@@ -35,12 +36,12 @@ _log = logging.getLogger(__name__)
 _DRAIN = 30.0
 
 
-async def serve(configuration: Configuration, profiles: Callable[[], tuple[Profile, ...]]) -> None:
+async def serve(configuration: Configuration, assembly: Assembly) -> None:
     """Schedule until SIGTERM or SIGINT, then hand over.
 
     Args:
         configuration: What the process was told.
-        profiles: Makes the profiles, anew for each term of leading.
+        assembly: Makes its profiles, anew for each term of leading.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -49,7 +50,7 @@ async def serve(configuration: Configuration, profiles: Callable[[], tuple[Profi
     wanted = configuration.client_connection
     connection = config.load(_path(wanted.kubeconfig), wanted.context or None)
     async with Client(connection, max_connections=wanted.bindings + 32) as client:
-        work = asyncio.create_task(_Process(configuration, profiles, client).run())
+        work = asyncio.create_task(_Process(configuration, assembly, client).run())
         ended = asyncio.create_task(stop.wait())
         await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
@@ -67,11 +68,11 @@ class _Process:
     def __init__(
         self,
         configuration: Configuration,
-        profiles: Callable[[], tuple[Profile, ...]],
+        assembly: Assembly,
         client: Client,
     ) -> None:
         self._configuration = configuration
-        self._profiles = profiles
+        self._assembly = assembly
         self._client = client
         self._feed = Feed(client, {kind for p in profiles() for kind in p.kinds()})
         self._calm = asyncio.Event()
@@ -85,7 +86,7 @@ class _Process:
 
     async def run(self) -> None:
         serving = self._configuration.serving
-        app = application(self._decisions, lambda: self._ready, self._metrics)
+        app = application(self._decisions, lambda: self._ready, self._metrics, self._snapshot)
         async with Server(app, serving.host, serving.port) as server:
             _log.info("serving health at %s/healthz", server.url)
             try:
@@ -103,6 +104,12 @@ class _Process:
 
     def _metrics(self) -> str:
         return exposition(self._tally, census(self._engine) if self._engine else None)
+
+    def _snapshot(self) -> Snapshot | None:
+        if self._engine is None:
+            return None
+        seed = self._configuration.seed
+        return take(self._engine, self._assembly.explicit(), seed, time.time())
 
     async def _take_turns(self, url: str) -> None:
         election = self._configuration.leader_election
@@ -132,7 +139,7 @@ class _Process:
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
         # A new term starts from what the cluster says, not from what this process once intended.
         engine = Engine(
-            self._profiles(),
+            self._assembly.profiles(),
             seed=self._configuration.seed,
             timer=time.perf_counter,
             tally=self._tally,

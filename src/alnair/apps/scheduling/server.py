@@ -1,5 +1,6 @@
 """What the process says about itself over HTTP: health, readiness, figures, decisions."""
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -9,6 +10,7 @@ from aiohttp import web
 
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
+from alnair.apps.scheduling.snapshot import Snapshot, encode
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 
 
@@ -42,7 +44,10 @@ class Decision(msgspec.Struct, omit_defaults=True):
 
 
 def application(
-    decisions: Decisions, ready: Callable[[], bool], metrics: Callable[[], str] = str
+    decisions: Decisions,
+    ready: Callable[[], bool],
+    metrics: Callable[[], str] = str,
+    snapshot: Callable[[], Snapshot | None] = lambda: None,
 ) -> web.Application:
     """Return the web application.
 
@@ -50,6 +55,7 @@ def application(
         decisions: What /debug/decisions reports on.
         ready: Whether the caches are filled; a standby is ready too.
         metrics: Text of /metrics.
+        snapshot: What the engine knows; None while this process does not lead.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -62,6 +68,14 @@ def application(
 
     async def show_metrics(_: web.Request) -> web.Response:
         return web.Response(body=metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def debug_snapshot(_: web.Request) -> web.Response:
+        taken = snapshot()
+        if taken is None:
+            return web.Response(status=503, text="this process stands by: ask the leader")
+        # It is values only, so packing it does not hold up the decisions.
+        body = await asyncio.to_thread(encode, taken)
+        return web.Response(body=body, content_type="application/gzip")
 
     async def debug_decisions(request: web.Request) -> web.Response:
         if (last := request.query.get("last")) is not None:
@@ -84,6 +98,7 @@ def application(
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/debug/decisions", debug_decisions)
+    app.router.add_get("/debug/snapshot", debug_snapshot)
     return app
 
 

@@ -1,0 +1,58 @@
+"""Fetches a snapshot from the scheduler that leads."""
+
+from pathlib import Path
+
+import aiohttp
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.kube.errors import NotFound
+from alnair.kube.resources import LEASES
+from alnair.model import names
+
+#: A large cluster's snapshot takes a second or two to pack.
+_SECONDS = 60.0
+
+
+class FetchError(Exception):
+    """The scheduler cannot be asked; says why and what to do."""
+
+
+async def fetch(url: str | None, kubeconfig: Path | None, context: str | None, lease: str) -> bytes:
+    """Return the answer of /debug/snapshot.
+
+    Raises:
+        FetchError: It does not answer, or stands by.
+        KubeError: The lease that says where it is cannot be read.
+    """
+    if url is None:
+        url = await _where(kubeconfig, context, lease)
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(f"{url.rstrip('/')}/debug/snapshot") as answer,
+        ):
+            if answer.status != 200:
+                raise FetchError(f"{url} answered {answer.status}: {(await answer.text()).strip()}")
+            return await answer.read()
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise FetchError(
+            f"the scheduler at {url} does not answer ({str(error) or 'not in time'}): it serves on"
+            " its own machine only, unless it was started with --host; say where it is with --url"
+        ) from error
+
+
+async def _where(kubeconfig: Path | None, context: str | None, lease: str) -> str:
+    async with Client(config.load(kubeconfig, context)) as client:
+        try:
+            found = await client.get(LEASES, lease, names.NAMESPACE)
+        except NotFound:
+            found = {}
+    url = (found.get("metadata", {}).get("annotations") or {}).get(names.METRICS_URL)
+    if not url:
+        raise FetchError(
+            f"the lease {names.NAMESPACE}/{lease} names no scheduler: is one running? Without"
+            " leader election or in a dry-run there is no lease: say where it is with --url"
+        )
+    return str(url)
