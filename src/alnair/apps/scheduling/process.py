@@ -74,7 +74,7 @@ class _Process:
         self._configuration = configuration
         self._assembly = assembly
         self._client = client
-        self._feed = Feed(client, {kind for p in profiles() for kind in p.kinds()})
+        self._feed = Feed(client, {kind for p in assembly.profiles() for kind in p.kinds()})
         self._calm = asyncio.Event()
         self._calm.set()
         self._reporter = Reporter(client, self._calm)
