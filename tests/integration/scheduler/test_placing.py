@@ -5,7 +5,7 @@ import json
 import pytest
 
 from alnair.kube.client import Client
-from alnair.kube.resources import EVENTS, PODGROUPS, PODS
+from alnair.kube.resources import EVENTS, NODES, PODGROUPS, PODS
 from alnair.model import names
 from scheduler_kit import StartScheduler, bound, eventually, pod
 
@@ -114,6 +114,29 @@ async def test_a_gpu_model_without_a_gpu_is_refused(
         return "no container asks for a GPU" in await condition(admin, namespace, "model-only")
 
     await eventually(refused)
+
+
+async def test_a_port_of_the_host_is_had_once_per_node(
+    admin: Client, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    """One more pod on the hosts' network than there are nodes, all with the same port."""
+    start_scheduler()
+    nodes = {n["metadata"]["name"] for n in (await admin.list(NODES)).items}
+    ports = [{"containerPort": 8080}]  # the API server makes it a port of the host
+    for i in range(len(nodes) + 1):
+        containers = [{"name": "main", "image": "pause", "ports": ports}]
+        manifest = pod(namespace, f"server-{i}", containers=containers)
+        manifest["spec"]["hostNetwork"] = True
+        await admin.create(PODS, manifest)
+
+    async def settled() -> bool:
+        refused = [await condition(admin, namespace, f"server-{i}") for i in range(len(nodes) + 1)]
+        wanted = f"{len(nodes)} node(s) didn't have free ports for the requested pod ports."
+        return sum(wanted in text for text in refused) == 1
+
+    await eventually(settled)
+    placed = await bound(admin, namespace)
+    assert sorted(placed.values()) == sorted(nodes)
 
 
 async def test_a_gang_is_placed_whole_and_only_when_whole(

@@ -7,6 +7,7 @@ from alnair.model.cluster import Image, Node
 from alnair.model.workload import HostPort, PodSpec
 from alnair.scheduler import events
 from alnair.scheduler.accounts import Accounts
+from alnair.scheduler.columns import TIES
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
@@ -91,6 +92,29 @@ def test_scores_follow_images_that_come_and_go() -> None:
     accounts.remove_node("b")
     put("a")
     assert best(accounts, evaluations, spec, profile) == "a"
+
+
+def test_an_image_counts_less_the_more_nodes_there_are() -> None:
+    accounts = Accounts()
+    evaluations = Evaluations(accounts.cluster)
+    profile = Profile("images", [PrioritySort(), ImageLocality()])
+    spec = make.spec(images=["big:1"])
+
+    def scores() -> dict[str, int]:
+        rank = evaluations.of(spec, profile).rank
+        return {name: int(rank[row] // TIES) for name, row in accounts.columns.row_of.items()}
+
+    accounts.put_node(make.node("a", images=[BIG]))
+    assert scores() == {"a": 100}
+    accounts.put_node(make.node("b"))
+    assert scores() == {"a": 100 * (500 - 23) // (1000 - 23), "b": 0}
+    accounts.put_node(make.node("c", images=[BIG]))
+    two_thirds = 100 * (667 - 23) // (1000 - 23)
+    assert scores() == {"a": two_thirds, "b": 0, "c": two_thirds}
+    accounts.remove_node("b")
+    assert scores() == {"a": 100, "c": 100}
+    accounts.remove_node("c")
+    assert scores() == {"a": 100}
 
 
 def test_a_pulled_image_wakes_nobody_and_changes_no_row() -> None:
