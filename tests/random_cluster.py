@@ -9,18 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from alnair.kube.resources import Manifest
+from random_storage import BOUND_CLAIMS, HOSTNAME, OPEN_CLAIMS, ZONE
 
 NODES: Final = 20
 BOUND: Final = 40
 PROBES: Final = 50
 #: Namespaces and their labels.
 NAMESPACES: Final = {"one": {"team": "a"}, "two": {"team": "b"}, "three": {"team": "a"}}
-_HOSTNAME: Final = "kubernetes.io/hostname"
-_ZONE: Final = "topology.kubernetes.io/zone"
 _FPGA: Final = "example.com/fpga"
 _POD_LABELS: Final = {"app": ("web", "db", "cache"), "tier": ("front", "back"), "rev": ("1", "2")}
 _NODE_LABELS: Final = {
-    _ZONE: ("z0", "z1", "z2"),
+    ZONE: ("z0", "z1", "z2"),
     "rack": ("r0", "r1", "r2", "r3"),
     "disk": ("ssd", "hdd"),
     "generation": ("1", "2", "3", "10", "old"),
@@ -53,7 +52,7 @@ class RandomCluster:
         r = self._random
         labels = {k: r.choice(v) for k, v in _NODE_LABELS.items() if r.random() < 0.8}
         if r.random() < 0.95:
-            labels[_HOSTNAME] = name
+            labels[HOSTNAME] = name
         capacity = {
             "cpu": r.choice(("2", "3500m", "4")),
             "memory": r.choice(("4Gi", "8Gi")),
@@ -89,6 +88,8 @@ class RandomCluster:
         spec["nodeName"] = r.choice(self.nodes)["metadata"]["name"]
         if r.random() < 0.12:
             spec["affinity"] = {"podAntiAffinity": self._pod_affinity(required=True)}
+        if r.random() < 0.25:
+            spec["volumes"] = _volumes(r.sample(BOUND_CLAIMS, r.choice((1, 2))))
         if r.random() < 0.1:
             pod["metadata"]["finalizers"] = ["alnair.example/stay"]
         return pod
@@ -105,6 +106,7 @@ class RandomCluster:
             self._ask_spread,
             self._ask_pods_near,
             self._ask_pods_apart,
+            self._ask_storage,
         )
         for ask in r.sample(asks, r.choice((0, 1, 1, 2))):
             ask(spec)
@@ -208,7 +210,7 @@ class RandomCluster:
         constraints = spec.setdefault("topologySpreadConstraints", [])
         r = self._random
         constraint: dict[str, Any] = {
-            "topologyKey": r.choice((_ZONE, _ZONE, "rack", _HOSTNAME)),
+            "topologyKey": r.choice((ZONE, ZONE, "rack", HOSTNAME)),
             "maxSkew": r.choice((1, 1, 2, 3)),
             "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": self._pod_selector(),
@@ -241,7 +243,7 @@ class RandomCluster:
     def _pod_term(self) -> dict[str, Any]:
         r = self._random
         term: dict[str, Any] = {
-            "topologyKey": r.choice((_ZONE, "rack", _HOSTNAME)),
+            "topologyKey": r.choice((ZONE, "rack", HOSTNAME)),
             "labelSelector": self._pod_selector(),
         }
         if r.random() < 0.25:
@@ -253,6 +255,13 @@ class RandomCluster:
             term["labelSelector"] = {"matchLabels": {"app": "web"}}
             term[r.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["rev"]
         return term
+
+    def _ask_storage(self, spec: dict[str, Any]) -> None:
+        r = self._random
+        claims = r.sample(BOUND_CLAIMS, r.choice((0, 1, 1, 2)))
+        if not claims or r.random() < 0.2:
+            claims.append(r.choice(OPEN_CLAIMS))
+        spec["volumes"] = _volumes(claims)
 
     def _toleration(self) -> dict[str, Any]:
         r = self._random
@@ -266,3 +275,10 @@ class RandomCluster:
         if r.random() < 0.5:
             toleration["effect"] = r.choice(_EFFECTS)
         return toleration
+
+
+def _volumes(claims: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+        for claim in dict.fromkeys(claims)
+    ]

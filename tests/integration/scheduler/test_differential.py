@@ -14,10 +14,21 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import random_storage
 from alnair.apps.scheduling.feed import Feed
 from alnair.kube import config
 from alnair.kube.client import Client
-from alnair.kube.resources import NAMESPACES, NODES, PODS, Manifest, Resource
+from alnair.kube.resources import (
+    CLAIMS,
+    CSI_NODES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    Manifest,
+    Resource,
+)
 from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
@@ -27,6 +38,7 @@ from alnair.scheduler.framework import Profile
 from alnair.scheduler.profiles import profiles
 from kube_scheduler import REFUSAL, Extender
 from random_cluster import NAMESPACES as NAMESPACE_LABELS
+from random_cluster import NODES as SIZE
 from random_cluster import RandomCluster
 
 R = TypeVar("R")
@@ -64,6 +76,20 @@ async def _start(cluster: LocalCluster, extender: Extender, folder: Path) -> Non
     async with Client(config.load(cluster.kubeconfig())) as client:
         for name, labels in NAMESPACE_LABELS.items():
             await client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+        await _create(client, STORAGE_CLASSES, random_storage.classes())
+        await _create(client, CSI_NODES, random_storage.csi_nodes(SIZE))
+        for name in NAMESPACE_LABELS:
+            claims = random_storage.claims(name)
+            uids = {
+                claim["metadata"]["name"]: claim["metadata"]["uid"]
+                for claim in await _create_with_status(client, CLAIMS, claims)
+            }
+            volumes = random_storage.volumes(name)
+            for volume in volumes:
+                reference = volume["spec"]["claimRef"]
+                reference["uid"] = uids[reference["name"]]
+            await _create_with_status(client, PERSISTENT_VOLUMES, volumes)
+        await _create_with_status(client, PERSISTENT_VOLUMES, random_storage.free_volumes())
 
 
 @settings(
@@ -271,6 +297,25 @@ async def _create(
     client: Client, resource: Resource[Manifest], manifests: Iterable[Manifest]
 ) -> list[Manifest]:
     return await _each(lambda manifest: client.create(resource, manifest), manifests)
+
+
+async def _create_with_status(
+    client: Client, resource: Resource[Manifest], manifests: Iterable[Manifest]
+) -> list[Manifest]:
+    """Create objects; the API server takes their status only in a second write."""
+
+    async def create(manifest: Manifest) -> Manifest:
+        made = await client.create(resource, manifest)
+        meta = made["metadata"]
+        return await client.merge_patch(
+            resource,
+            meta["name"],
+            {"status": manifest["status"]},
+            meta.get("namespace"),
+            subresource="status",
+        )
+
+    return await _each(create, manifests)
 
 
 async def _delete(
