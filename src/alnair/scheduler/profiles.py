@@ -60,16 +60,16 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             NodeResourcesFit,
             NodeResourcesBalancedAllocation,
             ImageLocality,
-            PodTopologySpread,
             GpuShare,
             GpuTopology,
             GpuModels,
             NodeResourceTopologyMatch,
-            InterPodAffinity,
             VolumeRestrictions,
             NodeVolumeLimits,
             VolumeBinding,
             VolumeZone,
+            PodTopologySpread,
+            InterPodAffinity,
             DefaultPreemption,
         )
     }

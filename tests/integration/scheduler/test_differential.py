@@ -44,8 +44,7 @@ from random_cluster import RandomCluster
 R = TypeVar("R")
 #: Clusters to compare, with `random_cluster.PROBES` pods each; more by hand.
 CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "8"))
-#: What kube-scheduler says of nodes that it did not look at, since the pod names others; ours gives
-#: the reason.
+#: What kube-scheduler says of nodes that it did not look at, since the pod names others.
 NARROWED = "node(s) didn't satisfy plugin(s)"
 _IN_FLIGHT = 16
 _JUDGED_SECONDS = 30.0
@@ -154,9 +153,10 @@ async def _differences(
         if passed != _passed(engine, mine):
             doubtful.append(probe)
             texts.append(_told(random, probe, engine, mine, passed, said))
-        elif NARROWED not in said and (reasons := _reasons(said)) != _counted(mine):
+        elif not _agree(said, mine):
             doubtful.append(probe)
-            texts.append(f"reasons {reasons}\nours {_counted(mine)}\npod: {json.dumps(probe)}")
+            ours = mine.refusal or _counted(mine)
+            texts.append(f"kube-scheduler: {said}\nours: {ours}\npod: {json.dumps(probe)}")
     await _delete(client, PODS, created)
     return texts, doubtful
 
@@ -216,11 +216,15 @@ def _passed(engine: Engine, evaluation: Evaluation) -> frozenset[str]:
     return frozenset(name for name, row in rows.items() if evaluation.feasible(row))
 
 
-def _reasons(message: str) -> dict[str, int]:
-    """Return the reasons in a message of kube-scheduler with the number of nodes of each."""
+def _agree(message: str, mine: Evaluation) -> bool:
+    """Return whether kube-scheduler's message has the same reasons, for as many nodes each."""
     told = message.partition(": ")[2].removesuffix(".")
+    if NARROWED in told or not told[:1].isdigit():
+        # It did not look at all nodes, or at none since it refused the pod as such: a claim is
+        # missing, say. Ours goes from node to node.
+        return True
     counted = (part.split(" ", 1) for part in told.split(", "))
-    return {reason: int(count) for count, reason in counted if reason != REFUSAL}
+    return _counted(mine) == {text: int(count) for count, text in counted if text != REFUSAL}
 
 
 def _counted(evaluation: Evaluation) -> dict[str, int]:

@@ -28,7 +28,7 @@ from alnair.scheduler.nowhere import Nowhere
 from alnair.scheduler.objects import Objects, Read
 from alnair.scheduler.storage import Storage, reach
 
-OUT_OF_REACH = Reason("node(s) had volume node affinity conflict", unresolvable=True)
+OUT_OF_REACH = Reason("node(s) didn't match PersistentVolume's node affinity", unresolvable=True)
 NO_VOLUME = Reason("node(s) didn't find available persistent volumes to bind", unresolvable=True)
 NO_SPACE = Reason("node(s) did not have enough free storage", unresolvable=True)
 GONE = Reason(
