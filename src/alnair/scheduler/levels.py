@@ -5,7 +5,7 @@ preempts.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,8 @@ from alnair.scheduler.victims import IDLE, SHIFT
 
 #: No room can be made on this row.
 NEVER: Final = math.inf
+#: Start times kept per row and priority.
+_STARTS: Final = 8
 
 Requests = Iterable[tuple[str, int]]
 
@@ -41,21 +43,22 @@ class _Level:
         self.held: Column = np.zeros((resources, rows))
         self.most: Column = np.zeros((resources, rows))
         self.count: Column = np.zeros(rows)
-        #: When the last of them started.
-        self.latest: Column = np.full(rows, -math.inf)
+        #: (_STARTS, rows): when the last ones started, latest first.
+        self.latest: Column = np.full((_STARTS, rows), -math.inf)
 
-    def add(self, row: int, record: Record) -> None:
-        vector = record.vector
-        assert vector is not None  # it is booked
-        self.held[vector.columns, row] += vector.amounts
-        most = self.most[vector.columns, row]
-        self.most[vector.columns, row] = np.maximum(most, vector.amounts)
-        self.count[row] += 1
-        self.latest[row] = max(self.latest[row], record.pod.started or math.inf)
-
-    def clear(self, row: int) -> None:
-        self.held[:, row] = self.most[:, row] = self.count[row] = 0
-        self.latest[row] = -math.inf
+    def put(self, row: int, records: Sequence[Record]) -> None:
+        """Set the row's pods of this priority."""
+        held, most = self.held[:, row], self.most[:, row]
+        held[:] = most[:] = 0
+        for record in records:
+            vector = record.vector
+            assert vector is not None  # it is booked
+            held[vector.columns] += vector.amounts
+            most[vector.columns] = np.maximum(most[vector.columns], vector.amounts)
+        starts = sorted((r.pod.started or math.inf for r in records), reverse=True)[:_STARTS]
+        self.latest[:, row] = -math.inf
+        self.latest[: len(starts), row] = starts
+        self.count[row] = len(records)
 
 
 class Levels:
@@ -83,27 +86,32 @@ class Levels:
         self._refresh()
         n = columns.n
         free = {column: columns.free[column, :n].copy() for column, _ in wanted}
+        lacking = {column: amount - columns.free[column, :n] for column, amount in wanted}
         most = {column: np.zeros(n) for column, _ in wanted}
-        highest, started = np.full(n, NEVER), np.full(n, -math.inf)
-        lowest = np.full(n, math.inf)
+        highest, total, started = np.full(n, NEVER), np.zeros(n), np.zeros(n)
+        count, lower, lowest = np.ones(n), np.zeros(n), np.full(n, math.inf)
+        rows = np.arange(n)
         for priority in sorted(p for p in self._levels if p < below):
             level = self._levels[priority]
             here = level.count[:n] > 0
-            ok = np.isinf(highest) & here
-            lowest[np.isinf(lowest) & here] = priority
+            found = np.isinf(highest) & here
+            lowest[np.isinf(lowest) & here] = 0.0 if priority == IDLE else priority + SHIFT
             for column, amount in wanted:
                 free[column] += level.held[column, :n]
                 np.maximum(most[column], level.most[column, :n], out=most[column])
-                ok &= free[column] >= amount
-            highest[ok] = priority
-            started[ok] = -level.latest[:n][ok]
-        count = np.ones(n)
-        for column, amount in wanted:
-            lacking = amount - columns.free[column, :n]
-            count = np.maximum(count, np.ceil(lacking / np.maximum(most[column], 1e-9)))
-        with np.errstate(invalid="ignore"):
-            cheapest = np.where(lowest == IDLE, 0.0, lowest + SHIFT)
-            total = np.where(highest == IDLE, 0.0, highest + SHIFT) + (count - 1) * cheapest
+                found &= free[column] >= amount
+            at = rows[found]
+            for column, _ in wanted:
+                each = np.maximum(most[column][at], 1.0)
+                count[at] = np.maximum(count[at], np.ceil(lacking[column][at] / each))
+            # Even if all of lower priority go, so many of this one must.
+            own = np.clip(count[at] - lower[at], 1, np.minimum(level.count[at], _STARTS))
+            started[at] = -level.latest[own.astype(np.intp) - 1, at]
+            highest[at] = priority
+            total[at] = (0.0 if priority == IDLE else priority + SHIFT) + (count[at] - 1) * lowest[
+                at
+            ]
+            lower += level.count[:n]
         return Bounds(highest, total, count, started)
 
     def _refresh(self) -> None:
@@ -118,14 +126,17 @@ class Levels:
                 self._add(row)
             return
         for row in set(changed):
-            for level in self._levels.values():
-                level.clear(row)
             self._add(row)
 
     def _add(self, row: int) -> None:
+        by_level: dict[int, list[Record]] = {}
         for record in self._accounts.on_row.get(row, {}).values():
             priority = IDLE if record.pod.idle_since else record.pod.priority
-            level = self._levels.get(priority)
-            if level is None:
-                level = self._levels[priority] = _Level(*self._shape)
-            level.add(row, record)
+            by_level.setdefault(priority, []).append(record)
+        for priority in by_level:
+            if priority not in self._levels:
+                self._levels[priority] = _Level(*self._shape)
+        for priority, level in self._levels.items():
+            records = by_level.get(priority, ())
+            if records or level.count[row]:
+                level.put(row, records)

@@ -6,6 +6,7 @@ next bound, or until as many candidates were found as kube-scheduler would have 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from alnair.scheduler.what_if import WhatIf
 
 #: A pod and where room is made for it: the row and its GPUs there.
 Landing = tuple[Record, int, tuple[Booking, ...]]
+
+
+#: Of rows that can only differ in when their victims started, so many are tried exactly.
+_TIES: Final = 8
 
 
 class Search:
@@ -72,11 +77,15 @@ class Search:
         order = np.lexsort([key[hopeful] for key in (*keys, bounds.highest)])
         enough = post.candidates(len(hopeful))
         best: Plan | None = None
-        found = 0
+        found = ties = 0
         for row in hopeful[order]:
             least = (0, *(float(b[row]) for b in (bounds.highest, bounds.total, bounds.count)))
-            if best is not None and best.cost <= (*least, float(bounds.started[row])):
-                break  # neither this row nor those behind it can be better
+            if best is not None:
+                if best.cost <= (*least, float(bounds.started[row])):
+                    break  # neither this row nor those behind it can be better
+                ties += best.cost[:-1] <= least
+                if ties > _TIES:
+                    break
             tried = plan(self._accounts, evaluation, int(row), rules)
             if not isinstance(tried, Plan):
                 continue

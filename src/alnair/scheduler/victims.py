@@ -92,24 +92,29 @@ def plan(accounts: Accounts, evaluation: Evaluation, row: int, rules: Rules) -> 
     if not candidates:
         return [NO_VICTIMS]
     candidates.sort(key=importance(rules.rank))
+    attempts = list(_attempts(evaluation, candidates, rules))  # while they hold their GPUs
     with WhatIf(accounts, unseen=True) as trial:
         for record in candidates:
             trial.lift(record)
         if not evaluation.accepts(row):
             return evaluation.why_not(row)
-        best: Plan | None = None
-        for order in _orders(evaluation, candidates, rules):
-            found = _reprieve(trial, evaluation, row, order, rules)
-            if best is None or found.cost < best.cost:
+        best = _reprieve(trial, evaluation, row, candidates, rules)
+        for attempt in attempts:
+            trial.undo()
+            for record in attempt:
+                trial.lift(record)
+            if not evaluation.accepts(row):
+                continue
+            found = _reprieve(trial, evaluation, row, attempt, rules)
+            if found.cost < best.cost:
                 best = found
-        assert best is not None
         return best
 
 
 def _reprieve(
     trial: WhatIf, evaluation: Evaluation, row: int, order: list[Record], rules: Rules
 ) -> Plan:
-    """Put back what can stay, in this order, budget breakers first; all are lifted again after."""
+    """Put back what can stay of lifted pods, in this order, budget breakers first."""
     breaking, harmless = split(order, rules.budgets)
     victims: list[Record] = []
 
@@ -136,31 +141,29 @@ def _reprieve(
         put_back(others)
         victims += gone
         violations = len(split(victims, rules.budgets)[0])
-    for record in order:
-        if record.row == row:
-            trial.lift(record)
     victims.sort(key=importance(rules.rank))
     return Plan(row, tuple(victims), violations, cost(victims, violations, rules.rank))
 
 
-def _orders(
+def _attempts(
     evaluation: Evaluation, candidates: list[Record], rules: Rules
 ) -> Iterator[list[Record]]:
-    """Return in which orders to try to put pods back: by importance, and by GPU for GPU demands.
+    """Return, for demands of GPUs, which pods to lift besides trying all by importance.
 
     A slice needs room on one GPU and whole GPUs must be free ones, so what counts is which GPUs are
-    emptied: in turn, each GPU's pods are put back last, and once the pods of dear GPUs first.
+    emptied: in turn only the pods on one GPU are lifted; then all are, and those put back first
+    that hold the dearest GPUs.
     """
-    yield candidates
-    if evaluation.spec.gpu is None:
+    demand = evaluation.spec.gpu
+    if demand is None:
         return
     by_slot: dict[int, list[Record]] = {}
     for record in candidates:
         for slot in {b.slot for b in record.bookings}:
             by_slot.setdefault(slot, []).append(record)
-    for held in by_slot.values():
-        here = {r.pod.uid for r in held}
-        yield sorted(candidates, key=lambda r: r.pod.uid in here)
+    if demand.whole + bool(demand.memory_mib) == 1:
+        yield from by_slot.values()
+        return
     dear = {slot: cost(held, 0, rules.rank) for slot, held in by_slot.items()}
     nothing: Cost = (0.0,)
     yield sorted(

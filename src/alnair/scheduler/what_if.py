@@ -20,7 +20,8 @@ class WhatIf:
         self._lifted: dict[str, tuple[Record, Lifted]] = {}
         self._orders: dict[int, list[str]] = {}
         log = accounts.columns.booked
-        self._mark = (log.start, log.end) if unseen else None
+        # Pods put back in another order may get other NUMA zones, which evaluations must see.
+        self._mark = (log.start, log.end) if unseen and not accounts.zones.any else None
 
     def __enter__(self) -> Self:
         return self
