@@ -56,10 +56,12 @@ class Attempts:
         self._preemption.before((record,))
         if record.pod.problem:
             self._queue.hold(unit)
+            self._preemption.give_up((record,), actions)
             self._refuse(record, record.pod.problem, actions)
         elif over := self._admission.refuse([record]):
             unit.attempts += 1
             self._queue.park(unit, key, now)
+            self._preemption.give_up((record,), actions)
             self._refuse(record, over, actions)
         elif refused := self._place(
             record, profile, allowed := self._admission.allowed(unit, record, now), now
@@ -72,6 +74,7 @@ class Attempts:
                 message += self._preemption.for_pod(unit, record, refused, allowed, now, actions)
             else:
                 self._queue.hold(unit)
+                self._preemption.give_up((record,), actions)
             self._refuse(record, message, actions)
         else:
             unit.pods.clear()
@@ -89,6 +92,7 @@ class Attempts:
         lacking = state.lacking()
         if message := not_ready(state):
             self._queue.hold(state.unit)
+            self._preemption.give_up(pods, actions)
             for record in pods:
                 self._refuse(record, message, actions)
         else:
@@ -126,6 +130,7 @@ class Attempts:
         assert gang is not None
         if lacking and (gap := resource_gap(state, self._accounts.columns)):
             text = f"gang {state.key[0]}/{state.key[1]}: resource gap: its minResources want {gap}"
+            self._preemption.give_up(pods, actions)
             self._put_off(state, pods, None, text, now, actions)
             return
         # A plan counts only while it is being carried out, by us or by a leader that died over it.
@@ -149,6 +154,7 @@ class Attempts:
             self._preemption.gone(record.pod.uid)
         if outcome.left:
             self._queue.park(state.unit, _only_class(r for r, _ in outcome.left), now)
+            self._preemption.give_up((r for r, _ in outcome.left), actions)
             for record, message in outcome.left:
                 self._refuse(record, message, actions)
         if lacking > 1 and not plan:

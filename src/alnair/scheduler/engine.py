@@ -140,7 +140,8 @@ class Engine:
         self.preemption.retry(now)
         while limit > 0 and (unit := self.queue.pop()):
             limit -= self._try(unit, now, actions)
-        self.preemption.after()
+        if self.preemption.after():
+            self._helps()
         self._finish_gangs(now, actions)
         self._in_flight += sum(isinstance(a, Bind) and not a.claims for a in actions)
         if any(isinstance(a, Bind | WritePlan) for a in actions):

@@ -62,6 +62,8 @@ class Preemption:
         self._lowest: float = float("inf")
         self._refused: dict[object, _Refused] = {}
         self._changes = 0
+        #: Room is not held any more that was held.
+        self._freed = False
         self._members = members
 
     # --- what happens ---------------------------------------------------------------------------
@@ -89,7 +91,7 @@ class Preemption:
 
     def gone(self, uid: str) -> None:
         """Hold no room for a pod that has a node or wants none any more."""
-        self.nominations.drop(uid)
+        self._freed |= self.nominations.drop(uid) is not None
 
     def left(self, node: str) -> None:
         """Take in that a pod left the node or will not: who waits there for no other is tried."""
@@ -128,9 +130,11 @@ class Preemption:
         held = ((r.pod.name, self.nominations.node(r.pod)) for r in records)
         return {name: (node, {}) for name, node in held if node}
 
-    def after(self) -> None:
-        """Book no held room any more: decisions are over."""
+    def after(self) -> bool:
+        """Book no held room any more: decisions are over; returns whether others may use some."""
         self.nominations.let_go()
+        freed, self._freed = self._freed, False
+        return freed
 
     def for_pod(
         self,
@@ -153,13 +157,14 @@ class Preemption:
         """
         post = self._may([record])
         if post is None or evaluation.best() is not None:
+            self.give_up([record], actions)
             return ""  # it may not, or it waits for nodes that are reserved
         node = self.nominations.node(record.pod)
         if node and self._waits(record, node) and not self._hopeless(evaluation, node):
             return f" preemption: waiting for pods to leave node {node}."
         found = self._search.best(record, evaluation, post, now, allowed)
         if found is None:
-            self._give_up([record], actions)
+            self.give_up([record], actions)
             self._refuse((record.key, record.pod.priority), unit, now)
             return ""
         landing = (record, found.row, self._search.bookings(record, found, self._profile(record)))
@@ -187,6 +192,7 @@ class Preemption:
         """
         post = self._may(pods) if pods else None
         if post is None:
+            self.give_up(state.unit.pods.values(), actions)
             return ""
         nominated = [(r, node) for r in pods if (node := self.nominations.node(r.pod))]
         if any(self._waits(record, node) for record, node in nominated):
@@ -195,7 +201,7 @@ class Preemption:
             list(zip(pods, allowed, strict=True)), max(1, lacking), self._profiles, post, now
         )
         if found is None:
-            self._give_up(pods, actions)
+            self.give_up(state.unit.pods.values(), actions)
             self._refuse(state.key, state.unit, now)
             return ""
         landings, victims = found
@@ -218,6 +224,8 @@ class Preemption:
         actions: list[Action],
     ) -> None:
         preemptor = landings[0][0].pod
+        landing = {record.pod.uid for record, _, _ in landings}
+        self.give_up((r for r in unit.pods.values() if r.pod.uid not in landing), actions)
         for record, row, bookings in landings:
             node = self._accounts.columns.nodes[row]
             assert node is not None  # rows without a node take no pod
@@ -225,7 +233,7 @@ class Preemption:
                 # It may not fit any more; let it look for another place soon.
                 if other.record.pod.priority < record.pod.priority:
                     self._activate(other.record)
-                    self._give_up([other.record], actions)
+                    self.give_up([other.record], actions)
             self.nominations.add(record, node.name, bookings)
             actions.append(Nominate(record.pod, node.name))
         for victim in victims:
@@ -245,8 +253,12 @@ class Preemption:
         refused.due = now + backoff(refused.tries)
         refused.seen = self._changes
 
-    def _give_up(self, records: Sequence[Record], actions: list[Action]) -> None:
-        actions.extend(Nominate(r.pod, "") for r in records if self.nominations.drop(r.pod.uid))
+    def give_up(self, records: Iterable[Record], actions: list[Action]) -> None:
+        """Hold no room for pods any more that cannot use it now, and say so on them."""
+        for record in records:
+            if self.nominations.drop(record.pod.uid):
+                self._freed = True
+                actions.append(Nominate(record.pod, ""))
 
     def _activate(self, record: Record) -> None:
         unit = self._members.unit_of(record)
