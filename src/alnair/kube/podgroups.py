@@ -16,8 +16,9 @@ from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
 from alnair.kube.membership import group_topology
-from alnair.kube.projection import UNREADABLE, base_units, check_version, timestamp
+from alnair.kube.projection import UNREADABLE, base_units, check_version
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Manifest, Resource, grouped
+from alnair.kube.times import timestamp
 from alnair.model import api, names
 from alnair.model.quantity import QuantityError
 from alnair.model.workload import Gang, Planned, Topology

@@ -7,7 +7,6 @@ that names it, since one bad object must not stop the others.
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -15,7 +14,9 @@ import msgspec
 from alnair.kube import wire
 from alnair.kube.disks import pod_volumes
 from alnair.kube.footprint import host_ports, node_images, pod_images
+from alnair.kube.loads import Expectation, read_expected, read_loads
 from alnair.kube.membership import group_of, pod_topology
+from alnair.kube.times import timestamp
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
 from alnair.model.disruption import DisruptionBudget
@@ -87,14 +88,6 @@ def check_version(version: int) -> None:
         raise ValueError(f"version {version} is not known: expected 1")
 
 
-def timestamp(text: str) -> float:
-    """Return an RFC 3339 time in seconds since the epoch, or 0 if it cannot be read."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0
-
-
 class PodProjector:
     """Projects pods; equal specs come out as the same object."""
 
@@ -111,7 +104,8 @@ class PodProjector:
         meta, spec = pod.metadata, pod.spec
         annotations = meta.annotations or {}
         labels = meta.labels or {}
-        shared, problem = self._spec(pod, annotations)
+        expected = read_expected(annotations)
+        shared, problem = self._spec(pod, annotations, expected)
         if held := pod_volumes(pod):
             shared = self._shared(msgspec.structs.replace(shared, volumes=held))
         assignment: Assignment = ()
@@ -129,7 +123,7 @@ class PodProjector:
             scheduler=sys.intern(spec.scheduler_name or "default-scheduler"),
             created=timestamp(meta.creation_timestamp),
             priority=spec.priority or 0,
-            time_limit=spec.active_deadline_seconds or 0,
+            time_limit=spec.active_deadline_seconds or round(expected.duration_s),
             node=sys.intern(spec.node_name) if spec.node_name else "",
             bound_at=_bound_at(pod.status) if spec.node_name else 0.0,
             finished=phase in _FINISHED,
@@ -149,6 +143,7 @@ class PodProjector:
             reclaimable=sys.intern(annotations.get(names.RECLAIMABLE, "")),
             owned=any(owner.controller for owner in meta.owner_references or ()),
             evictable=annotations.get(names.EVICTABLE) != "false",
+            ignored=expected.ignored,
         )
 
     def _sorted_labels(self, labels: Mapping[str, str]) -> Labels:
@@ -159,7 +154,9 @@ class PodProjector:
             self._labels.clear()
         return self._labels.setdefault(ordered, ordered)
 
-    def _spec(self, pod: wire.PodWire, annotations: Mapping[str, str]) -> tuple[PodSpec, str]:
+    def _spec(
+        self, pod: wire.PodWire, annotations: Mapping[str, str], expected: Expectation
+    ) -> tuple[PodSpec, str]:
         spec = pod.spec
         read = (
             spec.containers,
@@ -176,6 +173,8 @@ class PodProjector:
             annotations.get(names.GPU_MODELS_NOT),
             annotations.get(names.GPU_MODEL_WEIGHTS),
             annotations.get(names.VGPU_POLICY),
+            expected.util,
+            expected.memory_mib,
         )
         key = self._encode(read)
         known = self._by_wire.get(key)
@@ -187,6 +186,12 @@ class PodProjector:
             if len(self._by_wire) >= _SPECS_KEPT:
                 self._by_wire.clear()
                 self._specs.clear()
+            if expected.util or expected.memory_mib:
+                projected = msgspec.structs.replace(
+                    projected,
+                    expected_util=expected.util,
+                    expected_memory_mib=expected.memory_mib,
+                )
             known = (self._shared(projected), problem)
             self._by_wire[key] = known
         return known
@@ -458,6 +463,8 @@ def project_node(node: wire.NodeWire) -> Node:
             gpus = _gpus(text)
         except UNREADABLE as error:
             problem = f"annotation {names.GPU_STATIC} cannot be read: {error}"
+    annotations = meta.annotations or {}
+    loads, ignored = read_loads(annotations, gpus) if annotations else ((), "")
     return Node(
         name=meta.name,
         allocatable=allocatable,
@@ -467,6 +474,9 @@ def project_node(node: wire.NodeWire) -> Node:
         gpus=gpus,
         problem=problem,
         images=node_images(node.status),
+        loads=loads,
+        ignored_loads=ignored,
+        agent_lease=annotations.get(names.AGENT_LEASE) or names.AGENT_LEASE_PREFIX + meta.name,
     )
 
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from alnair.kube.projection import base_units, timestamp
+from alnair.kube.projection import base_units
+from alnair.kube.times import timestamp
 from alnair.kube.topology_wire import NodeResourceTopologyWire, ReportMeta, ZoneWire
 from alnair.model import quantity
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone

@@ -343,3 +343,16 @@ class BudgetWire(Struct):
     metadata: ObjectMeta
     spec: BudgetSpecWire | None = None
     status: BudgetStatusWire | None = None
+
+
+class LeaseSpecWire(Struct, rename="camel"):
+    """What a lease says."""
+
+    renew_time: str | None = None
+
+
+class LeaseWire(Struct):
+    """A lease."""
+
+    metadata: ObjectMeta
+    spec: LeaseSpecWire | None = None

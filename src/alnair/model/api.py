@@ -170,3 +170,36 @@ class PodUtilization(msgspec.Struct, frozen=True):
     """Percent of its GPUs' compute that the pod uses."""
     idle_since: str | None = None
     """Since when its GPUs have been idle; absent while they are not."""
+
+
+Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
+class GpuLoad(msgspec.Struct, frozen=True):
+    """The node annotation `gpu-<index>`: what one GPU does, as the node's agent measured it."""
+
+    v: int
+    t: str
+    """When these values were first true, RFC 3339; a steady GPU's are not written again."""
+    uuid: Annotated[str, msgspec.Meta(min_length=1)]
+    util: Percent
+    """Percent of time in which kernels ran, mean over the window."""
+    memory_used_mib: Count
+    window_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    """Seconds over which `util` was measured."""
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """The pod annotation `expected`: what the pod will need, as far as anybody knows."""
+
+    v: int
+    t: str
+    """When it was written, RFC 3339."""
+    util: Percent | None = None
+    """Percent of one GPU's time that it will use."""
+    memory_mib: Count | None = None
+    """MiB of GPU memory that it will use."""
+    duration_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Seconds that it will run."""
+    source: str = ""
+    """Who says so: `trial`, `history` or `user`."""

@@ -30,6 +30,18 @@ class Image(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     size: int
 
 
+class GpuLoad(msgspec.Struct, frozen=True, gc=False):
+    """What a GPU does, as measured: percent of its time, MiB of its memory in use.
+
+    `measured` is when these values were first true, seconds since the epoch.
+    """
+
+    uuid: str
+    util: float
+    memory_used_mib: int
+    measured: float
+
+
 class Node(msgspec.Struct, frozen=True):
     """A node, reduced to what scheduling needs.
 
@@ -45,3 +57,9 @@ class Node(msgspec.Struct, frozen=True):
     #: Why the node's GPU description was not usable, for people; empty if it was.
     problem: str = ""
     images: tuple[Image, ...] = ()
+    #: Measured loads of its GPUs, as far as there are any.
+    loads: tuple[GpuLoad, ...] = ()
+    #: Which of its load reports are ignored, and why; empty if none are.
+    ignored_loads: str = ""
+    #: The Lease that its agent renews.
+    agent_lease: str = ""

@@ -5,6 +5,7 @@ from typing import Final
 SCHEDULER: Final = "alnair-scheduler"
 COST_SAVING: Final = "alnair-cost-saving"
 HIGH_PERFORMANCE: Final = "alnair-high-performance"
+UTILSCHED: Final = "utilsched"
 #: The scheduler names that are ours.
 SCHEDULERS: Final = frozenset((SCHEDULER, COST_SAVING, HIGH_PERFORMANCE))
 #: The controller's lease, and who tells in its events.
@@ -24,6 +25,12 @@ GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 _PREFIX = "ai.centaurus.io/"
 GPU_STATIC: Final = _PREFIX + "gpu-static"
+#: On a node, followed by the index of a GPU: what that GPU does (`api.GpuLoad`).
+GPU_LOAD: Final = _PREFIX + "gpu-"
+#: On a node: the Lease of its agent, if it is not `alnair-agent-NODE`.
+AGENT_LEASE: Final = _PREFIX + "agent-lease"
+#: On a pod: what it will need of GPUs, and for how long (`api.Expected`).
+EXPECTED: Final = _PREFIX + "expected"
 GPU_ASSIGNMENT: Final = _PREFIX + "gpu-assignment"
 #: On a pod: the GPU models that it accepts, comma-separated.
 GPU_MODELS: Final = _PREFIX + "gpu-models"
@@ -57,6 +64,9 @@ POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"
 
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"
+
+#: Leases of agents have this and the node's name.
+AGENT_LEASE_PREFIX: Final = "alnair-agent-"
 
 #: On the scheduler's Lease: where the leader serves its health and figures.
 METRICS_URL: Final = _PREFIX + "metrics-url"

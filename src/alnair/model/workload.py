@@ -195,6 +195,10 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     spread: tuple[SpreadConstraint, ...] = ()
     pod_affinity: PodAffinity | None = None
     volumes: tuple[Volume, ...] = ()
+    #: Percent of one GPU's time, and MiB of its memory, that the pod is expected to use; 0 if
+    #: nobody knows.
+    expected_util: float = 0.0
+    expected_memory_mib: int = 0
     namespace: str = ""
     labels: Labels = ()
     #: Its QoS class is Guaranteed: its containers may get cores and memory of their own.
@@ -251,7 +255,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     #: When it was bound, seconds since the epoch; 0 if that is not known.
     bound_at: float = 0.0
-    #: Seconds after which it ends at the latest (activeDeadlineSeconds); 0 without a limit.
+    #: Seconds after which it ends: at the latest (activeDeadlineSeconds) or as expected; 0 if
+    #: nobody knows.
     time_limit: int = 0
     #: Succeeded or Failed: it holds nothing any more.
     finished: bool = False
@@ -283,6 +288,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     owned: bool = False
     #: Its owner lets it be moved to another node.
     evictable: bool = True
+    #: What of its annotations was ignored, and why; empty if nothing was.
+    ignored: str = ""
 
 
 #: Where a member of a gang goes: its node, and per container the indices of its GPUs there.

@@ -21,6 +21,7 @@ from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
 from alnair.scheduler.images import NodeImages, image_kind
+from alnair.scheduler.loads import Loads
 from alnair.scheduler.objects import Objects
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
@@ -146,6 +147,7 @@ class Accounts:
         self.columns = Columns(seed)
         self.devices = Devices()
         self.zones = Zones()
+        self.loads = Loads()
         self.pods = PodIndex()
         self.objects = Objects()
         self.volumes = VolumeIndex()
@@ -158,6 +160,7 @@ class Accounts:
             columns=self.columns,
             devices=self.devices,
             zones=self.zones,
+            loads=self.loads,
             pods=self.pods,
             volumes=self.volumes,
             objects=self.objects,
@@ -170,8 +173,12 @@ class Accounts:
         self._homeless: dict[str, dict[str, Record]] = {}
         self._vectors: dict[PodSpec, Vector] = {}
 
-    def put_node(self, node: Node) -> bool:
+    def put_node(self, node: Node, now: float = 0.0) -> bool:
         """Add or update a node, and book the pods that wait for it.
+
+        Args:
+            node: as it is now.
+            now: seconds since the epoch, by which measured loads are fresh or stale.
 
         Returns:
             Whether pods may fit on it that did not before.
@@ -188,9 +195,12 @@ class Accounts:
         row = self.columns.put(node)
         if old is None:
             self._put_images(row, node.images)
+        if node.loads or (old is not None and old.loads):
+            self.loads.describe(row, node.gpus, node.loads, node.agent_lease, now)
         self.devices.grow(0, self.columns.alive.size)
         self.pods.grow(self.columns.alive.size)
         self.zones.grow(0, self.columns.alive.size)
+        self.loads.grow(self.devices.model.shape[0], self.columns.alive.size)
         if old is None:
             self._zone_books.describe(row, node.name)
         if old is None or _gpus(old) != _gpus(node):
@@ -211,6 +221,7 @@ class Accounts:
             self._homeless.setdefault(name, {})[record.pod.uid] = record
         self.devices.describe(row, ())
         self.zones.describe(row, None)
+        self.loads.describe(row, (), (), "", 0.0)
         self.columns.remove(name)
         self._put_images(row, ())
         self.objects.touch("Node")
@@ -372,6 +383,7 @@ class Accounts:
         self.columns.book(row, vector.columns, vector.amounts, vector.scored)
         if bookings:
             self.devices.book(row, bookings)
+            self._expect(record, row, bookings)
         record.row = row
         record.bookings = bookings
         record.indexed = record.pod
@@ -391,6 +403,7 @@ class Accounts:
         self.columns.book(record.row, vector.columns, -vector.amounts, (-cpu, -memory))
         if record.bookings:
             self.devices.book(record.row, record.bookings, sign=-1)
+            self.loads.forget(record.pod.uid)
         self.pods.add(record.row, record.indexed, sign=-1)
         if vector.spec.ports:
             self.ports.add(record.row, vector.spec.ports, sign=-1)
@@ -406,6 +419,19 @@ class Accounts:
     def _count_volumes(self, record: Record, row: int, spec: PodSpec, sign: int = 1) -> None:
         namespace = record.pod.namespace
         self.volumes.add(row, record.node, namespace, spec.volumes, record.claims, sign)
+
+    def _expect(self, record: Record, row: int, bookings: tuple[Booking, ...]) -> None:
+        spec = record.pod.spec
+        if spec.expected_util or spec.expected_memory_mib:
+            self.loads.grow(*self.devices.model.shape)
+            self.loads.expect(
+                record.pod.uid,
+                row,
+                [b.slot for b in bookings],
+                spec.expected_util,
+                spec.expected_memory_mib,
+                record.placed_at,
+            )
 
     def _recount(self, row: int, node: Node | None) -> None:
         """Describe the row's GPUs anew and book what is held of them.

@@ -129,6 +129,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
+        self._note_loads(self.accounts.loads.expire(now))
         if self._admission.follow(now):
             self._helps()
         self.members.refine_classes()
@@ -156,6 +157,7 @@ class Engine:
             self.queue.next_release(),
             self._admission.next_look(),
             self.preemption.next_retry(),
+            self.accounts.loads.next_expiry() if len(self.queue) else None,
         )
         times = [t for t in due if t is not None]
         if self.gangs.unfinished:
@@ -188,7 +190,7 @@ class Engine:
         """Take in a change of what pods are placed on and by."""
         match event:
             case events.NodeChanged(node):
-                if self.accounts.put_node(node):
+                if self.accounts.put_node(node, now):
                     self._helps()
             case events.NodeGone(name):
                 self.accounts.remove_node(name)
@@ -197,6 +199,8 @@ class Engine:
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
+            case events.AgentAlive(lease, renewed):
+                self._note_loads(self.accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):
                 if kind in peers.KINDS:
                     self.members.notice_peers(kind, value)
@@ -405,6 +409,13 @@ class Engine:
             self.members.retry_gang(state)
 
     # --- queue ----------------------------------------------------------------------------------
+
+    def _note_loads(self, rows: Sequence[int]) -> None:
+        """Note that what is known of these rows' loads has changed."""
+        for row in rows:
+            self.accounts.columns.nodes_changed.add(row)
+        if rows:
+            self._helps()
 
     def _helps(self) -> None:
         self._looking = True

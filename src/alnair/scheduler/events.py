@@ -62,6 +62,13 @@ class ObjectGone(msgspec.Struct, frozen=True):
     name: str
 
 
+class AgentAlive(msgspec.Struct, frozen=True):
+    """A node's agent renewed its lease, at this time (seconds since the epoch)."""
+
+    lease: str
+    renewed: float
+
+
 class BindDone(msgspec.Struct, frozen=True):
     """A Binding succeeded (`error` empty) or failed for good."""
 
@@ -93,6 +100,7 @@ Event = (
     | GangGone
     | ObjectChanged
     | ObjectGone
+    | AgentAlive
     | BindDone
     | PlanDone
     | EvictDone

@@ -20,6 +20,7 @@ from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.images import NodeImages
+from alnair.scheduler.loads import Loads
 from alnair.scheduler.objects import Objects, Read
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
@@ -60,6 +61,7 @@ class Cluster(msgspec.Struct, frozen=True):
     columns: Columns
     devices: Devices
     zones: Zones
+    loads: Loads
     pods: PodIndex
     volumes: VolumeIndex
     objects: Objects

@@ -12,6 +12,7 @@ from alnair.apps.scheduling.storage_kinds import STORAGE
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
+from alnair.kube.loads import project_agent_lease
 from alnair.kube.projection import (
     PodProjector,
     project_budget,
@@ -22,6 +23,7 @@ from alnair.kube.projection import (
 from alnair.kube.resources import (
     DISRUPTION_BUDGETS,
     ELASTIC_QUOTAS,
+    LEASES,
     NAMESPACES,
     NODE_RESOURCE_TOPOLOGIES,
     NODES,
@@ -30,6 +32,7 @@ from alnair.kube.resources import (
 )
 from alnair.kube.topology import project_topology
 from alnair.kube.topology_wire import NodeResourceTopologyWire
+from alnair.model import names
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod
 from alnair.scheduler import events
@@ -75,6 +78,13 @@ class Feed:
             client, PODS.typed(wire.PodWire), PodProjector(), self._pod, identity=_uid
         )
         self._gangs = GangFeed(client, self._tell)
+        self._agents = Informer(
+            client,
+            LEASES.typed(wire.LeaseWire),
+            project_agent_lease,
+            self._agent,
+            namespace=names.NAMESPACE,
+        )
         self._objects = {
             resource.kind: Informer(client, resource, project, self._object(resource.kind))
             for resource, project in (
@@ -93,6 +103,7 @@ class Feed:
             group.create_task(self._nodes.run())
             group.create_task(self._pods.run())
             group.create_task(self._gangs.run())
+            group.create_task(self._agents.run())
             for informer in self._objects.values():
                 group.create_task(informer.run())
 
@@ -132,6 +143,9 @@ class Feed:
 
     def everything(self) -> Iterator[events.Event]:
         """Return all that is known now: nodes first, so that pods find theirs."""
+        for (_, lease), renewed in self._agents.items.items():
+            if lease.startswith(names.AGENT_LEASE_PREFIX):
+                yield events.AgentAlive(lease, renewed)
         for node in self._nodes.items.values():
             yield events.NodeChanged(node)
         for kind, informer in self._objects.items():
@@ -142,10 +156,16 @@ class Feed:
         for pod in sorted(self._pods.items.values(), key=_created):
             yield events.PodChanged(pod)
 
+    def _agent(self, change: Change[float]) -> None:
+        name = change.key[1]
+        if change.new is not None and name.startswith(names.AGENT_LEASE_PREFIX):
+            self._tell(events.AgentAlive(name, change.new))
+
     def _node(self, change: Change[Node]) -> None:
         if change.new is not None:
             if change.new != change.old:  # most changes are heartbeats
                 self._tell(events.NodeChanged(change.new))
+                _complain(change.old, change.new)
         elif change.old is not None:
             self._tell(events.NodeGone(change.old.name))
 
@@ -169,6 +189,12 @@ class Feed:
     def _tell(self, event: events.Event) -> None:
         if self.listening:
             self.put(event)
+
+
+def _complain(old: Node | None, new: Node) -> None:
+    """Say once which load reports of a node are ignored."""
+    if new.ignored_loads and (old is None or old.ignored_loads != new.ignored_loads):
+        _log.warning("node %s: %s", new.name, new.ignored_loads)
 
 
 def _uid(pod: Pod) -> str:
