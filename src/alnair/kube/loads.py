@@ -80,6 +80,11 @@ def read_expected(annotations: Mapping[str, str]) -> Expectation:
     return Expectation(document.util or 0.0, document.memory_mib or 0, document.duration_s or 0.0)
 
 
+def agent_lease(annotations: Mapping[str, str], node: str) -> str:
+    """Return the name of the Lease that the node's agent renews."""
+    return annotations.get(names.AGENT_LEASE) or names.AGENT_LEASE_PREFIX + node
+
+
 def project_agent_lease(lease: wire.LeaseWire) -> float:
     """Return when the lease was renewed last, seconds since the epoch; 0 if never."""
     return timestamp(lease.spec.renew_time or "") if lease.spec else 0.0

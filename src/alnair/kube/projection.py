@@ -14,7 +14,7 @@ import msgspec
 from alnair.kube import wire
 from alnair.kube.disks import pod_volumes
 from alnair.kube.footprint import host_ports, node_images, pod_images
-from alnair.kube.loads import Expectation, read_expected, read_loads
+from alnair.kube.loads import Expectation, agent_lease, read_expected, read_loads
 from alnair.kube.membership import group_of, pod_topology
 from alnair.kube.times import timestamp
 from alnair.model import api, names, quantity
@@ -476,7 +476,7 @@ def project_node(node: wire.NodeWire) -> Node:
         images=node_images(node.status),
         loads=loads,
         ignored_loads=ignored,
-        agent_lease=annotations.get(names.AGENT_LEASE) or names.AGENT_LEASE_PREFIX + meta.name,
+        agent_lease=agent_lease(annotations, meta.name) if loads else "",
     )
 
 

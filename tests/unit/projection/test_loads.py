@@ -64,10 +64,16 @@ def test_annotations_with_like_names_are_not_loads() -> None:
 
 
 def test_a_node_names_the_lease_of_its_agent() -> None:
-    plain = project_node(wire.NodeWire(wire.ObjectMeta(name="n")))
-    assert plain.agent_lease == "alnair-agent-n"
-    meta = wire.ObjectMeta(name="n", annotations={names.AGENT_LEASE: "alnair-agent-sim"})
-    assert project_node(wire.NodeWire(meta)).agent_lease == "alnair-agent-sim"
+    annotations = {
+        names.GPU_STATIC: (GOLDEN / "gpu-static.json").read_text(),
+        names.GPU_LOAD + "0": golden("gpu-load"),
+    }
+    node = project_node(wire.NodeWire(wire.ObjectMeta(name="n", annotations=annotations)))
+    assert node.loads[0].util == 63.5
+    assert node.agent_lease == "alnair-agent-n"
+    annotations[names.AGENT_LEASE] = "alnair-agent-sim"
+    node = project_node(wire.NodeWire(wire.ObjectMeta(name="n", annotations=annotations)))
+    assert node.agent_lease == "alnair-agent-sim"
     lease = wire.LeaseWire(wire.ObjectMeta(), wire.LeaseSpecWire("2026-11-21T12:00:00.000000Z"))
     assert project_agent_lease(lease) == NOON
 
