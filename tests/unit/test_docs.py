@@ -97,8 +97,10 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
 
 
 def test_every_json_example_of_the_names_follows_its_type() -> None:
-    static, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
+    static, load, expected, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
     assert msgspec.json.decode(static, type=api.GpuStatic).v == 1
+    assert msgspec.json.decode(load, type=api.GpuLoad).v == 1
+    assert msgspec.json.decode(expected, type=api.Expected).v == 1
     assert msgspec.json.decode(assignment, type=api.GpuAssignment).v == 1
     assert msgspec.json.decode(plan, type=api.GangPlan).v == 1
 
