@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model import names
-from alnair.model.cluster import Gpu, Image, Node
+from alnair.model.cluster import Image, Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.assignment import assigned, guess
@@ -22,6 +21,7 @@ from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
 from alnair.scheduler.images import NodeImages, image_kind
 from alnair.scheduler.loads import Loads
+from alnair.scheduler.node_gpus import carried_over, gpus_of
 from alnair.scheduler.objects import Objects
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
@@ -31,8 +31,6 @@ from alnair.scheduler.zone_books import ZoneBooks
 from alnair.scheduler.zones import Zones
 
 _VECTORS_KEPT: Final = 50_000
-#: More nameless GPUs on a node than this are not believed.
-_MOST_NAMELESS: Final = 256
 
 
 class State(enum.Enum):
@@ -203,7 +201,7 @@ class Accounts:
         self.loads.grow(self.devices.model.shape[0], self.columns.alive.size)
         if old is None:
             self._zone_books.describe(row, node.name)
-        if old is None or _gpus(old) != _gpus(node):
+        if old is None or gpus_of(old) != gpus_of(node):
             self._recount(row, node)
         if homeless := self._homeless.pop(node.name, None):
             for record in homeless.values():
@@ -439,13 +437,13 @@ class Accounts:
         First what pods say themselves or what was decided here, then the guesses about the others.
         """
         before = self.devices.gpus[row]
-        gpus, factor = _gpus(node) if node else ((), 1.0)
+        gpus, factor = gpus_of(node) if node else ((), 1.0)
         self.devices.describe(row, gpus, factor)
         guesses = []
         for record in self.on_row.get(row, {}).values():
             held = assigned(record.pod, row, self.devices)
             if held is None and record.decided:
-                held = _carried_over(record.bookings, before, gpus)
+                held = carried_over(record.bookings, before, gpus)
             if held is None:
                 guesses.append(record)
             else:
@@ -468,35 +466,3 @@ class Accounts:
                 self._vectors.clear()
             vector = self._vectors[spec] = Vector(spec, self.columns)
         return vector
-
-
-def _carried_over(
-    bookings: tuple[Booking, ...], before: tuple[Gpu, ...], now: tuple[Gpu, ...]
-) -> tuple[Booking, ...] | None:
-    """Return the bookings on the same GPUs, described anew; None if some are gone."""
-    slots = {gpu.uuid: slot for slot, gpu in enumerate(now) if gpu.uuid}
-    uuids = [before[b.slot].uuid for b in bookings]
-    if not bookings or any(uuid not in slots for uuid in uuids):
-        return None
-    return tuple(
-        msgspec.structs.replace(b, slot=slots[uuid])
-        for b, uuid in zip(bookings, uuids, strict=True)
-    )
-
-
-def _gpus(node: Node) -> tuple[tuple[Gpu, ...], float]:
-    """Return the node's GPUs, and how far soft compute may be promised beyond 100 %.
-
-    A node that publishes a number of GPUs but does not describe them has that many nameless ones,
-    which can only be used whole. A description that cannot be read means none: better no GPU than a
-    wrong one.
-    """
-    if node.problem:
-        return (), 1.0
-    gpus = node.gpus
-    if not gpus:
-        model = node.labels.get(names.GPU_MODEL_LABEL, "")
-        count = min(node.allocatable.get(names.GPU, 0), _MOST_NAMELESS)
-        return tuple(Gpu("", index, model, 0) for index in range(count)), 1.0
-    promised = node.allocatable.get(names.VGPU_COMPUTE, 0)
-    return gpus, max(1.0, promised / (100 * len(gpus)))
