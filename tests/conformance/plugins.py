@@ -18,6 +18,7 @@ from alnair.scheduler.plugins.preemption import DefaultPreemption
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
+from alnair.scheduler.plugins.volume_binding import VolumeBinding
 from alnair.scheduler.plugins.volume_limits import NodeVolumeLimits
 from alnair.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from alnair.scheduler.plugins.volume_zone import VolumeZone
@@ -63,6 +64,7 @@ PLUGINS: Final[Mapping[str, Entry]] = {
     "NodeUnschedulable": plain(NodeUnschedulable),
     "PodTopologySpread": plain(PodTopologySpread),
     "TaintToleration": Entry(_taints, frozenset({COMPARING})),
+    "VolumeBinding": plain(VolumeBinding),
     "VolumeRestrictions": plain(VolumeRestrictions),
     "VolumeZone": plain(VolumeZone),
 }
