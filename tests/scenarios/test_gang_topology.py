@@ -9,6 +9,7 @@ import pytest
 
 import make
 from alnair.model import names
+from alnair.model.action import Evict
 from alnair.model.workload import PodSpec, Topology
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.capacity import capacity
@@ -340,3 +341,27 @@ def placed_on(accounts: Accounts, evaluations: Evaluations, spec: PodSpec, node:
     assert all(r.state is State.ASSUMED for r in statement.placed)
     statement.rollback()
     return count
+
+
+# --- preemption -----------------------------------------------------------------------------------
+
+
+def test_room_for_a_gang_that_must_lie_in_one_rack_is_made_in_one_rack() -> None:
+    world = racks(a1=[2, 2], a2=[2, 2])
+    for i, rack in enumerate(("a1", "a1", "a2", "a2", "a2")):
+        world.create(
+            make.pod(f"low{i}", make.spec(whole=1, selector={RACK: rack}), created=float(i))
+        )
+    world.settle()
+    assert len(world.placed()) == 5
+    world.declare(make.gang("g", 4, required=RACK))
+    world.create(
+        *(
+            make.pod(f"g-{i}", make.spec(whole=1), group="g", priority=10, created=1.0)
+            for i in range(4)
+        )
+    )
+    world.settle()
+    assert where(world, "g") == {"a1": 4}
+    gone = {a.pod.name for a in world.log if isinstance(a, Evict)}
+    assert gone == {"low0", "low1"}, "the rack with most room needs the fewest victims"
