@@ -23,9 +23,11 @@ class NodeImages:
         self._on_row: dict[int, frozenset[Image]] = {}
         self._rows: dict[Image, set[int]] = {}
         self._named: dict[str, dict[Image, set[int]]] = {}
+        #: Names that pods asked for.
+        self._asked: set[str] = set()
 
     def put(self, row: int, images: Iterable[Image]) -> set[str]:
-        """Replace the images of a row; returns the names of those that came or went."""
+        """Replace the images of a row; returns what came or went of the names asked for."""
         old, new = self._on_row.get(row, frozenset()), frozenset(images)
         if old == new:
             return set()
@@ -34,15 +36,19 @@ class NodeImages:
         else:
             self._on_row.pop(row, None)
         for image in new - old:
-            rows = self._rows.setdefault(image, set())
+            rows = self._rows.get(image)
+            if rows is None:
+                rows = self._rows[image] = set()
+                for name in image.names:
+                    self._named.setdefault(name, {})[image] = rows
             rows.add(row)
-            for name in image.names:
-                self._named.setdefault(name, {})[image] = rows
         for image in old - new:
             self._rows[image].discard(row)
             if not self._rows[image]:
                 self._forget(image)
-        return {name for image in old ^ new for name in image.names}
+        if not self._asked:
+            return set()
+        return {name for image in old ^ new for name in image.names if name in self._asked}
 
     def sizes(self, name: str, size: int) -> Column | None:
         """Return the bytes of an image on each row, shape (size,), 0 where it is not.
@@ -50,6 +56,7 @@ class NodeImages:
         Returns:
             None if no node has an image of that name.
         """
+        self._asked.add(name)
         found = self._named.get(name)
         if not found:
             return None
