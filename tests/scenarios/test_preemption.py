@@ -1,10 +1,12 @@
 """Preemption through the whole engine: who must go, who waits, and what is held for whom."""
 
+import msgspec
 import pytest
 
 import make
 from alnair.model.action import Evict, Nominate
 from alnair.model.gpu_demand import ContainerGpus
+from alnair.model.workload import Topology
 from world import World
 
 
@@ -245,6 +247,24 @@ def test_a_gang_evicts_no_more_than_it_needs_and_starts_when_all_have_left() -> 
     world.settle()
     assert world.placed() >= {"g-0", "g-1"}
     assert world.evicted() == {"big0", "big1"}
+
+
+def test_a_gang_that_must_lie_in_one_rack_makes_room_in_the_cheapest() -> None:
+    world = World(
+        *(
+            make.node(f"{rack}{i}", cpu=2000, labels={"rack": rack})
+            for rack in "ab"
+            for i in range(2)
+        )
+    )
+    for name, priority in (("a0", 0), ("a1", 3), ("b0", 1), ("b1", 2)):
+        world.create(make.pod(f"on-{name}", make.spec(cpu=2000), node=name, priority=priority))
+    gang = make.gang("g", 2)
+    world.declare(msgspec.structs.replace(gang, topology=Topology(required="rack")))
+    world.create(*make.members("g", 2, make.spec(cpu=2000), priority=5))
+    world.settle()
+    assert world.evicted() == {"on-b0", "on-b1"}
+    assert set(world.where("g-0", "g-1")) == {"b0", "b1"}
 
 
 def running_gang(world: World, count: int, minimum: int, priority: int) -> None:

@@ -60,7 +60,7 @@ class GangPlacement:
         self._state = state
         self._pods = pods
         self._now = now
-        self._topology = _topology(state, pods)
+        self._topology = topology_of(state, pods)
         self.statement = Statement(books.accounts, books.evaluations, now)
 
     def place(self, lacking: int, plan: Mapping[str, Planned]) -> Outcome:
@@ -228,7 +228,7 @@ class GangPlacement:
         )
 
 
-def _topology(state: GangState, pods: Sequence[Record]) -> Topology | None:
+def topology_of(state: GangState, pods: Sequence[Record]) -> Topology | None:
     """Return what the gang asks for: the PodGroup's own word, or else that of its first pod."""
     if state.gang is not None and state.gang.topology is not None:
         return state.gang.topology

@@ -13,11 +13,13 @@ from alnair.scheduler.columns import Mask
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import PostFilterPlugin, Profile
+from alnair.scheduler.gang_placement import topology_of
+from alnair.scheduler.gang_room import GangRoom, Landing
 from alnair.scheduler.gangs import Gangs, GangState
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.nominations import Nominations
 from alnair.scheduler.queue import Place, Queue, Unit, backoff
-from alnair.scheduler.search import Landing, Search
+from alnair.scheduler.search import Search
 from alnair.scheduler.victims import IDLE, is_leaving_for
 
 #: Units that are tried again per step because room might be made for them by now.
@@ -56,7 +58,8 @@ class Preemption:
         self._accounts = accounts
         self._profiles = profiles
         self._queue = queue
-        self._search = Search(accounts, evaluations, gangs)
+        self._search = Search(accounts, gangs)
+        self._gang_room = GangRoom(accounts, evaluations, profiles, self._search)
         self.nominations = Nominations(accounts)
         #: No pod on a node has had a lower priority: such ones need not look for victims.
         self._lowest: float = float("inf")
@@ -197,16 +200,21 @@ class Preemption:
         nominated = [(r, node) for r in pods if (node := self.nominations.node(r.pod))]
         if any(self._waits(record, node) for record, node in nominated):
             return " preemption: waiting for pods to leave."
-        found = self._search.for_all(
-            list(zip(pods, allowed, strict=True)), max(1, lacking), self._profiles, post, now
+        topology = topology_of(state, pods)
+        found = self._gang_room.best(
+            list(zip(pods, allowed, strict=True)),
+            max(1, lacking),
+            topology.required if topology else "",
+            [r.row for r in state.placed() if r.row >= 0],
+            post,
+            now,
         )
         if found is None:
             self.give_up(state.unit.pods.values(), actions)
             self._refuse(state.key, state.unit, now)
             return ""
-        landings, victims = found
-        self._decide(state.unit, landings, victims, actions)
-        return _preempting(len(victims))
+        self._decide(state.unit, found.landings, found.victims, actions)
+        return _preempting(len(found.victims))
 
     def _may(self, records: Sequence[Record]) -> PostFilterPlugin | None:
         """Return the plugin of the pods' profile if they may preempt and there may be victims."""

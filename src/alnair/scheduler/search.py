@@ -5,7 +5,7 @@ row. Rows are tried exactly in the order of these bounds, until what was found i
 next bound, or until as many candidates were found as kube-scheduler would have been content with.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,18 +15,12 @@ from alnair.scheduler.budgets import budgets
 from alnair.scheduler.columns import Mask
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import PostFilterPlugin, Profile
 from alnair.scheduler.gangs import Gangs
-from alnair.scheduler.levels import Levels
-from alnair.scheduler.statement import Statement
+from alnair.scheduler.levels import Bounds, Levels
 from alnair.scheduler.units import Units
-from alnair.scheduler.victims import IDLE, Plan, Rules, importance, plan
+from alnair.scheduler.victims import IDLE, Plan, Rules, plan
 from alnair.scheduler.what_if import WhatIf
-
-#: A pod and where room is made for it: the row and its GPUs there.
-Landing = tuple[Record, int, tuple[Booking, ...]]
-
 
 #: Of rows that can only differ in when their victims started, so many are tried exactly.
 _TIES: Final = 8
@@ -37,14 +31,12 @@ class Search:
 
     Args:
         accounts: the books.
-        evaluations: of classes over these books.
         gangs: all gangs, of which victims may be members.
     """
 
-    def __init__(self, accounts: Accounts, evaluations: Evaluations, gangs: Gangs) -> None:
+    def __init__(self, accounts: Accounts, gangs: Gangs) -> None:
         self._accounts = accounts
-        self._evaluations = evaluations
-        self._units = Units(gangs)
+        self.units = Units(gangs)
         self._levels = Levels(accounts)
 
     def best(
@@ -67,9 +59,7 @@ class Search:
             gone: victims chosen before, which are off the books.
         """
         rules = self.rules(record, post, now, gone)
-        # Resources bound nothing if no filter asks for them.
-        requests = record.spec.requests if evaluation.asks_for_resources else ()
-        bounds = self._levels.bounds(requests, record.pod.priority)
+        bounds = self.bounds(record, evaluation)
         possible = np.isfinite(bounds.highest) & evaluation.resolvable()
         hopeful = np.flatnonzero(possible if allowed is None else possible & allowed)
         tie = self._accounts.columns.tie
@@ -96,51 +86,11 @@ class Search:
                 break
         return best
 
-    def for_all(
-        self,
-        pods: Sequence[tuple[Record, Mask | None]],
-        wanted: int,
-        profiles: Mapping[str, Profile],
-        post: PostFilterPlugin,
-        now: float,
-    ) -> tuple[list[Landing], list[Record]] | None:
-        """Return where so many of the pods can land together, and the victims that it takes.
-
-        Each pod comes with the rows that it may use, None for all.
-
-        The pods are placed one after another, each where the room is or where it is cheapest to
-        make, on top of what those before it took. In the end, victims that can stay beside all of
-        them do. None if they cannot all be placed, or need no victims at all.
-        """
-        statement = Statement(self._accounts, self._evaluations, now)
-        with WhatIf(self._accounts) as trial:
-            victims: list[Record] = []
-            for record, rows in pods:
-                if len(statement.placed) == wanted:
-                    break
-                profile = profiles[record.pod.scheduler]
-                refused = statement.place(record, profile, rows)
-                if refused is None or refused.refusal is not None:
-                    continue
-                found = self.best(record, refused, post, now, rows, victims)
-                if found is None:
-                    continue
-                for victim in found.victims:
-                    trial.lift(victim)
-                node = self._accounts.columns.nodes[found.row]
-                assert node is not None  # a row without a node has no victims
-                if statement.place_on(record, profile, node.name):
-                    victims += found.victims
-                else:
-                    for victim in found.victims:
-                        trial.put_back(victim)
-            placed = list(statement.placed)
-            if len(placed) == wanted:
-                victims.sort(key=importance(self.rules(pods[0][0], post, now).rank))
-                victims = self._reprieve(victims, trial, placed, profiles)
-            landings = [(r, r.row, r.bookings) for r in placed]
-            statement.rollback()
-        return (landings, victims) if victims and len(placed) == wanted else None
+    def bounds(self, record: Record, evaluation: Evaluation) -> Bounds:
+        """Return what victims for a pod cost at least on each row."""
+        # Resources bound nothing if no filter asks for them.
+        requests = record.spec.requests if evaluation.asks_for_resources else ()
+        return self._levels.bounds(requests, record.pod.priority)
 
     def bookings(self, record: Record, found: Plan, profile: Profile) -> tuple[Booking, ...]:
         """Return the GPUs that the pod will get on the row once the victims are gone."""
@@ -172,55 +122,12 @@ class Search:
             return record.pod.priority == priority and post.is_idle(record.pod, now)
 
         def eligible(records: Iterable[Record]) -> list[Record]:
-            return self._units.eligible([r for r in records if may_go(r)], may_go, away)
+            return self.units.eligible([r for r in records if may_go(r)], may_go, away)
 
         def companions(victims: Sequence[Record]) -> list[Record]:
-            return self._units.companions(victims, away)
+            return self.units.companions(victims, away)
 
         return Rules(rank, eligible, budgets(self._accounts.objects), companions)
-
-    def _reprieve(
-        self,
-        victims: list[Record],
-        trial: WhatIf,
-        placed: Sequence[Record],
-        profiles: Mapping[str, Profile],
-    ) -> list[Record]:
-        """Put back the victims that can stay beside all placed pods; returns the others."""
-        going: list[Record] = []
-        for unit in self._units.together(victims):
-            rows = {row: self._accounts.devices.excess(row) for row in map(trial.row, unit)}
-            for victim in unit:
-                trial.put_back(victim)
-            if not all(
-                self._holds(row, excess, trial, placed, profiles) for row, excess in rows.items()
-            ):
-                for victim in unit:
-                    trial.lift(victim)
-                going += unit
-        return going
-
-    def _holds(
-        self,
-        row: int,
-        excess: float,
-        trial: WhatIf,
-        placed: Sequence[Record],
-        profiles: Mapping[str, Profile],
-    ) -> bool:
-        """Return whether all pods placed on a row still fit there."""
-        if self._accounts.devices.excess(row) > excess:
-            return False
-        for record in placed:
-            if record.row != row:
-                continue
-            trial.lift(record)
-            profile = profiles[record.pod.scheduler]
-            fits = self._evaluations.of(record.spec, profile).accepts(row)
-            trial.put_back(record)
-            if not fits:
-                return False
-        return True
 
 
 def _gang_key(record: Record) -> tuple[str, str]:

@@ -6,7 +6,6 @@ from typing import Any
 from alnair.scheduler.accounts import Record
 from alnair.scheduler.dry_run import dry_run, ineligible, no_help
 from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import Gangs
 from alnair.scheduler.plugins.preemption import DefaultPreemption
@@ -61,8 +60,7 @@ class Trial:
         self.record = Record(self.bench.incoming)
         self.record.spec = self.bench.spec
         filters = [plugin(n, {}, {}) for n in case.extra.get("filterPlugins") or ()]
-        cluster = self.bench.accounts.cluster
-        self._search = Search(self.bench.accounts, Evaluations(cluster), Gangs())
+        self._search = Search(self.bench.accounts, Gangs())
         self._profile = Profile("conformance", [PrioritySort(), *filters])
 
     def ineligible(self, code: str | None) -> str:

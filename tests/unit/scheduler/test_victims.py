@@ -38,7 +38,7 @@ class Setting:
         chance = self.chance = random.Random(seed)
         self.accounts = Accounts(seed)
         self.evaluations = Evaluations(self.accounts.cluster)
-        self.search = Search(self.accounts, self.evaluations, Gangs())
+        self.search = Search(self.accounts, Gangs())
         for i in range(nodes):
             gpus = chance.choice((0, 2, 3))
             self.accounts.put_node(make.node(f"n{i}", cpu=4000, gpus=gpus, gpu_memory=16384))
@@ -179,7 +179,7 @@ def test_slices_of_one_size_go_from_as_few_gpus_as_can_be() -> None:
         evaluation = evaluations.of(preemptor.spec, OURS)
         if evaluation.best() is not None:
             continue
-        search = Search(accounts, evaluations, Gangs())
+        search = Search(accounts, Gangs())
         best = search.best(preemptor, evaluation, POST, NOW)
         assert best is not None
         tenants = np.zeros(3)
