@@ -127,7 +127,7 @@ def check_queue(engine: Engine) -> None:
     records = engine.accounts.records
     flying = [r for r in records.values() if r.in_flight]
     assert all(r.state is State.ASSUMED for r in flying)
-    assert engine.in_flight == sum(not r.claims for r in flying)
+    assert engine.in_flight == sum(not r.awaits_storage for r in flying)
     units: dict[int, Unit] = {}
     for record in records.values():
         pod = record.pod

@@ -11,13 +11,16 @@ from alnair.model.workload import Assignment, Gang, Planned, Pod
 class Bind(msgspec.Struct, frozen=True):
     """Bind the pod to the node; the assignment goes into the same write.
 
-    What its claims get is written, and must be bound, before the pod is.
+    What its claims get is written, and must be bound within `patience` (seconds), before the pod
+    is. Of pods with the same `together` none is bound before all of them have their storage.
     """
 
     pod: Pod
     node: str
     assignment: Assignment = ()
     claims: tuple[ClaimBinding, ...] = ()
+    patience: float = 0.0
+    together: str = ""
 
 
 class WritePlan(msgspec.Struct, frozen=True):

@@ -50,6 +50,7 @@ class Record:
     """A pod and what is booked for it."""
 
     __slots__ = (
+        "awaits_storage",
         "bookings",
         "charged",
         "claims",
@@ -97,6 +98,8 @@ class Record:
         self.placed_at = 0.0
         #: Its Binding is on the way.
         self.in_flight = False
+        #: Its Binding waits for storage, perhaps for minutes.
+        self.awaits_storage = False
         #: When it entered the queue, how often it was tried, and which plugins refused it last.
         self.queued_at = 0.0
         self.tries = 0

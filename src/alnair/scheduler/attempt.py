@@ -99,11 +99,21 @@ class Attempts:
             self._place_gang(state, pods, lacking, now, actions)
         self._decided(pods, start)
 
-    def bind(self, record: Record) -> Bind:
-        """Return the Binding of a placed pod, with its GPUs; it is on the way from now on."""
+    def bind(self, record: Record, together: str = "") -> Bind:
+        """Return the Binding of a placed pod, with its GPUs; it is on the way from now on.
+
+        Args:
+            record: the pod's.
+            together: a name for pods none of which is bound before all have their storage.
+        """
         record.in_flight = True
+        record.awaits_storage = bool(record.claims or together)
         self._preemption.gone(record.pod.uid)
-        return Bind(record.pod, record.node, self._assignment(record), record.claims)
+        patience = 0.0
+        if record.claims:
+            patience = max(p.patience for p in self._profiles[record.pod.scheduler].claimers)
+        assignment = self._assignment(record)
+        return Bind(record.pod, record.node, assignment, record.claims, patience, together)
 
     def _decided(self, records: Sequence[Record], start: float) -> None:
         """Count an attempt at these pods that began at the timer's `start`."""

@@ -144,7 +144,8 @@ class Engine:
         if self.preemption.after():
             self._helps()
         self._finish_gangs(now, actions)
-        self._in_flight += sum(isinstance(a, Bind) and not a.claims for a in actions)
+        binds = [a for a in actions if isinstance(a, Bind)]
+        self._in_flight += sum(not (bind.claims or bind.together) for bind in binds)
         if any(isinstance(a, Bind | WritePlan) for a in actions):
             self._surroundings_changed()
         return actions
@@ -289,7 +290,7 @@ class Engine:
             actions.append(_evict_crossed(record))
 
     def _landed(self, record: Record) -> None:
-        self._in_flight -= record.in_flight and not record.claims
+        self._in_flight -= record.in_flight and not record.awaits_storage
         record.in_flight = False
 
     def _finished(self, record: Record) -> None:
@@ -404,7 +405,8 @@ class Engine:
             if waiting:
                 self._back_off(waiting[0], now)
             return
-        actions.extend(self._attempts.bind(r) for r in waiting)
+        together = "{}/{}".format(*state.key) if any(r.claims for r in waiting) else ""
+        actions.extend(self._attempts.bind(r, together) for r in waiting)
         if state.unit.pods:  # members that came while the plan was written
             self.members.retry_gang(state)
 

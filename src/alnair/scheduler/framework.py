@@ -236,6 +236,8 @@ class ClaimPlugin(Protocol):
     """Chooses storage for claims that wait for a node."""
 
     name: str
+    #: Seconds that a placed pod waits for it.
+    patience: float
 
     def claims(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[ClaimBinding, ...]:
         """Return what is to be written, for a node that passed the filter, before the Binding."""

@@ -405,6 +405,7 @@ def test_a_gang_takes_one_volume_each_or_nothing() -> None:
     store(here, make.local_volume("x", "b"))
     here.settle()
     assert here.placed() == {"g-0", "g-1", "g-2"}
+    assert {a.together for a in here.log if isinstance(a, Bind)} == {"default/g"}
 
 
 def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(

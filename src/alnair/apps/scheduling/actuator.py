@@ -77,7 +77,8 @@ class Actuator:
         self._tally = tally if tally is not None else Tally()
         self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
-        self._storing: asyncio.Queue[Bind] = asyncio.Queue()
+        self._storing: asyncio.Queue[list[Bind]] = asyncio.Queue()
+        self._gathering: dict[str, list[Bind]] = {}
         self._rare: asyncio.Queue[WritePlan | Evict | Nominate] = asyncio.Queue()
         self._claims = Claims(client, feed, self._insist)
 
@@ -91,7 +92,9 @@ class Actuator:
                     group.create_task(self._do_rare())
                 while True:
                     # Storage may take minutes: such pods wait beside the others, without limit.
-                    group.create_task(self._bind_with_storage(await self._storing.get()))
+                    batch = await self._storing.get()
+                    self._gathering.pop(batch[0].together, None)
+                    group.create_task(self._bind_with_storage(batch))
         finally:
             self._calm.set()
 
@@ -99,8 +102,8 @@ class Actuator:
         """Take an action on; its result becomes an event."""
         match action:
             case Bind():
-                if action.claims:
-                    self._storing.put_nowait(action)
+                if action.claims or action.together:
+                    self._store(action)
                 else:
                     self._bind_soon(action)
             case Report():
@@ -113,19 +116,33 @@ class Actuator:
         self._calm.clear()
         self._binds.put_nowait(bind)
 
-    async def _bind_with_storage(self, bind: Bind) -> None:
+    def _store(self, bind: Bind) -> None:
+        # The engine hands over those that are bound together in one go.
+        batch = self._gathering.get(bind.together)
+        if batch is None:
+            batch = []
+            self._storing.put_nowait(batch)
+            if bind.together:
+                self._gathering[bind.together] = batch
+        batch.append(bind)
+
+    async def _bind_with_storage(self, batch: list[Bind]) -> None:
+        errors = await asyncio.gather(*map(self._stored, batch))
+        reason = next(filter(None, errors), "")
+        for bind, error in zip(batch, errors, strict=True):
+            if reason:
+                text = error or f"another pod of its gang has no storage: {reason}"
+                self._feed.put(events.BindDone(bind.pod.uid, text))
+            else:
+                self._bind_soon(bind)
+
+    async def _stored(self, bind: Bind) -> str:
         start = time.perf_counter()
         error = await self._claims.ready(bind)
-        self._tally.ran(
-            "PreBind",
-            "Error" if error else "Success",
-            bind.pod.scheduler,
-            time.perf_counter() - start,
-        )
-        if error:
-            self._feed.put(events.BindDone(bind.pod.uid, error))
-        else:
-            self._bind_soon(bind)
+        status = "Error" if error else "Success"
+        seconds = time.perf_counter() - start
+        self._tally.ran("PreBind", status, bind.pod.scheduler, seconds)
+        return error
 
     async def _bind_all(self) -> None:
         while True:

@@ -38,28 +38,26 @@ class Claims:
         client: An open client.
         feed: Has the local copies.
         insist: Sends requests.
-        patience: Seconds until claims must be bound; that of kube-scheduler by default.
     """
 
-    def __init__(self, client: Client, feed: Feed, insist: Insist, patience: float = 600.0) -> None:
+    def __init__(self, client: Client, feed: Feed, insist: Insist) -> None:
         self._client = client
         self._feed = feed
         self._insist = insist
-        self._patience = patience
 
     async def ready(self, bind: Bind) -> str:
         """Return when the pod's claims are bound, or why they will not be."""
         for claim in bind.claims:
             if error := await self._write(claim, bind.node):
                 return f"binding volumes: {error}"
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + bind.patience
         pause = _FIRST_LOOK
         watched = [_Watched(claim, bind.node, self._feed) for claim in bind.claims]
         while waiting := [w for w in watched if not w.bound()]:
             error = self._gone(bind) or next(filter(None, (w.failed() for w in waiting)), "")
             if not error and time.monotonic() >= until:
                 names = ", ".join(f"{w.claim.namespace}/{w.claim.name}" for w in waiting)
-                error = f"not bound after {self._patience:.0f} s: claims {names}"
+                error = f"not bound after {bind.patience:.0f} s: claims {names}"
             if error:
                 return f"binding volumes: {error}"
             await asyncio.sleep(pause)

@@ -10,6 +10,7 @@ import numpy as np
 
 from alnair.model.volumes import EPHEMERAL, Claim, ClaimBinding
 from alnair.model.workload import PodSpec
+from alnair.scheduler.arguments import Arguments
 from alnair.scheduler.claims import (
     CAPACITIES,
     CLASSES,
@@ -39,10 +40,26 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 _STORAGE = (VOLUMES, CLASSES, DRIVERS, CAPACITIES)
 
 
+class VolumeBindingArgs(Arguments, frozen=True):
+    """Arguments: how long a placed pod waits for its storage."""
+
+    bind_timeout_seconds: int = 600
+
+    def problems(self) -> list[str]:
+        """Return what is wrong."""
+        if self.bind_timeout_seconds < 0:
+            return [f"bindTimeoutSeconds: {self.bind_timeout_seconds} is negative: write 0 or more"]
+        return []
+
+
 class VolumeBinding:
     """Filters by the claims of a pod, and chooses storage for those that are not bound."""
 
     name = "VolumeBinding"
+    Args = VolumeBindingArgs
+
+    def __init__(self, args: VolumeBindingArgs | None = None) -> None:
+        self.patience = float((args or VolumeBindingArgs()).bind_timeout_seconds)
 
     def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
         """Return the claims of the pod, and all that one without a volume could get."""
