@@ -56,6 +56,10 @@ OBJECTS: Final[Mapping[str, Callable[[Accounts, list[Object]], None]]] = {
     "replicationControllers": of_kind("ReplicationController", MapSelecting, project_map_selecting),
     "services": of_kind("Service", MapSelecting, project_map_selecting),
     "statefulSets": of_kind("StatefulSet", Selecting, project_selecting),
+    "csiDrivers": of_kind("CSIDriver", storage.DriverWire, storage.project_driver),
+    "csiStorageCapacities": of_kind(
+        "CSIStorageCapacity", storage.CapacityWire, storage.project_capacity
+    ),
     "csiNodes": of_kind("CSINode", storage.CsiNodeWire, storage.project_csi_node),
     "persistentVolumeClaims": of_kind(
         "PersistentVolumeClaim", storage.ClaimWire, storage.project_claim

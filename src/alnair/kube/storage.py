@@ -19,7 +19,6 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-_MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 _ZONES: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
 
@@ -268,9 +267,6 @@ def project_csi_node(node: CsiNodeWire) -> volumes.StorageNode:
             (d.name, d.allocatable.count)
             for d in node.spec.drivers or ()
             if d.allocatable is not None and d.allocatable.count is not None
-        ),
-        migrated=tuple(
-            filter(None, (node.metadata.annotations or {}).get(_MIGRATED, "").split(","))
         ),
     )
 

@@ -120,8 +120,6 @@ class StorageNode(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     limits: tuple[tuple[str, int], ...] = ()
-    #: In-tree plugins whose volumes a CSI driver serves on this node.
-    migrated: tuple[str, ...] = ()
 
 
 class Attachment(msgspec.Struct, frozen=True, gc=False):

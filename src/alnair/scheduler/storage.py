@@ -180,7 +180,9 @@ class _Shelves:
         own = [
             v
             for v in self._set_aside.get(_key(claim), ())
-            if v.claim_uid in ("", claim.uid) and _large_enough(claim, v)
+            if v.claim_uid in ("", claim.uid)
+            and v.storage_class == claim.storage_class
+            and _large_enough(claim, v)
         ]
         labels = claim.selector
         return own or [

@@ -142,6 +142,7 @@ def test_the_smallest_volume_that_is_large_enough_is_taken() -> None:
         {"attributes_class": "gold"},
         {"claim": ("default", "another")},
         {"claim": ("default", "data"), "claim_uid": "of-one-before"},
+        {"claim": ("default", "data"), "storage_class": "other"},
         {"size": make.GIB - 1},
         {"nodes": ()},
     ],
@@ -221,7 +222,7 @@ def test_pods_that_share_an_unbound_claim_go_where_its_volume_will_be() -> None:
 
 def test_a_volume_that_was_set_aside_for_the_claim_is_the_only_one_that_will_do() -> None:
     here = world("a", "b")
-    aside = make.local_volume("w", "b", 9 * make.GIB, storage_class="any")
+    aside = make.local_volume("w", "b", 9 * make.GIB)
     store(here, make.local_volume("v", "a"), make.claim("data"))
     store(here, msgspec.structs.replace(aside, claim=("default", "data"), available=False))
     here.create(user("p", "data"))
@@ -430,3 +431,25 @@ def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(
     assert here.where("p", "q") == ["a", ""]
     assert looked.count("none") <= 1
     assert looked.count("other") <= 1  # a volume may help anyone with a claim
+
+
+@pytest.mark.parametrize("kind", ["claim", "disk", "limit"])
+def test_a_more_important_pod_may_take_the_volume_of_another(kind: str) -> None:
+    here = world("a")
+    specs = [make.spec(claims=["data"])] * 2
+    modes = ["ReadWriteOncePod"]
+    store(here, make.local_volume("v"), make.claim("data", volume="v", modes=modes))
+    if kind == "disk":
+        specs = [make.spec(volumes=[Volume(AWS_EBS, "vol-1")])] * 2
+    if kind == "limit":
+        here.set_object(claims.CSI_NODES, "a", StorageNode("a", (("csi.example.com", 1),)))
+        for name in "xy":
+            disk = Disk("csi.example.com", name)
+            store(here, msgspec.structs.replace(make.local_volume(name), disk=disk))
+            store(here, make.claim(name, volume=name))
+        specs = [make.spec(claims=[name]) for name in "xy"]
+    here.create(make.pod("low", specs[0], priority=1))
+    here.settle()
+    here.create(make.pod("high", specs[1], priority=2))
+    here.settle()
+    assert {pod.name: pod.node for pod in here.pods.values()} == {"high": "a"}

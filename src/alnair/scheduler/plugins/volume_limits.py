@@ -10,7 +10,6 @@ import numpy as np
 
 from alnair.model.volumes import (
     CSI_DRIVERS,
-    PORTWORX,
     Attachment,
     Disk,
     StorageNode,
@@ -52,6 +51,9 @@ class NodeVolumeLimits:
         disks = set()
         for volume in spec.volumes:
             if is_claim(volume):
+                if not volume.name:
+                    text = "PersistentVolumeClaim had no name"
+                    return Nowhere(text, cluster.columns, error=True)
                 claim = find_claim(spec.namespace, volume.name, objects)
                 if claim is None:
                     where = f"{spec.namespace}/{volume.name}"
@@ -103,7 +105,7 @@ class _Limits:
 
     def _least_room(self) -> Column:
         """Return, per row, how many volumes pods may have there before it is worth counting."""
-        drivers = frozenset(CSI_DRIVERS.get(d.driver, d.driver) for d in self._disks)
+        drivers = frozenset(disk.driver for disk in self._disks)
         objects, columns = self._objects, self._columns
         version = (objects.version(CSI_NODES), objects.version(ATTACHMENTS), columns.epoch)
         room = self._volumes.answer(drivers, version, lambda: self._room_of(drivers))
@@ -123,11 +125,9 @@ class _Limits:
         node = self._nodes.get(("", name.name)) if name else None
         if node is None:
             return True
-        used = set(_all_on_node(self._in_use(row), node))
-        attached = used | set(self._attached(node.name))
-        new = set(_all_on_node(self._disks, node)) - used
-        count = Counter(disk.driver for disk in attached)
-        more = Counter(disk.driver for disk in new)
+        used = set(self._in_use(row))
+        count = Counter(disk.driver for disk in used | set(self._attached(node.name)))
+        more = Counter(disk.driver for disk in self._disks - used)
         return all(
             count[driver] + more[driver] <= limit for driver, limit in node.limits if more[driver]
         )
@@ -145,35 +145,24 @@ class _Limits:
 
 
 def _disk(namespace: str, volume: Volume, objects: Objects) -> Disk | None:
-    """Return the disk of a volume; None if it is of no kind that is limited, or not known."""
+    """Return the disk of a volume by its CSI driver; None if none serves it, or it is not known."""
     if not is_claim(volume):
-        if volume.kind not in CSI_DRIVERS:
-            return None
-        return Disk(volume.kind, csi_handle(volume.kind, volume.name))
+        return _by_driver(Disk(volume.kind, csi_handle(volume.kind, volume.name)))
     claim = find_claim(namespace, volume.name, objects)
     if claim is None or foreign(volume, claim):
         return None
     if claim.volume and (found := find_volume(claim.volume, objects)):
-        return found.disk
+        return _by_driver(found.disk) if found.disk else None
     storage_class = find_class(claim.storage_class, objects)
-    # No disk has this name yet, and no other claim will have the same disk.
-    return (
-        Disk(storage_class.provisioner, f"of {namespace}/{claim.name}") if storage_class else None
-    )
-
-
-def _on_node(disk: Disk, node: StorageNode) -> Disk | None:
-    """Return the disk by the CSI driver that serves it on the node; None if none does."""
-    driver = CSI_DRIVERS.get(disk.driver)
-    if driver is None:
-        return disk
-    if disk.driver == PORTWORX and PORTWORX not in node.migrated:
+    if storage_class is None:
         return None
-    return Disk(driver, disk.handle)
+    # No disk has this name yet, and no other claim will have the same disk.
+    return _by_driver(Disk(storage_class.provisioner, f"of {namespace}/{claim.name}"))
 
 
-def _all_on_node(disks: Iterable[Disk], node: StorageNode) -> Iterator[Disk]:
-    return (found for disk in disks if (found := _on_node(disk, node)))
+def _by_driver(disk: Disk) -> Disk:
+    # On every node that has a CSINode, CSI drivers serve the disks of in-tree plugins.
+    return Disk(CSI_DRIVERS.get(disk.driver, disk.driver), disk.handle)
 
 
 def _by_node(attachments: Iterable[Attachment]) -> dict[str, list[Attachment]]:
