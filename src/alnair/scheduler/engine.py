@@ -429,7 +429,7 @@ class Engine:
             self._helps()
             return
         # Storage changes all the time where it is used, and concerns only those who use it.
-        if self.queue.changed_for(lambda spec: claims.concerns(spec, kind, key)):
+        if self.queue.storage_changed(lambda spec: claims.concerns(spec, kind, key)):
             self._looking = True
             self.preemption.changed()
 

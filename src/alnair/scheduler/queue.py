@@ -122,6 +122,8 @@ class Queue:
         self._unlooked = 0
         #: Those that look at pods of other nodes too.
         self._around: dict[ClassKey | str, None] = {}
+        #: Those with volumes.
+        self._stored: dict[ClassKey | str, None] = {}
         self._counts = dict.fromkeys(Place, 0)
 
     def __len__(self) -> int:
@@ -153,6 +155,8 @@ class Queue:
             waiting = self._parked[key] = _Waiting(class_key)
             if any(_looks_around(record.spec) for record in unit.pods.values()):
                 self._around[key] = None
+            if any(record.spec.volumes for record in unit.pods.values()):
+                self._stored[key] = None
         heapq.heappush(waiting.heap, (unit.sort, unit.order, unit.ticket, unit))
         waiting.count += 1
         unit.waiting = waiting
@@ -215,13 +219,13 @@ class Queue:
         """Note that the cluster changed in a way that may help parked units."""
         self._unlooked = len(self._parked)
 
-    def changed_for(self, concerned: Callable[[PodSpec], bool]) -> bool:
-        """Note a change that may help only some classes; returns whether any is parked."""
-        keys = [
-            key
-            for key, waiting in self._parked.items()
-            if waiting.class_key is None or concerned(waiting.class_key[1])
-        ]
+    def storage_changed(self, concerns: Callable[[PodSpec], bool]) -> bool:
+        """Note that storage changed that concerns some classes; returns whether any is parked."""
+        keys = []
+        for key in self._stored:
+            class_key = self._parked[key].class_key
+            if class_key is None or concerns(class_key[1]):
+                keys.append(key)
         for key in keys:
             self._parked.move_to_end(key, last=False)
         self._unlooked = min(self._unlooked + len(keys), len(self._parked))
@@ -282,6 +286,7 @@ class Queue:
                 key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
                 del self._parked[key]
                 self._around.pop(key, None)
+                self._stored.pop(key, None)
             unit.waiting = None
         if unit.place is not Place.NOWHERE:
             self._counts[unit.place] -= 1
