@@ -10,7 +10,7 @@ from typing import Final
 
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler import claims, events, peers
+from alnair.scheduler import events, peers
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
@@ -425,11 +425,7 @@ class Engine:
         self.preemption.changed()
 
     def _object_helps(self, kind: str, key: Key) -> None:
-        if kind not in claims.KINDS:
-            self._helps()
-            return
-        # Storage changes all the time where it is used, and concerns only those who use it.
-        if self.queue.storage_changed(lambda spec: claims.concerns(spec, kind, key)):
+        if self.queue.object_changed(kind, key):
             self._looking = True
             self.preemption.changed()
 

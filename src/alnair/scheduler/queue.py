@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Final
 
 from alnair.model.workload import PodSpec
+from alnair.scheduler import claims
 from alnair.scheduler.accounts import Record
 from alnair.scheduler.active import Active, SortKey
+from alnair.scheduler.objects import Key
 from alnair.scheduler.tally import Tally
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
@@ -219,17 +221,23 @@ class Queue:
         """Note that the cluster changed in a way that may help parked units."""
         self._unlooked = len(self._parked)
 
-    def storage_changed(self, concerns: Callable[[PodSpec], bool]) -> bool:
-        """Note that storage changed that concerns some classes; returns whether any is parked."""
-        keys = []
-        for key in self._stored:
-            class_key = self._parked[key].class_key
-            if class_key is None or concerns(class_key[1]):
-                keys.append(key)
-        for key in keys:
-            self._parked.move_to_end(key, last=False)
-        self._unlooked = min(self._unlooked + len(keys), len(self._parked))
-        return bool(keys)
+    def object_changed(self, kind: str, key: Key) -> bool:
+        """Note that an API object changed; returns whether any parked unit may be helped.
+
+        Storage changes all the time where it is used, and concerns only those who use it.
+        """
+        if kind not in claims.KINDS:
+            self.changed()
+            return True
+        helped = []
+        for unit in self._stored:
+            class_key = self._parked[unit].class_key
+            if class_key is None or claims.concerns(class_key[1], kind, key):
+                helped.append(unit)
+        for unit in helped:
+            self._parked.move_to_end(unit, last=False)
+        self._unlooked = min(self._unlooked + len(helped), len(self._parked))
+        return bool(helped)
 
     def surroundings_changed(self) -> bool:
         """Note that pods came, or a node went; returns whether any parked unit may be helped."""
