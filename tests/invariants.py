@@ -131,7 +131,7 @@ def check_queue(engine: Engine) -> None:
     units: dict[int, Unit] = {}
     for record in records.values():
         pod = record.pod
-        if pod.scheduler not in engine._profiles:
+        if pod.scheduler not in engine.profiles:
             continue
         unit = engine.members.unit_of(record)
         queued = unit is not None and pod.uid in unit.pods
@@ -172,7 +172,7 @@ def check_evaluations(engine: Engine) -> None:
     """Fail unless every cached evaluation equals one made from scratch."""
     kept = engine.evaluations._kept
     for scheduler, spec in list(kept):
-        profile = engine._profiles[scheduler]
+        profile = engine.profiles[scheduler]
         current = engine.evaluations.of(spec, profile)
         if current.refusal is not None:
             continue

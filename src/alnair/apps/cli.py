@@ -20,6 +20,7 @@ COMMANDS = {
     "controller": ("controller", "controller"),
     "replay": ("replay", "replay"),
     "check": ("check", "check"),
+    "explain": ("explain", "explain"),
     "demo": ("demo", "demo"),
 }
 

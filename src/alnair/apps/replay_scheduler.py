@@ -6,9 +6,9 @@ from typing import Final
 import aiohttp
 import msgspec
 
+from alnair.apps.leader import lease
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
-from alnair.kube.resources import LEASES
 from alnair.model import names
 
 #: Profiles of our scheduler, whose lease can be looked at.
@@ -24,40 +24,15 @@ class Decisions(msgspec.Struct, frozen=True):
     p99_us: float | None = None
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    annotations: dict[str, str] = {}
-
-
-class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
-    holder_identity: str = ""
-    lease_duration_seconds: int = 0
-    renew_time: dt.datetime | None = None
-
-
-class _Lease(msgspec.Struct):
-    metadata: _Metadata
-    spec: _LeaseSpec = _LeaseSpec()
-
-
-async def _lease(client: Client) -> _Lease | None:
-    try:
-        return await client.get(LEASES.typed(_Lease), names.SCHEDULER, names.NAMESPACE)
-    except KubeError:
-        return None
-
-
 async def decisions(client: Client, profile: str, since: float) -> Decisions:
     """Ask the leader how long its decisions took since a time (seconds since the epoch)."""
-    lease = await _lease(client) if profile in OURS else None
-    url = lease.metadata.annotations.get(names.METRICS_URL, "") if lease else ""
-    if not url.startswith(("http://", "https://")):
+    held = await lease(client) if profile in OURS else None
+    if held is None or not held.url:
         return Decisions()
     try:
         async with (
             aiohttp.ClientSession(timeout=_TIMEOUT) as session,
-            session.get(
-                f"{url.rstrip('/')}/debug/decisions", params={"since": str(since)}
-            ) as answer,
+            session.get(f"{held.url}/debug/decisions", params={"since": str(since)}) as answer,
         ):
             answer.raise_for_status()
             return msgspec.json.decode(await answer.read(), type=Decisions)
@@ -77,15 +52,15 @@ async def absence(client: Client, profile: str, now: dt.datetime) -> str:
             f"--profile, such as {names.SCHEDULER}"
         )
     start = "start it with 'alnair up --scheduler' (local cluster) or 'alnair scheduler'"
-    lease = await _lease(client)
-    if lease is None or not lease.spec.holder_identity or lease.spec.renew_time is None:
+    held = await lease(client)
+    if held is None or not held.spec.holder_identity or held.spec.renew_time is None:
         return f"no alnair scheduler is running (nobody holds its lease): {start}"
-    age = (now - lease.spec.renew_time).total_seconds()
-    if age > lease.spec.lease_duration_seconds:
+    age = (now - held.spec.renew_time).total_seconds()
+    if age > held.spec.lease_duration_seconds:
         return (
-            f"the alnair scheduler {lease.spec.holder_identity} has not been heard of for "
+            f"the alnair scheduler {held.spec.holder_identity} has not been heard of for "
             f"{age:.0f} s: {start}"
         )
     return (
-        f"the alnair scheduler {lease.spec.holder_identity} leads, but decides nothing: see its log"
+        f"the alnair scheduler {held.spec.holder_identity} leads, but decides nothing: see its log"
     )

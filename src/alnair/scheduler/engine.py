@@ -57,17 +57,17 @@ class Engine:
         self.tally = tally if tally is not None else Tally()
         self.queue = Queue(self.tally)
         self.gangs = Gangs()
-        self._profiles = {p.scheduler: p for p in profiles}
-        self.members = Membership(self.accounts, self.queue, self.gangs, self._profiles)
+        self.profiles = {p.scheduler: p for p in profiles}
+        self.members = Membership(self.accounts, self.queue, self.gangs, self.profiles)
         self.quotas = Quotas(self.accounts.objects, self.accounts.usage)
-        self.backfill = Backfill(self.accounts, self.evaluations, self._profiles)
-        self._admission = Admission(
+        self.backfill = Backfill(self.accounts, self.evaluations, self.profiles)
+        self.admission = Admission(
             self.accounts, self.queue, self.members, self.gangs, self.quotas, self.backfill
         )
         self.preemption = Preemption(
             self.accounts,
             self.evaluations,
-            self._profiles,
+            self.profiles,
             self.gangs,
             self.members,
             self.queue,
@@ -75,9 +75,9 @@ class Engine:
         self._attempts = Attempts(
             self.accounts,
             self.evaluations,
-            self._profiles,
+            self.profiles,
             self.queue,
-            self._admission,
+            self.admission,
             timer,
             self.tally,
             self.preemption,
@@ -101,7 +101,7 @@ class Engine:
 
     def evaluate(self, record: Record) -> Evaluation | None:
         """Return what all nodes are worth to a pod now; None if it is not one of ours."""
-        profile = self._profiles.get(record.pod.scheduler)
+        profile = self.profiles.get(record.pod.scheduler)
         return None if profile is None else self.evaluations.of(record.spec, profile)
 
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
@@ -130,7 +130,7 @@ class Engine:
         for event in batch:
             self._take(event, now, actions)
         self._note_loads(self.accounts.loads.expire(now))
-        if self._admission.follow(now):
+        if self.admission.follow(now):
             self._helps()
         self.members.refine_classes()
         self._resolve_crossings(now, actions)
@@ -156,7 +156,7 @@ class Engine:
             return now
         due = (
             self.queue.next_release(),
-            self._admission.next_look(),
+            self.admission.next_look(),
             self.preemption.next_retry(),
             self.accounts.loads.next_expiry() if len(self.queue) else None,
         )
@@ -213,7 +213,7 @@ class Engine:
 
     def _pod_changed(self, pod: Pod, now: float, actions: list[Action]) -> None:
         record = self.accounts.records.get(pod.uid)
-        ours = pod.scheduler in self._profiles
+        ours = pod.scheduler in self.profiles
         old: Pod | None = None
         if record is None:
             if not ours and (not pod.node or pod.finished):
@@ -437,7 +437,7 @@ class Engine:
         scheduler, spec = key
         if self.accounts.usage.counting and self.quotas.refuse(spec.namespace, dict(spec.requests)):
             return False
-        evaluation = self.evaluations.of(spec, self._profiles[scheduler])
+        evaluation = self.evaluations.of(spec, self.profiles[scheduler])
         return evaluation.refusal is None and evaluation.best() is not None
 
     # --- decisions ------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ class Engine:
 
     def _resolve_crossings(self, now: float, actions: list[Action]) -> None:
         for row in self._suspects:
-            for record in crossed(self.accounts, row, self._profiles, now):
+            for record in crossed(self.accounts, row, self.profiles, now):
                 record.evicting = CROSSED
                 if record.state is State.BOUND:
                     actions.append(_evict_crossed(record))

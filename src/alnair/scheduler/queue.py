@@ -73,7 +73,7 @@ class Unit:
         self.ticket = 0
         #: What it waits with while parked; None = only news about itself helps.
         self.waiting: _Waiting | None = None
-        #: A parked gang that may fit again is not tried before this time.
+        #: While it backs off, or is parked as a gang: it is not tried before this time.
         self.not_before = 0.0
         #: It was woken to find out whether pods of this class fit again.
         self.scout: ClassKey | None = None
@@ -276,6 +276,7 @@ class Queue:
 
     def _wait_until(self, unit: Unit, when: float, event: str) -> None:
         self._move(unit, Place.BACKOFF)
+        unit.not_before = when
         self._tally.queued("backoff", event, len(unit.pods))
         heapq.heappush(self._backoff, (when, unit.order, unit.ticket, unit))
 

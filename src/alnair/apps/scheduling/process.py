@@ -19,7 +19,7 @@ from alnair.apps.scheduling.loop import Decisions, Loop
 from alnair.apps.scheduling.metrics import exposition
 from alnair.apps.scheduling.rehearsal import Rehearsal
 from alnair.apps.scheduling.reporter import Reporter
-from alnair.apps.scheduling.server import Server, application
+from alnair.apps.scheduling.server import NotLeadingError, Server, application
 from alnair.apps.scheduling.snapshot import Snapshot, take
 from alnair.kube import config
 from alnair.kube.client import Client
@@ -27,6 +27,8 @@ from alnair.kube.errors import LeadershipLost
 from alnair.kube.lease import LeaderElector
 from alnair.model import names
 from alnair.scheduler.census import census
+from alnair.scheduler.diagnose import diagnose, find
+from alnair.scheduler.diagnosis import Diagnosis
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.tally import Tally
 
@@ -86,7 +88,9 @@ class _Process:
 
     async def run(self) -> None:
         serving = self._configuration.serving
-        app = application(self._decisions, lambda: self._ready, self._metrics, self._snapshot)
+        app = application(
+            self._decisions, lambda: self._ready, self._metrics, self._snapshot, self._explain
+        )
         async with Server(app, serving.host, serving.port) as server:
             _log.info("serving health at %s/healthz", server.url)
             try:
@@ -110,6 +114,13 @@ class _Process:
             return None
         seed = self._configuration.seed
         return take(self._engine, self._assembly.explicit(), seed, time.time())
+
+    def _explain(self, namespace: str, name: str) -> Diagnosis | None:
+        engine = self._engine
+        if engine is None:
+            raise NotLeadingError
+        record = find(engine, namespace, name)
+        return None if record is None else diagnose(engine, record, time.time())
 
     async def _take_turns(self, url: str) -> None:
         election = self._configuration.leader_election

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 import msgspec
@@ -12,6 +12,7 @@ from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
 from alnair.apps.scheduling.snapshot import Snapshot, encode
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.scheduler.diagnosis import Diagnosis
 
 
 class ServeError(Exception):
@@ -43,11 +44,21 @@ class Decision(msgspec.Struct, omit_defaults=True):
     message: str = ""
 
 
+class NotLeadingError(Exception):
+    """This process stands by and knows nothing of the queue."""
+
+
+def nothing_known(namespace: str, name: str) -> Diagnosis | None:
+    """Know no pod."""
+    raise NotLeadingError
+
+
 def application(
     decisions: Decisions,
     ready: Callable[[], bool],
     metrics: Callable[[], str] = str,
     snapshot: Callable[[], Snapshot | None] = lambda: None,
+    explain: Callable[[str, str], Diagnosis | None] = nothing_known,
 ) -> web.Application:
     """Return the web application.
 
@@ -56,6 +67,8 @@ def application(
         ready: Whether the caches are filled; a standby is ready too.
         metrics: Text of /metrics.
         snapshot: What the engine knows; None while this process does not lead.
+        explain: Diagnosis of a pod by namespace and name, None if it is not known; raises
+            NotLeadingError.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -99,6 +112,7 @@ def application(
     app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/debug/decisions", debug_decisions)
     app.router.add_get("/debug/snapshot", debug_snapshot)
+    app.router.add_get("/debug/explain", _explaining(explain))
     return app
 
 
@@ -115,6 +129,24 @@ def decision(when: float, action: Action) -> Decision:
             return Decision(when, "Nominate", f"{pod.namespace}/{pod.name}", node=node)
         case WritePlan(gang):
             return Decision(when, "WritePlan", f"{gang.namespace}/{gang.name}")
+
+
+def _explaining(
+    explain: Callable[[str, str], Diagnosis | None],
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def debug_explain(request: web.Request) -> web.Response:
+        namespace, slash, name = request.query.get("pod", "").partition("/")
+        if not (namespace and slash and name):
+            return web.Response(status=400, text="write ?pod=NAMESPACE/NAME")
+        try:
+            found = explain(namespace, name)
+        except NotLeadingError:
+            return web.Response(status=503, text="this process stands by: ask the one that leads")
+        if found is None:
+            return web.Response(status=404, text=f"no pod {namespace}/{name} is known here")
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
+    return debug_explain
 
 
 def summary(seconds: Sequence[float]) -> DecisionReport:

@@ -1,0 +1,125 @@
+"""What `alnair explain` says about a pod, as values; its JSON is these structs."""
+
+from typing import Literal
+
+import msgspec
+
+#: Where a pod is: `waiting` for a node, held back by `gated` or `refused` as such, on its way to a
+#: node (`binding`) or there (`bound`), going (`deleting`) or done (`finished`).
+Stage = Literal["waiting", "gated", "refused", "binding", "bound", "deleting", "finished"]
+
+
+class Predicate(msgspec.Struct, frozen=True):
+    """How many nodes one reason of a plugin refuses.
+
+    Attributes:
+        nodes: refused, whatever other plugins say.
+        first: of these, refused by no earlier plugin: the number in the message.
+        only: of these, refused by no other plugin at all.
+        resolvable: on some of the nodes, other pods' leaving may help.
+    """
+
+    plugin: str
+    reason: str
+    nodes: int
+    first: int
+    only: int
+    resolvable: bool
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node close to fitting: why it does not, and how much it lacks of which resource."""
+
+    node: str
+    reasons: tuple[str, ...]
+    missing: dict[str, int]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change with which the pod fits now: the decision was made again with it, and it does.
+
+    Attributes:
+        kind: what is changed, such as `request`, `toleration`, `node-selector`.
+        text: what to do.
+        node: where the pod would go.
+    """
+
+    kind: str
+    text: str
+    node: str
+
+
+class GangStory(msgspec.Struct, frozen=True):
+    """The pod's gang: of `min_member` pods that must run, some are placed, and some exist.
+
+    Attributes:
+        exists: its PodGroup does.
+        lacking: pods that must still be placed together.
+        fit: of the lacking ones, those that fit now.
+        blocked: the first pod that does not, whose reasons are told.
+    """
+
+    name: str
+    exists: bool
+    min_member: int
+    pods: int
+    placed: int
+    lacking: int
+    fit: int
+    blocked: str
+
+
+class QueueStory(msgspec.Struct, frozen=True):
+    """The pod's place in the queue.
+
+    Attributes:
+        place: `active` (to be tried next), `backoff`, or `unschedulable` (waits for a change).
+        position: 1 for the first of all that wait, by priority and age; a gang counts once.
+        length: how many wait.
+        since: when it came, seconds since the epoch.
+        attempts: how often it was tried in vain.
+        until: when it is tried again at the earliest, if that is known.
+    """
+
+    place: str
+    position: int
+    length: int
+    since: float
+    attempts: int
+    until: float | None = None
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Why a pod is where it is, and what would help.
+
+    Attributes:
+        pod: `namespace/name`.
+        source: `scheduler` (the one that leads said so) or `offline` (computed from API objects).
+        message: the reason in one sentence, as it is in the pod's condition.
+        nodes: how many there are.
+        predicates: counted with the gang's other pods placed as far as they fit.
+        closest: nodes by how few plugins refuse them, then by how little they lack.
+        changes: single changes that help, the smallest first; each was verified.
+        tried: how many changes were tried, and whether some were left out to stay quick.
+        waits_for: what must happen.
+        notes: what else to know about this answer.
+    """
+
+    pod: str
+    scheduler: str
+    stage: Stage
+    message: str = ""
+    node: str = ""
+    since: float = 0.0
+    nodes: int = 0
+    fits: bool = False
+    predicates: tuple[Predicate, ...] = ()
+    closest: tuple[Candidate, ...] = ()
+    changes: tuple[Change, ...] = ()
+    tried: int = 0
+    all_tried: bool = True
+    gang: GangStory | None = None
+    queue: QueueStory | None = None
+    waits_for: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    source: Literal["scheduler", "offline"] = "scheduler"
