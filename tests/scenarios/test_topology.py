@@ -9,6 +9,7 @@ import pytest
 import make
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node
+from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import Pod, PodSpec
@@ -39,9 +40,15 @@ def linked(name: str, count: int = 8, group: int = 2, **rest: str) -> Node:
 
 
 def report(world: World, node: str, *cpus: int, **rest: object) -> None:
-    """Report zones with so many millicores; written now unless said otherwise."""
+    """Report zones with so many millicores, now, and counting the pods that are there."""
     zones = tuple(Zone(i, (("cpu", cpu), ("memory", 64 * make.GIB))) for i, cpu in enumerate(cpus))
-    fields = {"policy": SINGLE_NUMA, "reported": world.now // 1, **rest}
+    here = [(p.namespace, p.name) for p in world.pods.values() if p.node == node]
+    fields = {
+        "policy": SINGLE_NUMA,
+        "reported": world.now // 1,
+        "fingerprint": pods_fingerprint(here),
+        **rest,
+    }
     world.set_object("NodeResourceTopology", node, Topology(zones, **fields))  # type: ignore[arg-type]
 
 
@@ -170,7 +177,7 @@ def test_what_lags_is_known_after_a_restart() -> None:
     (third,) = put(world, guaranteed(cpu=6000))
     assert third.node == ""
     world.now += 5
-    report(world, "n", 4_000, 10_000)  # the exporter saw one of them leave
+    report(world, "n", 4_000, 10_000)  # it turns out that one of them shares its cores
     world.settle()
     assert world.pod(third.name).node == "n"
 

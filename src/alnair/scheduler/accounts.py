@@ -221,8 +221,8 @@ class Accounts:
             self._unbook(record)
             self._homeless.setdefault(name, {})[record.pod.uid] = record
         self.devices.describe(row, ())
-        self.zones.describe(row, None)
         self.loads.describe(row, (), (), "", 0.0)
+        self._zone_books.vacate(row)
         self.columns.remove(name)
         self._put_images(row, ())
         self.objects.touch("Node")
@@ -310,7 +310,9 @@ class Accounts:
     def release(self, record: Record, state: State) -> None:
         """Give back all that is booked for the pod."""
         if record.row >= 0:
+            row = record.row
             self._unbook(record)
+            self._zone_books.forget(row, record.pod.uid)
         elif homeless := self._homeless.get(record.node):
             homeless.pop(record.pod.uid, None)
             if not homeless:

@@ -5,6 +5,7 @@ goes to the lowest zone that has all of what it requests. Init containers are lo
 and leave nothing taken; unlike there, sidecars do, since they keep running.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -77,29 +78,41 @@ class Alignment:
         ok, init_ok, _ = self._containers(rows)
         return init_ok, ok
 
-    def takes(self, row: int) -> list[Take]:
+    def takes(self, row: int, *, exact: bool) -> tuple[Take, ...]:
         """Return what the pod takes of which zones of a row that aligns to a single zone.
 
-        The kubelet chooses the lowest zone that will do. Where none will, the pod is there all the
-        same and we do not see where, so it is taken of every zone.
+        The kubelet chooses the lowest zone that will do. If zones have more left than we know, that
+        may be a lower one than it seems, so the pod is taken of all up to there. Where none will
+        do, the pod is there all the same, and is taken of every zone.
+
+        Args:
+            row: of the node.
+            exact: we know just what the zones have left.
         """
-        rows = np.array([row], np.intp)
         if self._zones.pod_scope[row]:
-            chosen = [(self.pod, self.fits_any(self.pod, rows)[:, 0])]
+            chosen = [(self.pod, self.fits_any(self.pod, np.array([row], np.intp)))]
         else:
-            chosen = [(part, fits[:, 0]) for part, fits in self._containers(rows)[2]]
-        takes = []
-        for part, fits in chosen:
-            slots = np.flatnonzero(fits)[:1]
-            if not len(slots):
-                slots = np.flatnonzero(self._zones.ids[:, row] >= 0)
-            takes += [
-                Take(column, int(slot), float(amount))
-                for name, amount in part.requests
-                if (column := self._zones.resources.get(name)) is not None and self._counts(name)
-                for slot in slots
-            ]
-        return takes
+            chosen = self._containers(np.array([row], np.intp))[2]
+        known = bool(chosen) and all(fits.any() for _, fits in chosen)
+        lowest = [int(fits[:, 0].argmax()) for _, fits in chosen]
+        count = int((self._zones.ids[:, row] >= 0).sum())
+        takes: list[Take] = []
+        for (part, _), slot in zip(chosen, lowest, strict=True):
+            slots = range(max(lowest) + 1) if known else range(count)
+            takes += self._take(part, (slot,) if known and exact else slots)
+        return tuple(takes)
+
+    def takes_everywhere(self, row: int) -> tuple[Take, ...]:
+        """Return what the pod takes of every zone of a row, for a pod of which we know no zone."""
+        count = int((self._zones.ids[:, row] >= 0).sum())
+        return tuple(self._take(self.pod, range(count)))
+
+    def _take(self, part: ContainerPart, slots: Iterable[int]) -> Iterator[Take]:
+        for name, amount in part.requests:
+            column = self._zones.resources.get(name)
+            if column is not None and self._counts(name):
+                for slot in slots:
+                    yield Take(column, slot, float(amount))
 
     def _containers(self, rows: Picked) -> tuple[Mask, Mask, list[tuple[ContainerPart, Mask]]]:
         free = self._free(rows)

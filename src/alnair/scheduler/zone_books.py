@@ -14,7 +14,7 @@ from alnair.model.workload import Pod
 from alnair.scheduler.alignment import Alignment, is_native
 from alnair.scheduler.columns import Columns
 from alnair.scheduler.objects import Key, Objects
-from alnair.scheduler.zones import Zones
+from alnair.scheduler.zones import Take, Zones
 
 #: A report whose fingerprint is not that of the pods we know lacks some of them, or has others that
 #: went. It is taken to count those that came so many seconds before it.
@@ -23,10 +23,11 @@ _KIND: Final = "NodeResourceTopology"
 
 
 class Placed(Protocol):
-    """A pod on a node, and when it came there."""
+    """A pod on a node, when it came there, and whether we put it there just now."""
 
     pod: Pod
     placed_at: float
+    decided: bool
 
 
 class ZoneBooks:
@@ -53,6 +54,10 @@ class ZoneBooks:
         self._reports: dict[int, Topology | None] = {}
         #: Of each row, the pods that a report counted for sure: a later one does so too.
         self._counted: dict[int, set[str]] = {}
+        #: Of each row, what its pods took: a zone once chosen stays chosen.
+        self._chosen: dict[int, dict[str, tuple[Take, ...]]] = {}
+        #: Rows whose zones have just what we know, and not more.
+        self._exact: set[int] = set()
         objects.follow(_KIND, self._report_changed)
 
     def describe(self, row: int, node: str) -> None:
@@ -60,32 +65,64 @@ class ZoneBooks:
         report: Topology | None = self._objects.of(_KIND).get(("", node))
         if report and not self._zones.any:
             self._columns.schema += 1  # what was compiled knows of no zones
+        here = self._on_row.get(row, {})
+        before = self._reports.get(row)
+        if report is None or _zone_ids(report) != _zone_ids(before):
+            self._chosen.pop(row, None)
+            self._counted.pop(row, None)
+        self._chosen.setdefault(row, {})
         self._reports[row] = report
         self._zones.describe(row, report)
-        if report is None:
-            self._counted.pop(row, None)
-        elif not self._counts_all(row, report):
-            for placed in self._on_row.get(row, {}).values():
+        self._exact.add(row)
+        if report and not self._counts_all(row, report):
+            for placed in here.values():
                 self.came(row, placed)
+            # Perhaps it counts them after all, or pods that left before we knew the node.
+            if self._zones.any_taken(row) or before is None:
+                self._exact.discard(row)
+
+    def vacate(self, row: int) -> None:
+        """Forget a row whose node is gone."""
+        self._reports.pop(row, None)
+        self._chosen.pop(row, None)
+        self._counted.pop(row, None)
+        self._zones.describe(row, None)
 
     def came(self, row: int, placed: Placed) -> None:
         """Take what a pod holds, unless the report counts it."""
-        report = self._reports.get(row)
+        report, uid = self._reports.get(row), placed.pod.uid
         if report is None or not self._zones.aligned[row] or _counts(report, placed.placed_at):
             return
-        if placed.pod.uid in self._counted.get(row, ()):
+        if uid in self._counted.get(row, ()):
             return
-        alignment = Alignment(placed.pod.spec, self._zones, self._columns)
-        if not alignment.trivial:
-            self._zones.take(row, placed.pod.uid, alignment.takes(row))
+        takes = self._chosen[row].get(uid)
+        if takes is None:
+            alignment = Alignment(placed.pod.spec, self._zones, self._columns)
+            if alignment.trivial:
+                return
+            if placed.decided:
+                takes = alignment.takes(row, exact=row in self._exact)
+            else:
+                takes = alignment.takes_everywhere(row)
+                self._exact.discard(row)
+            self._chosen[row][uid] = takes
+        self._zones.take(row, uid, takes)
 
     def left(self, row: int, placed: Placed) -> None:
         """Give back what a pod held; the pods that are left may be those that the report counts."""
-        self._zones.release(row, placed.pod.uid)
-        self._counted.get(row, set()).discard(placed.pod.uid)
         report = self._reports.get(row)
-        if report and self._zones.any_taken(row) and self._counts_all(row, report):
+        if report is None:
+            return
+        if not self._zones.release(row, placed.pod.uid) and self._is_exclusive(placed.pod):
+            self._exact.discard(row)  # its zone has more now than the report says
+        self._counted.get(row, set()).discard(placed.pod.uid)
+        if self._zones.any_taken(row) and self._counts_all(row, report):
             self._zones.release_all(row)
+
+    def forget(self, row: int, uid: str) -> None:
+        """Forget the zones of a pod that is not on the row any more, nor will be back."""
+        if row in self._chosen:
+            self._chosen[row].pop(uid, None)
 
     def _report_changed(self, key: Key) -> None:
         row = self._columns.row_of.get(key[1])  # reports are named after their nodes
@@ -110,6 +147,10 @@ class ZoneBooks:
         return pod.spec.guaranteed or any(
             not is_native(name) and name in self._zones.resources for name, _ in pod.spec.requests
         )
+
+
+def _zone_ids(report: Topology | None) -> list[int]:
+    return [zone.id for zone in report.zones] if report else []
 
 
 def _counts(report: Topology, came: float) -> bool:

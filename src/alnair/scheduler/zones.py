@@ -89,11 +89,13 @@ class Zones:
         self._taken.setdefault(row, {})[uid] = tuple(takes)
         self._recount(row)
 
-    def release(self, row: int, uid: str) -> None:
-        """Give back what was taken for a pod, if anything was."""
+    def release(self, row: int, uid: str) -> bool:
+        """Give back what was taken for a pod; returns whether anything was."""
         taken = self._taken.get(row)
-        if taken and taken.pop(uid, None) is not None:
-            self._recount(row)
+        if not taken or taken.pop(uid, None) is None:
+            return False
+        self._recount(row)
+        return True
 
     def release_all(self, row: int) -> None:
         """Give back what was taken for any pod."""

@@ -152,7 +152,12 @@ def test_what_a_report_cannot_count_yet_is_taken_from_the_zone_that_the_kubelet_
     pod_scope: bool,
 ) -> None:
     accounts = Accounts()
-    put(accounts, "n", zones(*TWO_ZONES, reported=1000.0, pod_scope=pod_scope))
+    nobody = pods_fingerprint([])
+    put(
+        accounts,
+        "n",
+        zones(*TWO_ZONES, reported=1000.0, pod_scope=pod_scope, fingerprint=nobody),
+    )
     first = bind(accounts, "first", FIVE, 1000.4)
     assert verdicts(accounts, FIVE) == {"n": ""}, "the other zone is whole"
     bind(accounts, "second", FIVE, 1001.0)
@@ -171,6 +176,16 @@ def test_a_later_report_counts_the_pods_itself() -> None:
     assert free.tolist() == [3000, 8000]
     bind(accounts, "second", FIVE, 1003.0)
     assert verdicts(accounts, FIVE)["n"] == "cannot align container"
+
+
+def test_a_first_report_may_count_pods_that_left_so_lower_zones_are_taken_too() -> None:
+    """The kubelet may find room in a lower zone than we know of."""
+    accounts = Accounts()
+    small = ({"cpu": 3000, "memory": 9}, {"cpu": 8000, "memory": 9}, {"cpu": 9000, "memory": 9})
+    put(accounts, "n", zones(*small, reported=1000.0))
+    bind(accounts, "first", FIVE, 1001.0)
+    cpu = accounts.zones.resources["cpu"]
+    assert accounts.zones.free[cpu, :, 0].tolist() == [0, 3000, 9000]
 
 
 def fingerprinted(reported: float, *pods: str, cpu: tuple[int, int] = (3000, 8000)) -> Topology:
