@@ -14,6 +14,7 @@ from random_storage import BOUND_CLAIMS, HOSTNAME, OPEN_CLAIMS, ZONE
 NODES: Final = 20
 BOUND: Final = 40
 PROBES: Final = 50
+WISHES: Final = 12
 #: Namespaces and their labels.
 NAMESPACES: Final = {"one": {"team": "a"}, "two": {"team": "b"}, "three": {"team": "a"}}
 _FPGA: Final = "example.com/fpga"
@@ -24,6 +25,8 @@ _NODE_LABELS: Final = {
     "disk": ("ssd", "hdd"),
     "generation": ("1", "2", "3", "10", "old"),
 }
+#: Images and their MiB.
+_IMAGES: Final = {"registry.example/small:1": 40, "registry.example/cuda:12": 900}
 #: A pod must not ask for a port twice.
 _PORTS: Final = {"c0": (8080, 8081), "c1": (8082, 8083), "init": (8084,)}
 _TAINTS: Final = ("dedicated", "flaky")
@@ -37,6 +40,7 @@ class RandomCluster:
         nodes: of the cluster.
         bound: pods on them; those with a finalizer are to be deleted, so that they stay, leaving.
         probes: pods to be judged, for this scheduler.
+        wishes: pods with preferences, gated, whose nodes are to be scored.
     """
 
     def __init__(self, seed: int, scheduler: str) -> None:
@@ -45,6 +49,7 @@ class RandomCluster:
         self.nodes = [self._node(f"n{number:02}") for number in range(NODES)]
         self.bound = [self._bound(f"bound-{number}") for number in range(BOUND)]
         self.probes = [self._probe(f"probe-{number}") for number in range(PROBES)]
+        self.wishes = [self._wish(f"wish-{number}") for number in range(WISHES)]
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -69,10 +74,16 @@ class RandomCluster:
             ]
         if r.random() < 0.08:
             spec["unschedulable"] = True
+        images = [
+            {"names": [image], "sizeBytes": size << 20}
+            for image, size in _IMAGES.items()
+            if r.random() < 0.4
+        ]
         return {
             "metadata": {"name": name, "labels": labels},
             "spec": spec,
             "status": {
+                "images": images,
                 "capacity": capacity,
                 "allocatable": capacity,
                 "conditions": [{"type": "Ready", "status": "True"}],
@@ -87,7 +98,7 @@ class RandomCluster:
         spec = pod["spec"]
         spec["nodeName"] = r.choice(self.nodes)["metadata"]["name"]
         if r.random() < 0.12:
-            spec["affinity"] = {"podAntiAffinity": self._pod_affinity(required=True)}
+            spec["affinity"] = {"podAntiAffinity": self._pod_affinity()}
         if r.random() < 0.25:
             spec["volumes"] = _volumes(r.sample(BOUND_CLAIMS, r.choice((1, 2))))
         if r.random() < 0.1:
@@ -112,6 +123,27 @@ class RandomCluster:
             ask(spec)
         if r.random() < 0.4:
             spec["tolerations"] = [self._toleration() for _ in range(r.choice((1, 2)))]
+        return pod
+
+    def _wish(self, name: str) -> Manifest:
+        """A pod that most nodes can take, and that would like some more than others."""
+        r = self._random
+        pod = self._pod(name, cpu=("0", "100m", "300m"))
+        spec = pod["spec"]
+        spec["schedulingGates"] = [{"name": "alnair.example/later"}]
+        asks: Sequence[Callable[[dict[str, Any]], None]] = (
+            self._ask_spread,
+            self._ask_spread,
+            self._wish_nodes,
+            self._wish_pods,
+        )
+        for ask in r.sample(asks, r.choice((0, 1, 2, 3))):
+            ask(spec)
+        for constraint in spec.get("topologySpreadConstraints", ()):
+            constraint["whenUnsatisfiable"] = "ScheduleAnyway"
+            constraint.pop("minDomains", None)
+        if r.random() < 0.6:
+            spec["tolerations"] = [{"operator": "Exists", "effect": "NoSchedule"}]
         return pod
 
     def _pod(self, name: str, cpu: Sequence[str]) -> Manifest:
@@ -141,7 +173,7 @@ class RandomCluster:
         requests = {"cpu": r.choice(cpu), "memory": r.choice(("0", "200Mi", "1Gi"))}
         if r.random() < 0.1:
             requests["ephemeral-storage"] = r.choice(("1Gi", "15Gi"))
-        container: dict[str, Any] = {"name": name, "image": "pause"}
+        container: dict[str, Any] = {"name": name, "image": r.choice(tuple(_IMAGES))}
         container["resources"] = {"requests": requests}
         if r.random() < 0.08:
             container["resources"]["limits"] = {_FPGA: "1"}
@@ -229,16 +261,14 @@ class RandomCluster:
         constraints.append(constraint)
 
     def _ask_pods_near(self, spec: dict[str, Any]) -> None:
-        spec.setdefault("affinity", {})["podAffinity"] = self._pod_affinity(required=True)
+        spec.setdefault("affinity", {})["podAffinity"] = self._pod_affinity()
 
     def _ask_pods_apart(self, spec: dict[str, Any]) -> None:
-        spec.setdefault("affinity", {})["podAntiAffinity"] = self._pod_affinity(required=True)
+        spec.setdefault("affinity", {})["podAntiAffinity"] = self._pod_affinity()
 
-    def _pod_affinity(self, *, required: bool) -> dict[str, Any]:
-        r = self._random
-        when = "required" if required else "preferred"
-        terms = [self._pod_term() for _ in range(r.choice((1, 1, 2)))]
-        return {f"{when}DuringSchedulingIgnoredDuringExecution": terms}
+    def _pod_affinity(self) -> dict[str, Any]:
+        terms = [self._pod_term() for _ in range(self._random.choice((1, 1, 2)))]
+        return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
 
     def _pod_term(self) -> dict[str, Any]:
         r = self._random
@@ -263,6 +293,25 @@ class RandomCluster:
             claims.append(r.choice(OPEN_CLAIMS))
         spec["volumes"] = _volumes(claims)
 
+    def _wish_nodes(self, spec: dict[str, Any]) -> None:
+        r = self._random
+        spec.setdefault("affinity", {})["nodeAffinity"] = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": r.choice((1, 10, 70)), "preference": self._node_term()}
+                for _ in range(r.choice((1, 2)))
+            ]
+        }
+
+    def _wish_pods(self, spec: dict[str, Any]) -> None:
+        r = self._random
+        for kind in r.sample(("podAffinity", "podAntiAffinity"), r.choice((1, 2))):
+            spec.setdefault("affinity", {})[kind] = {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": r.choice((1, 10, 70)), "podAffinityTerm": self._pod_term()}
+                    for _ in range(r.choice((1, 2)))
+                ]
+            }
+
     def _toleration(self) -> dict[str, Any]:
         r = self._random
         if r.random() < 0.15:
@@ -275,6 +324,16 @@ class RandomCluster:
         if r.random() < 0.5:
             toleration["effect"] = r.choice(_EFFECTS)
         return toleration
+
+
+def services(namespace: str) -> list[Manifest]:
+    """The Services of a namespace: default spread constraints are about their pods."""
+    selectors = {"one": {"app": "web"}, "two": {"tier": "front", "rev": "1"}}
+    selector = selectors.get(namespace)
+    if selector is None:
+        return []
+    spec = {"clusterIP": "None", "selector": selector}
+    return [{"metadata": {"name": "peers", "namespace": namespace}, "spec": spec}]
 
 
 def _volumes(claims: Sequence[str]) -> list[dict[str, Any]]:

@@ -11,9 +11,12 @@ import pytest
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import LEASES, NAMESPACES, NODES, PODS
+from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
+from differential_kit import Judges, start
+from kube_scheduler import Extender
 from scheduler_kit import ControllerProcess, SchedulerProcess, StartController, StartScheduler
 
 #: Small enough to be filled by a few pods.
@@ -26,12 +29,25 @@ def gpu_cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
     cluster = LocalCluster(f"sc-{uuid.uuid4().hex[:8]}", root=Path(cluster_root))
     cluster.prepare()
 
-    async def start() -> None:
+    async def begin() -> None:
         await cluster.up()
         await cluster.add_nodes(alike(NODE_COUNT, GPUS, "T4"))
 
-    asyncio.run(start())
+    asyncio.run(begin())
     return cluster
+
+
+@pytest.fixture(scope="session")
+def judges(
+    cluster_root: os.PathLike[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Judges]:
+    """A bare cluster whose pods the real kube-scheduler judges, and never binds."""
+    name = f"diff-{uuid.uuid4().hex[:8]}"
+    cluster = LocalCluster(name, components=BARE, root=Path(cluster_root))
+    with Extender() as extender:
+        asyncio.run(start(cluster, extender, tmp_path_factory.mktemp("kube-scheduler")))
+        yield Judges(cluster, extender)
+        asyncio.run(cluster.down())
 
 
 @pytest.fixture

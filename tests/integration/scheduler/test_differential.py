@@ -4,91 +4,32 @@ import asyncio
 import json
 import os
 import time
-import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import random_storage
-from alnair.apps.scheduling.feed import Feed
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
-    CLAIMS,
-    CSI_NODES,
-    NAMESPACES,
-    NODES,
-    PERSISTENT_VOLUMES,
     PODS,
-    STORAGE_CLASSES,
     Manifest,
-    Resource,
 )
-from alnair.local.components import BARE
-from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.profiles import profiles
+from differential_kit import Judges, all_pods, create, delete, engine_of, have
 from kube_scheduler import REFUSAL, Extender
-from random_cluster import NAMESPACES as NAMESPACE_LABELS
-from random_cluster import NODES as SIZE
 from random_cluster import RandomCluster
 
-R = TypeVar("R")
 #: Clusters to compare, with `random_cluster.PROBES` pods each; more by hand.
 CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "8"))
 #: What kube-scheduler says of nodes that it did not look at, since the pod names others.
 NARROWED = "node(s) didn't satisfy plugin(s)"
-_IN_FLIGHT = 16
 _JUDGED_SECONDS = 30.0
-
-
-class Judges:
-    """A control plane with the real kube-scheduler; ours is asked in this process."""
-
-    def __init__(self, cluster: LocalCluster, extender: Extender) -> None:
-        self.cluster = cluster
-        self.extender = extender
-
-
-@pytest.fixture(scope="module")
-def judges(cluster_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judges]:
-    cluster = LocalCluster(f"diff-{uuid.uuid4().hex[:8]}", components=BARE, root=cluster_root)
-    with Extender() as extender:
-        asyncio.run(_start(cluster, extender, tmp_path_factory.mktemp("kube-scheduler")))
-        yield Judges(cluster, extender)
-        asyncio.run(cluster.down())
-
-
-async def _start(cluster: LocalCluster, extender: Extender, folder: Path) -> None:
-    await cluster.up()
-    path = folder / "config.yaml"
-    extender.write_config(path, cluster.kubeconfig("kube-scheduler"), names.SCHEDULER)
-    await cluster.start("kube-scheduler", extra_args=[f"--config={path}"])
-    async with Client(config.load(cluster.kubeconfig())) as client:
-        for name, labels in NAMESPACE_LABELS.items():
-            await client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
-        await _create(client, STORAGE_CLASSES, random_storage.classes())
-        await _create(client, CSI_NODES, random_storage.csi_nodes(SIZE))
-        for name in NAMESPACE_LABELS:
-            claims = random_storage.claims(name)
-            uids = {
-                claim["metadata"]["name"]: claim["metadata"]["uid"]
-                for claim in await _create_with_status(client, CLAIMS, claims)
-            }
-            volumes = random_storage.volumes(name)
-            for volume in volumes:
-                reference = volume["spec"]["claimRef"]
-                reference["uid"] = uids[reference["name"]]
-            await _create_with_status(client, PERSISTENT_VOLUMES, volumes)
-        await _create_with_status(client, PERSISTENT_VOLUMES, random_storage.free_volumes())
 
 
 @settings(
@@ -125,7 +66,7 @@ async def compare(
     profile = _profile(left_out)
     kubeconfig = config.load(judges.cluster.kubeconfig())
     async with Client(kubeconfig) as client:
-        await _have(client, random)
+        await have(client, random)
         found: list[str] = []
         doubtful = random.probes
         for _ in range(times):
@@ -142,10 +83,10 @@ async def _differences(
     probes: list[Manifest],
     profile: Profile,
 ) -> tuple[list[str], list[Manifest]]:
-    created = await _create(client, PODS, probes)
+    created = await create(client, PODS, probes)
     uids = {pod["metadata"]["uid"]: pod for pod in created}
     theirs = await _theirs(judges.extender, client, set(uids))
-    engine = await _engine(client, profile)
+    engine = await engine_of(client, profile)
     texts, doubtful = [], []
     for probe, pod in zip(probes, created, strict=True):
         mine = _evaluation(engine, pod["metadata"]["uid"], profile)
@@ -157,7 +98,7 @@ async def _differences(
             doubtful.append(probe)
             ours = mine.refusal or _counted(mine)
             texts.append(f"kube-scheduler: {said}\nours: {ours}\npod: {json.dumps(probe)}")
-    await _delete(client, PODS, created)
+    await delete(client, PODS, created)
     return texts, doubtful
 
 
@@ -171,7 +112,7 @@ async def _theirs(
     deadline = time.monotonic() + _JUDGED_SECONDS
     while True:
         judged: dict[str, tuple[frozenset[str], str]] = {}
-        for pod in await _pods(client):
+        for pod in await all_pods(client):
             uid = pod["metadata"]["uid"]
             for condition in pod.get("status", {}).get("conditions", ()):
                 if uid in uids and condition["type"] == "PodScheduled":
@@ -188,21 +129,6 @@ def _profile(left_out: str) -> Profile:
     profile = next(p for p in profiles() if p.scheduler == names.SCHEDULER)
     plugins = [p for p in profile.plugins if p.name != left_out]
     return Profile(profile.scheduler, plugins, profile.weights)
-
-
-async def _engine(client: Client, profile: Profile) -> Engine:
-    """Return an engine of ours that knows the cluster as our feed tells it."""
-    feed = Feed(client)
-    run = asyncio.create_task(feed.run())
-    try:
-        await feed.synced()
-        engine = Engine([profile])
-        engine.learn(list(feed.everything()), 0.0)
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-    engine.step([], 0.0, limit=0)
-    return engine
 
 
 def _evaluation(engine: Engine, uid: str, profile: Profile) -> Evaluation:
@@ -266,78 +192,3 @@ def _told(
         f"pods there: {json.dumps(here)}",
     ]
     return "\n".join(lines)
-
-
-# --- the cluster ----------------------------------------------------------------------------------
-
-
-async def _have(client: Client, random: RandomCluster) -> None:
-    """Have the cluster's nodes and pods there, and nothing of another one."""
-    await _clear(client)
-    await _create(client, NODES, random.nodes)
-    bound = await _create(client, PODS, random.bound)
-    # A finalizer keeps them.
-    await _delete(client, PODS, [pod for pod in bound if pod["metadata"].get("finalizers")])
-
-
-async def _clear(client: Client) -> None:
-    async def release(pod: Manifest) -> None:
-        meta = pod["metadata"]
-        patch = {"metadata": {"finalizers": None}}
-        await client.merge_patch(PODS, meta["name"], patch, meta["namespace"])
-
-    pods = await _pods(client)
-    await _delete(client, PODS, [p for p in pods if "deletionTimestamp" not in p["metadata"]])
-    await _each(release, [p for p in pods if p["metadata"].get("finalizers")])
-    await _delete(client, NODES, (await client.list(NODES)).items)
-
-
-async def _pods(client: Client) -> list[Manifest]:
-    listings = [await client.list(PODS, namespace) for namespace in NAMESPACE_LABELS]
-    return [pod for listing in listings for pod in listing.items]
-
-
-async def _create(
-    client: Client, resource: Resource[Manifest], manifests: Iterable[Manifest]
-) -> list[Manifest]:
-    return await _each(lambda manifest: client.create(resource, manifest), manifests)
-
-
-async def _create_with_status(
-    client: Client, resource: Resource[Manifest], manifests: Iterable[Manifest]
-) -> list[Manifest]:
-    """Create objects; the API server takes their status only in a second write."""
-
-    async def create(manifest: Manifest) -> Manifest:
-        made = await client.create(resource, manifest)
-        meta = made["metadata"]
-        return await client.merge_patch(
-            resource,
-            meta["name"],
-            {"status": manifest["status"]},
-            meta.get("namespace"),
-            subresource="status",
-        )
-
-    return await _each(create, manifests)
-
-
-async def _delete(
-    client: Client, resource: Resource[Manifest], objects: Iterable[Manifest]
-) -> None:
-    async def delete(each: Manifest) -> None:
-        meta = each["metadata"]
-        await client.delete(resource, meta["name"], meta.get("namespace"), grace_seconds=0)
-
-    await _each(delete, objects)
-
-
-async def _each(do: Callable[[Manifest], Awaitable[R]], objects: Iterable[Manifest]) -> list[R]:
-    """Do the same with all objects, a few at a time; the results keep the order."""
-    slots = asyncio.Semaphore(_IN_FLIGHT)
-
-    async def limited(each: Manifest) -> R:
-        async with slots:
-            return await do(each)
-
-    return list(await asyncio.gather(*map(limited, objects)))

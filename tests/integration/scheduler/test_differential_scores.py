@@ -1,0 +1,148 @@
+"""How good a node is for a pod, the real kube-scheduler and ours say alike, plugin by plugin."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.kube.resources import PODS, Manifest
+from alnair.model import names
+from alnair.scheduler.arguments import made
+from alnair.scheduler.engine import Engine
+from alnair.scheduler.framework import Depends, PodsScore, Profile, Score
+from alnair.scheduler.profiles import WEIGHTS, registry
+from differential_kit import Judges, create, delete, engine_of, have
+from kube_scheduler import scores
+from random_cluster import RandomCluster
+
+CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "4"))
+_JUDGED_SECONDS = 20.0
+Scores = dict[str, dict[str, int]]
+
+
+def profile(arguments: Mapping[str, dict[str, Any]] | None = None) -> Profile:
+    """A profile of all our plugins; without other arguments those of kube-scheduler's defaults."""
+    given = arguments or {}
+    plugins = [made(make, given.get(name, {}), name) for name, make in registry().items()]
+    return Profile(names.SCHEDULER, plugins, WEIGHTS)
+
+
+@settings(
+    max_examples=CLUSTERS,
+    derandomize="ALNAIR_DIFFERENTIAL_CLUSTERS" not in os.environ,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    database=None,
+)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_each_plugin_gives_nodes_the_same_scores(judges: Judges, seed: int) -> None:
+    cluster = RandomCluster(seed, names.SCHEDULER)
+    differences, compared = asyncio.run(compare(judges, cluster, profile()))
+    assert not differences, f"seed {seed}\n" + "\n\n".join(differences[:3])
+    assert compared > 100, f"seed {seed}: only {compared} scores could be compared"
+
+
+def test_other_arguments_would_be_noticed(judges: Judges) -> None:
+    cluster = RandomCluster(1, names.SCHEDULER)
+    packing = profile({"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}})
+    differences, _ = asyncio.run(compare(judges, cluster, packing))
+    assert differences
+    assert all(text.startswith("NodeResourcesFit: ") for text in differences)
+
+
+async def compare(judges: Judges, random: RandomCluster, ours: Profile) -> tuple[list[str], int]:
+    """Have both score the nodes for all wishes; returns differences, and how many were compared."""
+    log = judges.cluster.layout.log("kube-scheduler")
+    judges.extender.lets_pass = True
+    try:
+        async with Client(config.load(judges.cluster.kubeconfig())) as client:
+            await have(client, random)
+            created = await create(client, PODS, random.wishes)
+            engine = await engine_of(client, ours)
+            differences, compared = [], 0
+            for pod in created:
+                theirs = await _theirs(judges, client, pod, log)
+                mine = _ours(engine, pod["metadata"]["uid"], ours)
+                differences += [
+                    f"{text}\npod: {json.dumps(pod['spec'])}" for text in _compare(mine, theirs)
+                ]
+                compared += sum(map(len, theirs.values()))
+            return differences, compared
+    finally:
+        judges.extender.lets_pass = False
+
+
+async def _theirs(judges: Judges, client: Client, pod: Manifest, log: Path) -> Scores:
+    """Let kube-scheduler score the nodes for a gated pod, and delete it."""
+    meta = pod["metadata"]
+    before = len(read(log))
+    free = {"spec": {"schedulingGates": None}}
+    await client.merge_patch(PODS, meta["name"], free, meta["namespace"])
+    deadline = time.monotonic() + _JUDGED_SECONDS
+    while meta["uid"] not in judges.extender.chosen:
+        now = await client.get(PODS, meta["name"], meta["namespace"])
+        if any(c.get("reason") == "Unschedulable" for c in now["status"].get("conditions", ())):
+            break
+        if time.monotonic() > deadline:
+            pytest.fail(f"kube-scheduler did not judge {meta['name']}: {now['status']}")
+        await asyncio.sleep(0.02)
+    await delete(client, PODS, [pod])
+    return scores(read(log)[before:], f"{meta['namespace']}/{meta['name']}")
+
+
+def read(log: Path) -> str:
+    """Return what is in a log so far."""
+    return log.read_text(errors="replace")
+
+
+def _ours(engine: Engine, uid: str, profile: Profile) -> Scores:
+    """Return what each plugin gives each feasible node, weighted."""
+    spec = engine.accounts.records[uid].spec
+    evaluation = engine.evaluations.of(spec, profile)
+    if evaluation.refusal is not None:
+        return {}
+    feasible = evaluation.rank >= 0
+    found: Scores = {}
+    for plugin in profile.scores:
+        compiled = plugin.score(spec, engine.accounts.cluster)
+        if compiled is None:
+            continue
+        if compiled.depends is Depends.PODS:
+            points = cast("PodsScore", compiled).over(feasible)
+        else:
+            points = cast("Score", compiled)(np.arange(feasible.size))
+        if compiled.normalize is not None:
+            points = compiled.normalize(points, feasible)
+        weight = profile.weights.get(plugin.name, 1)
+        found[plugin.name] = {
+            node: round(weight * points[row])
+            for node, row in engine.accounts.columns.row_of.items()
+            if feasible[row]
+        }
+    return found
+
+
+def _compare(ours: Scores, theirs: Scores) -> list[str]:
+    found = []
+    for plugin in ours.keys() | theirs.keys():
+        mine, their = ours.get(plugin, {}), theirs.get(plugin, {})
+        if not theirs:
+            continue  # fewer than two nodes: nothing to choose from
+        if not mine or not their:
+            # A plugin may leave out what is the same everywhere.
+            alike = len(set((mine or their).values())) <= 1
+        else:
+            alike = mine == their
+        if not alike:
+            found.append(f"{plugin}: kube-scheduler {their}, ours {mine}")
+    return found
