@@ -88,7 +88,14 @@ class Chaos:
         self.count += 1
         size = self.chance.randrange(1, 5)
         name = f"g{self.count}"
-        gang = make.gang(name, size, timeout=self.chance.choice((5, 60)))
+        gang = make.gang(
+            name,
+            size,
+            timeout=self.chance.choice((5, 60)),
+            required=self.chance.choice(("", "", "", "zone")),
+            preferred=self.chance.choice(((), (), ("kubernetes.io/hostname", "zone"))),
+            min_resources=self.chance.choice((None, None, {"cpu": 2000})),
+        )
         pods = make.members(name, size + self.chance.randrange(-1, 2), self.spec())
         if self.chance.random() < 0.5:
             self.world.create(*pods)

@@ -6,6 +6,8 @@ renamed something. So it is looked for in what the API server serves, and only w
 have in common is read.
 """
 
+import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,7 +16,7 @@ from msgspec import Struct
 
 from alnair.kube import wire
 from alnair.kube.client import Client
-from alnair.kube.errors import NotFound
+from alnair.kube.errors import ApiError, ConnectionFailed, NotFound
 from alnair.kube.membership import group_topology
 from alnair.kube.projection import UNREADABLE, base_units, check_version
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Manifest, Resource, grouped
@@ -23,6 +25,10 @@ from alnair.model import api, names
 from alnair.model.quantity import QuantityError
 from alnair.model.workload import Gang, Planned, Topology
 
+_log = logging.getLogger(__name__)
+
+#: Seconds between questions whether the API server serves the native kind.
+_DISCOVERY_SECONDS: Final = 300.0
 NATIVE_GROUP: Final = "scheduling.k8s.io"
 #: Versions of the native API that are understood, the one to use first.
 _NATIVE_VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
@@ -155,13 +161,26 @@ CUSTOM: Final = tuple(
 )
 
 
-async def native(client: Client) -> Dialect | None:
-    """Return the native dialect if the API server serves one that is understood.
+async def native(client: Client, absent: Callable[[], None]) -> Dialect:
+    """Wait until the API server serves a native dialect that is understood; most never do.
 
-    Raises:
-        ApiError: Discovery is refused.
-        ConnectionFailed: The server cannot be reached.
+    Args:
+        client: an open client.
+        absent: called each time when it is known, or cannot be told, that there is none now.
     """
+    while True:
+        try:
+            found = await _served(client)
+        except (ApiError, ConnectionFailed) as error:
+            _log.warning("whether there are native PodGroups is unknown: %s", error)
+            found = None
+        if found is not None:
+            return found
+        absent()
+        await asyncio.sleep(_DISCOVERY_SECONDS)
+
+
+async def _served(client: Client) -> Dialect | None:
     for resource in NATIVE.values():
         try:
             answer = await client.raw("GET", f"/apis/{resource.api_version}")

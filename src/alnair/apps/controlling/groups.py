@@ -91,9 +91,8 @@ class Groups:
             group.create_task(self._pods.run())
             for kind in list(self._kinds.values()):
                 group.create_task(kind.informer.run())
-            native = await podgroups.native(self._client)
-            if native is not None:
-                group.create_task(self._add(native.resource, _native).informer.run())
+            native = await podgroups.native(self._client, self._discovered.set)
+            group.create_task(self._add(native.resource, _native).informer.run())
             self._discovered.set()
 
     async def synced(self) -> None:

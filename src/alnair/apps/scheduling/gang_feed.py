@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 from alnair.kube import podgroups
 from alnair.kube.client import Client
-from alnair.kube.errors import KubeError
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.podgroups import Dialect
 from alnair.model.workload import Gang
@@ -14,8 +13,6 @@ from alnair.scheduler import events
 
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0
-#: Seconds between questions whether the API server serves the native kind.
-_DISCOVERY_SECONDS = 300.0
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +38,7 @@ class GangFeed:
         async with asyncio.TaskGroup() as group:
             for _, informer in self._followed:
                 group.create_task(informer.run())
-            native = await self._discover()
+            native = await podgroups.native(self._client, self._discovered.set)
             informer = self._informer(native)
             self._followed.append((native, informer))
             self._discovered.set()
@@ -65,19 +62,6 @@ class GangFeed:
         for key in {key for _, informer in self._followed for key in informer.items}:
             if (gang := self._strictest(key)) is not None:
                 yield gang
-
-    async def _discover(self) -> Dialect:
-        """Wait until the API server serves the native kind; most never do."""
-        while True:
-            try:
-                native = await podgroups.native(self._client)
-            except KubeError as error:
-                _log.warning("whether there is a native PodGroup is unknown: %s", error)
-                native = None
-            if native is not None:
-                return native
-            self._discovered.set()
-            await asyncio.sleep(_DISCOVERY_SECONDS)
 
     def _informer(self, dialect: Dialect) -> Informer[object, Gang]:
         return Informer(self._client, dialect.resource, dialect.project, self._changed)
