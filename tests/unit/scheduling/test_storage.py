@@ -93,7 +93,7 @@ class Api:
         return None if pod.name in self.gone else pod
 
     def node(self, name: str) -> object:
-        return None if name in self.gone else name
+        return None if name in self.gone else make.node(name)
 
     def object(self, kind: str, namespace: str, name: str) -> Any:
         found = self.objects.get((kind, name))
@@ -248,3 +248,20 @@ async def test_a_gang_of_which_one_gets_no_storage_is_not_begun(
     assert not api.bound
     assert "another pod of its gang" in api.told["q"]
     assert "not found" in api.told["r"]
+
+
+async def test_a_volume_that_was_made_elsewhere_sends_the_pod_back(
+    api: Api, actuator: Actuator
+) -> None:
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["far"]}
+    terms = [{"matchExpressions": [term]}]
+    api.change(
+        "PersistentVolume",
+        "w",
+        {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}},
+    )
+    actuator.carry_out(bind("p", "c"))
+    await until(lambda: api.annotations("c"))
+    api.complete("c", "w")
+    await until(lambda: "out of reach of node n" in api.told.get("p", ""))
+    assert not api.bound

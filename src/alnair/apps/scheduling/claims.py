@@ -18,6 +18,8 @@ from alnair.kube.resources import CLAIMS, PERSISTENT_VOLUMES, Manifest
 from alnair.kube.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from alnair.model.action import Bind
 from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
+from alnair.model.workload import LabelSelector
+from alnair.scheduler.selectors import matches
 
 #: Sends until there is a definite answer; returns the error, empty if it is done.
 Insist = Callable[[str, Callable[[], Awaitable[object]]], Awaitable[str]]
@@ -62,7 +64,8 @@ class Claims:
                 return f"binding volumes: {error}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, _LAST_LOOK)
-        return ""
+        astray = next(filter(None, (w.astray() for w in watched)), "")
+        return f"binding volumes: {astray}" if astray else ""
 
     def _gone(self, bind: Bind) -> str:
         if self._feed.pod(bind.pod) is None:
@@ -153,9 +156,21 @@ class _Watched:
         self._seen = False
 
     def bound(self) -> bool:
-        """Return whether both sides are bound."""
+        """Return whether both sides are bound, and the volume is known."""
         found = self._claim()
-        return found is not None and found.uid == self.claim.uid and found.bound
+        if found is None or found.uid != self.claim.uid or not found.bound:
+            return False
+        return self._volume(found.volume) is not None
+
+    def astray(self) -> str:
+        """Return why the volume is not where the pod goes, or an empty text; it is bound."""
+        found, node = self._claim(), self._feed.node(self._node)
+        volume = self._volume(found.volume) if found else None
+        if volume is None or node is None or volume.nodes is None:
+            return ""
+        if any(matches(LabelSelector(term.labels), node.labels) for term in volume.nodes):
+            return ""
+        return f"volume {volume.name} was made out of reach of node {node.name}"
 
     def failed(self) -> str:
         """Return why it will not be bound, or an empty text."""
@@ -164,9 +179,7 @@ class _Watched:
         if found is None or found.uid != self.claim.uid:
             return f"claim {named} is gone"
         if self.claim.volume:
-            volume: PersistentVolume | None = self._feed.object(
-                PERSISTENT_VOLUMES.kind, "", self.claim.volume
-            )
+            volume = self._volume(self.claim.volume)
             done = volume is not None and volume.claim_uid == self.claim.uid
         else:
             done = found.selected_node == self._node
@@ -174,6 +187,10 @@ class _Watched:
             return f"the storage of claim {named} was refused"
         self._seen = done
         return ""
+
+    def _volume(self, name: str) -> PersistentVolume | None:
+        found: PersistentVolume | None = self._feed.object(PERSISTENT_VOLUMES.kind, "", name)
+        return found
 
     def _claim(self) -> Claim | None:
         found: Claim | None = self._feed.object(CLAIMS.kind, self.claim.namespace, self.claim.name)
