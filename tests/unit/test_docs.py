@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -272,3 +273,13 @@ def test_the_page_of_the_configuration_has_every_argument_of_every_plugin() -> N
         for field in getattr(getattr(plugin, "Args", None), "__struct_encode_fields__", ())
     }
     assert listed == there, "docs/reference/scheduler-configuration.md, Arguments of plugins"
+
+
+def test_the_plugin_of_the_tutorial_is_that_of_the_example_and_passes_its_bench() -> None:
+    page = DOCS / "tutorials" / "first-plugin.md"
+    example = ROOT / "examples" / "02-first-plugin" / "src" / "gpu_driver" / "__init__.py"
+    code = {line.strip() for line in example.read_text().splitlines()}
+    *shown, bench = blocks(page, "python")
+    assert not [line for block in shown for line in block.splitlines() if line.strip() not in code]
+    namespace = runpy.run_path(str(example))
+    exec(compile(bench, page.name, "exec"), namespace)

@@ -17,6 +17,7 @@ from alnair.scheduler.gangs import GangState, in_turn
 from alnair.scheduler.minimum import not_ready, resource_gap
 from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Queue, Unit
+from alnair.scheduler.quotas import KIND as QUOTA
 from alnair.scheduler.statement import Statement
 from alnair.scheduler.tally import Tally
 
@@ -57,11 +58,13 @@ class Attempts:
         if record.pod.problem:
             self._queue.hold(unit)
             self._preemption.give_up((record,), actions)
+            record.refused_by = ()
             self._refuse(record, record.pod.problem, actions)
         elif over := self._admission.refuse([record]):
             unit.attempts += 1
             self._queue.park(unit, key, now)
             self._preemption.give_up((record,), actions)
+            record.refused_by = (QUOTA,)
             self._refuse(record, over, actions)
         elif refused := self._place(
             record, profile, allowed := self._admission.allowed(unit, record, now), now

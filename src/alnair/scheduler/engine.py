@@ -71,6 +71,7 @@ class Engine:
             self.gangs,
             self.members,
             self.queue,
+            self.tally,
         )
         self._attempts = Attempts(
             self.accounts,

@@ -168,6 +168,7 @@ class GangPlacement:
         refused: dict[tuple[ClassKey, bool], tuple[str, tuple[str, ...]]] = {}
         left = []
         for record, _ in pods:
+            record.refused_by = ()
             message = record.pod.problem or self._books.admission.refuse([record])
             if not message:
                 message = self._place(record, region, refused)

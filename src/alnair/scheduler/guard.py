@@ -13,8 +13,10 @@ from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.framework import Cluster, Depends, Plugin, Reason, Refusal
+from alnair.scheduler.objects import Objects, Read
 
-#: Extension points whose answers are guarded; others are passed on as they are.
+#: Extension points whose answers are guarded. Others are passed on as they are: `claims` has no
+#: answer that would do no harm.
 _GUARDED: Final = (
     "pre_filter",
     "filter",
@@ -24,6 +26,9 @@ _GUARDED: Final = (
     "key",
     "pre_enqueue",
     "kinds",
+    "reads",
+    "candidates",
+    "is_idle",
 )
 
 
@@ -123,6 +128,30 @@ class Guarded:
             self._faults.note("kinds", error)
             return ()
         return kinds
+
+    def _reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        try:
+            reads: Sequence[Read] = self._plugin.reads(spec, objects)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("reads", error)
+            return ()
+        return reads
+
+    def _candidates(self, nodes: int) -> int:
+        try:
+            count = int(self._plugin.candidates(nodes))
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("candidates", error)
+            return nodes
+        return count
+
+    def _is_idle(self, pod: Pod, now: float) -> bool:
+        try:
+            idle = bool(self._plugin.is_idle(pod, now))
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("is_idle", error)
+            return False
+        return idle
 
 
 class _GuardedFilter:

@@ -20,6 +20,7 @@ from alnair.scheduler.membership import Membership
 from alnair.scheduler.nominations import Nominations
 from alnair.scheduler.queue import Place, Queue, Unit, backoff
 from alnair.scheduler.search import Search
+from alnair.scheduler.tally import Tally
 from alnair.scheduler.victims import IDLE, is_leaving_for
 
 #: Units that are tried again per step because room might be made for them by now.
@@ -43,7 +44,7 @@ class Preemption:
     """Makes room for pods, and holds it.
 
     Args:
-        accounts, evaluations, profiles, gangs, members, queue: the engine's.
+        accounts, evaluations, profiles, gangs, members, queue, tally: the engine's.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Preemption:
         gangs: Gangs,
         members: Membership,
         queue: Queue,
+        tally: Tally,
     ) -> None:
         self._accounts = accounts
         self._profiles = profiles
@@ -68,6 +70,7 @@ class Preemption:
         #: Room is not held any more that was held.
         self._freed = False
         self._members = members
+        self._tally = tally
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -232,6 +235,7 @@ class Preemption:
         actions: list[Action],
     ) -> None:
         preemptor = landings[0][0].pod
+        self._tally.preempted(len(victims))
         landing = {record.pod.uid for record, _, _ in landings}
         self.give_up((r for r in unit.pods.values() if r.pod.uid not in landing), actions)
         for record, row, bookings in landings:
@@ -255,6 +259,7 @@ class Preemption:
                 refused.tries, refused.due = 0, 0.0  # the next one may be as lucky
 
     def _refuse(self, group: object, unit: Unit, now: float) -> None:
+        self._tally.preempted(0)
         refused = self._refused.setdefault(group, _Refused())
         refused.units[unit.key] = unit
         refused.tries += 1

@@ -68,6 +68,7 @@ class Tally:
         extension_points: seconds by (extension point, status, scheduler name).
         incoming: pods that entered a queue by (queue, event).
         preemption_attempts, preemption_victims: tries to make room, and how many pods each took.
+        evictions: pods evicted by reason.
     """
 
     def __init__(self) -> None:
@@ -78,6 +79,7 @@ class Tally:
         self.extension_points: dict[tuple[str, str, str], Histogram] = {}
         self.incoming: dict[tuple[str, str], int] = {}
         self.preemption_attempts = 0
+        self.evictions: dict[str, int] = {}
         self.preemption_victims = Histogram(VICTIMS)
 
     def attempt(self, result: Result, profile: str, seconds: float) -> None:
@@ -116,6 +118,10 @@ class Tally:
         """Count pods that entered a queue."""
         key = (queue, event)
         self.incoming[key] = self.incoming.get(key, 0) + pods
+
+    def evicted(self, reason: str) -> None:
+        """Count a pod that is evicted."""
+        self.evictions[reason] = self.evictions.get(reason, 0) + 1
 
     def preempted(self, victims: int) -> None:
         """Count an attempt to make room; 0 victims = it found none."""

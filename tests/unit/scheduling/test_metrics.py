@@ -14,6 +14,8 @@ from alnair.apps.scheduling.loop import Decisions
 from alnair.apps.scheduling.metrics import exposition
 from alnair.apps.scheduling.server import application
 from alnair.model.action import Bind
+from alnair.model.quota import Quota
+from alnair.scheduler import events
 from alnair.scheduler.census import census
 from alnair.scheduler.tally import Histogram, Tally
 from world import World
@@ -124,6 +126,28 @@ def test_gangs_count_by_state() -> None:
     assert [figures(world)[f'alnair_gangs{{state="{s}"}}'] for s in gangs] == [1, 0, 1]
 
 
+def test_preemptions_count_with_their_victims() -> None:
+    world = World(make.node(cpu=1000))
+    small = make.spec(cpu=500)
+    world.create(make.pod("a", small), make.pod("b", small))
+    world.settle(0.0)
+    world.create(make.pod("urgent", make.spec(cpu=1000), priority=9))
+    world.settle(0.0)
+    found = figures(world)
+    assert found["scheduler_preemption_attempts_total"] == 1
+    assert found["scheduler_preemption_victims_sum"] == 2
+
+
+def test_pods_that_a_quota_keeps_back_count_for_it() -> None:
+    world = World(make.node())
+    quota = Quota("q", min={"cpu": 100}, max={"cpu": 100})
+    world.inbox.append(events.ObjectChanged("ElasticQuota", "default", "q", quota))
+    world.create(make.pod("over", make.spec(cpu=200)))
+    world.settle(0.0)
+    labels = 'plugin="ElasticQuota",profile="alnair-scheduler"'
+    assert figures(world)[f"scheduler_unschedulable_pods{{{labels}}}"] == 1
+
+
 def test_a_standby_shows_what_it_counted_and_no_state() -> None:
     text = exposition(Tally(), None)
     assert 'leader_election_master_status{name="alnair-scheduler"} 0' in text
@@ -159,6 +183,7 @@ def everything() -> str:
     """A page on which every family has samples."""
     world = busy_world()
     world.engine.tally.preempted(2)
+    world.engine.tally.evicted("Preempted")
     world.engine.tally.ran("Bind", "Success", "alnair-scheduler", 0.002)
     return exposition(world.engine.tally, census(world.engine))
 

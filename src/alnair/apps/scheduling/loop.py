@@ -7,7 +7,7 @@ from collections import deque
 from alnair.apps.scheduling.actuator import Actuator
 from alnair.apps.scheduling.feed import Feed
 from alnair.apps.scheduling.rehearsal import Rehearsal
-from alnair.model.action import Action
+from alnair.model.action import Action, Evict
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.events import Event
 
@@ -79,6 +79,8 @@ class Loop:
         room = IN_FLIGHT - self._engine.in_flight
         for action in self._engine.step(self._batch(), now, limit=max(0, room)):
             self._decisions.note(now, action)
+            if isinstance(action, Evict):
+                self._engine.tally.evicted(action.reason)
             self._actuator.carry_out(action)
         if self._engine.decision_seconds:
             self._decisions.add(now, self._engine.decision_seconds)

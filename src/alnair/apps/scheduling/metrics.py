@@ -72,6 +72,11 @@ def _counted(tally: Tally) -> Iterator[str]:
         [({"queue": q, "event": e}, n) for (q, e), n in sorted(tally.incoming.items())],
     )
     yield counter(
+        "alnair_evictions_total",
+        "Pods that were evicted, by reason.",
+        [({"reason": reason}, n) for reason, n in sorted(tally.evictions.items())],
+    )
+    yield counter(
         "scheduler_preemption_attempts_total",
         "Attempts to make room by preemption.",
         [({}, tally.preemption_attempts)],
