@@ -4,8 +4,9 @@ Source of formulas: `pkg/noderesourcetopology` of scheduler-plugins. All divide 
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from alnair.scheduler.columns import Column, Mask
 from alnair.scheduler.zones import ABSENT, Zones
 
 Strategy = Literal["LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes"]
+
+#: Pods that need so many zones of a node with so many are given up: they score 0.
+_MOST_COMBINATIONS: Final = 2_000
 
 Scorer = Callable[[Sequence[Part], NDArray[np.intp]], Column]
 #: From (requested, capacity, whole units of both) per resource to 0-100 per zone.
@@ -144,7 +148,7 @@ class _FewestZones:
             return chosen, near
         for size in range(1, slots + 1):
             left = np.flatnonzero(wanted & ~chosen.any(axis=0))
-            if not len(left):
+            if not len(left) or math.comb(slots, size) > _MOST_COMBINATIONS:
                 break
             nearest = np.full(len(left), float(FAR))
             best = np.full(len(left), np.inf)

@@ -34,7 +34,7 @@ class Zones:
         known: (rows,), the node's zones are reported.
         aligned: (rows,), it aligns to a single zone.
         pod_scope: (rows,), it aligns pods as a whole.
-        unreadable: (rows,), its report cannot be read.
+        unreadable: (rows,), it does so, and its report cannot be read.
         ids: (slots, rows), NUMA id, -1 where there is no zone.
         costs: (slots, slots, rows), distances.
         most: (rows,), the number of zones that the node's Topology Manager allows for.
@@ -61,7 +61,7 @@ class Zones:
         if topology is None and not self.any:
             return
         zones = topology.zones if topology else ()
-        self.grow(len(zones), row + 1)
+        self.grow(max(len(zones), 1), row + 1)
         names = {name for zone in zones for name, _ in zone.available}
         for name in sorted(names - self.resources.keys()):
             self._add(name)
@@ -69,7 +69,7 @@ class Zones:
         self.known[row] = topology is not None
         self.aligned[row] = topology is not None and topology.policy == SINGLE_NUMA
         self.pod_scope[row] = topology is not None and topology.pod_scope
-        self.unreadable[row] = topology is not None and bool(topology.problem)
+        self.unreadable[row] = self.aligned[row] and topology is not None and bool(topology.problem)
         self.most[row] = topology.max_zones if topology else 0
         self.ids[:, row] = -1
         self.costs[:, :, row] = FAR

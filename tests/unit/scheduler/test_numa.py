@@ -16,6 +16,7 @@ from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.arguments import ArgumentError, made
 from alnair.scheduler.framework import Reason
+from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
 
 GUEST = "example.com/nic"
@@ -247,13 +248,37 @@ def test_reports_that_come_first_go_or_cannot_be_read() -> None:
     accounts.objects.put("NodeResourceTopology", ("", "n"), zones({"cpu": 1000, "memory": 9}))
     accounts.put_node(make.node("n"))
     assert verdicts(accounts, FIVE)["n"] == "cannot align container"
-    accounts.objects.put("NodeResourceTopology", ("", "n"), Topology(problem="zone node-0: x"))
+    broken = Topology(policy=SINGLE_NUMA, problem="zone node-0: x")
+    accounts.objects.put("NodeResourceTopology", ("", "n"), broken)
     assert verdicts(accounts, FIVE)["n"] == "invalid node topology data"
+    broken = msgspec.structs.replace(broken, policy="none")
+    accounts.objects.put("NodeResourceTopology", ("", "n"), broken)
+    assert verdicts(accounts, FIVE)["n"] == ""
     accounts.objects.remove("NodeResourceTopology", ("", "n"))
     assert verdicts(accounts, FIVE) == {"n": ""}
     accounts.remove_node("n")
     put(accounts, "n", zones({"cpu": 1000, "memory": 9}, policy="restricted"))
     assert verdicts(accounts, FIVE) == {"n": ""}, "only single-numa-node refuses"
+
+
+def test_a_report_without_zones_has_no_room_and_breaks_nothing() -> None:
+    accounts = Accounts()
+    accounts.put_node(make.node("n", gpus=2))
+    accounts.objects.put("NodeResourceTopology", ("", "n"), zones())
+    assert verdicts(accounts, FIVE)["n"] == "cannot align container"
+    two = make.spec(whole=2)
+    assert GpuShare().reserve(two, 0, accounts.cluster)
+    score = NodeResourceTopologyMatch().score(FIVE, accounts.cluster)
+    assert score is not None
+    assert score(slice(0, 1)).tolist() == [0]
+
+
+def test_nodes_with_very_many_zones_are_not_searched_for_ever() -> None:
+    accounts = Accounts()
+    put(accounts, "n", zones(*[{"cpu": 1000, "memory": 1}] * 64, policy="none"))
+    score = scoring("LeastNUMANodes").score(FIVE, accounts.cluster)
+    assert score is not None
+    assert score(slice(0, 1)).tolist() == [0]
 
 
 def test_sidecars_keep_their_zone() -> None:

@@ -44,7 +44,8 @@ class _Connected:
             wired = wirings[int(devices.wiring[rows][0])]
             return np.array([self._quality(wired, int(masks[0]))])
         # Machines of one type with the same GPUs free are alike, and a cluster has few types.
-        kinds, which = np.unique((devices.wiring[rows] << MOST_GPUS) + masks, return_inverse=True)
+        wiring = devices.wiring[rows].astype(np.int64)
+        kinds, which = np.unique((wiring << MOST_GPUS) + masks, return_inverse=True)
         scores = [
             self._quality(wirings[kind >> MOST_GPUS], kind & (1 << MOST_GPUS) - 1)
             for kind in kinds.tolist()
