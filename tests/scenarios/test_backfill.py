@@ -1,6 +1,7 @@
 """EASY backfill: what waits long gets a reservation, and short pods still fill the gaps."""
 
 import make
+from alnair.model import names
 from alnair.model.workload import Pod
 from alnair.scheduler.backfill import PATIENCE
 from world import World
@@ -112,3 +113,27 @@ def test_the_reservation_goes_with_its_holder_and_survives_a_restart_anew() -> N
     world.delete("whole")
     wait(world, 60)
     assert world.engine.backfill.reservation is None
+
+
+def test_a_gang_that_must_lie_in_one_rack_gets_nodes_of_one_rack() -> None:
+    rack = names.TOPOLOGY_PREFIX + "rack"
+    limits = {"a0": 1000, "b0": 1500, "a1": 2000, "b1": 3000}
+    world = World(
+        *(make.node(n, cpu=64000, gpus=4, labels={rack: n[0], "name": n}) for n in limits)
+    )
+    world.create(
+        *(
+            make.pod(f"on-{n}", make.spec(whole=4, selector={"name": n}), time_limit=limit)
+            for n, limit in limits.items()
+        )
+    )
+    world.settle(0)
+    world.declare(make.gang("big", 2, required=rack))
+    world.create(*make.members("big", 2, make.spec(whole=4), created=1.0))
+    wait(world, PATIENCE + 60)
+    kept = world.engine.backfill.reservation
+    assert kept is not None
+    rows = world.engine.accounts.columns.row_of
+    assert set(kept.rows) == {rows["a0"], rows["a1"]}
+    # Two nodes of different racks would be free earlier.
+    assert kept.until == world.pod("on-a1").bound_at + 2000

@@ -10,7 +10,7 @@ from alnair.scheduler.backfill import Backfill
 from alnair.scheduler.columns import Mask
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.explain import refusal_message
-from alnair.scheduler.gangs import Gangs
+from alnair.scheduler.gangs import Gangs, GangState
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.queue import Queue, Unit
 from alnair.scheduler.quotas import Quotas
@@ -71,6 +71,10 @@ class Admission:
     def allowed(self, unit: Unit, record: Record, now: float) -> Mask | None:
         """Return the rows that the pod may use now, None if it may use all."""
         return self.backfill.allowed(unit, record, now)
+
+    def gang_of(self, record: Record) -> GangState | None:
+        """Return the pod's gang."""
+        return self._members.gang_of(record)
 
     def why(self, evaluation: Evaluation, allowed: Mask | NDArray[np.intp] | None) -> str:
         """Return what to tell the owner of a pod that found no node among the allowed ones."""

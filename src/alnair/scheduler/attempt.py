@@ -102,6 +102,17 @@ class Attempts:
             self._place_gang(state, pods, lacking, now, actions)
         self._decided(pods, start)
 
+    def together(self, pods: Sequence[Record], count: int, now: float) -> Statement:
+        """Try to place so many pods of a unit, as if it were their turn; decides nothing."""
+        state = self._admission.gang_of(pods[0])
+        if state is not None:
+            placement = GangPlacement(self._books, state, pods, now)
+            placement.place(count, {})
+            return placement.statement
+        statement = Statement(self._accounts, self._evaluations, now)
+        statement.place(pods[0], self._profiles[pods[0].pod.scheduler])
+        return statement
+
     def bind(self, record: Record, together: str = "") -> Bind:
         """Return the Binding of a placed pod, with its GPUs; it is on the way from now on.
 

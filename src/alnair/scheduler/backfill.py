@@ -9,7 +9,7 @@ So the holder starts no later than the reservation says, as long as pods keep to
 Source: D. Lifka, The ANL/IBM SP scheduling system, 1995 (EASY: one reservation, for the first).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,8 +18,6 @@ import numpy as np
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.active import SortKey
 from alnair.scheduler.columns import Mask
-from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.framework import Profile
 from alnair.scheduler.queue import Place, Unit
 from alnair.scheduler.statement import Statement
 
@@ -45,20 +43,19 @@ class Backfill:
     """Gives the reservation, and says which nodes it leaves to others.
 
     Args:
+        accounts: the books.
         patience: seconds that a unit waits before it gets a reservation.
+
+    Attributes:
+        place: tries to place so many of a unit's pods, by the rules of their gang, and returns the
+            statement, on which they come first. The engine sets it: it rests on what admits pods.
     """
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        evaluations: Evaluations,
-        profiles: Mapping[str, Profile],
-        patience: float = PATIENCE,
-    ) -> None:
+    place: Callable[[Sequence[Record], int, float], Statement]
+
+    def __init__(self, accounts: Accounts, patience: float = PATIENCE) -> None:
         self.reservation: Reservation | None = None
         self._accounts = accounts
-        self._evaluations = evaluations
-        self._profiles = profiles
         self._patience = patience
         self._looked = 0.0
 
@@ -144,13 +141,10 @@ class Backfill:
         self, pods: Sequence[Record], count: int, gone: Sequence[Record], now: float
     ) -> tuple[int, ...] | None:
         with self._accounts.without(gone):
-            statement = Statement(self._accounts, self._evaluations, now)
-            for record in pods:
-                if len(statement.placed) == count:
-                    break
-                statement.place(record, self._profiles[record.pod.scheduler])
-            rows = {r.row for r in statement.placed}
-            fits = len(statement.placed) == count
+            statement = self.place(pods, count, now)
+            placed = statement.placed[:count]
+            rows = {r.row for r in placed}
+            fits = len(placed) == count
             statement.rollback()
         return tuple(sorted(rows)) if fits else None
 

@@ -60,7 +60,7 @@ class Engine:
         self.profiles = {p.scheduler: p for p in profiles}
         self.members = Membership(self.accounts, self.queue, self.gangs, self.profiles)
         self.quotas = Quotas(self.accounts.objects, self.accounts.usage)
-        self.backfill = Backfill(self.accounts, self.evaluations, self.profiles)
+        self.backfill = Backfill(self.accounts)
         self.admission = Admission(
             self.accounts, self.queue, self.members, self.gangs, self.quotas, self.backfill
         )
@@ -83,6 +83,7 @@ class Engine:
             self.tally,
             self.preemption,
         )
+        self.backfill.place = self._attempts.together
         self._looking = False
         self._in_flight = 0
         #: Rows on which pods appeared that may have crossed with ours.
