@@ -15,11 +15,11 @@ from alnair.model import names
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.model.cluster import Node
 from alnair.model.disruption import DisruptionBudget
-from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
+from alnair.model.volumes import Claim, ClaimBinding, Disk, PersistentVolume
 from alnair.model.workload import Assignment, Gang, Pod, Requirement, Term
 from alnair.scheduler import events
 from alnair.scheduler.budgets import KIND as BUDGETS
-from alnair.scheduler.claims import CLAIMS, VOLUMES
+from alnair.scheduler.claims import CLAIMS, CLASSES, VOLUMES
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
 
@@ -154,7 +154,7 @@ class World:
         match action:
             case Bind(pod, node, assignment, bindings):
                 for claim in bindings:
-                    error = error or self._bind_claim(claim, node)
+                    error = error or self.bind_claim(claim, node)
                 error = error or self._bind(pod, node, assignment)
                 self.inbox.append(events.BindDone(pod.uid, error))
             case WritePlan(gang, plan):
@@ -243,7 +243,7 @@ class World:
         )
         return ""
 
-    def _bind_claim(self, binding: ClaimBinding, node: str) -> str:
+    def bind_claim(self, binding: ClaimBinding, node: str) -> str:
         """Bind a claim to its volume, or to one that is made for the node."""
         claim: Claim | None = self.objects.get((CLAIMS, binding.namespace, binding.name))
         if claim is None or claim.uid != binding.uid:
@@ -255,7 +255,12 @@ class World:
                 return f"volume {binding.volume} belongs to another claim by now"
         else:
             here = Term((Requirement("kubernetes.io/hostname", "In", (node,)),))
-            volume = PersistentVolume(f"for-{claim.uid}", claim.storage_class, nodes=(here,))
+            volume = PersistentVolume(
+                f"for-{claim.uid}",
+                claim.storage_class,
+                nodes=(here,),
+                disk=Disk(self.objects[CLASSES, "", claim.storage_class].provisioner, claim.uid),
+            )
         taken = msgspec.structs.replace(volume, claim=key, claim_uid=claim.uid, available=False)
         self.set_object(VOLUMES, taken.name, taken)
         bound = msgspec.structs.replace(claim, volume=taken.name, bound=True)
