@@ -213,6 +213,7 @@ def pod(
     idle_since: float = 0.0,
     reclaimable: str = "",
     owned: bool = False,
+    daemon: bool = False,
     evictable: bool = True,
 ) -> Pod:
     """A pod of ours that asks for little, unless said otherwise."""
@@ -241,6 +242,7 @@ def pod(
         idle_since=idle_since,
         reclaimable=reclaimable,
         owned=owned,
+        daemon=daemon,
         evictable=evictable,
     )
 

@@ -212,6 +212,20 @@ def test_a_slice_beside_whole_gpus_is_made_room_for_together() -> None:
     assert world.pod("p").node == "n"
 
 
+def test_hard_shares_make_room_for_hard_ones_and_soft_ones_may_stay() -> None:
+    world = World(make.node("n", gpus=1, factor=1.5))
+    device = make.gpu("n", 0)
+    for name, compute, soft in (("soft", 60, True), ("hard", 60, False)):
+        asked = make.spec(slice_mib=1024, compute=compute, soft=soft)
+        assignment = (("main", (make.share(device, 1024, compute),)),)
+        started = 2.0 if soft else 1.0  # by its start alone, the soft one would go
+        world.create(make.pod(name, asked, node="n", assignment=assignment, started=started))
+    world.create(make.pod("p", make.spec(slice_mib=1024, compute=50), priority=5))
+    world.settle()
+    assert world.evicted() == {"hard"}
+    world.check_room()
+
+
 # --- gangs ----------------------------------------------------------------------------------------
 
 

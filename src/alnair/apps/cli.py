@@ -18,6 +18,7 @@ COMMANDS = {
     "down": ("local_cluster", "down"),
     "scheduler": ("scheduler", "app"),
     "controller": ("controller", "controller"),
+    "rebalance": ("rebalance", "rebalance"),
     "replay": ("replay", "replay"),
     "check": ("check", "check"),
     "explain": ("explain", "explain"),

@@ -47,6 +47,8 @@ from alnair.model.workload import (
     Toleration,
 )
 
+#: Kinds of owners whose pods belong to their node.
+_DAEMONS: Final = ("DaemonSet", "Node")
 #: Reason of the condition DisruptionTarget of pods that a scheduler preempts.
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 _GPU_RESOURCES: Final = frozenset((names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
@@ -141,7 +143,8 @@ class PodProjector:
             preempted=meta.deletion_timestamp is not None and _preempted(pod.status),
             idle_since=_idle_since(annotations),
             reclaimable=sys.intern(annotations.get(names.RECLAIMABLE, "")),
-            owned=any(owner.controller for owner in meta.owner_references or ()),
+            owned=any(o.controller and o.kind not in _DAEMONS for o in meta.owner_references or ()),
+            daemon=any(o.controller and o.kind in _DAEMONS for o in meta.owner_references or ()),
             evictable=annotations.get(names.EVICTABLE) != "false",
             ignored=expected.ignored,
         )

@@ -286,6 +286,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     reclaimable: str = ""
     #: A controller owns it, so it is replaced when it is evicted.
     owned: bool = False
+    #: It belongs to its node, as pods of DaemonSets and static pods do.
+    daemon: bool = False
     #: Its owner lets it be moved to another node.
     evictable: bool = True
     #: What of its annotations was ignored, and why; empty if nothing was.

@@ -167,12 +167,8 @@ class Attempts:
         if outcome.refusal:
             message = outcome.refusal
             free = [r for r in pods if not (r.pod.problem or self._admission.refuse([r]))]
-            for part in placement.to_clear():
-                rows = [_both(part, self._admission.allowed(state.unit, r, now)) for r in free]
-                told = self._preemption.for_gang(state, free, rows, lacking, now, actions)
-                if told:
-                    message += told
-                    break
+            rows = [self._admission.allowed(state.unit, r, now) for r in free]
+            message += self._preemption.for_gang(state, free, rows, lacking, now, actions)
             self._put_off(state, pods, _only_class(pods), message, now, actions)
             return
         state.failing_since = state.failed_at = 0.0
@@ -234,12 +230,6 @@ class Attempts:
         if demand is None or not record.bookings:
             return ()
         return assign(demand, record.bookings, self._accounts.devices.gpus[record.row])
-
-
-def _both(one: Mask | None, other: Mask | None) -> Mask | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
 
 
 def _only_class(pods: Iterable[Record]) -> ClassKey | None:

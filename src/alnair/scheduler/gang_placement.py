@@ -1,7 +1,6 @@
 """Where a gang goes: all that must start together in one part of the cluster, on one statement."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -11,16 +10,12 @@ from alnair.scheduler.accounts import Accounts, Record
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.assignment import planned_bookings
 from alnair.scheduler.capacity import capacity
-from alnair.scheduler.columns import Mask
-from alnair.scheduler.domains import Codes, Demand, Level, Region, lack_of_room, regions
+from alnair.scheduler.domains import Codes, Demand, Region, lack_of_room, regions
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import GangState
 from alnair.scheduler.queue import ClassKey
 from alnair.scheduler.statement import Statement
-
-#: Domains in which preemption looks for victims, at most: each look is dear.
-_CLEARED: Final = 4
 
 #: A pod that found no place, and why.
 Left = tuple[Record, str]
@@ -111,21 +106,6 @@ class GangPlacement:
                 break
         required = self._topology.required if self._topology else ""
         return [(r, text or f"no domain of {required} has room for it") for r, text in pods]
-
-    def to_clear(self) -> list[Mask | None]:
-        """Return where room may be made for the gang by preemption: the best part first.
-
-        None is all of the cluster. Of a required level, these are its roomiest domains.
-        """
-        if self._topology is None or not self._topology.required:
-            return [None]
-        level = Level(self._books.accounts.columns, self._topology.required, "")
-        home = level.home(self._home())
-        if home is not None:
-            return [level.codes == home]
-        takes, _ = level.room(self._demands([(r, "") for r in self._pods]))
-        best = sorted(range(takes.size), key=lambda code: (-takes[code], level.domains[code]))
-        return [level.codes == code for code in best[:_CLEARED]]
 
     def _home(self) -> list[int]:
         """Return the rows on which pods of the gang are."""
