@@ -26,6 +26,14 @@ _BASE_RESOURCES: Final = ("cpu", "memory", "pods")
 _LOG_LIMIT: Final = 500_000
 
 
+def single(rows: Rows) -> int | None:
+    """Return the row if the rows are a slice of just one, which is what follows most bookings."""
+    if isinstance(rows, slice) and rows.start is not None and rows.stop == rows.start + 1:
+        row: int = rows.start
+        return row
+    return None
+
+
 class ChangeLog:
     """Rows that changed, in order; readers remember how far they have read."""
 

@@ -240,9 +240,13 @@ class Evaluation:
         ok = self._static[rows].copy()
         for f in self._booked_filters:
             ok &= f(rows)
-        total: Column | float = 0.0
+        total: Column | float | None = None
         for weight, score in self._plain_scores:
-            total = total + weight * score(rows)
+            # Passes over all rows are dear: none for a weight of 1, or to add to nothing.
+            part = score(rows) if weight == 1 else weight * score(rows)
+            total = part if total is None else total + part
+        if total is None:
+            total = 0.0
         tie = self._cluster.columns.tie
         if self._simple:
             self.rank[rows] = np.where(ok, total * TIES + tie[rows], INFEASIBLE)

@@ -13,8 +13,10 @@ from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.arguments import ArgumentError, made
 from alnair.scheduler.columns import Column
 from alnair.scheduler.plugins.affinity import NodeAffinity
+from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, Strategy
 from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
-from alnair.scheduler.plugins.fit import NodeResourcesFit
+from alnair.scheduler.plugins.cpu_and_memory import CpuAndMemory
+from alnair.scheduler.plugins.fit import FitArguments, NodeResourcesFit
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
 
 FPGA = "example.com/fpga"
@@ -119,6 +121,28 @@ def test_strategies_score_as_their_formulas_say(
         if kind == "RequestedToCapacityRatio":
             want = int(total / weight_sum + 0.5)
     assert scores(plugin, spec, there, holding) == want
+
+
+@given(
+    st.sampled_from(("LeastAllocated", "MostAllocated")),
+    demands,
+    st.lists(st.tuples(demands, st.lists(demands, max_size=2)), min_size=1, max_size=4),
+)
+def test_the_fast_way_of_the_usual_resources_gives_the_same_row_by_row_and_for_all(
+    kind: Strategy, asked: dict[str, int], nodes: list[tuple[dict[str, int], list[dict[str, int]]]]
+) -> None:
+    accounts = Accounts()
+    for number, (there, held) in enumerate(nodes):
+        accounts.put_node(Node(f"n{number}", {**there, "pods": 110}))
+        for i, pod in enumerate(held):
+            record = Record(make.pod(f"p{number}-{i}", spec_of(pod)))
+            accounts.place(record, f"n{number}", State.BOUND, 0.0)
+    spec, strategy = spec_of(asked), ScoringStrategy(type=kind)
+    usual = NodeResourcesFit(FitArguments(strategy)).score(spec, accounts.cluster)
+    assert isinstance(usual, CpuAndMemory)
+    want = Allocation(spec, accounts.cluster, strategy)(slice(0, len(nodes)))
+    assert list(usual(slice(0, len(nodes)))) == list(want)
+    assert [usual(slice(i, i + 1))[0] for i in range(len(nodes))] == list(want)
 
 
 @given(demands, st.lists(demands, max_size=2), demands)

@@ -6,13 +6,12 @@ Source of semantics: `pkg/scheduler/framework/plugins/noderesources` of Kubernet
 from collections.abc import Iterable
 from typing import Final
 
-import numpy as np
-
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments
-from alnair.scheduler.columns import Column, Columns, Mask, Rows
+from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal, Score
 from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, is_extended
+from alnair.scheduler.plugins.cpu_and_memory import Capacities, CpuAndMemory
 from alnair.scheduler.wellformed import is_label_key
 
 _USUAL: Final = ScoringStrategy().resources
@@ -65,7 +64,7 @@ class NodeResourcesFit:
         self.arguments = arguments = arguments or FitArguments()
         strategy = arguments.scoring_strategy
         self._ignoring = bool(arguments.ignored_resources or arguments.ignored_resource_groups)
-        self._capacities: _Capacities | None = None
+        self._capacities: Capacities | None = None
         self._usual = strategy.resources == _USUAL and strategy.type != "RequestedToCapacityRatio"
 
     def pre_score(self, spec: PodSpec) -> Refusal | None:
@@ -88,8 +87,8 @@ class NodeResourcesFit:
         if self._usual:
             least = strategy.type == "LeastAllocated"
             if self._capacities is None or self._capacities.columns is not cluster.columns:
-                self._capacities = _Capacities(cluster.columns)
-            return _UsualAllocation(spec, cluster, self._capacities, least=least, in_order=in_order)
+                self._capacities = Capacities(cluster.columns)
+            return CpuAndMemory(spec, cluster, self._capacities, least=least, in_order=in_order)
         score = Allocation(spec, cluster, strategy)
         return _InOrder(score, cluster) if in_order else score
 
@@ -142,68 +141,4 @@ class _InOrder:
     def __call__(self, rows: Rows) -> Column:
         score: Column = self._score(rows) + 1.0
         score *= self._devices.count[rows] == 0
-        return score
-
-
-class _Capacities:
-    """What usual scores divide by, computed once for all classes as long as no node changes."""
-
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-        #: (2, rows), cpu and memory of the nodes, at least 1.
-        self.divisors: Column = np.zeros((2, 0))
-        #: (rows,), how many of the two the node has any of, at least 1.
-        self.counts: Column = np.zeros(0)
-        self._read = -1
-
-    def refresh(self) -> None:
-        """Follow the nodes."""
-        if self._read != self.columns.nodes_changed.end:
-            self._read = self.columns.nodes_changed.end
-            there = self.columns.allocatable[:2]  # these are cpu and memory
-            self.divisors = np.maximum(there, 1.0)
-            self.counts = np.maximum((there > 0).sum(axis=0), 1.0)
-
-
-class _UsualAllocation:
-    """Cpu and memory, weighed alike: the same as `Allocation`, several times faster."""
-
-    depends = Depends.BOOKED
-    normalize: Normalize | None = None
-
-    def __init__(
-        self,
-        spec: PodSpec,
-        cluster: Cluster,
-        capacities: _Capacities,
-        *,
-        least: bool,
-        in_order: bool,
-    ) -> None:
-        self._columns = cluster.columns
-        self._capacities = capacities
-        self._devices = cluster.devices if in_order else None
-        self._requested = np.array([[float(spec.scored_cpu)], [float(spec.scored_memory)]])
-        self._least = least
-
-    def __call__(self, rows: Rows) -> Column:
-        self._capacities.refresh()
-        parts = self._columns.scored[:, rows] + self._requested
-        capacity = self._columns.allocatable[:2, rows]
-        # What scoring assumes of silent containers may exceed the node: that is a full node.
-        if self._least:
-            np.subtract(capacity, parts, out=parts)
-            np.maximum(parts, 0.0, out=parts)
-        else:
-            np.minimum(parts, capacity, out=parts)
-        parts *= 100.0
-        parts /= self._capacities.divisors[:, rows]
-        np.floor(parts, out=parts)
-        # A resource that the node has nothing of is 0, and does not count.
-        score: Column = parts[0] + parts[1]
-        score /= self._capacities.counts[rows]
-        np.floor(score, out=score)
-        if self._devices is not None:
-            score += 1.0
-            score *= self._devices.count[rows] == 0
         return score

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from alnair.model.workload import HostPort, PodSpec
-from alnair.scheduler.columns import Mask, Rows
+from alnair.scheduler.columns import Mask, Rows, single
 from alnair.scheduler.framework import Cluster, Depends, Reason
 
 REASON = Reason("node(s) didn't have free ports for the requested pod ports")
@@ -34,7 +34,7 @@ class _Free:
 
     def __call__(self, rows: Rows) -> Mask:
         taken = np.zeros(self._columns.alive.size, bool)
-        one = rows.start if isinstance(rows, slice) and rows.stop == rows.start + 1 else None
+        one = single(rows)
         for port in self._wanted:
             for holders in self._held.holders(port):
                 if one is None:
