@@ -1,6 +1,7 @@
 """The text format of Prometheus, version 0.0.4: metric families as text.
 
-Source: https://prometheus.io/docs/instrumenting/exposition_formats/.
+Source: https://prometheus.io/docs/instrumenting/exposition_formats/. A client library would bring
+registries and locks for what is here a few lines; `promtool check metrics` judges the result.
 """
 
 from collections.abc import Iterable, Mapping

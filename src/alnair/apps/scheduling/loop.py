@@ -21,7 +21,7 @@ _BATCH = 1000
 class Decisions:
     """The last decisions: what they were, and how long they took."""
 
-    def __init__(self, kept: int = 200_000, actions: int = 10_000) -> None:
+    def __init__(self, kept: int = 200_000, actions: int = 2_000) -> None:
         self._kept: deque[tuple[float, float]] = deque(maxlen=kept)
         #: The last actions, and when they were decided (seconds since the epoch).
         self.actions: deque[tuple[float, Action]] = deque(maxlen=actions)
