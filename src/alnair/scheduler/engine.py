@@ -25,6 +25,7 @@ from alnair.scheduler.objects import Key
 from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 from alnair.scheduler.quotas import Quotas
+from alnair.scheduler.surroundings import Surroundings
 from alnair.scheduler.tally import Tally
 
 #: Reasons of evictions.
@@ -85,6 +86,7 @@ class Engine:
         )
         self.backfill.place = self._attempts.together
         self._looking = False
+        self._surroundings = Surroundings()
         self._in_flight = 0
         #: Rows on which pods appeared that may have crossed with ours.
         self._suspects: set[int] = set()
@@ -148,8 +150,10 @@ class Engine:
         self._finish_gangs(now, actions)
         binds = [a for a in actions if isinstance(a, Bind)]
         self._in_flight += sum(not (bind.claims or bind.together) for bind in binds)
-        if any(isinstance(a, Bind | WritePlan) for a in actions):
-            self._surroundings_changed()
+        for bind in binds:
+            self._surroundings.pod_came(bind.pod)
+        self._looking |= self.queue.look_around(self._surroundings)
+        self._surroundings.clear()
         return actions
 
     def next_wake(self, now: float) -> float | None:
@@ -197,7 +201,7 @@ class Engine:
                     self._helps()
             case events.NodeGone(name):
                 self.accounts.remove_node(name)
-                self._surroundings_changed()
+                self._surroundings.node_went()
             case events.GangChanged(gang):
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
@@ -267,7 +271,7 @@ class Engine:
             self._helps()
         self.members.dequeue(record)
         self.accounts.place(record, pod.node, State.BOUND, placed_at)
-        self._surroundings_changed()
+        self._surroundings.pod_came(pod)
         self.members.regroup(record)
         if not stayed and record.row >= 0:
             self._suspects.add(record.row)
@@ -430,10 +434,6 @@ class Engine:
         if self.queue.object_changed(kind, key):
             self._looking = True
             self.preemption.changed()
-
-    def _surroundings_changed(self) -> None:
-        """Note what helps only pods that look at other nodes: a pod came, or a node went."""
-        self._looking |= self.queue.surroundings_changed()
 
     def _may_fit(self, key: ClassKey) -> bool:
         scheduler, spec = key

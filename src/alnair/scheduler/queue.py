@@ -11,7 +11,7 @@ import enum
 import heapq
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from alnair.model.workload import PodSpec
@@ -19,6 +19,7 @@ from alnair.scheduler import claims
 from alnair.scheduler.accounts import Record
 from alnair.scheduler.active import Active, SortKey
 from alnair.scheduler.objects import Key
+from alnair.scheduler.surroundings import Surroundings, looks_around
 from alnair.scheduler.tally import Tally
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
@@ -155,7 +156,7 @@ class Queue:
         waiting = self._parked.get(key)
         if waiting is None:
             waiting = self._parked[key] = _Waiting(class_key)
-            if any(_looks_around(record.spec) for record in unit.pods.values()):
+            if any(looks_around(record.spec) for record in unit.pods.values()):
                 self._around[key] = None
             if any(record.spec.volumes for record in unit.pods.values()):
                 self._stored[key] = None
@@ -234,17 +235,23 @@ class Queue:
             class_key = self._parked[unit].class_key
             if class_key is None or claims.concerns(class_key[1], kind, key):
                 helped.append(unit)
+        return self._look_at(helped)
+
+    def look_around(self, surroundings: Surroundings) -> bool:
+        """Note what happened around; returns whether any parked unit may be helped."""
+        helped = []
+        for unit in self._around if surroundings else ():
+            class_key = self._parked[unit].class_key
+            if class_key is None or surroundings.may_help(class_key[1]):
+                helped.append(unit)
+        return self._look_at(helped)
+
+    def _look_at(self, helped: Sequence[ClassKey | str]) -> bool:
+        """Let these be the next that are looked at; returns whether there are any."""
         for unit in helped:
             self._parked.move_to_end(unit, last=False)
         self._unlooked = min(self._unlooked + len(helped), len(self._parked))
         return bool(helped)
-
-    def surroundings_changed(self) -> bool:
-        """Note that pods came, or a node went; returns whether any parked unit may be helped."""
-        for key in self._around:
-            self._parked.move_to_end(key, last=False)
-        self._unlooked = min(self._unlooked + len(self._around), len(self._parked))
-        return bool(self._around)
 
     def wake(self, now: float, helps: Callable[[ClassKey], bool]) -> bool:
         """Activate what the last change helps; returns whether some are left to look at.
@@ -310,12 +317,6 @@ def _no_tenants(namespace: str) -> str:
 def backoff(attempts: int) -> float:
     """Return the seconds to wait after so many failed attempts."""
     return min(FIRST_BACKOFF * 2.0 ** max(0, min(attempts, 30) - 1), LAST_BACKOFF)
-
-
-def _looks_around(spec: PodSpec) -> bool:
-    """Return whether a pod that is placed elsewhere may help: it evens out, or is wanted near."""
-    affinity = spec.pod_affinity
-    return any(c.hard for c in spec.spread) or bool(affinity and affinity.required)
 
 
 def _first(waiting: _Waiting) -> Unit:
