@@ -49,7 +49,7 @@ class Report(msgspec.Struct, frozen=True):
     """Tell the pod's owner what became of it: by an event and, for a refusal, a condition."""
 
     pod: Pod
-    kind: Literal["Scheduled", "FailedScheduling"]
+    kind: Literal["Scheduled", "AnnotationIgnored", "FailedScheduling"]
     message: str
 
 

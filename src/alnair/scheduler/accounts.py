@@ -197,15 +197,15 @@ class Accounts:
         if old is None:
             self._put_images(row, node.images)
         if node.loads or (old is not None and old.loads):
-            self.loads.describe(row, node.gpus, node.loads, node.agent_lease, now)
+            self.loads.describe(row, gpus_of(node)[0], node.loads, node.agent_lease, now)
         self.devices.grow(0, self.columns.alive.size)
         self.pods.grow(self.columns.alive.size)
         self.zones.grow(0, self.columns.alive.size)
-        self.loads.grow(self.devices.model.shape[0], self.columns.alive.size)
         if old is None:
             self._zone_books.describe(row, node.name)
         if old is None or gpus_of(old) != gpus_of(node):
             self._recount(row, node)
+        self.loads.grow(*self.devices.model.shape)
         if homeless := self._homeless.pop(node.name, None):
             for record in homeless.values():
                 self._book(record, row, ())
@@ -426,7 +426,6 @@ class Accounts:
     def _expect(self, record: Record, row: int, bookings: tuple[Booking, ...]) -> None:
         spec = record.pod.spec
         if spec.expected_util or spec.expected_memory_mib:
-            self.loads.grow(*self.devices.model.shape)
             self.loads.expect(
                 record.pod.uid,
                 row,

@@ -38,6 +38,8 @@ class Devices:
         count: (rows,), number of GPUs.
         whole_free: (rows,), number of free GPUs.
         model: interned GPU model, -1 where there is no GPU.
+        memory: MiB that the GPU has, whoever holds it.
+        largest_memory: MiB of the largest GPU ever seen.
         wired: per row, how its GPUs are connected; None if that is not known.
         wiring: (rows,), the number of that wiring among all, 0 for None.
     """
@@ -47,6 +49,7 @@ class Devices:
         self.gpus: list[tuple[Gpu, ...]] = []
         self.wired: list[Cliques | None] = []
         self.wirings: dict[Cliques | None, int] = {None: 0}
+        self.largest_memory = 0.0
         self._allocate(0, 0)
 
     def _allocate(self, slots: int, rows: int) -> None:
@@ -55,6 +58,7 @@ class Devices:
         self.compute_free: Column = np.zeros(shape)
         self.hard_free: Column = np.zeros(shape)
         self.model: NDArray[np.int32] = np.full(shape, -1, np.int32)
+        self.memory: Column = np.zeros(shape)
         self._memory_free: Column = np.zeros(shape)
         self._tenants: NDArray[np.int32] = np.zeros(shape, np.int32)
         self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
@@ -74,6 +78,7 @@ class Devices:
         self.compute_free = np.pad(self.compute_free, pad)
         self.hard_free = np.pad(self.hard_free, pad)
         self.model = np.pad(self.model, pad, constant_values=-1)
+        self.memory = np.pad(self.memory, pad)
         self._memory_free = np.pad(self._memory_free, pad)
         self._tenants = np.pad(self._tenants, pad)
         self._holders = np.pad(self._holders, pad)
@@ -96,6 +101,7 @@ class Devices:
             (self.compute_free, 0),
             (self.hard_free, 0),
             (self.model, -1),
+            (self.memory, 0),
             (self._memory_free, 0),
             (self._tenants, 0),
             (self._holders, 0),
@@ -103,6 +109,8 @@ class Devices:
             column[:, row] = empty
         for slot, gpu in enumerate(gpus):
             self.slice_memory[slot, row] = self._memory_free[slot, row] = gpu.memory_mib
+            self.memory[slot, row] = gpu.memory_mib
+            self.largest_memory = max(self.largest_memory, float(gpu.memory_mib))
             self.compute_free[slot, row] = round(100 * soft_factor)
             self.hard_free[slot, row] = 100
             self.model[slot, row] = self.models.setdefault(gpu.model, len(self.models))
@@ -131,6 +139,11 @@ class Devices:
         present = self.model[:, row] >= 0
         free: Mask = present & (self._tenants[:, row] == 0) & (self._holders[:, row] == 0)
         return free
+
+    def shared_mask(self, rows: Rows) -> Mask:
+        """Return which GPUs have tenants by slices, shape (GPUs per node, rows)."""
+        shared: Mask = self._tenants[:, rows] > 0
+        return shared
 
     def free_mask(self, rows: Rows) -> Mask:
         """Return which GPUs are free, shape (GPUs per node, rows)."""

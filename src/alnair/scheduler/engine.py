@@ -342,6 +342,8 @@ class Engine:
         if node := record.node or pod.node:
             text = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
             actions.append(Report(pod, "Scheduled", text))
+            if pod.ignored:
+                actions.append(Report(pod, "AnnotationIgnored", pod.ignored))
 
     def _release_assumed(self, record: Record) -> None:
         node = record.node

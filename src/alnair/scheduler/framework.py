@@ -10,7 +10,7 @@ defaults.
 """
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -226,8 +226,32 @@ class ReservePlugin(Protocol):
 
     name: str
 
-    def reserve(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[Booking, ...] | None:
-        """Return what to book of the row's GPUs; None if it cannot be had after all."""
+    def reserve(
+        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+    ) -> tuple[Booking, ...] | None:
+        """Return what to book of the row's GPUs; None if it cannot be had after all.
+
+        Args:
+            spec: the pod class.
+            row: of the chosen node.
+            cluster: its state.
+            liking: (GPUs per node,), what plugins score the row's GPUs, the more the better, below
+                0 where the pod must not go; None if none of them has a say.
+        """
+        ...
+
+
+@runtime_checkable
+class GpuScorePlugin(Protocol):
+    """Says which GPUs of a node are better for a slice, or will not do."""
+
+    name: str
+
+    def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
+        """Compile the scores of GPUs, 0-100, below 0 where the pod must not go; None = no say.
+
+        The function returns the shape (GPUs per node, rows).
+        """
         ...
 
 
@@ -283,6 +307,7 @@ class Profile:
         self.name_readers = [p for p in self.plugins if isinstance(p, NamedObjectsPlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
+        self.gpu_scores = [p for p in self.plugins if isinstance(p, GpuScorePlugin)]
         self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]
         self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
         self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]

@@ -8,7 +8,7 @@ import numpy as np
 from alnair.model.workload import GpuDemand, PodSpec
 from alnair.scheduler.alignment import Alignment
 from alnair.scheduler.cliques import Cliques
-from alnair.scheduler.columns import Mask
+from alnair.scheduler.columns import Column, Mask
 from alnair.scheduler.devices import Devices
 from alnair.scheduler.framework import Cluster
 
@@ -64,11 +64,12 @@ def slice_slot(
     free: Mask,
     near: Near,
     choice: Choice,
+    liking: Column | None = None,
 ) -> int | None:
     """Return the GPU for the slice.
 
-    The best-liked model goes first, then the GPU by what it has left, then one that is near, then
-    one that is missed least.
+    The best-liked model goes first, then the GPU that plugins like, then the GPU by what it has
+    left, then one that is near, then one that is missed least.
 
     Args:
         demand: of the pod.
@@ -78,6 +79,7 @@ def slice_slot(
         free: GPUs that could be given whole.
         near: the pod's zones.
         choice: the fullest or the emptiest.
+        liking: (GPUs per node,), how much plugins like each; None if none has a say.
     """
     if demand.whole and free.sum() <= demand.whole:
         fits = fits & ~free  # the free ones are needed whole
@@ -91,12 +93,13 @@ def slice_slot(
     weights, gpus = dict(demand.weights), devices.gpus[row]
     wired = devices.wired[row]
 
-    def order(slot: int) -> tuple[int, float, float, bool, int, int]:
+    def order(slot: int) -> tuple[int, float, float, float, bool, int, int]:
+        dull = -float(liking[slot]) if liking is not None else 0.0
         disliked = -weights.get(gpus[slot].model, 0)
         far = bool(mask) and not mask >> slot & 1
         # Opening a GPU may break a clique that others could use whole.
         missed = -wired.left(unused, slot) if wired and unused >> slot & 1 else 0
-        return disliked, sign * compute[slot], sign * memory[slot], far, missed, slot
+        return disliked, dull, sign * compute[slot], sign * memory[slot], far, missed, slot
 
     return min(slots, key=order)
 

@@ -113,14 +113,14 @@ class Loads:
     def expire(self, now: float) -> list[int]:
         """Drop what is stale, or measured by now; returns the rows that changed."""
         changed = []
-        while self._expiries and self._expiries[0][0] < now:
+        while self._expiries and self._expiries[0][0] <= now:
             _, row = heapq.heappop(self._expiries)
             if row in self._fresh:
                 was = self.util[:, row].tolist()
                 self._show(row, now)
                 if self.util[:, row].tolist() != was:
                     changed.append(row)
-        while self._settling and self._settling[0][0] < now:
+        while self._settling and self._settling[0][0] <= now:
             when, uid = heapq.heappop(self._settling)
             entry = self._recent.get(uid)
             if entry is not None and entry[0] == when:
@@ -163,7 +163,7 @@ class Loads:
         for load in loads:
             fresh_until = max(alive_until, load.measured + HEARTBEAT_SECONDS)
             slot = slots.get(load.uuid)
-            if slot is None or fresh_until < now:
+            if slot is None or fresh_until <= now:
                 continue
             self.util[slot, row] = load.util
             self.memory[slot, row] = load.memory_used_mib

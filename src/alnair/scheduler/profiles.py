@@ -13,6 +13,7 @@ from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.gpu_models import GpuModels
 from alnair.scheduler.plugins.gpu_topology import GpuTopology
 from alnair.scheduler.plugins.image_locality import ImageLocality
+from alnair.scheduler.plugins.interference import Interference
 from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
@@ -22,6 +23,7 @@ from alnair.scheduler.plugins.priority import PrioritySort
 from alnair.scheduler.plugins.spread import PodTopologySpread
 from alnair.scheduler.plugins.taints import TaintToleration
 from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
+from alnair.scheduler.plugins.utilsched import UtilSched
 from alnair.scheduler.plugins.volume_binding import VolumeBinding
 from alnair.scheduler.plugins.volume_limits import NodeVolumeLimits
 from alnair.scheduler.plugins.volume_restrictions import VolumeRestrictions
@@ -42,6 +44,8 @@ WEIGHTS = {
     "InterPodAffinity": 2,
     "GpuTopology": 2,
     "GpuModels": 4,
+    "UtilSched": 5,
+    "Interference": 2,
 }
 
 
@@ -63,6 +67,8 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             GpuShare,
             GpuTopology,
             GpuModels,
+            UtilSched,
+            Interference,
             NodeResourceTopologyMatch,
             VolumeRestrictions,
             NodeVolumeLimits,
@@ -82,7 +88,7 @@ _ALL = {
     "PodTopologySpread": {"defaultingType": "List"},
 }
 #: Scheduler name → plugin → its arguments, where they are not the defaults: balanced, cost saving
-#: (pack), high performance (spread).
+#: (pack), high performance (spread), by measured load.
 ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     names.SCHEDULER: {
         **_ALL,
@@ -100,13 +106,20 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "NodeResourcesFit": {"scoringStrategy": _LEAST},
         "GpuShare": {"choice": "emptiest"},
     },
+    names.UTILSCHED: {
+        **_ALL,
+        "NodeResourcesFit": {"scoringStrategy": _LEAST},
+        "GpuShare": {"choice": "tightest"},
+    },
 }
+_BY_LOAD = frozenset({"UtilSched", "Interference"})
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.
 OMITTED: Mapping[str, frozenset[str]] = {
-    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}),
-    names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"}),
-    names.HIGH_PERFORMANCE: frozenset(),
+    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD,
+    names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"}) | _BY_LOAD,
+    names.HIGH_PERFORMANCE: _BY_LOAD,
+    names.UTILSCHED: frozenset(),
 }
 
 

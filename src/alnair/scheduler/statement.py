@@ -9,8 +9,9 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from alnair.model.workload import PodSpec
 from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.columns import Mask
+from alnair.scheduler.columns import Column, Mask
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.evaluation import INFEASIBLE, Evaluation
 from alnair.scheduler.evaluations import Evaluations
@@ -92,9 +93,22 @@ class Statement:
         if spec.gpu is None:
             return ()
         bookings: tuple[Booking, ...] = ()
+        liking = self._liking(spec, row, profile) if profile.gpu_scores else None
         for plugin in profile.reserves:
-            part = plugin.reserve(spec, row, self._accounts.cluster)
+            part = plugin.reserve(spec, row, self._accounts.cluster, liking)
             if part is None:
                 return None
             bookings += part
         return bookings
+
+    def _liking(self, spec: PodSpec, row: int, profile: Profile) -> Column | None:
+        """Return what plugins score the row's GPUs, below 0 where one of them refuses."""
+        liking: Column | None = None
+        for plugin in profile.gpu_scores:
+            scores = plugin.gpus(spec, self._accounts.cluster)
+            if scores is None:
+                continue
+            own = scores(slice(row, row + 1))[:, 0]
+            weighted = np.where(own < 0, -np.inf, own * profile.weights.get(plugin.name, 1))
+            liking = weighted if liking is None else liking + weighted
+        return liking

@@ -32,8 +32,8 @@ def test_a_dead_agents_loads_are_dropped_and_come_back_with_it() -> None:
     loads.renew(LEASE, 1000.0, 1000.0)
     loads.describe(0, GPUS, measured(900.0), LEASE, 1000.0)
     assert loads.next_expiry() == 1000.0 + LEASE_SECONDS
-    assert loads.expire(1000.0 + LEASE_SECONDS) == []
-    assert loads.expire(1000.0 + LEASE_SECONDS + 1) == [0]
+    assert loads.expire(999.0 + LEASE_SECONDS) == []
+    assert loads.expire(1000.0 + LEASE_SECONDS) == [0]
     assert loads.util[:, 0].tolist() == [UNKNOWN, UNKNOWN]
     assert loads.renew(LEASE, 1100.0, 1100.0) == [0]
     assert loads.util[0, 0] == 50.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand, PodSpec
 from alnair.scheduler.arguments import Arguments
-from alnair.scheduler.columns import Mask, Rows
+from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster, Depends, Reason, Refusal
 from alnair.scheduler.gpu_choice import Choice, near_gpus, slice_slot, whole_slots
@@ -47,7 +47,9 @@ class GpuShare:
         """Compile the filter."""
         return _Room(spec.gpu, cluster.devices) if spec.gpu else None
 
-    def reserve(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[Booking, ...] | None:
+    def reserve(
+        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+    ) -> tuple[Booking, ...] | None:
         """Choose GPUs: the slice's first, then the best-connected free ones for whole use."""
         demand = spec.gpu
         if demand is None:
@@ -61,7 +63,9 @@ class GpuShare:
         bookings: list[Booking] = []
         if demand.memory_mib:
             fits = slice_fits(demand, devices, one)[:, 0]
-            slot = slice_slot(demand, devices, row, fits, free, near, self.choice)
+            if liking is not None:
+                fits &= liking >= 0
+            slot = slice_slot(demand, devices, row, fits, free, near, self.choice, liking)
             if slot is None:
                 return None
             free[slot] = False

@@ -1,0 +1,44 @@
+"""Interference: keep pods off GPUs where they and their neighbours would slow one another down."""
+
+from alnair.model.interference import Contention, InterferenceModel
+from alnair.model.workload import PodSpec
+from alnair.scheduler.best_gpu import BestGpu
+from alnair.scheduler.columns import Column, Rows
+from alnair.scheduler.framework import Cluster
+
+
+class Interference:
+    """Scores GPUs by `100 / predicted slow-down`; `model` is what predicts it."""
+
+    name = "Interference"
+
+    def __init__(self, model: InterferenceModel | None = None) -> None:
+        self._model = model or Contention()
+
+    def gpus(self, spec: PodSpec, cluster: Cluster) -> "_Calm | None":
+        """Compile the scores of GPUs."""
+        shares = spec.gpu is not None and spec.gpu.memory_mib
+        return _Calm(spec, cluster, self._model) if shares else None
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> BestGpu | None:
+        """Compile the score."""
+        scores = self.gpus(spec, cluster)
+        if scores is None or spec.gpu is None:
+            return None
+        best = BestGpu(spec.gpu, cluster.devices, scores)
+        best.normalize = None  # 100 is no slow-down, whatever there is elsewhere
+        return best
+
+
+class _Calm:
+    def __init__(self, spec: PodSpec, cluster: Cluster, model: InterferenceModel) -> None:
+        self._own = spec.expected_util
+        self._loads = cluster.loads
+        self._model = model
+
+    def __call__(self, rows: Rows) -> Column:
+        util = self._loads.expected_util(rows)
+        # Of a GPU that nobody measures, the pods that came last may be known all the same.
+        others = (util >= 0) * util + (util < 0) * self._loads.unseen_util[:, rows]
+        calm: Column = 100.0 / self._model.slowdown(self._own, others)
+        return calm
