@@ -22,6 +22,7 @@ _GUARDED: Final = (
     "filter",
     "pre_score",
     "score",
+    "gpus",
     "reserve",
     "key",
     "pre_enqueue",
@@ -98,9 +99,33 @@ class Guarded:
             return None
         return None if compiled is None else _GuardedScore(compiled, self._faults, cluster)
 
-    def _reserve(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[Booking, ...] | None:
+    def _gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         try:
-            bookings: tuple[Booking, ...] | None = self._plugin.reserve(spec, row, cluster)
+            compiled = self._plugin.gpus(spec, cluster)
+        except Exception as error:  # noqa: BLE001
+            self._faults.note("gpus", error)
+            return None
+        if compiled is None:
+            return None
+
+        def scores(rows: Rows) -> Column:
+            shape = cluster.devices.model[:, rows].shape
+            try:
+                found: Column = compiled(rows)
+                if found.shape != shape or not np.isfinite(found).all():
+                    raise ValueError(f"it must answer finite numbers in the shape {shape}")
+            except Exception as error:  # noqa: BLE001
+                self._faults.note("its scores of GPUs", error)
+                return np.zeros(shape)
+            return found
+
+        return scores
+
+    def _reserve(
+        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+    ) -> tuple[Booking, ...] | None:
+        try:
+            bookings: tuple[Booking, ...] | None = self._plugin.reserve(spec, row, cluster, liking)
         except Exception as error:  # noqa: BLE001
             self._faults.note("reserve", error)
             return None
