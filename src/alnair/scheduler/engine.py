@@ -4,7 +4,6 @@ It holds all state of scheduling (books, queue, gangs, bindings on the way) and 
 network nor clock. The live process and the simulator drive the same `step`.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -15,9 +14,9 @@ from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
 from alnair.scheduler.backfill import Backfill
-from alnair.scheduler.crossing import crossed
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.evictions import Evictions, evict_crossed
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.membership import Membership
@@ -28,8 +27,7 @@ from alnair.scheduler.quotas import Quotas
 from alnair.scheduler.surroundings import Surroundings
 from alnair.scheduler.tally import Tally
 
-#: Reasons of evictions.
-CROSSED: Final = "NodeCrossed"
+#: Reason of evictions of what a crash left of a gang.
 INCOMPLETE: Final = "GangIncomplete"
 #: Decisions per step at most, so that events are read in between.
 STEP_LIMIT: Final = 64
@@ -88,10 +86,7 @@ class Engine:
         self._looking = False
         self._surroundings = Surroundings()
         self._in_flight = 0
-        #: Rows on which pods appeared that may have crossed with ours.
-        self._suspects: set[int] = set()
-        #: Evictions that failed: when to ask again, and for which pod.
-        self._evict_again: deque[tuple[float, str]] = deque()
+        self._evictions = Evictions(self.accounts, self.members, self.preemption, self.profiles)
 
     @property
     def decision_seconds(self) -> list[float]:
@@ -137,8 +132,7 @@ class Engine:
         if self.admission.follow(now):
             self._helps()
         self.members.refine_classes()
-        self._resolve_crossings(now, actions)
-        self._retry_evictions(now, actions)
+        self._evictions.follow(now, actions)
         self.queue.release(now)
         if self._looking:
             self._looking = self.queue.wake(now, self._may_fit)
@@ -164,13 +158,12 @@ class Engine:
             self.queue.next_release(),
             self.admission.next_look(),
             self.preemption.next_retry(),
+            self._evictions.next_try(),
             self.accounts.loads.next_expiry() if len(self.queue) else None,
         )
         times = [t for t in due if t is not None]
         if self.gangs.unfinished:
             times.append(now + 1.0)
-        if self._evict_again:
-            times.append(self._evict_again[0][0])
         return min(times, default=None)
 
     # --- events ---------------------------------------------------------------------------------
@@ -189,7 +182,7 @@ class Engine:
                     self._plan_done(state, error, now, actions)
             case events.EvictDone(uid, error):
                 if error:
-                    self._evict_failed(uid, now)
+                    self._evictions.failed(uid, now)
             case _:
                 self._take_other(event, now)
 
@@ -274,7 +267,7 @@ class Engine:
         self._surroundings.pod_came(pod)
         self.members.regroup(record)
         if not stayed and record.row >= 0:
-            self._suspects.add(record.row)
+            self._evictions.suspect(record.row)
         if (state := self.members.gang_of(record)) and state.unit.pods:
             self.members.retry_gang(state)  # it lacks one less now
 
@@ -293,7 +286,7 @@ class Engine:
             self.members.forget_unit(record)
         self.members.regroup(record)
         if record.evicting:  # it crossed with another scheduler's pod while it was on the way
-            actions.append(_evict_crossed(record))
+            actions.append(evict_crossed(record))
 
     def _landed(self, record: Record) -> None:
         self._in_flight -= record.in_flight and not record.awaits_storage
@@ -359,24 +352,6 @@ class Engine:
         if unit and unit.pods and unit.place is not Place.BACKOFF:
             unit.attempts += 1
             self.queue.back_off(unit, now, "BindingFailure")
-
-    def _evict_failed(self, uid: str, now: float) -> None:
-        record = self.accounts.records.get(uid)
-        if record is None:
-            return
-        if record.evicting == CROSSED:
-            self._evict_again.append((now + RETRY_SECONDS, uid))
-            return
-        self._stays(record)
-        if state := self.members.gang_of(record):
-            state.quiet_until = now + RETRY_SECONDS
-
-    def _stays(self, record: Record) -> None:
-        """Note that a pod that was to be evicted may stay."""
-        record.evicting = ""
-        self.preemption.left(record.node)  # those who waited for it must look elsewhere
-        if (state := self.members.gang_of(record)) and state.unit.pods:
-            self.members.retry_gang(state)  # it counts again
 
     def _gang_changed(self, gang: Gang, now: float) -> None:
         state = self.gangs.of((gang.namespace, gang.name))
@@ -473,30 +448,7 @@ class Engine:
                     message = "its gang could not be completed after a restart of the scheduler"
                     actions.append(Evict(record.pod, INCOMPLETE, message))
 
-    def _resolve_crossings(self, now: float, actions: list[Action]) -> None:
-        for row in self._suspects:
-            for record in crossed(self.accounts, row, self.profiles, now):
-                record.evicting = CROSSED
-                if record.state is State.BOUND:
-                    actions.append(_evict_crossed(record))
-        self._suspects.clear()
-
-    def _retry_evictions(self, now: float, actions: list[Action]) -> None:
-        while self._evict_again and self._evict_again[0][0] <= now:
-            record = self.accounts.records.get(self._evict_again.popleft()[1])
-            if record is None or record.evicting != CROSSED or record.state is not State.BOUND:
-                continue
-            if record.row >= 0 and self.accounts.overcommitted(record.row):
-                actions.append(_evict_crossed(record))
-            else:
-                self._stays(record)
-
 
 def _is_gone(record: Record) -> bool:
     """Return whether a placed pod, or what was chosen for it, is not there any more."""
     return bool(record.row < 0 or not record.decided or record.evicting or record.pod.deleting)
-
-
-def _evict_crossed(record: Record) -> Evict:
-    message = f"another scheduler placed a pod on {record.node} at the same moment"
-    return Evict(record.pod, CROSSED, message)
