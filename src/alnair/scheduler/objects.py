@@ -16,10 +16,13 @@ class Objects:
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[Key, Any]] = defaultdict(dict)
         self._versions: defaultdict[str, int] = defaultdict(int)
-        self._followers: dict[str, Callable[[Key], None]] = {}
+        self._followers: dict[str, Callable[[Key], bool]] = {}
 
-    def follow(self, kind: str, changed: Callable[[Key], None]) -> None:
-        """Call back with the key of each object of a kind that changed: for whoever keeps rows."""
+    def follow(self, kind: str, changed: Callable[[Key], bool]) -> None:
+        """Call back with the key of each object of a kind that changed: for whoever keeps rows.
+
+        It returns whether the change may help a pod that fits nowhere.
+        """
         self._followers[kind] = changed
 
     def of(self, kind: str) -> Mapping[Key, Any]:
@@ -40,26 +43,24 @@ class Objects:
         return self._versions[kind] if key is None else self._by_kind[kind].get(key)
 
     def put(self, kind: str, key: Key, value: Any) -> bool:
-        """Add or replace an object; returns whether anything changed."""
+        """Add or replace an object; returns whether that may help a pod that fits nowhere."""
         objects = self._by_kind[kind]
         if key in objects and objects[key] == value:
             return False
         objects[key] = value
-        self._note(kind, key)
-        return True
+        return self._note(kind, key)
 
     def touch(self, kind: str) -> None:
         """Note that something of a kind changed that is kept elsewhere."""
         self._versions[kind] += 1
 
     def remove(self, kind: str, key: Key) -> bool:
-        """Forget an object; returns whether it was known."""
+        """Forget an object; returns whether that may help a pod that fits nowhere."""
         if self._by_kind[kind].pop(key, None) is None:
             return False
-        self._note(kind, key)
-        return True
+        return self._note(kind, key)
 
-    def _note(self, kind: str, key: Key) -> None:
+    def _note(self, kind: str, key: Key) -> bool:
         self._versions[kind] += 1
-        if follower := self._followers.get(kind):
-            follower(key)
+        follower = self._followers.get(kind)
+        return follower is None or follower(key)

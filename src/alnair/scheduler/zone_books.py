@@ -124,11 +124,15 @@ class ZoneBooks:
         if row in self._chosen:
             self._chosen[row].pop(uid, None)
 
-    def _report_changed(self, key: Key) -> None:
+    def _report_changed(self, key: Key) -> bool:
         row = self._columns.row_of.get(key[1])  # reports are named after their nodes
-        if row is not None:
-            self.describe(row, key[1])
-            self._columns.nodes_changed.add(row)
+        if row is None:
+            return False
+        before = self._zones.room(row)
+        self.describe(row, key[1])
+        self._columns.nodes_changed.add(row)
+        # After each binding comes a report that says what we know: it helps nobody.
+        return not self._zones.room(row) <= before
 
     def _counts_all(self, row: int, report: Topology) -> bool:
         """Return whether the report's fingerprint is that of the pods on the row."""

@@ -26,6 +26,25 @@ class Take(msgspec.Struct, frozen=True, gc=False):
     amount: float
 
 
+class Room(msgspec.Struct, frozen=True):
+    """What a row's zones have left, by resource and zone id; `<=` = no pod fits that did not."""
+
+    aligned: bool
+    pod_scope: bool
+    unreadable: bool
+    free: dict[tuple[str, int], float]
+
+    def __le__(self, other: "Room") -> bool:
+        alike = (self.aligned, self.pod_scope, self.unreadable) == (
+            other.aligned,
+            other.pod_scope,
+            other.unreadable,
+        )
+        if not alike or self.free.keys() != other.free.keys():
+            return False
+        return all(amount <= other.free[key] for key, amount in self.free.items())
+
+
 class Zones:
     """Zones as columns: `slot` is a zone's position on its node, by ascending id.
 
@@ -101,6 +120,16 @@ class Zones:
         """Give back what was taken for any pod."""
         if self._taken.pop(row, None):
             self._recount(row)
+
+    def room(self, row: int) -> "Room":
+        """Return what of a row decides whether a pod may be aligned there."""
+        names = {column: name for name, column in self.resources.items()}
+        free = {
+            (names[column], int(self.ids[slot, row])): float(self.free[column, slot, row])
+            for column, slot in np.argwhere(self.free[:, :, row] >= 0).tolist()
+        }
+        scope = bool(self.pod_scope[row])
+        return Room(bool(self.aligned[row]), scope, bool(self.unreadable[row]), free)
 
     def any_taken(self, row: int) -> bool:
         """Return whether anything is taken on the row."""

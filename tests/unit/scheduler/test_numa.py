@@ -236,6 +236,24 @@ def test_a_fingerprint_may_be_of_exclusive_pods_only() -> None:
     assert accounts.zones.free[accounts.zones.resources["cpu"], :, 0].tolist() == [3000, 8000]
 
 
+def test_only_reports_of_more_room_help_pods_that_wait() -> None:
+    """After each binding comes a report that says what we know."""
+    accounts = Accounts()
+    put(accounts, "n", fingerprinted(1000.0, cpu=(8000, 8000)))
+    first = bind(accounts, "first", asking({"cpu": 5000}), 1001.0)
+    put_ = accounts.objects.put
+    known = fingerprinted(1002.0, "first", cpu=(3000, 8000))
+    assert not put_("NodeResourceTopology", ("", "n"), known)
+    less = fingerprinted(1003.0, "first", cpu=(3000, 7000))
+    assert not put_("NodeResourceTopology", ("", "n"), less)
+    accounts.release(first, State.FINISHED)
+    assert put_("NodeResourceTopology", ("", "n"), fingerprinted(1004.0, cpu=(8000, 7000)))
+    relaxed = msgspec.structs.replace(less, policy="none")
+    assert put_("NodeResourceTopology", ("", "n"), relaxed)
+    assert not put_("NodeResourceTopology", ("", "of nobody"), less)
+    assert accounts.objects.remove("NodeResourceTopology", ("", "n"))
+
+
 def test_a_pod_that_fits_no_zone_is_counted_in_all_of_them() -> None:
     accounts = Accounts()
     put(accounts, "n", zones(*TWO_ZONES, reported=1000.0))
