@@ -10,7 +10,15 @@ import make
 from alnair.kube import projection, wire
 from alnair.kube.projection import PodProjector
 from alnair.model import names
-from alnair.model.workload import GpuShare, NodeAffinity, Pod, Preference, Requirement, Term
+from alnair.model.workload import (
+    GpuShare,
+    LabelSelector,
+    NodeAffinity,
+    Pod,
+    Preference,
+    Requirement,
+    Term,
+)
 
 decoder = msgspec.json.Decoder(wire.PodWire)
 
@@ -286,3 +294,83 @@ def test_distinct_specs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     assert len(projector._by_wire) <= 10
     assert len(projector._specs) <= 10
+
+
+def test_what_preemption_asks_of_a_pod_is_read() -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    pod = project(
+        manifest(
+            container(),
+            preemptionPolicy="Never",
+            priority=7,
+            status={
+                "nominatedNodeName": "n",
+                "startTime": "1970-01-01T00:00:09Z",
+                "conditions": [condition],
+            },
+            metadata={"deletionTimestamp": "2026-01-02T03:04:06Z"},
+        )
+    )
+    assert (pod.priority, pod.preempts, pod.nominated, pod.started) == (7, False, "n", 9.0)
+    assert pod.preempted
+    plain = project(manifest(container()))
+    assert (plain.preempts, plain.nominated, plain.started, plain.preempted) == (True, "", 0, False)
+
+
+def test_a_pod_that_something_else_evicts_is_not_preempted() -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    deleted = {"deletionTimestamp": "2026-01-02T03:04:06Z"}
+    pod = project(manifest(container(), status={"conditions": [condition]}, metadata=deleted))
+    assert (pod.deleting, pod.preempted) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ('{"v":1,"t":"1970-01-01T01:00:00Z","gpu":0,"idle_since":"1970-01-01T00:00:30Z"}', 30.0),
+        ('{"v":1,"t":"1970-01-01T01:00:00Z","gpu":71.5}', 0.0),
+        ('{"v":2,"t":"1970-01-01T01:00:00Z","idle_since":"1970-01-01T00:00:30Z"}', 0.0),
+        ('{"v":1,"t":"x","idle_since":"yesterday"}', 0.0),
+        ('{"v":1,"t":"x","idle_since":7}', 0.0),
+        (make.NESTED, 0.0),
+        ("", 0.0),
+    ],
+)
+def test_idleness_is_believed_only_where_it_can_be_read(text: str, since: float) -> None:
+    annotations = {names.UTILIZATION: text, names.RECLAIMABLE: "idle"}
+    pod = project(manifest(container(), annotations=annotations))
+    assert (pod.idle_since, pod.reclaimable, pod.problem) == (since, "idle", "")
+
+
+@pytest.mark.parametrize(
+    ("owners", "owned", "daemon"),
+    [
+        ([], False, False),
+        ([{"kind": "ReplicaSet", "controller": True}], True, False),
+        ([{"kind": "ReplicaSet"}], False, False),
+        ([{"kind": "DaemonSet", "controller": True}], False, True),
+        ([{"kind": "Node", "controller": True}], False, True),
+    ],
+)
+def test_who_replaces_a_pod_is_read_off_its_controller(
+    owners: list[dict[str, object]], owned: bool, daemon: bool
+) -> None:
+    annotations = {names.EVICTABLE: "false"} if owned else None
+    pod = project(
+        manifest(container(), metadata={"ownerReferences": owners}, annotations=annotations)
+    )
+    assert (pod.owned, pod.daemon, pod.evictable) == (owned, daemon, not owned)
+
+
+def test_a_disruption_budget_is_reduced_to_what_preemption_counts() -> None:
+    document = {
+        "metadata": {"name": "b", "namespace": "ns"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1},
+        "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "1970-01-01T00:00:00Z"}},
+    }
+    budget = projection.project_budget(msgspec.convert(document, wire.BudgetWire))
+    assert (budget.namespace, budget.name, budget.allowed) == ("ns", "b", 2)
+    assert budget.selector == LabelSelector((Requirement("app", "In", ("web",)),))
+    assert budget.disrupted == {"p"}
+    bare = projection.project_budget(msgspec.convert({"metadata": {}}, wire.BudgetWire))
+    assert (bare.selector, bare.allowed, bare.disrupted) == (None, 0, frozenset())

@@ -11,6 +11,7 @@ import invariants
 import make
 from alnair.model import names
 from alnair.scheduler.accounts import Accounts, Record, State
+from alnair.scheduler.arguments import made
 from alnair.scheduler.budgets import KIND as BUDGETS
 from alnair.scheduler.budgets import budgets, split
 from alnair.scheduler.dry_run import dry_run
@@ -212,3 +213,44 @@ def test_budgets_count_down_in_the_order_of_the_pods() -> None:
     violating, others = split(pods, budgets(accounts.objects))
     assert [r.pod.name for r in violating] == ["y"]
     assert [r.pod.name for r in others] == ["x", "z"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "absolute", "wanted"),
+    [(5000, 10, 100, 500), (300, 10, 100, 100), (40, 10, 100, 40), (1000, 0, 7, 7)],
+)
+def test_as_many_candidates_suffice_as_kube_scheduler_takes(
+    nodes: int, percentage: int, absolute: int, wanted: int
+) -> None:
+    args = PreemptionArgs(
+        min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
+    )
+    assert DefaultPreemption(args).candidates(nodes) == wanted
+
+
+def test_arguments_out_of_range_are_refused_with_their_names() -> None:
+    args = PreemptionArgs(
+        min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=0, idle_seconds=-1.0
+    )
+    problems = "; ".join(args.problems())
+    assert "minCandidateNodesAbsolute" in problems
+    assert "idleSeconds" in problems
+
+
+@pytest.mark.parametrize(
+    ("policy", "word", "idle"),
+    [
+        ("opt-in", "idle", True),
+        ("opt-in", "", False),
+        ("always", "", True),
+        ("always", "never", False),
+        ("never", "idle", False),
+    ],
+)
+def test_the_profile_and_the_owner_say_together_which_idle_pods_go(
+    policy: str, word: str, idle: bool
+) -> None:
+    plugin = made(DefaultPreemption, {"reclaimIdle": policy, "idleSeconds": 60})
+    pod = make.pod(idle_since=100.0, reclaimable=word)
+    assert plugin.is_idle(pod, 161.0) == idle
+    assert not plugin.is_idle(pod, 159.0)
