@@ -51,6 +51,7 @@ def test_the_printed_configuration_says_all_and_means_the_same(tmp_path: Path) -
     again = conf.load(file)
     assert assemble(again, "full").explicit() == full.profiles
     assert conf.dump(again) == file.read_text()
+    assert "null" not in file.read_text()
 
 
 def test_the_built_in_profiles_decide_alike_when_they_are_spelled_out(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def dump(configuration: Configuration) -> str:
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
-    return [_without_none(item) for item in value] if isinstance(value, list) else value
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def seconds(duration: str) -> float:

@@ -9,20 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from alnair.apps.scheduling.exposition import counter, gauge, histogram
+from alnair.model import names
 from alnair.scheduler.census import Census, GpuCensus
 from alnair.scheduler.tally import Tally
 
 _PROC = Path("/proc/self")
 
 
-def exposition(tally: Tally, state: Census | None) -> str:
+def exposition(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> str:
     """Return all metrics as text; `state` is None while this process does not lead."""
     parts = [*_counted(tally), *_process()]
     parts.append(
         gauge(
             "leader_election_master_status",
             "Whether this process leads (1) or stands by (0).",
-            [({"name": "alnair-scheduler"}, float(state is not None))],
+            [({"name": lease}, float(state is not None))],
         )
     )
     if state is not None:

@@ -107,7 +107,8 @@ class _Process:
                 await asyncio.shield(self._reporter.drain(_DRAIN))
 
     def _metrics(self) -> str:
-        return exposition(self._tally, census(self._engine) if self._engine else None)
+        lease = self._configuration.leader_election.resource_name
+        return exposition(self._tally, census(self._engine) if self._engine else None, lease)
 
     def _snapshot(self) -> Snapshot | None:
         if self._engine is None:
