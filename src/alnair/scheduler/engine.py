@@ -357,7 +357,7 @@ class Engine:
         state = self.gangs.of((gang.namespace, gang.name))
         better = state.update(gang, now)
         if gang.plan:
-            self.gangs.unfinished.add(state.key)
+            self.gangs.unfinished[state.key] = None
         if better:
             self.members.gang_changed(state)
 
@@ -373,7 +373,7 @@ class Engine:
             if error:
                 state.quiet_until = now + RETRY_SECONDS
             else:
-                self.gangs.unfinished.discard(state.key)
+                self.gangs.unfinished.pop(state.key, None)
             if state.unit.pods:  # no new plan could be made meanwhile
                 self.members.retry_gang(state)
             return
@@ -436,7 +436,7 @@ class Engine:
         for key in list(self.gangs.unfinished):
             state = self.gangs.find(key)
             if state is None or state.gang is None or not state.gang.plan:
-                self.gangs.unfinished.discard(key)
+                self.gangs.unfinished.pop(key, None)
             elif now < state.quiet_until:
                 continue
             elif state.plan_is_over(now):

@@ -153,8 +153,9 @@ class Gangs:
 
     def __init__(self) -> None:
         self._gangs: dict[GangKey, GangState] = {}
-        #: Gangs that have a written plan.
-        self.unfinished: set[GangKey] = set()
+        #: Gangs that have a written plan, in the order in which they came: decisions must not
+        #: depend on how Python orders a set.
+        self.unfinished: dict[GangKey, None] = {}
 
     def of(self, key: GangKey) -> GangState:
         """Return the gang's state."""
@@ -175,4 +176,4 @@ class Gangs:
         """Drop a gang that has neither PodGroup nor pods."""
         if state.gang is None and not state.members:
             self._gangs.pop(state.key, None)
-            self.unfinished.discard(state.key)
+            self.unfinished.pop(state.key, None)
