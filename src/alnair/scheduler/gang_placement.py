@@ -210,7 +210,16 @@ class GangPlacement:
 
 
 def topology_of(state: GangState, pods: Sequence[Record]) -> Topology | None:
-    """Return what the gang asks for: the PodGroup's own word, or else that of its first pod."""
+    """Return what the gang asks for: the PodGroup's own word, or else that of its first pod.
+
+    Pods that must be near others (mostly each other) ask for a domain too: the one that the first
+    of them happens to choose may have no room for all.
+    """
     if state.gang is not None and state.gang.topology is not None:
         return state.gang.topology
-    return next((r.pod.topology for r in pods if r.pod.topology is not None), None)
+    own = next((r.pod.topology for r in pods if r.pod.topology is not None), None)
+    if own is not None:
+        return own
+    affinities = {r.spec.pod_affinity for r in pods} - {None}
+    keys = {t.topology_key for a in affinities if a is not None for t in a.required}
+    return Topology(preferred=tuple(sorted(keys))) if keys else None
