@@ -63,6 +63,7 @@ class Evictions:
         if record.evicting == CROSSED:
             self._again.append((now + RETRY_SECONDS, uid))
             return
+        self._preemption.failed(record.node, now)
         self._stays(record)
         if state := self._members.gang_of(record):
             state.quiet_until = now + RETRY_SECONDS

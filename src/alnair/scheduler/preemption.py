@@ -105,6 +105,14 @@ class Preemption:
             if not self._waits(nomination.record, node):
                 self._activate(nomination.record)
 
+    def failed(self, node: str, now: float) -> None:
+        """Take in that a pod there could not be evicted: who waits for its room backs off."""
+        for nomination in self.nominations.on(node):
+            unit = self._members.unit_of(nomination.record)
+            if unit is not None and unit.pods and unit.place is Place.PARKED:
+                unit.attempts += 1
+                self._queue.back_off(unit, now)
+
     def retry(self, now: float) -> None:
         """Try some again for whom no room could be made, if the cluster changed since."""
         due = [r for r in self._refused.values() if r.due <= now and r.seen != self._changes]
@@ -275,7 +283,7 @@ class Preemption:
 
     def _activate(self, record: Record) -> None:
         unit = self._members.unit_of(record)
-        if unit is not None and unit.pods:
+        if unit is not None and unit.pods and unit.place is not Place.BACKOFF:
             self._queue.activate(unit)
 
     def _waits(self, record: Record, node: str) -> bool:
