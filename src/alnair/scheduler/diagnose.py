@@ -68,7 +68,9 @@ def diagnose(engine: Engine, record: Record, now: float) -> Diagnosis:
         return replace(known, stage="gated", waits_for=("its scheduling gates to be removed",))
     if pod.problem:
         return replace(known, stage="refused", message=pod.problem, waits_for=("a changed pod",))
-    return _Waiting(engine, record, now).told(known)
+    waiting = _Waiting(engine, record, now)
+    with waiting.trial.respecting(engine.preemption):
+        return waiting.told(known)
 
 
 class _Waiting:
@@ -78,7 +80,7 @@ class _Waiting:
         self._engine = engine
         self._record = record
         self._now = now
-        self._trial = Trial(engine, record, now)
+        self.trial = Trial(engine, record, now)
         self._state = engine.members.gang_of(record)
         #: Placements that may still be spent, and whether a change was left out for it.
         self._left = _BUDGET
@@ -87,8 +89,8 @@ class _Waiting:
 
     def told(self, known: Diagnosis) -> Diagnosis:
         """Return the diagnosis."""
-        verdict = self._trial.verdict()
-        with self._trial.one_by_one() as (fit, left):
+        verdict = self.trial.verdict()
+        with self.trial.one_by_one() as (fit, left):
             blocked = self._named(left[0]) if left else self._record
         missing = self._missing_members()
         spec = blocked.spec
@@ -105,7 +107,7 @@ class _Waiting:
         if refusal:
             stage: Stage = "refused"
             return replace(known, stage=stage, message=refusal.text, waits_for=("a changed pod",))
-        with self._trial.one_by_one(leave_out=blocked.pod.name):
+        with self.trial.one_by_one(leave_out=blocked.pod.name):
             verdicts = judge(spec, profile, cluster)
             counted = predicates(verdicts, cluster)
             nearest = candidates(verdicts, spec, cluster)
@@ -159,12 +161,12 @@ class _Waiting:
 
     def _verify(self, blocked: Record, relaxation: Relaxation) -> Verdict | None:
         """Decide again with the change; returns the verdict if the pod fits then."""
-        if self._left < self._trial.size:
+        if self._left < self.trial.size:
             self._all_tried = False
             return None
-        self._left -= self._trial.size
+        self._left -= self.trial.size
         self._tried += 1
-        verdict = self._trial.verdict(blocked.spec, relaxation.spec)
+        verdict = self.trial.verdict(blocked.spec, relaxation.spec)
         return verdict if verdict.fits else None
 
     def _largest(self, blocked: Record, reduction: Reduction) -> tuple[Relaxation, Verdict] | None:
@@ -188,10 +190,10 @@ class _Waiting:
         """Return a time limit with which the pod may use nodes that are reserved."""
         kept = self._engine.backfill.reservation
         limit = int(kept.until - self._now) if kept else 0
-        if limit <= 0 or self._left < self._trial.size:
+        if limit <= 0 or self._left < self.trial.size:
             return None
         self._tried += 1
-        verdict = self._trial.verdict(blocked.spec, blocked.spec, limit)
+        verdict = self.trial.verdict(blocked.spec, blocked.spec, limit)
         text = f"declare activeDeadlineSeconds: {limit} or less, to use reserved nodes until then"
         return Change("time-limit", text, verdict.node) if verdict.fits else None
 
@@ -239,7 +241,10 @@ class _Waiting:
             return
         if state and (state.planning or state.clearing):
             yield "the plan of its gang to be written"
-        if not verdict.fits:
+        node = self._engine.preemption.nominations.node(self._record.pod)
+        if node:
+            yield f"less important pods on {node} to leave, which it preempts"
+        elif not verdict.fits:
             quota = self._engine.admission.refuse([self._record])
             yield "its quota" if quota else "a change of the cluster that lets it fit"
         elif queue is None or queue.place != "active":

@@ -17,6 +17,7 @@ from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.gang_placement import Books, GangPlacement
 from alnair.scheduler.gangs import GangState
 from alnair.scheduler.minimum import resource_gap
+from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import Unit
 from alnair.scheduler.statement import Statement
 
@@ -57,6 +58,15 @@ class Trial:
     def size(self) -> int:
         """How many pods one try places."""
         return len(self._pods)
+
+    @contextmanager
+    def respecting(self, preemption: Preemption) -> Iterator[None]:
+        """Have the room booked that is held against these pods for those that preempted."""
+        preemption.before(self._pods)
+        try:
+            yield
+        finally:
+            preemption.nominations.let_go()
 
     def verdict(
         self, old: PodSpec | None = None, new: PodSpec | None = None, time_limit: int = 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import invariants
 import make
+from alnair.model.action import Evict
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import (
     HostPort,
@@ -275,3 +276,21 @@ def test_a_cordoned_node_and_a_host_port_are_named() -> None:
     world.settle()
     texts = [(c.text, c.node) for c in explained(world, "p").changes]
     assert texts == [("uncordon a", "a"), ("drop the host port 80/TCP", "b")]
+
+
+def test_a_pod_that_preempts_says_whom_it_waits_for_and_others_may_not_have_that_room() -> None:
+    world = World(make.node("a", cpu=1000))
+    world.create(make.pod("low", make.spec(cpu=800)))
+    world.settle()
+    world.fault = lambda action: "not yet" if isinstance(action, Evict) else ""
+    world.create(make.pod("high", make.spec(cpu=600), priority=9))
+    world.settle(0.5)
+    told = explained(world, "high")
+    assert told.waits_for[0] == "less important pods on a to leave, which it preempts"
+    world.delete("low")
+    world.create(make.pod("late", make.spec(cpu=600), created=world.now))
+    world.step(limit=0)
+    assert explained(world, "high").fits
+    late = explained(world, "late")
+    assert not late.fits, "room is held for the other one"
+    assert [c.text for c in late.changes] == ["ask for 400m of cpu instead of 600m"]
