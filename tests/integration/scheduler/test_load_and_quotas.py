@@ -1,0 +1,97 @@
+"""What agents measure and what quotas allow, through a real API server."""
+
+import time
+
+import msgspec
+
+from alnair.apps.scheduling.documents import rfc3339
+from alnair.kube.client import Client
+from alnair.kube.resources import ELASTIC_QUOTAS, LEASES, NODES, PODS, Manifest
+from alnair.local.controlplane import LocalCluster
+from alnair.model import api, names
+from scheduler_kit import StartScheduler, bound, eventually, pod
+
+LIMITS = {names.VGPU_MEMORY: 2048}
+
+
+async def message(client: Client, namespace: str, name: str) -> str:
+    """What the pod's owner is told of why it waits."""
+    found = await client.get(PODS, name, namespace)
+    conditions = found.get("status", {}).get("conditions") or ()
+    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
+
+
+async def report(client: Client, node: Manifest, util: float) -> None:
+    """Write the loads of all GPUs of a node as its agent would."""
+    static = msgspec.json.decode(node["metadata"]["annotations"][names.GPU_STATIC])
+    written = {
+        f"{names.GPU_LOAD}{gpu['index']}": msgspec.json.encode(
+            api.GpuLoad(1, rfc3339(time.time()), gpu["uuid"], util, 4096)
+        ).decode()
+        for gpu in static["gpus"]
+    }
+    patch = {"metadata": {"annotations": {**written, names.AGENT_LEASE: "alnair-agent-test"}}}
+    await client.merge_patch(NODES, node["metadata"]["name"], patch)
+
+
+async def test_slices_keep_off_gpus_that_are_measured_busy(
+    gpu_cluster: LocalCluster, admin: Client, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    lease = {
+        "metadata": {"name": "alnair-agent-test", "namespace": names.NAMESPACE},
+        "spec": {"renewTime": rfc3339(time.time()).replace("Z", ".000000Z")},
+    }
+    await admin.create(LEASES, lease)
+    nodes = (await admin.list(NODES)).items
+    try:
+        calm = nodes[3]["metadata"]["name"]
+        for node in nodes:
+            await report(admin, node, 5.0 if node["metadata"]["name"] == calm else 60.0)
+        for number in range(4):
+            await admin.create(
+                PODS,
+                pod(namespace, f"p-{number}", limits=LIMITS, scheduler=names.UTILSCHED),
+            )
+
+        async def all_bound() -> bool:
+            return len(await bound(admin, namespace)) == 4
+
+        await eventually(all_bound)
+        assert set((await bound(admin, namespace)).values()) == {calm}
+    finally:
+        gone = {f"{names.GPU_LOAD}{i}": None for i in range(16)}
+        for node in nodes:
+            patch = {"metadata": {"annotations": {**gone, names.AGENT_LEASE: None}}}
+            await admin.merge_patch(NODES, node["metadata"]["name"], patch)
+        await admin.delete(LEASES, "alnair-agent-test", names.NAMESPACE)
+
+
+async def test_a_quota_holds_pods_back_and_says_so_until_it_is_raised(
+    gpu_cluster: LocalCluster, admin: Client, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    quota = {
+        "apiVersion": ELASTIC_QUOTAS.api_version,
+        "kind": ELASTIC_QUOTAS.kind,
+        "metadata": {"name": "team", "namespace": namespace},
+        "spec": {"min": {"nvidia.com/gpu": 2}, "max": {"nvidia.com/gpu": 2}},
+    }
+    await admin.create(ELASTIC_QUOTAS, quota)
+    for number in range(3):
+        await admin.create(PODS, pod(namespace, f"p-{number}", limits={names.GPU: 1}))
+
+    async def one_waits() -> bool:
+        waiting = {f"p-{n}" for n in range(3)} - set(await bound(admin, namespace))
+        return len(waiting) == 1 and "is more than max 2" in await message(
+            admin, namespace, waiting.pop()
+        )
+
+    await eventually(one_waits, what="the third pod waits for its quota")
+    more = {"spec": {"min": {"nvidia.com/gpu": 3}, "max": {"nvidia.com/gpu": 3}}}
+    await admin.merge_patch(ELASTIC_QUOTAS, "team", more, namespace)
+
+    async def all_bound() -> bool:
+        return len(await bound(admin, namespace)) == 3
+
+    await eventually(all_bound, what="the raised quota lets it go")
