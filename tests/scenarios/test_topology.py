@@ -12,7 +12,7 @@ from alnair.model.cluster import Gpu, Node
 from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
-from alnair.model.workload import Pod, PodSpec
+from alnair.model.workload import ContainerPart, Pod, PodSpec
 from world import World
 
 #: For names that no pod had before.
@@ -153,6 +153,23 @@ def test_a_zone_that_must_hold_the_pod_goes_before_links() -> None:
     report(world, "n", 1_000, 32_000, policy="best-effort")
     (may,) = put(world, guaranteed(cpu=8000, whole=2))
     assert gpus(may) == {"main": [0, 1]}, "links before zones where zones are only a wish"
+
+
+@pytest.mark.parametrize("pod_scope", [False, True])
+def test_containers_that_are_aligned_each_on_its_own_get_gpus_of_their_own_zones(
+    pod_scope: bool,
+) -> None:
+    two = {names.GPU: 2}
+    asked = make.spec(cpu=16_000, containers=[ContainerGpus("a", two), ContainerGpus("b", two)])
+    part = ContainerPart((("cpu", 8000), ("memory", 50 * make.MIB), (names.GPU, 2)))
+    asked = msgspec.structs.replace(asked, guaranteed=True, containers=(part, part))
+    world = World(linked("n", 8, 8))
+    report(world, "n", 10_000, 10_000, pod_scope=pod_scope)
+    (pod,) = put(world, asked)
+    if pod_scope:
+        assert not pod.node
+    else:
+        assert gpus(pod) == {"a": [0, 1], "b": [4, 5]}
 
 
 def test_pods_wait_for_the_report_that_gives_room_back() -> None:

@@ -78,6 +78,11 @@ class Alignment:
         ok, init_ok, _ = self._containers(rows)
         return init_ok, ok
 
+    def chosen(self, row: int) -> list[tuple[ContainerPart, int | None]]:
+        """Return the zone (slot) of each container that keeps running, None if none will do."""
+        found = self._containers(np.array([row], np.intp))[2]
+        return [(part, int(fits.argmax()) if fits.any() else None) for part, fits in found]
+
     def takes(self, row: int, *, exact: bool) -> tuple[Take, ...]:
         """Return what the pod takes of which zones of a row that aligns to a single zone.
 

@@ -1,10 +1,12 @@
 """Which GPUs of a node a pod gets: connected to one another, and near its cores and memory."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
 
+from alnair.model import names
 from alnair.model.workload import GpuDemand, PodSpec
 from alnair.scheduler.alignment import Alignment
 from alnair.scheduler.cliques import Cliques
@@ -22,6 +24,8 @@ class Near(msgspec.Struct, frozen=True):
     zones: tuple[int, ...] = ()
     #: The node aligns to a single zone: GPUs elsewhere would keep the pod from starting.
     must: bool = False
+    #: Where each container has a zone of its own: that zone's GPUs, per container with whole GPUs.
+    parts: tuple[int, ...] = ()
 
     @property
     def mask(self) -> int:
@@ -46,14 +50,20 @@ def near_gpus(spec: PodSpec, row: int, cluster: Cluster) -> Near:
     if not zones.any or not zones.known[row]:
         return _ANYWHERE
     alignment = Alignment(spec, zones, cluster.columns)
-    fits = alignment.fits_any(alignment.pod, np.array([row], np.intp))[:, 0]
     gpus = cluster.devices.gpus[row]
-    masks = (
-        sum(1 << slot for slot, gpu in enumerate(gpus) if gpu.numa == number)
-        for number in zones.ids[fits, row].tolist()
-        if number >= 0
-    )
-    return Near(tuple(mask for mask in masks if mask), bool(zones.aligned[row]))
+
+    def of_zone(slot: int | None) -> int:
+        number = -1 if slot is None else int(zones.ids[slot, row])
+        return sum(1 << i for i, gpu in enumerate(gpus) if gpu.numa == number)
+
+    fits = alignment.fits_any(alignment.pod, np.array([row], np.intp))[:, 0]
+    masks = tuple(mask for slot in np.flatnonzero(fits).tolist() if (mask := of_zone(slot)))
+    must = bool(zones.aligned[row])
+    parts: tuple[int, ...] = ()
+    if must and not zones.pod_scope[row] and spec.containers:
+        chosen = alignment.chosen(row)
+        parts = tuple(of_zone(slot) for part, slot in chosen if dict(part.requests).get(names.GPU))
+    return Near(masks, must, parts)
 
 
 def slice_slot(
@@ -121,13 +131,33 @@ def whole_slots(
         return None
     if demand.weights:
         mask = _heaviest(demand, devices, row, mask)
-    mask = near.pick(mask, demand.whole)
     wired = devices.wired[row]
+    if near.parts and (slots := _each_in_its_zone(demand, wired, mask, near.parts)):
+        return slots
+    mask = near.pick(mask, demand.whole)
     if wired is None:
         return _slots(mask)[: demand.whole]
     chosen = wired.best(mask, demand.whole, near.mask)
     assert chosen is not None  # there are enough
     return _by_container(demand, wired, chosen)
+
+
+def _each_in_its_zone(
+    demand: GpuDemand, wired: Cliques | None, mask: int, zones: Sequence[int]
+) -> list[int] | None:
+    """Return the GPUs container by container, each in its zone; None if that cannot be had."""
+    wanted = [r.whole for r in demand.requests if r.whole and not r.init]
+    slots: list[int] = []
+    for count, zone in zip(wanted, zones, strict=True):
+        part = _slots(mask & zone)[:count]
+        if wired and len(part) == count:
+            part = _slots(wired.best(mask & zone, count) or 0)
+        if len(part) < count:
+            return None
+        slots += part
+        mask &= ~sum(1 << slot for slot in part)
+    # Init containers may want more than those that run.
+    return [*slots, *_slots(mask)][: demand.whole]
 
 
 def _by_container(demand: GpuDemand, wired: Cliques, chosen: int) -> list[int]:

@@ -113,6 +113,13 @@ gpu_demands = st.sampled_from(
         {"slice_mib": 64},
         {"slice_mib": 20480, "compute": 50, "models": "A100"},
         {"whole": 2},
+        {
+            "containers": [
+                ContainerGpus("first", {names.GPU: 2}, init=True),
+                ContainerGpus("a", {names.GPU: 1}),
+                ContainerGpus("b", {names.GPU: 1}),
+            ]
+        },
         {"whole": 1, "weights": "T4=70,A100=20"},
         {"whole": 2, "models_not": "T4", "weights": "A100=1"},
         {"slice_mib": 8192, "models_not": "A100"},
