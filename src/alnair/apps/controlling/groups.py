@@ -18,7 +18,7 @@ import msgspec
 from alnair.apps.scheduling.documents import rfc3339
 from alnair.kube import podgroups
 from alnair.kube.client import Client
-from alnair.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
 from alnair.kube.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
@@ -77,7 +77,8 @@ class Groups:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._members: defaultdict[Key, dict[str, Member]] = defaultdict(dict)
-        self._marked: dict[tuple[str, Key], None] = {}
+        #: Groups to look at; None while nobody would, as another process leads.
+        self._marked: dict[tuple[str, Key], None] | None = None
         self._news = asyncio.Event()
         self._pods = Informer(client, PODS.typed(MemberWire), project_member, self._pod)
         self._kinds: dict[str, _Kind] = {}
@@ -107,18 +108,22 @@ class Groups:
 
     async def run_writes(self) -> None:
         """Write statuses until cancelled; begins with a look at every group."""
-        for api, kind in self._kinds.items():
-            for key in kind.informer.items:
-                self._mark(api, key)
+        marked = {
+            (api, key): None for api, kind in self._kinds.items() for key in kind.informer.items
+        }
+        self._marked = {}
         limit = asyncio.Semaphore(_WRITERS)
-        while True:
-            await self._news.wait()
-            await asyncio.sleep(_GATHER)
-            marked, self._marked = self._marked, {}
-            self._news.clear()
-            async with asyncio.TaskGroup() as group:
-                for api, key in marked:
-                    group.create_task(self._reconcile(api, key, limit))
+        try:
+            while True:
+                async with asyncio.TaskGroup() as group:
+                    for api, key in marked:
+                        group.create_task(self._reconcile(api, key, limit))
+                await self._news.wait()
+                await asyncio.sleep(_GATHER)
+                marked, self._marked = self._marked, {}
+                self._news.clear()
+        finally:
+            self._marked = None
 
     # --- what changes -----------------------------------------------------------------------------
 
@@ -149,8 +154,9 @@ class Groups:
                 self._mark(api, key)
 
     def _mark(self, api: str, key: Key) -> None:
-        self._marked[api, key] = None
-        self._news.set()
+        if self._marked is not None:
+            self._marked[api, key] = None
+            self._news.set()
 
     # --- what is written --------------------------------------------------------------------------
 
@@ -223,8 +229,8 @@ class Groups:
         }
         try:
             await self._client.create(EVENTS, event)
-        except AlreadyExists:
-            return
+        except (AlreadyExists, Forbidden):
+            return  # it was told before, or the namespace is being deleted
 
 
 def _custom(group: podgroups.PodGroupWire) -> Seen:
