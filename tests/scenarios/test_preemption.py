@@ -169,6 +169,20 @@ def test_when_pods_of_low_priority_come_later_a_waiting_pod_may_take_their_place
     assert world.evicted() == {"filler"}
 
 
+def test_pods_that_come_and_go_behind_one_that_stays_are_forgotten() -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    world.create(make.pod("low", make.spec(cpu=1000), node="n"))
+    world.create(make.pod("rock", make.spec(cpu=3000), node="n", priority=9))
+    for i in range(300):
+        world.create(make.pod(f"p{i}", make.spec(cpu=2000), priority=5, created=float(i)))
+        world.step()
+        if i:
+            world.delete(f"p{i}")
+    world.settle()
+    kept = world.engine.preemption._refused.values()
+    assert 0 < sum(len(refused.units) for refused in kept) < 100
+
+
 # --- GPUs -----------------------------------------------------------------------------------------
 
 

@@ -25,12 +25,13 @@ from alnair.scheduler.victims import IDLE, is_leaving_for
 
 #: Units that are tried again per step because room might be made for them by now.
 _RETRIES: Final = 8
+_SWEEP: Final = 64
 
 
 class _Refused:
     """Units of one class and priority for which no room could be made."""
 
-    __slots__ = ("due", "seen", "tries", "units")
+    __slots__ = ("due", "seen", "sweep", "tries", "units")
 
     def __init__(self) -> None:
         self.units: dict[str, Unit] = {}
@@ -38,6 +39,15 @@ class _Refused:
         self.due = 0.0
         #: How often the cluster had changed when the last one was tried.
         self.seen = 0
+        #: When there are more units than this, those that are gone are dropped.
+        self.sweep = _SWEEP
+
+    def add(self, unit: Unit) -> None:
+        """Note a unit; what was placed or deleted since must not pile up behind one that stays."""
+        self.units[unit.key] = unit
+        if len(self.units) > self.sweep:
+            self.units = {key: unit for key, unit in self.units.items() if unit.pods}
+            self.sweep = max(_SWEEP, 2 * len(self.units))
 
 
 class Preemption:
@@ -269,7 +279,7 @@ class Preemption:
     def _refuse(self, group: object, unit: Unit, now: float) -> None:
         self._tally.preempted(0)
         refused = self._refused.setdefault(group, _Refused())
-        refused.units[unit.key] = unit
+        refused.add(unit)
         refused.tries += 1
         refused.due = now + backoff(refused.tries)
         refused.seen = self._changes
