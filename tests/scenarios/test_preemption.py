@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
+import invariants
 import make
 from alnair.model.action import Evict, Nominate
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import Topology
+from alnair.scheduler.diagnose import diagnose, find
 from world import World
 
 
@@ -179,8 +181,27 @@ def test_pods_that_come_and_go_behind_one_that_stays_are_forgotten() -> None:
         if i:
             world.delete(f"p{i}")
     world.settle()
-    kept = world.engine.preemption._refused.values()
-    assert 0 < sum(len(refused.units) for refused in kept) < 100
+    assert 0 < len(world.engine.preemption.retries) < 100
+
+
+@pytest.mark.parametrize(
+    ("priority", "preempts", "told"),
+    [
+        (0, True, "0/1 nodes are available: 1 No preemption victims found for incoming pod."),
+        (5, False, "not eligible due to preemptionPolicy=Never."),
+        (5, True, "not eligible due to a terminating pod on the nominated node."),
+    ],
+)
+def test_explain_tells_what_preemption_can_do(priority: int, preempts: bool, told: str) -> None:
+    world = World(make.node("n", cpu=4000))
+    world.graceful = True
+    world.create(make.pod("low", make.spec(cpu=4000), node="n"))
+    world.create(make.pod("p", make.spec(cpu=2000), priority=priority, preempts=preempts))
+    world.settle()
+    record = find(world.engine, "default", "p")
+    assert record is not None
+    assert diagnose(world.engine, record, world.now).notes == (f"preemption: {told}",)
+    invariants.check(world.engine)
 
 
 # --- GPUs -----------------------------------------------------------------------------------------

@@ -123,6 +123,7 @@ class _Waiting:
             tried=self._tried,
             all_tried=self._all_tried,
             waits_for=tuple(self._waits_for(missing, verdict)),
+            notes=(*known.notes, *self._preemption(verdict)),
         )
 
     def _named(self, name: str) -> Record:
@@ -230,6 +231,12 @@ class _Waiting:
             attempts=unit.attempts,
             until=unit.not_before if unit.not_before > self._now else None,
         )
+
+    def _preemption(self, verdict: Verdict) -> Iterator[str]:
+        if self._state is None and not verdict.fits:
+            told = self._engine.preemption.outlook(self._record, self._now)
+            if told:
+                yield told
 
     def _waits_for(self, missing: str, verdict: Verdict) -> Iterator[str]:
         state, queue = self._state, self._queue()

@@ -136,7 +136,7 @@ class Engine:
         self.queue.release(now)
         if self._looking:
             self._looking = self.queue.wake(now, self._may_fit)
-        self.preemption.retry(now)
+        self.preemption.retries.follow(now)
         while limit > 0 and (unit := self.queue.pop()):
             limit -= self._try(unit, now, actions)
         if self.preemption.after():
@@ -157,7 +157,7 @@ class Engine:
         due = (
             self.queue.next_release(),
             self.admission.next_look(),
-            self.preemption.next_retry(),
+            self.preemption.retries.next(),
             self._evictions.next_try(),
             self.accounts.loads.next_expiry() if len(self.queue) else None,
         )
@@ -405,12 +405,12 @@ class Engine:
     def _helps(self) -> None:
         self._looking = True
         self.queue.changed()
-        self.preemption.changed()
+        self.preemption.retries.changed()
 
     def _object_helps(self, kind: str, key: Key) -> None:
         if self.queue.object_changed(kind, key):
             self._looking = True
-            self.preemption.changed()
+            self.preemption.retries.changed()
 
     def _may_fit(self, key: ClassKey) -> bool:
         scheduler, spec = key

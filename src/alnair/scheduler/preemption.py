@@ -6,48 +6,29 @@ A gang does so as a whole or not at all. The search for victims is `alnair.sched
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from alnair.model.action import PREEMPTED, Action, Evict, Nominate
 from alnair.model.workload import Planned, Pod
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.columns import Mask
+from alnair.scheduler.dry_run import dry_run, ineligible, no_help
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.framework import PostFilterPlugin, Profile
+from alnair.scheduler.framework import PostFilterPlugin, Profile, Reason
 from alnair.scheduler.gang_placement import topology_of
 from alnair.scheduler.gang_room import GangRoom, Landing
 from alnair.scheduler.gangs import Gangs, GangState
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.nominations import Nominations
-from alnair.scheduler.queue import Place, Queue, Unit, backoff
+from alnair.scheduler.queue import Place, Queue, Unit
+from alnair.scheduler.retries import Retries
 from alnair.scheduler.search import Search
 from alnair.scheduler.tally import Tally
-from alnair.scheduler.victims import IDLE, is_leaving_for
+from alnair.scheduler.victims import IDLE, NO_VICTIMS, is_leaving_for
 
-#: Units that are tried again per step because room might be made for them by now.
-_RETRIES: Final = 8
-_SWEEP: Final = 64
-
-
-class _Refused:
-    """Units of one class and priority for which no room could be made."""
-
-    __slots__ = ("due", "seen", "sweep", "tries", "units")
-
-    def __init__(self) -> None:
-        self.units: dict[str, Unit] = {}
-        self.tries = 0
-        self.due = 0.0
-        #: How often the cluster had changed when the last one was tried.
-        self.seen = 0
-        #: When there are more units than this, those that are gone are dropped.
-        self.sweep = _SWEEP
-
-    def add(self, unit: Unit) -> None:
-        """Note a unit; what was placed or deleted since must not pile up behind one that stays."""
-        self.units[unit.key] = unit
-        if len(self.units) > self.sweep:
-            self.units = {key: unit for key, unit in self.units.items() if unit.pods}
-            self.sweep = max(_SWEEP, 2 * len(self.units))
+#: Nodes on which preemption is tried out to tell a person what it can do.
+_TOLD: Final = 500
 
 
 class Preemption:
@@ -68,6 +49,7 @@ class Preemption:
         tally: Tally,
     ) -> None:
         self._accounts = accounts
+        self._evaluations = evaluations
         self._profiles = profiles
         self._queue = queue
         self._search = Search(accounts, gangs)
@@ -75,8 +57,7 @@ class Preemption:
         self.nominations = Nominations(accounts)
         #: No pod on a node has had a lower priority: such ones need not look for victims.
         self._lowest: float = float("inf")
-        self._refused: dict[object, _Refused] = {}
-        self._changes = 0
+        self.retries = Retries(queue)
         #: Room is not held any more that was held.
         self._freed = False
         self._members = members
@@ -95,15 +76,11 @@ class Preemption:
         if pod.node:
             self._lowest = min(self._lowest, IDLE if pod.idle_since else pod.priority)
             if record.state is not State.BOUND or (old and old.idle_since != pod.idle_since):
-                self._changes += 1
+                self.retries.changed()
         if pod.node or pod.deleting or pod.gated or pod.finished:
             self.gone(pod.uid)
         elif old is None and pod.nominated and pod.scheduler in self._profiles:
             self.nominations.add(record, pod.nominated, None)  # by the leader before this one
-
-    def changed(self) -> None:
-        """Note that the cluster changed in a way that may let room be made."""
-        self._changes += 1
 
     def gone(self, uid: str) -> None:
         """Hold no room for a pod that has a node or wants none any more."""
@@ -122,24 +99,6 @@ class Preemption:
             if unit is not None and unit.pods and unit.place is Place.PARKED:
                 unit.attempts += 1
                 self._queue.back_off(unit, now)
-
-    def retry(self, now: float) -> None:
-        """Try some again for whom no room could be made, if the cluster changed since."""
-        due = [r for r in self._refused.values() if r.due <= now and r.seen != self._changes]
-        for refused in sorted(due, key=lambda r: r.due)[:_RETRIES]:
-            refused.seen = self._changes
-            for key, unit in list(refused.units.items()):
-                if unit.place is Place.PARKED:
-                    self._queue.activate(unit)
-                    break
-                if not unit.pods:
-                    del refused.units[key]
-        for group in [g for g, r in self._refused.items() if not r.units]:
-            del self._refused[group]
-
-    def next_retry(self) -> float | None:
-        """Return when `retry` has something to do; None if the cluster must change first."""
-        return min((r.due for r in self._refused.values() if r.seen != self._changes), default=None)
 
     # --- decisions ------------------------------------------------------------------------------
 
@@ -183,17 +142,43 @@ class Preemption:
         if post is None or evaluation.best() is not None:
             self.give_up([record], actions)
             return ""  # it may not, or it waits for nodes that are reserved
-        node = self.nominations.node(record.pod)
-        if node and self._waits(record, node) and not self._hopeless(evaluation, node):
-            return f" preemption: waiting for pods to leave node {node}."
+        if told := self._ineligible(record, evaluation):
+            return f" preemption: {told}"
         found = self._search.best(record, evaluation, post, now, allowed)
         if found is None:
             self.give_up([record], actions)
-            self._refuse((record.key, record.pod.priority), unit, now)
+            self.retries.add((record.key, record.pod.priority), unit, now)
             return ""
         landing = (record, found.row, self._search.bookings(record, found, self._profile(record)))
         self._decide(unit, [landing], found.victims, actions)
         return _preempting(len(found.victims))
+
+    def outlook(self, record: Record, now: float) -> str:
+        """Return what preemption can do for a lone pod that fits nowhere, in upstream's words.
+
+        Empty where it may not preempt at all, or where telling would take long.
+        """
+        profile = self._profile(record)
+        post = profile.post_filter
+        evaluation = self._evaluations.of(record.spec, profile)
+        if post is None or evaluation.refusal is not None:
+            return ""
+        if told := self._ineligible(record, evaluation):
+            return f"preemption: {told}"
+        rows = np.flatnonzero(evaluation.resolvable())
+        if record.pod.priority <= self._lowest:
+            reasons: list[Sequence[Reason]] = [[NO_VICTIMS]] * len(rows)
+        elif len(rows) > _TOLD:
+            return ""
+        else:
+            rules = self._search.rules(record, post, now)
+            plans, reasons = dry_run(
+                self._accounts, evaluation, map(int, rows), rules, post.candidates(len(rows))
+            )
+            if plans:
+                count = len(min(plans, key=lambda p: p.cost).victims)
+                return f"preemption: room can be made by evicting {count} pods"
+        return f"preemption: {no_help(len(self._accounts.columns), reasons)}"
 
     def for_gang(
         self,
@@ -232,7 +217,7 @@ class Preemption:
         )
         if found is None:
             self.give_up(state.unit.pods.values(), actions)
-            self._refuse(state.key, state.unit, now)
+            self.retries.add(state.key, state.unit, now)
             return ""
         self._decide(state.unit, found.landings, found.victims, actions)
         return _preempting(len(found.victims))
@@ -272,17 +257,7 @@ class Preemption:
             victim.evicting = PREEMPTED
             message = f"Preempted by pod {preemptor.uid} on node {victim.node}"
             actions.append(Evict(victim.pod, PREEMPTED, message))
-        for refused in self._refused.values():
-            if refused.units.pop(unit.key, None):
-                refused.tries, refused.due = 0, 0.0  # the next one may be as lucky
-
-    def _refuse(self, group: object, unit: Unit, now: float) -> None:
-        self._tally.preempted(0)
-        refused = self._refused.setdefault(group, _Refused())
-        refused.add(unit)
-        refused.tries += 1
-        refused.due = now + backoff(refused.tries)
-        refused.seen = self._changes
+        self.retries.succeeded(unit)
 
     def give_up(self, records: Iterable[Record], actions: list[Action]) -> None:
         """Hold no room for pods any more that cannot use it now, and say so on them."""
@@ -303,6 +278,13 @@ class Preemption:
             is_leaving_for(other, record.pod)
             for other in self._accounts.on_row.get(row, {}).values()
         )
+
+    def _ineligible(self, record: Record, evaluation: Evaluation) -> str:
+        node = self.nominations.node(record.pod)
+        row = self._accounts.columns.row_of.get(node, -1)
+        here = self._accounts.on_row.get(row, {}).values()
+        hopeless = bool(node) and self._hopeless(evaluation, node)
+        return ineligible(record.pod, here, hopeless=hopeless)
 
     def _hopeless(self, evaluation: Evaluation, node: str) -> bool:
         row = self._accounts.columns.row_of.get(node, -1)
