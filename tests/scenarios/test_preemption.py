@@ -200,7 +200,7 @@ def test_explain_tells_what_preemption_can_do(priority: int, preempts: bool, tol
     world.settle()
     record = find(world.engine, "default", "p")
     assert record is not None
-    assert diagnose(world.engine, record, world.now).notes == (f"preemption: {told}",)
+    assert diagnose(world.engine, record, world.now).preemption == told
     invariants.check(world.engine)
 
 

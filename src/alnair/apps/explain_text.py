@@ -31,6 +31,8 @@ def _lines(told: Diagnosis) -> Iterator[str]:
         yield from ("", *_gang(told.gang))
     if told.queue:
         yield from ("", _queue(told.queue))
+    if told.preemption:
+        yield from ("", f"preemption: {told.preemption}")
     if told.predicates:
         yield from ("", *_predicates(told.predicates))
     if told.closest:

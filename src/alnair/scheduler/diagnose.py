@@ -123,7 +123,7 @@ class _Waiting:
             tried=self._tried,
             all_tried=self._all_tried,
             waits_for=tuple(self._waits_for(missing, verdict)),
-            notes=(*known.notes, *self._preemption(verdict)),
+            preemption=self._preemption(verdict),
         )
 
     def _named(self, name: str) -> Record:
@@ -232,11 +232,10 @@ class _Waiting:
             until=unit.not_before if unit.not_before > self._now else None,
         )
 
-    def _preemption(self, verdict: Verdict) -> Iterator[str]:
-        if self._state is None and not verdict.fits:
-            told = self._engine.preemption.outlook(self._record, self._now)
-            if told:
-                yield told
+    def _preemption(self, verdict: Verdict) -> str:
+        if self._state is not None or verdict.fits:
+            return ""
+        return self._engine.preemption.outlook(self._record, self._now)
 
     def _waits_for(self, missing: str, verdict: Verdict) -> Iterator[str]:
         state, queue = self._state, self._queue()

@@ -102,6 +102,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         changes: single changes that help, the smallest first; each was verified.
         tried: how many changes were tried, and whether some were left out to stay quick.
         waits_for: what must happen.
+        preemption: why less important pods do not make room for it, in kube-scheduler's words.
         notes: what else to know about this answer.
     """
 
@@ -121,5 +122,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
     gang: GangStory | None = None
     queue: QueueStory | None = None
     waits_for: tuple[str, ...] = ()
+    preemption: str = ""
     notes: tuple[str, ...] = ()
     source: Literal["scheduler", "offline"] = "scheduler"

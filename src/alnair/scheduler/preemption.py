@@ -164,8 +164,10 @@ class Preemption:
         if post is None or evaluation.refusal is not None:
             return ""
         if told := self._ineligible(record, evaluation):
-            return f"preemption: {told}"
+            return told
         rows = np.flatnonzero(evaluation.resolvable())
+        if not len(rows):
+            return ""  # the reasons of the nodes say it
         if record.pod.priority <= self._lowest:
             reasons: list[Sequence[Reason]] = [[NO_VICTIMS]] * len(rows)
         elif len(rows) > _TOLD:
@@ -177,8 +179,8 @@ class Preemption:
             )
             if plans:
                 count = len(min(plans, key=lambda p: p.cost).victims)
-                return f"preemption: room can be made by evicting {count} pods"
-        return f"preemption: {no_help(len(self._accounts.columns), reasons)}"
+                return f"room can be made by evicting {count} pods"
+        return no_help(len(self._accounts.columns), reasons)
 
     def for_gang(
         self,
