@@ -11,7 +11,8 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "decision_core.py"
 
 
 @pytest.fixture
-def benchmark() -> ModuleType:
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARK.parent))  # as for a script
     loaded = importlib.util.spec_from_file_location("decision_core", BENCHMARK)
     assert loaded is not None
     assert loaded.loader is not None
@@ -71,3 +72,33 @@ def test_one_wrong_placement_fails_the_run(
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert not report["oracle_equal"]
     assert report["differing"] == 2
+
+
+@pytest.mark.parametrize("kind", ["spread", "antiaffinity", "preferred", "gangs", "preemption"])
+def test_the_other_kinds_place_all_that_they_should(
+    benchmark: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    assert run(benchmark, monkeypatch, kind, 500, 50) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    rates = report["decisions_per_s"]
+    assert 0 < rates["min"] <= rates["median"] <= rates["max"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"), [("backlog", "alike_loss_pct"), ("fractions", "burst_ms")]
+)
+def test_targets_are_told_with_their_limits(
+    benchmark: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    target: str,
+) -> None:
+    monkeypatch.setattr(benchmark.core_kinds, "BACKLOG", 100)
+    assert run(benchmark, monkeypatch, kind, 20, 50) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    told = report["targets"][target]
+    assert told["met"] == (report[target]["median"] < told["below"])

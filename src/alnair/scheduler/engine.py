@@ -416,7 +416,10 @@ class Engine:
         scheduler, spec = key
         if self.accounts.usage.counting and self.quotas.refuse(spec.namespace, dict(spec.requests)):
             return False
-        evaluation = self.evaluations.of(spec, self.profiles[scheduler])
+        profile = self.profiles[scheduler]
+        if any(plugin.hopeless(spec, self.accounts.cluster) for plugin in profile.quick):
+            return False
+        evaluation = self.evaluations.of(spec, profile)
         return evaluation.refusal is None and evaluation.best() is not None
 
     # --- decisions ------------------------------------------------------------------------------

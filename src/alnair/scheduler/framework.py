@@ -256,6 +256,20 @@ class GpuScorePlugin(Protocol):
 
 
 @runtime_checkable
+class QuickPlugin(Protocol):
+    """Knows of some pods without looking at nodes one by one that none will do.
+
+    Parked pods are asked about at every change of the cluster, and there may be thousands.
+    """
+
+    name: str
+
+    def hopeless(self, spec: PodSpec, cluster: Cluster) -> bool:
+        """Return True only if the plugin's filter refuses every node."""
+        ...
+
+
+@runtime_checkable
 class ClaimPlugin(Protocol):
     """Chooses storage for claims that wait for a node."""
 
@@ -306,6 +320,7 @@ class Profile:
         self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
         self.name_readers = [p for p in self.plugins if isinstance(p, NamedObjectsPlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
+        self.quick = [p for p in self.plugins if isinstance(p, QuickPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
         self.gpu_scores = [p for p in self.plugins if isinstance(p, GpuScorePlugin)]
         self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]

@@ -10,6 +10,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments
 from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal, Score
+from alnair.scheduler.most_free import MostFree
 from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, is_extended
 from alnair.scheduler.plugins.cpu_and_memory import Capacities, CpuAndMemory
 from alnair.scheduler.wellformed import is_label_key
@@ -65,6 +66,7 @@ class NodeResourcesFit:
         strategy = arguments.scoring_strategy
         self._ignoring = bool(arguments.ignored_resources or arguments.ignored_resource_groups)
         self._capacities: Capacities | None = None
+        self._most: MostFree | None = None
         self._usual = strategy.resources == _USUAL and strategy.type != "RequestedToCapacityRatio"
 
     def pre_score(self, spec: PodSpec) -> Refusal | None:
@@ -75,10 +77,14 @@ class NodeResourcesFit:
 
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Fit | None":
         """Compile the filter."""
-        wanted = spec.requests
-        if self._ignoring:
-            wanted = tuple(r for r in wanted if not self._ignores(r[0]))
+        wanted = self._wanted(spec)
         return _Fit(wanted, cluster) if wanted else None
+
+    def hopeless(self, spec: PodSpec, cluster: Cluster) -> bool:
+        """Return whether some request is more than is free on any node."""
+        if self._most is None or self._most.columns is not cluster.columns:
+            self._most = MostFree(cluster.columns)
+        return not self._most.may_hold(self._wanted(spec))
 
     def score(self, spec: PodSpec, cluster: Cluster) -> Score:
         """Compile the score."""
@@ -91,6 +97,11 @@ class NodeResourcesFit:
             return CpuAndMemory(spec, cluster, self._capacities, least=least, in_order=in_order)
         score = Allocation(spec, cluster, strategy)
         return _InOrder(score, cluster) if in_order else score
+
+    def _wanted(self, spec: PodSpec) -> tuple[tuple[str, int], ...]:
+        if not self._ignoring:
+            return spec.requests
+        return tuple(r for r in spec.requests if not self._ignores(r[0]))
 
     def _ignores(self, resource: str) -> bool:
         arguments = self.arguments
