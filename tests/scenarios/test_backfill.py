@@ -1,7 +1,10 @@
 """EASY backfill: what waits long gets a reservation, and short pods still fill the gaps."""
 
+import msgspec
+
 import make
 from alnair.model import names
+from alnair.model.quota import Quota
 from alnair.model.workload import Pod
 from alnair.scheduler.backfill import PATIENCE
 from world import World
@@ -137,3 +140,20 @@ def test_a_gang_that_must_lie_in_one_rack_gets_nodes_of_one_rack() -> None:
     assert set(kept.rows) == {rows["a0"], rows["a1"]}
     # Two nodes of different racks would be free earlier.
     assert kept.until == world.pod("on-a1").bound_at + 2000
+
+
+def test_nodes_are_kept_for_nobody_whom_room_alone_does_not_help() -> None:
+    world = busy((1000, 2000))
+    world.declare(make.gang("part", 3))
+    world.create(*make.members("part", 2, created=1.0))
+    world.create(make.pod("broken", problem="cannot be", created=1.0))
+    world.set_object("ElasticQuota", "q", Quota("q", {names.GPU: 0}, {names.GPU: 0}), "team")
+    bounded = job("bounded", 1, created=1.0)
+    world.create(msgspec.structs.replace(bounded, namespace="team"))
+    wait(world, PATIENCE + 60)
+    assert world.engine.backfill.reservation is None
+    world.create(*(job(f"waits{i}", 4, created=2.0) for i in range(2)))
+    wait(world, PATIENCE + 60)
+    kept = world.engine.backfill.reservation
+    assert kept is not None
+    assert kept.holder.name == "pod default/waits0", "those who only wait are before it, not it"

@@ -1,6 +1,7 @@
 """`alnair explain`: why a pod is pending, and what would help."""
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 #: Exit codes: there is nothing to explain; the cluster cannot be read.
 UNKNOWN = 1
 UNREADABLE = 3
+
+#: What can be the name of a pod or a namespace.
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 def explain(
@@ -60,13 +64,14 @@ def explain(
     from alnair.local.errors import LocalClusterError
 
     kind, slash, bare = pod.partition("/")
-    if slash and kind not in ("pod", "pods", "po"):
+    wanted = bare if slash else kind
+    if (slash and kind not in ("pod", "pods", "po")) or not _NAME.fullmatch(wanted):
         raise typer.BadParameter(f"{pod!r} is no pod: write pod/NAME", param_hint="POD")
+    if namespace is not None and not _NAME.fullmatch(namespace):
+        raise typer.BadParameter(f"{namespace!r} is no namespace", param_hint="--namespace")
     try:
         found = connection(kubeconfig, context, name)
-        told = asyncio.run(
-            _explain(found, namespace or found.namespace, bare or kind, offline=offline)
-        )
+        told = asyncio.run(_explain(found, namespace or found.namespace, wanted, offline=offline))
     except ExplainError as error:
         typer.echo(f"alnair: {error}", err=True)
         raise typer.Exit(UNKNOWN) from None

@@ -12,7 +12,7 @@ import yaml
 
 from alnair.kube.client import Client
 from alnair.kube.crd import crd
-from alnair.kube.definitions import DEFINITIONS
+from alnair.kube.definitions import DEFINITIONS, LEGACY_POD_GROUP
 from alnair.kube.errors import Forbidden
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -33,6 +33,8 @@ from alnair.model.names import FIELD_MANAGER, NAMESPACE, VGPU, VGPU_MEMORY
 #: How long something installed may take to come into force.
 _IN_FORCE_SECONDS = 20.0
 _FOLDER = Path(__file__).parent / "manifests"
+#: Where both APIs of PodGroups are served, `kubectl get podgroup` means the legacy one.
+_DEFINITIONS = tuple(one for one in DEFINITIONS if one is not LEGACY_POD_GROUP)
 #: In the order of installing.
 _FILES = (
     "namespace.yaml",
@@ -61,7 +63,7 @@ def documents() -> Iterator[Manifest]:
     for name in _FILES:
         for document in yaml.safe_load_all((_FOLDER / name).read_text()):
             yield cast("Manifest", document)
-    for definition in DEFINITIONS:
+    for definition in _DEFINITIONS:
         yield crd(definition)
 
 
@@ -78,7 +80,7 @@ async def in_force(client: Client) -> None:
     Raises:
         LocalClusterError: It takes too long.
     """
-    for definition in DEFINITIONS:
+    for definition in _DEFINITIONS:
         kind = f"{definition.plural}.{definition.group}"
         await _until(functools.partial(_is_served, client, kind), f"the kind {kind}")
     await _until(functools.partial(_is_admitting, client), "the admission policy vgpu.alnair")

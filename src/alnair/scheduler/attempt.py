@@ -110,7 +110,8 @@ class Attempts:
             placement.place(count, {})
             return placement.statement
         statement = Statement(self._accounts, self._evaluations, now)
-        statement.place(pods[0], self._profiles[pods[0].pod.scheduler])
+        if not self._admission.refuse(pods[:1]):
+            statement.place(pods[0], self._profiles[pods[0].pod.scheduler])
         return statement
 
     def bind(self, record: Record, together: str = "") -> Bind:

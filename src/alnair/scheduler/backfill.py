@@ -112,6 +112,8 @@ class Backfill:
 
     def _reserve(self, unit: Unit, count: int, now: float) -> Reservation | None:
         """Return where and when the unit fits by the limits of what runs; None if it does not."""
+        if len(unit.pods) < count:
+            return None
         ends = sorted(
             (
                 (max(r.placed_at + r.pod.time_limit, now), r.pod.uid, r)
@@ -150,6 +152,9 @@ class Backfill:
 
 
 def _waits(unit: Unit) -> bool:
+    """Return whether room would help the unit: not if it is parked until it changes itself."""
+    if unit.place is Place.PARKED and unit.waiting is None:
+        return False
     return bool(unit.pods) and unit.place is not Place.NOWHERE
 
 

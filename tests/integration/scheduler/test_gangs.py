@@ -1,5 +1,6 @@
 """Gangs on a real API server: from every kind of owner, through every phase, and after kills."""
 
+import contextlib
 import signal
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,11 @@ import pytest
 import yaml
 
 from alnair.kube.client import Client
+from alnair.kube.crd import crd
+from alnair.kube.definitions import LEGACY_POD_GROUP
+from alnair.kube.errors import NotFound
 from alnair.kube.resources import (
+    CRDS,
     EVENTS,
     LEGACY_PODGROUPS,
     NODES,
@@ -234,11 +239,19 @@ async def test_a_group_of_the_legacy_api_has_its_status_too(
     start_scheduler: StartScheduler,
     start_controller: StartController,
 ) -> None:
+    legacy: Resource[Manifest] = LEGACY_PODGROUPS
+    await admin.apply(CRDS, crd(LEGACY_POD_GROUP), field_manager="test")
+    group = {**podgroup(namespace, "g", 2), "apiVersion": legacy.api_version}
+
+    async def created() -> bool:
+        with contextlib.suppress(NotFound):
+            await admin.create(legacy, group)
+            return True
+        return False
+
+    await eventually(created, what="the legacy API")
     start_scheduler()
     start_controller()
-    legacy: Resource[Manifest] = LEGACY_PODGROUPS
-    group = {**podgroup(namespace, "g", 2), "apiVersion": legacy.api_version}
-    await admin.create(legacy, group)
     for i in range(2):
         labels = {names.POD_GROUP_LABEL_LEGACY: "g"}
         await admin.create(PODS, pod(namespace, f"g-{i}", labels=labels))

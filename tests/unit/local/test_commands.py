@@ -32,6 +32,10 @@ def run(*arguments: str) -> Result:
         (["up", "--port", "80"], "Invalid value for '--port'"),
         (["status", "--name", "/etc"], "cluster name '/etc' is not valid: use"),
         (["down", "--no-such-flag"], "No such option"),
+        (["explain", "node/n"], "'node/n' is no pod: write pod/NAME"),
+        (["explain", "pod/"], "'pod/' is no pod: write pod/NAME"),
+        (["explain", "pod/a/b"], "'pod/a/b' is no pod: write pod/NAME"),
+        (["explain", "a", "-n", ".."], "'..' is no namespace"),
     ],
 )
 def test_a_wrong_use_ends_with_2_and_nothing_done(

@@ -172,6 +172,14 @@ def test_a_file_of_another_kind_is_refused_as_such(tmp_path: Path) -> None:
     assert len(str(said.value).splitlines()) == 1
 
 
+def test_a_file_nested_beyond_measure_is_refused_as_any_other(tmp_path: Path) -> None:
+    for text in ("[" * 5000, '{"a":' * 3000 + "1" + "}" * 3000):
+        file = tmp_path / "deep.yaml"
+        file.write_text(text)
+        with pytest.raises(conf.ConfigurationError, match="nested too deep"):
+            conf.load(file)
+
+
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(conf.ConfigurationError, match="cannot be read: No such file"):
         conf.load(tmp_path / "none.yaml")

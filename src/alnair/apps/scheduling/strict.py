@@ -49,6 +49,8 @@ def parse(text: str) -> object:
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         what = getattr(error, "problem", None) or str(error)
         raise DocumentError([f"{where}this is no YAML: {what}"]) from None
+    except RecursionError:
+        raise DocumentError(["the document: is nested too deep to be a configuration"]) from None
 
 
 def read(raw: object, kind: type[T], path: str = "") -> T:
@@ -125,4 +127,5 @@ def _wrong_struct(raw: object, kind: type[msgspec.Struct], path: str) -> Iterato
 
 def _called(raw: object) -> str:
     names = {dict: "a mapping", list: "a list", str: "a text", type(None): "nothing"}
-    return names.get(type(raw), f"a {type(raw).__name__}")
+    numbers = {int: "a number", float: "a number", bool: "a truth value"}
+    return (names | numbers).get(type(raw), f"a {type(raw).__name__}")
