@@ -16,16 +16,16 @@ from world import World
 
 RACK = names.TOPOLOGY_PREFIX + "rack"
 NODES, GPUS, GANGS = 24, 4, 250
-TIMEOUT = 10
-#: Seconds that a gang may be there in part, from when a new scheduler began: until that has
-#: completed or evicted it. A commit that nothing cuts short takes no time.
-PATIENCE = TIMEOUT + 15.0
+TIMEOUT = 20
+#: Seconds that a gang may be there in part: until schedulers that died over it every few seconds
+#: have completed or evicted it. A commit that nothing cuts short takes none.
+PATIENCE = TIMEOUT + 10.0
 
 
 class Training:
     """A gang with its owner, which makes lost pods anew and ends when it has run its time."""
 
-    def __init__(self, world: World, name: str, chance: random.Random, trouble: "Trouble") -> None:
+    def __init__(self, world: World, name: str, chance: random.Random) -> None:
         self.world = world
         self.name = name
         self.minimum = chance.randrange(1, 9)
@@ -38,7 +38,6 @@ class Training:
         self.made = 0
         self.complete_at = 0.0
         self.partial_since = 0.0
-        self.trouble = trouble
         world.declare(
             make.gang(
                 name,
@@ -65,7 +64,7 @@ class Training:
             self.partial_since = 0.0
         elif bound and not self.complete_at:
             self.partial_since = self.partial_since or world.now
-            stuck = world.now - max(self.partial_since, self.trouble.last_kill)
+            stuck = world.now - self.partial_since
             assert stuck <= PATIENCE, f"{self.name} is there in part for {stuck:g} s"
         else:
             self.partial_since = 0.0
@@ -89,14 +88,12 @@ class Trouble:
         self.world = world
         self.chance = chance
         self.kills = self.losses = 0
-        self.last_kill = 0.0
         self._back: list[tuple[float, str]] = []
 
     def strike(self) -> None:
         world, chance = self.world, self.chance
-        if chance.random() < 0.03:
+        if chance.random() < 0.06:
             self.kills += 1
-            self.last_kill = world.now
             world.crash([n for n in range(len(world.outbox)) if chance.random() < 0.5])
         if chance.random() < 0.03 and len(world.nodes) > NODES - 4:
             self.losses += 1
@@ -126,7 +123,7 @@ def test_every_gang_runs_in_the_end_and_none_stays_in_part(seed: int) -> None:
     for tick in range(6000):
         for _ in range(min(8, GANGS - made)):
             made += 1
-            running.append(Training(world, f"g{made}", chance, trouble))
+            running.append(Training(world, f"g{made}", chance))
         still = [one for one in running if not one.look_after()]
         done += len(running) - len(still)
         running = still
@@ -143,5 +140,5 @@ def test_every_gang_runs_in_the_end_and_none_stays_in_part(seed: int) -> None:
         world.now += 1.0
     left = [(one.name, one.minimum, one.work) for one in running]
     assert not left, f"after {world.now - 1000:g} s these have not run: {left[:5]}"
-    assert trouble.kills > 10
+    assert trouble.kills > 20
     assert trouble.losses > 5

@@ -137,7 +137,7 @@ class Alignment:
         resources = self._zones.resources
         return {
             name: self._zones.free[resources[name]][:, rows]
-            for name in {n for part in (*self.parts, self.pod) for n, _ in part.requests}
+            for name in dict.fromkeys(n for p in (*self.parts, self.pod) for n, _ in p.requests)
             if name in resources
         }
 

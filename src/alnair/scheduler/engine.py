@@ -137,6 +137,9 @@ class Engine:
         if self._looking:
             self._looking = self.queue.wake(now, self._may_fit)
         self.preemption.retries.follow(now)
+        for state in self.gangs.left_in_part():  # they hold nodes and do nothing, so they go first
+            self.queue.drop(state.unit)
+            limit -= self._try(state.unit, now, actions)
         while limit > 0 and (unit := self.queue.pop()):
             limit -= self._try(unit, now, actions)
         if self.preemption.after():

@@ -9,7 +9,7 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler.accounts import Record, State
 from alnair.scheduler.active import SortKey
 from alnair.scheduler.framework import Profile
-from alnair.scheduler.queue import Unit
+from alnair.scheduler.queue import Place, Unit
 
 GangKey = tuple[str, str]
 
@@ -32,7 +32,7 @@ class GangState:
         #: The plan is to be cleared, and the request for it is on the way.
         self.clearing = False
         #: When this scheduler first saw the present plan. A new leader counts the timeout from
-        #: here: it must have had the time to complete the gang.
+        #: here until it has tried to complete the gang.
         self.plan_seen = 0.0
         #: Since when it cannot be placed, and when that was found last; 0 if it was placed since,
         #: or has failed for so long that its failures do not count any more.
@@ -130,7 +130,12 @@ class GangState:
         gang = self.gang
         if gang is None or not gang.plan or self.planning:
             return False
-        return now >= self.plan_seen + gang.timeout_seconds
+        # Leaders that die again and again must not begin it anew: once this one has tried in vain
+        # to complete the gang, the age of the plan counts.
+        since = self.plan_seen
+        if self.failing_since and gang.planned:
+            since = min(since, gang.planned)
+        return now >= since + gang.timeout_seconds
 
 
 def in_turn(records: Iterable[Record]) -> list[Record]:
@@ -171,6 +176,18 @@ class Gangs:
     def all(self) -> Iterable[GangState]:
         """Return every gang's state."""
         return self._gangs.values()
+
+    def left_in_part(self) -> list[GangState]:
+        """Return the gangs that a leader before this one began to bind, until they are tried."""
+        open_plans = (self._gangs[key] for key in self.unfinished if key in self._gangs)
+        return [
+            state
+            for state in open_plans
+            if state.unit.place is Place.ACTIVE
+            and not state.failing_since
+            and state.lacking()
+            and state.bound()
+        ]
 
     def forget_if_empty(self, state: GangState) -> None:
         """Drop a gang that has neither PodGroup nor pods."""

@@ -20,35 +20,37 @@ class NodeImages:
     """
 
     def __init__(self) -> None:
-        self._on_row: dict[int, frozenset[Image]] = {}
+        self._on_row: dict[int, dict[Image, None]] = {}
         self._rows: dict[Image, set[int]] = {}
         self._named: dict[str, dict[Image, set[int]]] = {}
         #: Names that pods asked for.
         self._asked: set[str] = set()
 
-    def put(self, row: int, images: Iterable[Image]) -> set[str]:
+    def put(self, row: int, images: Iterable[Image]) -> list[str]:
         """Replace the images of a row; returns what came or went of the names asked for."""
-        old, new = self._on_row.get(row, frozenset()), frozenset(images)
-        if old == new:
-            return set()
+        old, new = self._on_row.get(row, {}), dict.fromkeys(images)
+        if old.keys() == new.keys():
+            return []
         if new:
             self._on_row[row] = new
         else:
             self._on_row.pop(row, None)
-        for image in new - old:
+        came, went = [i for i in new if i not in old], [i for i in old if i not in new]
+        for image in came:
             rows = self._rows.get(image)
             if rows is None:
                 rows = self._rows[image] = set()
                 for name in image.names:
                     self._named.setdefault(name, {})[image] = rows
             rows.add(row)
-        for image in old - new:
+        for image in went:
             self._rows[image].discard(row)
             if not self._rows[image]:
                 self._forget(image)
         if not self._asked:
-            return set()
-        return {name for image in old ^ new for name in image.names if name in self._asked}
+            return []
+        names = (name for image in (*came, *went) for name in image.names)
+        return [name for name in dict.fromkeys(names) if name in self._asked]
 
     def sizes(self, name: str, size: int) -> Column | None:
         """Return the bytes of an image on each row, shape (size,), 0 where it is not.

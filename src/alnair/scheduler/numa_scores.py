@@ -115,7 +115,7 @@ class _FewestZones:
         zones = self._zones
         free = {
             name: zones.free[column][:, rows]
-            for name in {n for part in parts for n, _ in part.requests}
+            for name in dict.fromkeys(n for part in parts for n, _ in part.requests)
             if (column := zones.resources.get(name)) is not None
         }
         most = np.zeros(len(rows))

@@ -17,8 +17,8 @@ class Usage:
 
     def __init__(self) -> None:
         self.counting = False
-        #: Namespaces that hold less than they did; the reader empties it.
-        self.freed: set[str] = set()
+        #: Namespaces that hold less than they did, in order; the reader empties it.
+        self.freed: dict[str, None] = {}
         self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def start(self, held: Iterable[tuple[str, PodSpec]]) -> None:
@@ -33,7 +33,7 @@ class Usage:
         if not self.counting:
             return
         if sign < 0:
-            self.freed.add(namespace)
+            self.freed[namespace] = None
         used = self._used[namespace]
         for resource, amount in spec.requests:
             used[resource] += sign * amount

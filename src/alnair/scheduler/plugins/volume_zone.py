@@ -64,7 +64,7 @@ class _Zones:
             matched = np.zeros_like(ok)
             missing = labels.column(key)[rows] == ABSENT
             for name, where in ((key, ~missing), (_TODAY[key], missing)):
-                values = [labels.value(name, zone) for zone in zones]
+                values = [labels.value(name, zone) for zone in sorted(zones)]
                 matched |= where & np.isin(labels.column(name)[rows], values)
             ok &= matched
         # A node that says nothing of zones is taken for one of a cluster without any.
