@@ -160,3 +160,13 @@ def test_no_order_of_events_breaks_a_quota(
         )
         within = used[pod.namespace] + asked <= min(least[pod.namespace], most[pod.namespace])
         assert not (within and node_room and free >= asked), pod.name
+
+
+def test_amounts_are_told_as_people_write_them() -> None:
+    world = World(make.node("n", cpu=64000))
+    world.set_object("ElasticQuota", "team", Quota("team", {}, {"cpu": 1500}), "a")
+    world.create(make.pod("p", make.spec(cpu=2000), namespace="a"))
+    world.settle()
+    assert [r.message for r in world.reports] == [
+        "ElasticQuota a/team: cpu 0 used and 2 asked is more than max 1.5"
+    ]

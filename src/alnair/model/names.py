@@ -7,7 +7,7 @@ COST_SAVING: Final = "alnair-cost-saving"
 HIGH_PERFORMANCE: Final = "alnair-high-performance"
 UTILSCHED: Final = "utilsched"
 #: The scheduler names that are ours.
-SCHEDULERS: Final = frozenset((SCHEDULER, COST_SAVING, HIGH_PERFORMANCE))
+SCHEDULERS: Final = frozenset((SCHEDULER, COST_SAVING, HIGH_PERFORMANCE, UTILSCHED))
 #: The controller's lease, and who tells in its events.
 CONTROLLER: Final = "alnair-controller"
 

@@ -65,7 +65,7 @@ class Quotas:
             if asked and used.get(resource, 0) + asked > limit:
                 return (
                     f"ElasticQuota {namespace}/{quota.name}: {_sum(resource, used, asked)} "
-                    f"is more than max {limit}"
+                    f"is more than max {_amount(resource, limit)}"
                 )
         for resource, guaranteed in sorted(self._guaranteed.items()):
             asked, own = requests.get(resource, 0), quota.min.get(resource, 0)
@@ -75,8 +75,9 @@ class Quotas:
             if together + asked > guaranteed:
                 return (
                     f"ElasticQuota {namespace}/{quota.name}: {_sum(resource, used, asked)} is more "
-                    f"than min {own}, and nothing is left to borrow: all quotas together guarantee "
-                    f"{guaranteed} and use {together}"
+                    f"than min {_amount(resource, own)}, and nothing is left to borrow: all quotas "
+                    f"together guarantee {_amount(resource, guaranteed)} and use "
+                    f"{_amount(resource, together)}"
                 )
         return ""
 
@@ -127,7 +128,13 @@ class Quotas:
 
 
 def _sum(resource: str, used: Mapping[str, int], asked: int) -> str:
-    return f"{resource} {used.get(resource, 0)} used and {asked} asked"
+    held = _amount(resource, used.get(resource, 0))
+    return f"{resource} {held} used and {_amount(resource, asked)} asked"
+
+
+def _amount(resource: str, amount: int) -> str:
+    """Return an amount in base units as people write it in a quota."""
+    return f"{amount / 1000:.15g}" if resource == "cpu" else str(amount)
 
 
 def _strictest(quotas: list[Quota]) -> Quota:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from alnair.apps.scheduling.feed import Feed
@@ -76,3 +77,20 @@ async def test_when_one_of_two_podgroups_goes_the_other_rules() -> None:
                     server.changed.notify_all()
                 await asyncio.sleep(0)
         assert wanted(list(feed.inbox)) == [2]
+
+
+class Quotas(Groups):
+    """Serves one quota that cannot be read."""
+
+    def page(self, request: web.Request) -> web.Response:
+        quota = {"metadata": {"name": "q", "namespace": "n"}, "spec": {"min": {"cpu": "much"}}}
+        items = [quota] if request.path.endswith("/elasticquotas") else []
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+
+async def test_a_quota_that_cannot_be_read_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with following(Quotas()):
+        pass
+    said = [r.message for r in caplog.records if "ElasticQuota n/q is left out" in r.message]
+    assert len(said) == 1
+    assert "'much' is not a quantity" in said[0]

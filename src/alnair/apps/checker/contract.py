@@ -2,7 +2,9 @@
 
 from typing import Final
 
-SCHEDULERS: Final = frozenset({"alnair-scheduler", "alnair-cost-saving", "alnair-high-performance"})
+SCHEDULERS: Final = frozenset(
+    {"alnair-scheduler", "alnair-cost-saving", "alnair-high-performance", "utilsched"}
+)
 
 WHOLE: Final = "nvidia.com/gpu"
 MEMORY: Final = "alnair/vgpu-memory"

@@ -181,6 +181,7 @@ class Feed:
             if change.new is not None:
                 if change.new != change.old:
                     self._tell(events.ObjectChanged(kind, *change.key, change.new))
+                    _say_left_out(kind, change)
             elif change.old is not None:
                 self._tell(events.ObjectGone(kind, *change.key))
 
@@ -195,6 +196,14 @@ def _complain(old: Node | None, new: Node) -> None:
     """Say once which load reports of a node are ignored."""
     if new.ignored_loads and (old is None or old.ignored_loads != new.ignored_loads):
         _log.warning("node %s: %s", new.name, new.ignored_loads)
+
+
+def _say_left_out(kind: str, change: Change[Any]) -> None:
+    """Say once that an object cannot be read, and so does not count."""
+    problem = getattr(change.new, "problem", "")
+    if problem and problem != getattr(change.old, "problem", ""):
+        where = "/".join(part for part in change.key if part)
+        _log.warning("%s %s is left out until it is put right: %s", kind, where, problem)
 
 
 def _uid(pod: Pod) -> str:
