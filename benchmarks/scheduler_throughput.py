@@ -3,23 +3,24 @@
 For each scheduler in turn, pods are created first; then the scheduler is started, and time runs
 from the moment it holds its lease to the last bind, both seen by a watch of this process. After
 that its events are waited for, at most 30 s, and only then its CPU time is read: what it writes
-late still costs. Both are started with the same freedom (kube-scheduler with its client limits
+late still costs. Of kinds that come in a burst, the scheduler runs first, and time runs from the
+first pod's creation. Both are started with the same freedom (kube-scheduler with its client limits
 lifted), both hold a lease.
 
 The cluster is bare (etcd and kube-apiserver): no other component spends CPU or changes pods.
-Everything, this process included, shares the machine's cores.
+Everything, this process included, shares the machine's cores. What is created is said in
+`throughput_kinds.py`.
 """
 
 import argparse
 import asyncio
 import json
-import os
-import platform
 import signal
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,27 @@ from typing import Any
 import msgspec
 import psutil
 
+import machine
 from alnair.kube import config
 from alnair.kube.client import Client
-from alnair.kube.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS
+from alnair.kube.resources import (
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+)
 from alnair.local.controlplane import LocalCluster
+from throughput_kinds import HIGH, KINDS, TIMED, Case, Kind
 
 KUBE, OURS = "kube-scheduler", "alnair-scheduler"
 LIMITS_LIFTED = ("--leader-elect=true", "--kube-api-qps=5000", "--kube-api-burst=5000")
 EVENTS_PATIENCE = 30.0
 STALLED_AFTER = 60.0
+#: Targets: pods per second against kube-scheduler's, what a backlog may cost, seconds of a burst.
+RATIO, LOSS_PCT, BURST_SECONDS = 2.0, 5.0, 2.0
 
 
 class _Meta(msgspec.Struct):
@@ -46,9 +59,19 @@ class _Spec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
 
 
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct):
+    conditions: list[_Condition] = []
+
+
 class _Pod(msgspec.Struct):
     metadata: _Meta
     spec: _Spec
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 @dataclass
@@ -67,39 +90,10 @@ class Watched:
     """What the watches saw, by this process's clock."""
 
     bound: dict[str, float] = field(default_factory=dict)
+    #: Pods whose owner was told that they cannot be placed.
+    refused: set[str] = field(default_factory=set)
     leads_at: float | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-def node(index: int) -> dict[str, Any]:
-    """A node as scheduler_perf has it, with room for many pods."""
-    amounts = {"cpu": "32", "memory": "256Gi", "pods": "110"}
-    name = f"node-{index:05d}"
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-def pod(index: int, kind: str, namespace: str, scheduler: str) -> dict[str, Any]:
-    """A pod; of kind distinct, no two requests are alike."""
-    step = index if kind == "distinct" else 0
-    requests = {"cpu": f"{100 + step % 400}m", "memory": str((500 << 20) + step * 4096)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"pod-{index:06d}", "namespace": namespace},
-        "spec": {
-            "schedulerName": scheduler,
-            "containers": [{"name": "main", "image": "pause", "resources": {"requests": requests}}],
-        },
-    }
 
 
 async def create_all(client: Client, resource: Any, objects: list[dict[str, Any]]) -> None:
@@ -120,8 +114,15 @@ async def watch_binds(client: Client, namespace: str, version: str, seen: Watche
     while True:
         watch = client.watch(PODS.typed(_Pod), resource_version=version, namespace=namespace)
         async for event in watch:
+            name = event.object.metadata.name
             if event.object.spec.node_name:
-                seen.bound.setdefault(event.object.metadata.name, time.perf_counter())
+                if name.startswith(TIMED):
+                    seen.bound.setdefault(name, time.perf_counter())
+                    seen.news.set()
+            elif ("PodScheduled", "False") in {
+                (c.type, c.status) for c in event.object.status.conditions
+            }:
+                seen.refused.add(name)
                 seen.news.set()
         # The server ends a watch that it thinks too slow; it goes on where it was.
         version = watch.resource_version
@@ -135,13 +136,35 @@ async def watch_lease(client: Client, namespace: str, version: str, seen: Watche
             seen.news.set()
 
 
-async def measure(cluster: LocalCluster, scheduler: str, pods: list[dict[str, Any]]) -> Run:
-    """Create the pods, run the scheduler over them, and remove everything again."""
-    namespace = pods[0]["metadata"]["namespace"]
+async def until(seen: Watched, watches: list[asyncio.Task[None]], done: Callable[[], int]) -> None:
+    """Wait until nothing is missing; `done` says how much is."""
+    before = -1
+    while left := done():
+        seen.news.clear()
+        news = asyncio.ensure_future(seen.news.wait())
+        finished, _ = await asyncio.wait(
+            [news, *watches], timeout=STALLED_AFTER, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not finished and left == before:
+            raise RuntimeError(f"nothing has happened for {STALLED_AFTER:g} s, {left} are missing")
+        before = left
+        for task in watches:
+            if task.done():
+                task.result()
+
+
+async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case) -> Run:
+    """Create everything, run the scheduler over the pods, and remove everything again."""
+    namespace = case.namespace
+    pods, before = kind.pods(case), kind.before(case)
     lease_space = "kube-system" if scheduler == KUBE else "alnair-system"
     async with Client(config.load(cluster.kubeconfig())) as client:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        await create_all(client, PODS, pods)
+        for group in kind.groups(case):
+            await client.create(PODGROUPS, group, namespace)
+        await create_all(client, PODS, before)
+        if not kind.burst:
+            await create_all(client, PODS, pods)
         # A lease left by the run before would make the scheduler wait for it to expire.
         await client.delete_collection(LEASES, lease_space)
         version = json.loads(await client.raw("GET", LEASES.collection(lease_space)))["metadata"][
@@ -156,18 +179,13 @@ async def measure(cluster: LocalCluster, scheduler: str, pods: list[dict[str, An
         pid = cluster.pid(scheduler)
         assert pid is not None
         process = psutil.Process(pid)
-        while len(seen.bound) < len(pods):
-            seen.news.clear()
-            done, _ = await asyncio.wait(
-                [asyncio.ensure_future(seen.news.wait()), *watches],
-                timeout=STALLED_AFTER,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if not done:
-                raise RuntimeError(f"{scheduler} stalled at {len(seen.bound)} of {len(pods)} pods")
-            for task in watches:
-                if task.done():
-                    task.result()
+        await until(seen, watches, lambda: int(seen.leads_at is None))
+        start = seen.leads_at
+        if kind.burst:
+            await until(seen, watches, lambda: len(before) - len(seen.refused))
+            start = time.perf_counter()
+            await create_all(client, PODS, pods)
+        await until(seen, watches, lambda: len(pods) - len(seen.bound))
         for task in watches:
             task.cancel()
         events = await drained(client, namespace, len(pods))
@@ -176,8 +194,8 @@ async def measure(cluster: LocalCluster, scheduler: str, pods: list[dict[str, An
         await cluster.stop(scheduler, signal.SIGTERM)
         for resource in (PODS, EVENTS):
             await client.delete_collection(resource, namespace, grace_seconds=0)
-        assert seen.leads_at is not None
-        seconds = max(seen.bound.values()) - seen.leads_at
+        assert start is not None
+        seconds = max(seen.bound.values()) - start
         return Run(len(pods) / seconds, times.user + times.system, rss, events, seconds)
 
 
@@ -208,6 +226,7 @@ def summarise(runs: list[Run]) -> dict[str, float | int]:
         "pods_per_s": round(statistics.median(rates), 1),
         "pods_per_s_min": round(min(rates), 1),
         "pods_per_s_max": round(max(rates), 1),
+        "seconds": round(statistics.median(r.seconds for r in runs), 3),
         "cpu_s": round(statistics.median(r.cpu_s for r in runs), 2),
         "peak_rss_mb": round(max(r.peak_rss_mb for r in runs), 1),
         "events": min(r.events for r in runs),
@@ -224,6 +243,11 @@ def kube_nodes_scored_pct(nodes: int) -> float:
 
 async def bench(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run everything on a cluster of its own, and take that down again."""
+    kind = KINDS[arguments.kind]
+    schedulers = (OURS,) if kind.alone else (KUBE, OURS)
+    # With a backlog and without, in turn; other kinds have none.
+    backlogs = (0, arguments.backlog) if arguments.kind == "backlog" else (0,)
+    runs: dict[tuple[str, int], list[Run]] = {(s, b): [] for s in schedulers for b in backlogs}
     with tempfile.TemporaryDirectory(prefix="alnair-bench-") as folder:
         cluster = LocalCluster(
             "bench",
@@ -236,54 +260,99 @@ async def bench(arguments: argparse.Namespace) -> dict[str, Any]:
             for scheduler in (KUBE, OURS):
                 await cluster.stop(scheduler, signal.SIGTERM)
             async with Client(config.load(cluster.kubeconfig())) as client:
-                await create_all(client, NODES, [node(i) for i in range(arguments.nodes)])
-            runs: dict[str, list[Run]] = {KUBE: [], OURS: []}
+                await create_all(client, NODES, kind.nodes(arguments.nodes))
+                await client.create(PRIORITY_CLASSES, {"metadata": {"name": HIGH}, "value": 1000})
             for repeat in range(arguments.repeat):
                 # The order alternates, so that neither always meets the fresher server.
-                for scheduler in (KUBE, OURS) if repeat % 2 == 0 else (OURS, KUBE):
-                    name = "default-scheduler" if scheduler == KUBE else OURS
-                    namespace = f"{scheduler}-{repeat}"
-                    pods = [pod(i, arguments.kind, namespace, name) for i in range(arguments.pods)]
-                    run = await measure(cluster, scheduler, pods)
-                    runs[scheduler].append(run)
+                turns = list(runs) if repeat % 2 == 0 else list(reversed(runs))
+                for scheduler, backlog in turns:
+                    case = Case(
+                        arguments.nodes,
+                        arguments.pods,
+                        backlog,
+                        f"{scheduler}-{repeat}-{backlog}",
+                        "default-scheduler" if scheduler == KUBE else OURS,
+                    )
+                    run = await measure(cluster, scheduler, kind, case)
+                    runs[scheduler, backlog].append(run)
                     print(
                         f"{scheduler:>16}: {run.pods_per_s:8.1f} pods/s, {run.cpu_s:6.2f} s CPU, "
-                        f"{run.peak_rss_mb:6.1f} MB, {run.events} events, {run.seconds:.2f} s",
+                        f"{run.peak_rss_mb:6.1f} MB, {run.events} events, {run.seconds:.2f} s"
+                        + (f", backlog {backlog}" if backlog else ""),
                         file=sys.stderr,
                         flush=True,
                     )
         finally:
             await cluster.down()
-    kube, ours = summarise(runs[KUBE]), summarise(runs[OURS])
-    kube["nodes_scored_pct"] = kube_nodes_scored_pct(arguments.nodes)
-    ours["nodes_scored_pct"] = 100.0
-    return {
+    return report(arguments, runs)
+
+
+def report(arguments: argparse.Namespace, runs: dict[tuple[str, int], list[Run]]) -> dict[str, Any]:
+    """Put the runs side by side, with the targets of the kind."""
+    kind = KINDS[arguments.kind]
+    start = "the first creation" if kind.burst else "leadership"
+    found: dict[str, Any] = {
         "nodes": arguments.nodes,
         "pods": arguments.pods,
         "kind": arguments.kind,
         "repeat": arguments.repeat,
-        "kube_scheduler": kube,
-        "alnair": ours,
-        "ratio_pods_per_s": round(ours["pods_per_s"] / kube["pods_per_s"], 3),
-        "ratio_cpu": round(ours["cpu_s"] / kube["cpu_s"], 3),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.python_version()}",
-        "method": "medians; from leadership to the last bind watched; CPU until events are out",
+    }
+    last = max(backlog for _, backlog in runs)
+    ours = summarise(runs[OURS, last])
+    found["alnair"] = ours | {"nodes_scored_pct": 100.0}
+    targets: dict[str, Any] = {}
+    if kind.alone:
+        found["kube_scheduler"] = kind.alone
+    else:
+        kube = summarise(runs[KUBE, last])
+        found["kube_scheduler"] = kube | {"nodes_scored_pct": kube_nodes_scored_pct(found["nodes"])}
+        found["ratio_pods_per_s"] = round(ours["pods_per_s"] / kube["pods_per_s"], 3)
+        found["ratio_cpu"] = round(ours["cpu_s"] / kube["cpu_s"], 3)
+        if arguments.kind in ("identical", "distinct"):
+            targets["ratio_pods_per_s"] = {
+                "at_least": RATIO,
+                "met": found["ratio_pods_per_s"] >= RATIO,
+            }
+    if last:
+        found["backlog"] = last
+        for name, scheduler in (("loss_pct", OURS), ("kube_scheduler_loss_pct", KUBE)):
+            without = summarise(runs[scheduler, 0])["pods_per_s"]
+            with_it = summarise(runs[scheduler, last])["pods_per_s"]
+            found[name] = round(100 * (1 - with_it / without), 1)
+        targets["loss_pct"] = {"below": LOSS_PCT, "met": found["loss_pct"] < LOSS_PCT}
+    if arguments.kind == "fractions":
+        targets["seconds"] = {"below": BURST_SECONDS, "met": ours["seconds"] < BURST_SECONDS}
+    return found | {
+        "targets": targets,
+        "machine": machine.describe(),
+        "method": f"medians; from {start} to the last bind watched; CPU until events are out",
     }
 
 
 def main() -> None:
     """Parse arguments, run, print one JSON line last."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--pods", type=int, default=3000)
-    parser.add_argument("--kind", choices=("identical", "distinct"), default="identical")
+    parser.add_argument("--kind", choices=list(KINDS), default="identical")
+    parser.add_argument("--nodes", type=int, help="1000; 100 for fractions")
+    parser.add_argument("--pods", type=int, help="by kind: 40 to 3000")
+    parser.add_argument(
+        "--backlog", type=int, help="parked pods of kind backlog; two per node, at most 10000"
+    )
     parser.add_argument("--repeat", type=int, default=1)
     arguments = parser.parse_args()
-    for name in ("nodes", "pods", "repeat"):
+    kind = KINDS[arguments.kind]
+    arguments.nodes = kind.default_nodes if arguments.nodes is None else arguments.nodes
+    arguments.pods = kind.default_pods if arguments.pods is None else arguments.pods
+    if arguments.backlog is None:
+        arguments.backlog = min(10_000, 2 * arguments.nodes)
+    for name in ("nodes", "pods", "backlog", "repeat"):
         if getattr(arguments, name) < 1:
             parser.error(f"--{name} must be at least 1")
-    if arguments.pods > 60 * arguments.nodes:
-        parser.error("--pods must be at most 60 per node, or some cannot be placed")
+    if arguments.pods > kind.most_per_node * arguments.nodes:
+        parser.error(
+            f"--pods must be at most {kind.most_per_node:g} per node for {arguments.kind}, "
+            "or some cannot be placed"
+        )
     print(json.dumps(asyncio.run(bench(arguments))))
 
 
