@@ -128,7 +128,13 @@ def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_wei
 
 def test_the_page_of_the_checker_has_all_rules_in_their_order() -> None:
     text = (DOCS / "reference" / "checker-rules.md").read_text()
-    rules = (registry.NODE_RULES, registry.POD_RULES, registry.GANG_RULES, registry.WATCH_RULES)
+    rules = (
+        registry.NODE_RULES,
+        registry.POD_RULES,
+        registry.GANG_RULES,
+        registry.CLUSTER_RULES,
+        registry.WATCH_RULES,
+    )
     assert re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE) == [r for g in rules for r in g]
 
 

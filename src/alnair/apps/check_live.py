@@ -7,19 +7,31 @@ from typing import Any, Final
 
 from alnair.apps.checker import cluster as whole
 from alnair.apps.checker import registry
-from alnair.apps.checker.cluster import Cluster, Finding, cluster_of
+from alnair.apps.checker.cluster import Finding
+from alnair.apps.checker.state import Cluster, cluster_of
 from alnair.apps.checker.violation import Violation
 from alnair.apps.checker.watching import Change, Watching
 from alnair.apps.follow import Batch, follow
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
-from alnair.kube.resources import LEGACY_PODGROUPS, NODES, PODGROUPS, PODS, Manifest, Resource
+from alnair.kube.resources import (
+    CLAIMS,
+    LEGACY_PODGROUPS,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODGROUPS,
+    PODS,
+    Manifest,
+    Resource,
+)
 
 #: What may be wrong for a moment only is looked at again after so long (seconds).
 SECOND_LOOK: Final = 5.5
 #: Seconds between looks at what only time decides.
 _TICK: Final = 0.25
 _GROUPS: Final = (PODGROUPS, LEGACY_PODGROUPS)
+#: Rules about objects that are not read at one moment.
+_OF_SEVERAL_LISTS: Final = ("gang-topology", "volume-node")
 
 
 class UnreadError(Exception):
@@ -30,15 +42,16 @@ async def _listed(client: Client, resource: Resource[Manifest]) -> list[Manifest
     try:
         return (await client.list(resource)).items
     except NotFound:
-        return []  # the kind is not installed: there are no gangs of it
+        return []  # the kind is not installed: there are no objects of it
 
 
 async def _look(client: Client, ours: frozenset[str]) -> Cluster:
     # Nodes last: each pod's node is then among them, unless it is really gone.
     pods = (await client.list(PODS)).items
     groups = [group for kind in _GROUPS for group in await _listed(client, kind)]
+    claims, volumes = await _listed(client, CLAIMS), await _listed(client, PERSISTENT_VOLUMES)
     nodes = (await client.list(NODES)).items
-    return cluster_of(nodes, pods, groups, ours)
+    return cluster_of(nodes, pods, groups, ours, claims, volumes)
 
 
 async def check(
@@ -66,7 +79,7 @@ async def check(
 
 
 def _may_pass(cluster: Cluster, violation: Violation) -> bool:
-    if violation.rule in {*registry.GANG_RULES, "node-exists"}:
+    if violation.rule in {*registry.GANG_RULES, *_OF_SEVERAL_LISTS, "node-exists"}:
         return True
     on_node = (pod for pod in cluster.pods if pod.node == violation.node and pod.holds)
     return violation.rule in registry.NODE_RULES and any(not pod.ours for pod in on_node)

@@ -2,19 +2,26 @@
 
 import json
 
-from .objects import TIME, assignment, container, group, node, part, pod, whole
+from .objects import TIME, assignment, claim, container, group, node, part, pod, volume, whole
 from .worlds import (
     A10,
     BAD_PART,
     LEGACY,
     NOT_T4,
+    RACK,
+    RWOP,
     SOFT,
     T4,
+    A,
     Objects,
     affine,
+    apart,
     member,
     needs,
+    racks,
+    serving,
     slice_pod,
+    storing,
     tainted,
     tolerant,
     whole_pod,
@@ -305,6 +312,97 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
                 member("c", ""),
                 groups=[group(3)],
             ),
+        ),
+    ],
+    "host-ports": [
+        ("the same port", world(serving("a"), serving("b"))),
+        ("every address and one", world(serving("a"), serving("b", 80, "10.0.0.1"))),
+        ("one address and every", world(serving("a", 80, "10.0.0.1"), serving("b"))),
+        ("the same address", world(serving("a", 80, "10.0.0.1"), serving("b", 80, "10.0.0.1"))),
+        (
+            "of a sidecar",
+            world(
+                serving("a"),
+                pod(
+                    "b",
+                    spec={
+                        "initContainers": [
+                            {**container("s", always=True), "ports": [{"hostPort": 80}]}
+                        ]
+                    },
+                ),
+            ),
+        ),
+        ("one is on its way out", world(serving("a"), serving("b", deleting=True))),
+    ],
+    "gang-topology": [
+        (
+            "two racks",
+            world(
+                member("a", "n0"),
+                member("b", "n1"),
+                groups=[group(2, topology="rack")],
+                nodes=racks("r", "s"),
+            ),
+        ),
+        (
+            "a label that is written out",
+            world(
+                member("a", "n0"),
+                member("b", "n1"),
+                groups=[group(2, topology="topology.kubernetes.io/rack")],
+                nodes=racks("r", "s"),
+            ),
+        ),
+    ],
+    "pod-anti-affinity": [
+        ("each other, on a node", world(apart("a", labels=A), apart("b", labels=A), nodes=RACK)),
+        ("one the other", world(apart("a"), pod("b", labels=A), nodes=RACK)),
+        (
+            "in a rack",
+            world(apart("a", on="n0"), pod("b", on="n1", labels=A), nodes=racks("r", "r")),
+        ),
+        (
+            "in all namespaces",
+            world(
+                apart("a", term={"namespaceSelector": {}, "labelSelector": {}}),
+                pod("b", namespace="other"),
+                nodes=RACK,
+            ),
+        ),
+        (
+            "in a named namespace",
+            world(
+                apart("a", term={"namespaces": ["other"], "labelSelector": {}}),
+                pod("b", namespace="other"),
+                nodes=RACK,
+            ),
+        ),
+        (
+            "of the same version",
+            world(
+                *(
+                    apart(
+                        name,
+                        term={"labelSelector": {}, "matchLabelKeys": ["v"]},
+                        labels={"v": "1"},
+                    )
+                    for name in "ab"
+                ),
+                nodes=RACK,
+            ),
+        ),
+    ],
+    "claim-exclusive": [
+        (
+            "two pods",
+            world(storing("a", "c"), storing("b", "c"), claims=[claim("c", "", RWOP)]),
+        ),
+    ],
+    "volume-node": [
+        (
+            "of another node",
+            world(storing("a", "c"), claims=[claim("c", "v")], volumes=[volume("v", zone="b")]),
         ),
     ],
 }

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from alnair.apps.checker.cluster import Finding, check, cluster_of
+from alnair.apps.checker.cluster import Finding, check
+from alnair.apps.checker.state import cluster_of
 
 Manifest = dict[str, Any]
 CPU = "cpu"
@@ -103,12 +104,34 @@ def pod(name: str = "p", *containers: Manifest, on: str = "n", **changes: Any) -
     }
 
 
-def group(least: int, name: str = "g", api: str = "scheduling.x-k8s.io/v1alpha1") -> Manifest:
-    """A PodGroup."""
+def group(
+    least: int, name: str = "g", api: str = "scheduling.x-k8s.io/v1alpha1", topology: str = ""
+) -> Manifest:
+    """A PodGroup, with a required topology or none."""
+    annotations = {"ai.centaurus.io/topology-required": topology} if topology else {}
     return {
         "apiVersion": api,
-        "metadata": {"name": name, "namespace": "d"},
+        "metadata": {"name": name, "namespace": "d", "annotations": annotations},
         "spec": {"minMember": least},
+    }
+
+
+def claim(name: str, volume: str = "", *modes: str) -> Manifest:
+    """A claim, bound if it names its volume."""
+    return {
+        "metadata": {"name": name, "namespace": "d"},
+        "spec": {"accessModes": list(modes or ["ReadWriteOnce"]), "volumeName": volume},
+        "status": {"phase": "Bound" if volume else "Pending"},
+    }
+
+
+def volume(name: str, **labels: str) -> Manifest:
+    """A persistent volume that only nodes with these labels reach; all of them without any."""
+    expressions = [{"key": k, "operator": "In", "values": [v]} for k, v in labels.items()]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {
+        "metadata": {"name": name},
+        "spec": {"nodeAffinity": {"required": required}} if labels else {},
     }
 
 

@@ -1,14 +1,21 @@
 """For every rule, objects at its limit that break nothing."""
 
-from .objects import assignment, container, group, node, part, pod, whole
+from .objects import assignment, claim, container, group, node, part, pod, volume, whole
 from .worlds import (
+    RACK,
+    RWOP,
     SOFT,
     T4,
+    A,
     Objects,
     affine,
+    apart,
     member,
     needs,
+    racks,
+    serving,
     slice_pod,
+    storing,
     tainted,
     tolerant,
     whole_pod,
@@ -189,5 +196,128 @@ GOOD: dict[str, list[tuple[str, Objects]]] = {
         ("all bound ones leave", world(member("a", "n", deleting=True), groups=[group(2)])),
         ("another scheduler's", world(member("a", "n", scheduler="x"), groups=[group(2)])),
         ("no such group", world(member("a", "n"))),
+    ],
+    "host-ports": [
+        ("another port", world(serving("a"), serving("b", 81))),
+        ("another protocol", world(serving("a"), serving("b", protocol="UDP"))),
+        ("another address", world(serving("a", 80, "10.0.0.1"), serving("b", 80, "10.0.0.2"))),
+        ("another scheduler's", world(serving("a"), serving("b", scheduler="x"))),
+        ("one has ended", world(serving("a"), serving("b", phase="Failed"))),
+        ("not a host port", world(serving("a"), serving("b", 0))),
+    ],
+    "gang-topology": [
+        (
+            "one rack",
+            world(
+                member("a", "n0"),
+                member("b", "n1"),
+                groups=[group(2, topology="rack")],
+                nodes=racks("r", "r", "s"),
+            ),
+        ),
+        (
+            "no topology",
+            world(
+                member("a", "n0"),
+                member("b", "n1"),
+                groups=[group(2)],
+                nodes=racks("r", "s"),
+            ),
+        ),
+        (
+            "the one in the other rack leaves",
+            world(
+                member("a", "n0"),
+                member("b", "n0"),
+                member("c", "n1", deleting=True),
+                groups=[group(2, topology="rack")],
+                nodes=racks("r", "s"),
+            ),
+        ),
+        (
+            "somebody else bound the other",
+            world(
+                member("a", "n0"),
+                member("b", "n1", scheduler="x"),
+                groups=[group(2, topology="rack")],
+                nodes=racks("r", "s"),
+            ),
+        ),
+        (
+            "a node that lost its label",
+            world(
+                member("a", "n0"),
+                member("b", "n1"),
+                groups=[group(2, topology="rack")],
+                nodes=racks("r", ""),
+            ),
+        ),
+    ],
+    "pod-anti-affinity": [
+        ("itself", world(apart("a", labels=A), nodes=RACK)),
+        ("other labels", world(apart("a"), pod("b", labels={"app": "b"}), nodes=RACK)),
+        ("another namespace", world(apart("a"), pod("b", labels=A, namespace="x"), nodes=RACK)),
+        (
+            "another rack",
+            world(apart("a", on="n0"), pod("b", on="n1", labels=A), nodes=racks("r", "s")),
+        ),
+        ("no racks", world(apart("a", on="n0"), pod("b", on="n0", labels=A), nodes=racks(""))),
+        ("a foreign pod", world(apart("a"), pod("b", labels=A, scheduler="x"), nodes=RACK)),
+        ("it leaves", world(apart("a"), pod("b", labels=A, deleting=True), nodes=RACK)),
+        ("it has ended", world(apart("a"), pod("b", labels=A, phase="Succeeded"), nodes=RACK)),
+        ("no selector", world(apart("a", term={"labelSelector": None}), pod("b"), nodes=RACK)),
+        (
+            "of another version",
+            world(
+                *(
+                    apart(
+                        name,
+                        term={"labelSelector": {}, "matchLabelKeys": ["v"]},
+                        labels={"v": name},
+                    )
+                    for name in "ab"
+                ),
+                nodes=RACK,
+            ),
+        ),
+        (
+            "of chosen namespaces, which are not known",
+            world(
+                apart("a", term={"namespaceSelector": {"matchLabels": A}, "labelSelector": {}}),
+                pod("b"),
+                nodes=RACK,
+            ),
+        ),
+    ],
+    "claim-exclusive": [
+        ("one pod", world(storing("a", "c"), claims=[claim("c", "", RWOP)])),
+        ("of a node", world(storing("a", "c"), storing("b", "c"), claims=[claim("c")])),
+        (
+            "one leaves",
+            world(
+                storing("a", "c", deleting=True), storing("b", "c"), claims=[claim("c", "", RWOP)]
+            ),
+        ),
+        (
+            "another namespace",
+            world(
+                storing("a", "c"), storing("b", "c", namespace="x"), claims=[claim("c", "", RWOP)]
+            ),
+        ),
+    ],
+    "volume-node": [
+        (
+            "of this node",
+            world(storing("a", "c"), claims=[claim("c", "v")], volumes=[volume("v", zone="a")]),
+        ),
+        (
+            "of every node",
+            world(storing("a", "c"), claims=[claim("c", "v")], volumes=[volume("v")]),
+        ),
+        (
+            "not bound",
+            world(storing("a", "c"), claims=[claim("c")], volumes=[volume("v", zone="b")]),
+        ),
+        ("a claim that is not there", world(storing("a", "c"))),
     ],
 }

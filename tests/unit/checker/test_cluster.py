@@ -82,7 +82,8 @@ def test_the_expected_number_of_pods_is_checked() -> None:
 
 
 def test_other_names_of_our_schedulers_can_be_given() -> None:
-    from alnair.apps.checker.cluster import check, cluster_of
+    from alnair.apps.checker.cluster import check
+    from alnair.apps.checker.state import cluster_of
 
     bad = pod("p", container(percent=10), scheduler="mine")
     assert not check(cluster_of([node(gpus=1)], [bad], [])).violations

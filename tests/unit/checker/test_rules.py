@@ -2,8 +2,9 @@
 
 import pytest
 
-from alnair.apps.checker.cluster import check, cluster_of
-from alnair.apps.checker.registry import GANG_RULES, NODE_RULES, POD_RULES
+from alnair.apps.checker.cluster import check
+from alnair.apps.checker.registry import CLUSTER_RULES, GANG_RULES, NODE_RULES, POD_RULES
+from alnair.apps.checker.state import cluster_of
 from alnair.apps.checker.violation import Violation
 
 from .broken import BAD
@@ -12,7 +13,7 @@ from .worlds import Objects, slice_pod, world
 
 
 def violations(objects: Objects) -> list[Violation]:
-    return check(cluster_of(objects["nodes"], objects["pods"], objects["groups"])).violations
+    return check(cluster_of(**objects)).violations
 
 
 def cases(table: dict[str, list[tuple[str, Objects]]]) -> list[object]:
@@ -34,7 +35,7 @@ def test_objects_within_the_limit_break_nothing(rule: str, objects: Objects) -> 
 
 
 def test_every_rule_has_objects_on_both_sides_of_its_limit() -> None:
-    rules = {*NODE_RULES, *POD_RULES, *GANG_RULES}
+    rules = {*NODE_RULES, *POD_RULES, *GANG_RULES, *CLUSTER_RULES}
     assert set(BAD) == rules
     assert set(GOOD) == rules
 

@@ -8,9 +8,44 @@ Objects = dict[str, list[Manifest]]
 
 
 def world(
-    *pods: Manifest, nodes: list[Manifest] | None = None, groups: list[Manifest] | None = None
+    *pods: Manifest,
+    nodes: list[Manifest] | None = None,
+    groups: list[Manifest] | None = None,
+    **others: list[Manifest],
 ) -> Objects:
-    return {"nodes": nodes or [node(gpus=2)], "pods": list(pods), "groups": groups or []}
+    """Objects by kind; `others` are claims and volumes."""
+    return {"nodes": nodes or [node(gpus=2)], "pods": list(pods), "groups": groups or [], **others}
+
+
+def serving(name: str, number: int = 80, address: str = "", **changes: Any) -> Manifest:
+    """A pod with a host port."""
+    port = {"hostPort": number, "containerPort": 1}
+    port |= {"hostIP": address} if address else {}
+    port |= {"protocol": changes.pop("protocol")} if "protocol" in changes else {}
+    main = {**container(), "ports": [port]}
+    return pod(name, main, **changes)
+
+
+def apart(name: str, key: str = "rack", term: Manifest | None = None, **changes: Any) -> Manifest:
+    """A pod that wants no pods with app=a in its domain, or those of the given term."""
+    about = {"topologyKey": key, **(term or {"labelSelector": {"matchLabels": {"app": "a"}}})}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [about]}
+    return pod(name, spec={"affinity": {"podAntiAffinity": required}}, **changes)
+
+
+def racks(*names: str) -> list[Manifest]:
+    """Nodes n0, n1, … in these racks; an empty name is none."""
+    prefix = "topology.kubernetes.io/"
+    return [
+        node(f"n{i}", labels={"rack": name, prefix + "rack": name} if name else {})
+        for i, name in enumerate(names)
+    ]
+
+
+def storing(name: str, *claims: str, **changes: Any) -> Manifest:
+    """A pod that uses claims."""
+    volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
+    return pod(name, spec={"volumes": volumes}, **changes)
 
 
 def slice_pod(name: str, mib: int, percent: int, uuid: str = "n-0", **changes: Any) -> Manifest:
@@ -56,6 +91,9 @@ def member(
     return pod(name, on=on, labels={label: "g"}, **c)
 
 
+A = {"app": "a"}
+RWOP = "ReadWriteOncePod"
+RACK = [node(labels={"rack": "r"})]
 LEGACY = "pod-group.scheduling.sigs.k8s.io"
 SOFT = {"ai.centaurus.io/vgpu-policy": "soft"}
 T4 = {"ai.centaurus.io/gpu-models": "A10, T4"}

@@ -1,17 +1,11 @@
 """The whole cluster at one moment, and everything that is wrong with it."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 import msgspec
 
-from alnair.apps.checker import contract, registry
-from alnair.apps.checker.groups import Group, group_of
-from alnair.apps.checker.nodes import Node, node_of
-from alnair.apps.checker.pods import Pod, pod_of
+from alnair.apps.checker import registry
+from alnair.apps.checker.pods import Pod
+from alnair.apps.checker.state import Cluster
 from alnair.apps.checker.violation import Violation
-
-Manifests = Iterable[Mapping[str, Any]]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -36,28 +30,6 @@ class Finding(msgspec.Struct, frozen=True):
         if not count:
             return f"checked {looked}: every promise is kept"
         return f"checked {looked}: {count} violation{'s' if count > 1 else ''}"
-
-
-class Cluster(msgspec.Struct):
-    """Nodes by name, pods, and gangs."""
-
-    nodes: dict[str, Node]
-    pods: list[Pod]
-    groups: list[Group]
-
-
-def cluster_of(
-    nodes: Manifests,
-    pods: Manifests,
-    groups: Manifests,
-    ours: frozenset[str] = contract.SCHEDULERS,
-) -> Cluster:
-    """Read the objects of a cluster."""
-    return Cluster(
-        {node.name: node for node in map(node_of, nodes)},
-        [pod_of(pod, ours) for pod in pods],
-        [group_of(group) for group in groups],
-    )
 
 
 def check(
@@ -90,6 +62,7 @@ def check(
             members.setdefault((pod.namespace, pod.group), []).append(pod)
     for group in cluster.groups:
         violations += registry.of_gang(group, members.get(group.key, []))
+    violations += registry.of_cluster(cluster, ours)
     if expected is not None and len(ours) != expected:
         violations.append(Violation("pods-expected", "pods", used=len(ours), limit=expected))
     return Finding(len(cluster.nodes), len(ours), len(bound), violations)

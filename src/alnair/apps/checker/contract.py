@@ -16,8 +16,16 @@ MODELS: Final = "ai.centaurus.io/gpu-models"
 MODELS_NOT: Final = "ai.centaurus.io/gpu-models-not"
 POLICY: Final = "ai.centaurus.io/vgpu-policy"
 
+#: On a PodGroup: the node label in one of whose domains all its pods lie.
+TOPOLOGY_REQUIRED: Final = "ai.centaurus.io/topology-required"
+#: A level without a slash is the rest of such a label.
+TOPOLOGY_PREFIX: Final = "topology.kubernetes.io/"
+
 #: The first that a pod carries names its group.
 GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
+
+#: Reason of the condition DisruptionTarget of pods that a scheduler made leave for others.
+PREEMPTED: Final = "PreemptionByScheduler"
 
 #: The kubelet writes this on the API's image of a static pod, which no scheduler placed.
 MIRROR: Final = "kubernetes.io/config.mirror"

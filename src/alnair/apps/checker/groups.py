@@ -5,14 +5,20 @@ from typing import Any
 
 import msgspec
 
+from alnair.apps.checker import contract
+
 
 class Group(msgspec.Struct, frozen=True):
-    """A gang: at least `least` of its pods are bound, or none."""
+    """A gang: at least `least` of its pods are bound, or none.
+
+    `topology` is the node label in one of whose domains they all are; empty = anywhere.
+    """
 
     namespace: str
     name: str
     least: int
     api: str = ""
+    topology: str = ""
 
     @property
     def title(self) -> str:
@@ -34,4 +40,11 @@ def group_of(manifest: Mapping[str, Any]) -> Group:
         metadata.get("name", ""),
         least if isinstance(least, int) and least > 0 else 1,
         str(manifest.get("apiVersion", "")),
+        _topology((metadata.get("annotations") or {}).get(contract.TOPOLOGY_REQUIRED, "")),
     )
+
+
+def _topology(text: str) -> str:
+    # Of several words the first counts.
+    level = next((word.strip() for word in text.split(",") if word.strip()), "")
+    return level if not level or "/" in level else contract.TOPOLOGY_PREFIX + level

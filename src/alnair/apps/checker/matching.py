@@ -10,6 +10,7 @@ from typing import Any
 
 from alnair.apps.checker.nodes import Node
 from alnair.apps.checker.pods import Pod
+from alnair.apps.checker.terms import Term
 
 _WHOLE = re.compile(r"[+-]?\d+")
 
@@ -47,6 +48,13 @@ def holds(values: Mapping[str, str], requirement: Mapping[str, Any]) -> bool:
         left, right = int(found), int(listed[0])
         return left > right if operator == "Gt" else left < right
     return False
+
+
+def about(term: Term, pod: Pod) -> bool:
+    """Whether a term of inter-pod affinity surely means the pod."""
+    if not term.everywhere and pod.namespace not in term.namespaces:
+        return False
+    return term.requirements is not None and all(holds(pod.labels, r) for r in term.requirements)
 
 
 def tolerates(pod: Pod, taint: Mapping[str, str]) -> bool:

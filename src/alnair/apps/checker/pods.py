@@ -10,6 +10,7 @@ from alnair.apps.checker import contract
 from alnair.apps.checker.amounts import UnreadableError
 from alnair.apps.checker.assignments import Part, parts_of
 from alnair.apps.checker.requests import Container, containers, total
+from alnair.apps.checker.terms import Term, required
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -25,6 +26,12 @@ class Pod(msgspec.Struct, frozen=True):
         parts: Its assignment, None without one.
         assignment_problem: Why the assignment cannot be read.
         problem: Why the specification cannot be read.
+        near: Terms of its required affinity to other pods.
+        apart: Terms of its required anti-affinity.
+        ports: Its host ports: address, protocol, number.
+        claims: Names of the claims that it uses.
+        preempted: A scheduler has made it leave for others.
+        nominated: The node on which room is held for it.
     """
 
     namespace: str
@@ -45,6 +52,14 @@ class Pod(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...] | None = None
     assignment_problem: str = ""
     problem: str = ""
+    labels: dict[str, str] = {}
+    near: tuple[Term, ...] = ()
+    apart: tuple[Term, ...] = ()
+    ports: tuple[tuple[str, str, int], ...] = ()
+    claims: tuple[str, ...] = ()
+    priority: int = 0
+    preempted: bool = False
+    nominated: str = ""
 
     @property
     def title(self) -> str:
@@ -106,9 +121,11 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = contract.SCHEDULE
         except UnreadableError as error:
             assignment_problem = str(error)
     node = spec.get("nodeName") or ""
-    ended = (manifest.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+    status = manifest.get("status") or {}
+    ended = status.get("phase") in {"Succeeded", "Failed"}
+    namespace = metadata.get("namespace", "")
     return Pod(
-        namespace=metadata.get("namespace", ""),
+        namespace=namespace,
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
         node=node,
@@ -123,17 +140,52 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = contract.SCHEDULE
             if key in annotations
         },
         node_selector=dict(spec.get("nodeSelector") or {}),
-        required=_required(spec),
+        required=_node_affinity(spec),
         tolerations=tuple(spec.get("tolerations") or ()),
         needs=needs,
         containers=order,
         parts=parts,
         assignment_problem=assignment_problem,
         problem=problem,
+        labels=dict(labels),
+        near=required(spec, "podAffinity", namespace, labels),
+        apart=required(spec, "podAntiAffinity", namespace, labels),
+        ports=_ports(spec),
+        claims=_claims(spec),
+        priority=spec.get("priority") or 0,
+        preempted=is_preempted(status),
+        nominated=status.get("nominatedNodeName") or "",
     )
 
 
-def _required(spec: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def is_preempted(status: Mapping[str, Any]) -> bool:
+    """Whether the pod's status says that a scheduler made it leave."""
+    return any(
+        condition.get("type") == "DisruptionTarget"
+        and condition.get("status") == "True"
+        and condition.get("reason") == contract.PREEMPTED
+        for condition in status.get("conditions") or ()
+    )
+
+
+def _ports(spec: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    """Return the host ports of all that runs at the same time, containers and sidecars."""
+    stay = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    found = {
+        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
+        for container in (*stay, *(spec.get("containers") or ()))
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
+    return tuple(sorted(found))
+
+
+def _claims(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    sources = (v.get("persistentVolumeClaim") or {} for v in spec.get("volumes") or ())
+    return tuple(sorted({s["claimName"] for s in sources if s.get("claimName")}))
+
+
+def _node_affinity(spec: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return None if required is None else list(required.get("nodeSelectorTerms") or ())

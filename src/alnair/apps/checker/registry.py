@@ -6,11 +6,24 @@ from typing import Final
 from alnair.apps.checker.groups import Group
 from alnair.apps.checker.nodes import Node
 from alnair.apps.checker.pods import Pod
-from alnair.apps.checker.rules import assigned, capacity, devices, gangs, placement, possible
+from alnair.apps.checker.rules import (
+    assigned,
+    capacity,
+    devices,
+    gangs,
+    neighbours,
+    placement,
+    ports,
+    possible,
+    storage,
+)
+from alnair.apps.checker.state import Cluster
 from alnair.apps.checker.violation import Violation
 
 NodeRule = Callable[[Node, Sequence[Pod]], Iterable[Violation]]
 PodRule = Callable[[Pod, Node | None], Iterable[Violation]]
+#: Told the whole cluster, and on which pods to report.
+ClusterRule = Callable[[Cluster, Sequence[Pod]], Iterable[Violation]]
 GangRule = Callable[[Group, Sequence[Pod]], Iterable[Violation]]
 
 #: About the pods that hold something of a node, together.
@@ -22,6 +35,7 @@ NODE_RULES: Final[Mapping[str, NodeRule]] = {
     "gpu-compute-hard": devices.gpu_compute_hard,
     "gpu-exclusive": devices.gpu_exclusive,
     "gpu-count": devices.gpu_count,
+    "host-ports": ports.host_ports,
 }
 #: About a bound pod and its node.
 POD_RULES: Final[Mapping[str, PodRule]] = {
@@ -39,6 +53,13 @@ POD_RULES: Final[Mapping[str, PodRule]] = {
 }
 #: About a gang.
 GANG_RULES: Final[Mapping[str, GangRule]] = {"gang-whole": gangs.gang_whole}
+#: About pods on several nodes, or pods and further objects; judged by a single look.
+CLUSTER_RULES: Final[Mapping[str, ClusterRule]] = {
+    "gang-topology": gangs.gang_topology,
+    "pod-anti-affinity": neighbours.pod_anti_affinity,
+    "claim-exclusive": storage.claim_exclusive,
+    "volume-node": storage.volume_node,
+}
 #: Only seen by watching, or by whoever knows how many pods there should be.
 WATCH_RULES: Final = ("bound-once", "pod-lost", "pods-expected")
 
@@ -59,3 +80,8 @@ def of_pod(pod: Pod, node: Node | None) -> list[Violation]:
 def of_gang(group: Group, members: Sequence[Pod]) -> list[Violation]:
     """Return what is wrong with a gang."""
     return [violation for rule in GANG_RULES.values() for violation in rule(group, members)]
+
+
+def of_cluster(cluster: Cluster, chosen: Sequence[Pod]) -> list[Violation]:
+    """Return what is wrong among pods and further objects, as far as it is about these pods."""
+    return [v for rule in CLUSTER_RULES.values() for v in rule(cluster, chosen)]
