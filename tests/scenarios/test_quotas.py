@@ -98,7 +98,7 @@ def test_namespaces_take_turns_by_their_share_and_priority_goes_before() -> None
     world = World(make.node("n", cpu=64000, gpus=4))
     quota(world, "a", 2, 4)
     quota(world, "b", 2, 4)
-    world.create(*(gpu_pod(f"a{i}", "a") for i in range(4)))
+    world.create(*(gpu_pod(f"a{i}", "a", preempts=False) for i in range(4)))
     world.create(*(gpu_pod(f"b{i}", "b", priority=5, created=9.0) for i in range(4)))
     world.settle()
     assert held(world) == {"b": 4}

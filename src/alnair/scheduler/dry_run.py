@@ -16,17 +16,21 @@ from alnair.scheduler.victims import Plan, Rules, is_leaving_for, plan
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
-def ineligible(pod: Pod, on_nominated: Iterable[Record], *, hopeless: bool) -> str:
+def ineligible(
+    pod: Pod, on_nominated: Iterable[Record], *, hopeless: bool, reclaimed: bool = False
+) -> str:
     """Return why a pod may not make others leave now; empty if it may.
 
     Args:
         pod: that fits nowhere.
         on_nominated: the pods on the node where room is held for it.
         hopeless: no departure would let it go there.
+        reclaimed: that room was taken back by quota.
     """
     if not pod.preempts:
         return "not eligible due to preemptionPolicy=Never."
-    if not hopeless and any(is_leaving_for(record, pod) for record in on_nominated):
+    leaving = (is_leaving_for(record, pod, reclaimed=reclaimed) for record in on_nominated)
+    if not hopeless and any(leaving):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 

@@ -71,6 +71,7 @@ class Engine:
             self.members,
             self.queue,
             self.tally,
+            self.quotas,
         )
         self._attempts = Attempts(
             self.accounts,

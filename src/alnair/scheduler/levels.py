@@ -74,12 +74,12 @@ class Levels:
         self._read = 0
         self._shape = (0, 0)
 
-    def bounds(self, requests: Requests, below: int) -> Bounds:
+    def bounds(self, requests: Requests, below: float) -> Bounds:
         """Return what victims cost at least, as far as resources say; other filters may ask more.
 
         Args:
             requests: of the preemptor.
-            below: its priority.
+            below: its priority, or infinite if any pod may have to go.
         """
         columns = self._accounts.columns
         wanted = [(columns.resource(name), float(amount)) for name, amount in requests]

@@ -16,10 +16,20 @@ from alnair.scheduler.devices import Booking
 class Nomination:
     """A pending pod and the node on which room is held for it."""
 
-    __slots__ = ("bookings", "ghost", "node", "record")
+    __slots__ = ("bookings", "ghost", "node", "reclaimed", "record")
 
-    def __init__(self, record: Record, node: str, bookings: tuple[Booking, ...] | None) -> None:
+    def __init__(
+        self,
+        record: Record,
+        node: str,
+        bookings: tuple[Booking, ...] | None,
+        *,
+        reclaimed: bool = False,
+    ) -> None:
         self.record = record
+        #: Room taken back by quota is held against pods of any priority: who lent it would
+        #: otherwise be pushed out again.
+        self.reclaimed = reclaimed
         self.node = node
         #: Its GPUs; None if it is only known which node.
         self.bookings = bookings
@@ -54,10 +64,22 @@ class Nominations:
         """Return the nominations to a node."""
         return [n for n in self._by_uid.values() if n.node == node]
 
-    def add(self, record: Record, node: str, bookings: tuple[Booking, ...] | None) -> None:
+    def reclaimed(self, pod: Pod) -> bool:
+        """Return whether the room held for the pod was taken back by quota."""
+        nomination = self._by_uid.get(pod.uid)
+        return nomination is not None and nomination.reclaimed
+
+    def add(
+        self,
+        record: Record,
+        node: str,
+        bookings: tuple[Booking, ...] | None,
+        *,
+        reclaimed: bool = False,
+    ) -> None:
         """Hold room for a pod, and no more where it was held before."""
         self.drop(record.pod.uid)
-        self._by_uid[record.pod.uid] = Nomination(record, node, bookings)
+        self._by_uid[record.pod.uid] = Nomination(record, node, bookings, reclaimed=reclaimed)
 
     def drop(self, uid: str) -> Nomination | None:
         """Hold no room for the pod any more; returns what was held."""
@@ -75,7 +97,7 @@ class Nominations:
         """
         for nomination in self._by_uid.values():
             pod = nomination.record.pod
-            if pod.priority >= priority and pod.uid not in own:
+            if (pod.priority >= priority or nomination.reclaimed) and pod.uid not in own:
                 self._book(nomination)
             else:
                 self._release(nomination)

@@ -22,6 +22,7 @@ from alnair.scheduler.gangs import Gangs, GangState
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.nominations import Nominations
 from alnair.scheduler.queue import Place, Queue, Unit
+from alnair.scheduler.quotas import Quotas
 from alnair.scheduler.retries import Retries
 from alnair.scheduler.search import Search
 from alnair.scheduler.tally import Tally
@@ -35,7 +36,8 @@ class Preemption:
     """Makes room for pods, and holds it.
 
     Args:
-        accounts, evaluations, profiles, gangs, members, queue, tally: the engine's.
+        accounts, evaluations, profiles, gangs, members, queue, tally, quotas: the
+            engine's.
     """
 
     def __init__(
@@ -47,12 +49,13 @@ class Preemption:
         members: Membership,
         queue: Queue,
         tally: Tally,
+        quotas: Quotas,
     ) -> None:
         self._accounts = accounts
         self._evaluations = evaluations
         self._profiles = profiles
         self._queue = queue
-        self._search = Search(accounts, gangs)
+        self._search = Search(accounts, gangs, quotas)
         self._gang_room = GangRoom(accounts, evaluations, profiles, self._search)
         self.nominations = Nominations(accounts)
         #: No pod on a node has had a lower priority: such ones need not look for victims.
@@ -168,7 +171,7 @@ class Preemption:
         rows = np.flatnonzero(evaluation.resolvable())
         if not len(rows):
             return ""  # the reasons of the nodes say it
-        if record.pod.priority <= self._lowest:
+        if record.pod.priority <= self._lowest and not self._search.reclaims(record):
             reasons: list[Sequence[Reason]] = [[NO_VICTIMS]] * len(rows)
         elif len(rows) > _TOLD:
             return ""
@@ -228,7 +231,8 @@ class Preemption:
         """Return the plugin of the pods' profile if they may preempt and there may be victims."""
         if not all(r.pod.preempts for r in records):
             return None
-        if min(r.pod.priority for r in records) <= self._lowest:
+        lowest = min(r.pod.priority for r in records)
+        if lowest <= self._lowest and not self._search.reclaims(records[0]):
             return None
         return self._profile(records[0]).post_filter
 
@@ -242,16 +246,17 @@ class Preemption:
         preemptor = landings[0][0].pod
         self._tally.preempted(len(victims))
         landing = {record.pod.uid for record, _, _ in landings}
+        reclaimed = any(v.pod.priority >= preemptor.priority for v in victims)
         self.give_up((r for r in unit.pods.values() if r.pod.uid not in landing), actions)
         for record, row, bookings in landings:
             node = self._accounts.columns.nodes[row]
             assert node is not None  # rows without a node take no pod
             for other in self.nominations.on(node.name):
                 # It may not fit any more; let it look for another place soon.
-                if other.record.pod.priority < record.pod.priority:
+                if other.record.pod.priority < record.pod.priority and not other.reclaimed:
                     self._activate(other.record)
                     self.give_up([other.record], actions)
-            self.nominations.add(record, node.name, bookings)
+            self.nominations.add(record, node.name, bookings, reclaimed=reclaimed)
             actions.append(Nominate(record.pod, node.name))
         for victim in victims:
             if victim.evicting or victim.pod.deleting:
@@ -276,8 +281,9 @@ class Preemption:
     def _waits(self, record: Record, node: str) -> bool:
         """Return whether a victim of the pod's priority or a lower one is leaving its node."""
         row = self._accounts.columns.row_of.get(node, -1)
+        reclaimed = self.nominations.reclaimed(record.pod)
         return any(
-            is_leaving_for(other, record.pod)
+            is_leaving_for(other, record.pod, reclaimed=reclaimed)
             for other in self._accounts.on_row.get(row, {}).values()
         )
 
@@ -286,7 +292,8 @@ class Preemption:
         row = self._accounts.columns.row_of.get(node, -1)
         here = self._accounts.on_row.get(row, {}).values()
         hopeless = bool(node) and self._hopeless(evaluation, node)
-        return ineligible(record.pod, here, hopeless=hopeless)
+        reclaimed = self.nominations.reclaimed(record.pod)
+        return ineligible(record.pod, here, hopeless=hopeless, reclaimed=reclaimed)
 
     def _hopeless(self, evaluation: Evaluation, node: str) -> bool:
         row = self._accounts.columns.row_of.get(node, -1)

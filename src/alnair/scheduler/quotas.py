@@ -1,9 +1,9 @@
 """Elastic quotas: what a namespace may take, what it may borrow, and who goes first.
 
 A namespace has at least `min` and at most `max`. What others leave of their `min` may be borrowed,
-and is taken back from the borrowers when its owner needs it (see `may_reclaim`). The rules are
-those of scheduler-plugins' CapacityScheduling, but for one: a namespace within its `min` is never
-refused because others have borrowed; it gets its share back by reclaim.
+and is taken back from the borrowers when its owner needs it (see `alnair.scheduler.reclaim`). The
+rules are those of scheduler-plugins' CapacityScheduling, but for one: a namespace within its `min`
+is never refused because others have borrowed; it gets its share back by reclaim.
 """
 
 from collections import Counter
@@ -89,26 +89,13 @@ class Quotas:
         used = self._usage.of(namespace)
         return any(used.get(r, 0) > quota.min.get(r, 0) for r in self._guaranteed)
 
-    def may_reclaim(
-        self, namespace: str, requests: Mapping[str, int], victim: str, held: Mapping[str, int]
-    ) -> bool:
-        """Return whether pods of a namespace may take the room of another namespace's pod.
+    def of(self, namespace: str) -> Quota | None:
+        """Return the namespace's quota."""
+        return self._of.get(namespace)
 
-        They may if they stay within their own `min`, while the victim's namespace has more than its
-        own and would still have it without this pod: nobody falls below the guarantee.
-        """
-        mine, theirs = self._of.get(namespace), self._of.get(victim)
-        if mine is None or theirs is None or namespace == victim:
-            return False
-        used, their_used = self._usage.of(namespace), self._usage.of(victim)
-        if any(
-            used.get(r, 0) + a > mine.min.get(r, 0) for r, a in requests.items() if r in mine.min
-        ):
-            return False
-        wanted = [r for r in requests if r in mine.min and requests[r] and held.get(r, 0)]
-        return bool(wanted) and all(
-            their_used.get(r, 0) - held.get(r, 0) >= theirs.min.get(r, 0) for r in wanted
-        )
+    def used(self, namespace: str) -> Mapping[str, int]:
+        """Return what the namespace holds."""
+        return self._usage.of(namespace)
 
     def turn(self, namespace: str) -> tuple[int, float]:
         """Return when the namespace's turn is among others with pods of the same priority.

@@ -5,6 +5,7 @@ row. Rows are tried exactly in the order of these bounds, until what was found i
 next bound, or until as many candidates were found as kube-scheduler would have been content with.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -16,10 +17,12 @@ from alnair.scheduler.columns import Mask
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.framework import PostFilterPlugin, Profile
-from alnair.scheduler.gangs import Gangs
+from alnair.scheduler.gangs import Gangs, in_turn
 from alnair.scheduler.levels import Bounds, Levels
+from alnair.scheduler.quotas import Quotas
+from alnair.scheduler.reclaim import Reclaim
 from alnair.scheduler.units import Units
-from alnair.scheduler.victims import IDLE, Plan, Rules, plan
+from alnair.scheduler.victims import IDLE, Plan, Rules, importance, plan
 from alnair.scheduler.what_if import WhatIf
 
 #: Of rows that can only differ in when their victims started, so many are tried exactly.
@@ -32,10 +35,13 @@ class Search:
     Args:
         accounts: the books.
         gangs: all gangs, of which victims may be members.
+        quotas: by which namespaces take back what is theirs; None if there are none.
     """
 
-    def __init__(self, accounts: Accounts, gangs: Gangs) -> None:
+    def __init__(self, accounts: Accounts, gangs: Gangs, quotas: Quotas | None = None) -> None:
         self._accounts = accounts
+        self._gangs = gangs
+        self._quotas = quotas
         self.units = Units(gangs)
         self._levels = Levels(accounts)
 
@@ -58,6 +64,7 @@ class Search:
             allowed: the rows that it may use, None for all.
             gone: victims chosen before, which are off the books.
         """
+        gone = list(gone)
         rules = self.rules(record, post, now, gone)
         bounds = self.bounds(record, evaluation)
         possible = np.isfinite(bounds.highest) & evaluation.resolvable()
@@ -90,7 +97,8 @@ class Search:
         """Return what victims for a pod cost at least on each row."""
         # Resources bound nothing if no filter asks for them.
         requests = record.spec.requests if evaluation.asks_for_resources else ()
-        return self._levels.bounds(requests, record.pod.priority)
+        below = math.inf if self.reclaims(record) else record.pod.priority
+        return self._levels.bounds(requests, below)
 
     def bookings(self, record: Record, found: Plan, profile: Profile) -> tuple[Booking, ...]:
         """Return the GPUs that the pod will get on the row once the victims are gone."""
@@ -114,20 +122,60 @@ class Search:
         def rank(record: Record) -> int:
             return IDLE if post.is_idle(record.pod, now) else record.pod.priority
 
-        def may_go(record: Record) -> bool:
-            if record.state is not State.BOUND or (record.group and _gang_key(record) == own):
-                return False  # not there yet, held for another, or one of its own
+        def is_there(record: Record) -> bool:
+            # Not one that is not there yet, is held for another, or is one of its own.
+            return record.state is State.BOUND and not (record.group and _gang_key(record) == own)
+
+        def is_lesser(record: Record) -> bool:
             if record.pod.priority < priority:
                 return True
             return record.pod.priority == priority and post.is_idle(record.pod, now)
 
+        reclaim = self._reclaim(preemptor, gone)
+
         def eligible(records: Iterable[Record]) -> list[Record]:
-            return self.units.eligible([r for r in records if may_go(r)], may_go, away)
+            here = [r for r in records if is_there(r)]
+            lesser = [r for r in here if is_lesser(r)]
+            if reclaim is None:
+                return self.units.eligible(lesser, lambda r: is_there(r) and is_lesser(r), away)
+            choice = reclaim.choice()
+
+            def may_go(record: Record) -> bool:
+                if not is_there(record):
+                    return False
+                if is_lesser(record) and choice.by_priority(
+                    record, self.units.staying_with(record, away)
+                ):
+                    return True
+                return reclaim.possible and choice.by_quota(record)
+
+            # What goes by its priority counts before what may go by quota beside it.
+            here.sort(key=lambda r: (not is_lesser(r), -importance(rank)(r)[0], r.pod.started))
+            return self.units.eligible([r for r in here if may_go(r)], may_go, away)
 
         def companions(victims: Sequence[Record]) -> list[Record]:
             return self.units.companions(victims, away)
 
         return Rules(rank, eligible, budgets(self._accounts.objects), companions)
+
+    def reclaims(self, record: Record) -> bool:
+        """Return whether the pod, with what its gang lacks, may take back what others borrow."""
+        reclaim = self._reclaim(record, ())
+        return reclaim is not None and reclaim.possible
+
+    def _reclaim(self, record: Record, gone: Iterable[Record]) -> Reclaim | None:
+        quotas = self._quotas
+        if quotas is None or quotas.of(record.pod.namespace) is None:
+            return None
+        asking = [record]
+        if state := self._gangs.find(_gang_key(record)) if record.group else None:
+            waiting = [r for r in state.unit.pods.values() if r.state is State.PENDING]
+            asking = in_turn(waiting)[: max(1, state.lacking())]
+        leaving = {r.pod.uid: r for r in gone}
+        for other in self._accounts.records.values():
+            if other.row >= 0 and (other.evicting or other.pod.deleting):
+                leaving[other.pod.uid] = other
+        return Reclaim(quotas, [r.pod for r in asking], leaving.values())
 
 
 def _gang_key(record: Record) -> tuple[str, str]:

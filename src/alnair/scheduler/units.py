@@ -52,6 +52,11 @@ class Units:
                 found += _on_nodes(left)
         return found
 
+    def staying_with(self, record: Record, away: Collection[str]) -> list[Record]:
+        """Return who stays on nodes of the pod's gang, with it."""
+        by_gang = self._part([record])[1]
+        return [r for key in by_gang for r in _on_nodes(self._staying(key, away)[1])]
+
     def together(self, victims: Iterable[Record]) -> list[list[Record]]:
         """Part victims into those that can only stay together, keeping their order."""
         victims = list(victims)

@@ -52,8 +52,16 @@ class Rules(msgspec.Struct, frozen=True):
     companions: Callable[[Sequence[Record]], list[Record]]
 
 
-def is_leaving_for(record: Record, pod: Pod) -> bool:
-    """Return whether a pod is on its way out because one such as this preempted it."""
+def is_leaving_for(record: Record, pod: Pod, *, reclaimed: bool = False) -> bool:
+    """Return whether a pod is on its way out because one such as this preempted it.
+
+    Args:
+        record: the pod that leaves.
+        pod: that waits for it.
+        reclaimed: it may wait for pods of any priority.
+    """
+    if reclaimed:
+        return record.evicting == PREEMPTED or record.pod.preempted
     if record.evicting == PREEMPTED:
         return record.pod.priority <= pod.priority
     return record.pod.preempted and record.pod.priority < pod.priority
