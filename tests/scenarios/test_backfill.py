@@ -6,7 +6,7 @@ import make
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
-from alnair.scheduler.backfill import PATIENCE
+from alnair.scheduler.backfill import PATIENCE, Backfill
 from world import World
 
 
@@ -93,6 +93,15 @@ def test_without_time_limits_nothing_is_reserved() -> None:
     world = busy((0,))
     world.create(job("whole", 4, created=1.0))
     wait(world, 10 * PATIENCE)
+    assert world.engine.backfill.reservation is None
+
+
+def test_an_engine_without_patience_reserves_nothing() -> None:
+    world = busy((1000,))
+    world.engine.backfill = Backfill(world.engine.accounts, None)
+    assert world.engine.backfill.due(5) is None
+    world.create(job("whole", 4, created=1.0))
+    wait(world, PATIENCE + 60)
     assert world.engine.backfill.reservation is None
 
 

@@ -9,6 +9,7 @@ So the holder starts no later than the reservation says, as long as pods keep to
 Source: D. Lifka, The ANL/IBM SP scheduling system, 1995 (EASY: one reservation, for the first).
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -44,7 +45,7 @@ class Backfill:
 
     Args:
         accounts: the books.
-        patience: seconds that a unit waits before it gets a reservation.
+        patience: seconds that a unit waits before it gets a reservation; None = for ever.
 
     Attributes:
         place: tries to place so many of a unit's pods, by the rules of their gang, and returns the
@@ -53,7 +54,7 @@ class Backfill:
 
     place: Callable[[Sequence[Record], int, float], Statement]
 
-    def __init__(self, accounts: Accounts, patience: float = PATIENCE) -> None:
+    def __init__(self, accounts: Accounts, patience: float | None = PATIENCE) -> None:
         self.reservation: Reservation | None = None
         self._accounts = accounts
         self._patience = patience
@@ -85,6 +86,8 @@ class Backfill:
 
     def due(self, waiting: int) -> float | None:
         """Return when to look next, given how many units wait; None if there is no need."""
+        if self._patience is None:
+            return None
         if self.reservation is not None or (waiting and self._accounts.limited):
             return self._looked + _LOOK_AGAIN
         return None
@@ -99,8 +102,9 @@ class Backfill:
         """
         before = self.reservation
         self._looked = now
+        patience = self._patience if self._patience is not None else math.inf
         patient = sorted(
-            (u for u in units if _waits(u) and now - _since(u) >= self._patience), key=_order
+            (u for u in units if _waits(u) and now - _since(u) >= patience), key=_order
         )
         self.reservation = None
         if self._accounts.limited:

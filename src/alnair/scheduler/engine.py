@@ -13,7 +13,7 @@ from alnair.scheduler import events, peers
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
-from alnair.scheduler.backfill import Backfill
+from alnair.scheduler.backfill import PATIENCE, Backfill
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.evictions import Evictions, evict_crossed
@@ -41,6 +41,7 @@ class Engine:
         seed: chooses the permutation of nodes that breaks ties.
         timer: seconds from anywhere, to measure decisions with; None measures nothing.
         tally: where to count on; None begins anew.
+        patience: seconds that a unit waits before nodes are reserved for it; None = never.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Engine:
         seed: int = 0,
         timer: Callable[[], float] | None = None,
         tally: Tally | None = None,
+        patience: float | None = PATIENCE,
     ) -> None:
         self.accounts = Accounts(seed)
         self.evaluations = Evaluations(self.accounts.cluster)
@@ -59,7 +61,7 @@ class Engine:
         self.profiles = {p.scheduler: p for p in profiles}
         self.members = Membership(self.accounts, self.queue, self.gangs, self.profiles)
         self.quotas = Quotas(self.accounts.objects, self.accounts.usage)
-        self.backfill = Backfill(self.accounts)
+        self.backfill = Backfill(self.accounts, patience)
         self.admission = Admission(
             self.accounts, self.queue, self.members, self.gangs, self.quotas, self.backfill
         )

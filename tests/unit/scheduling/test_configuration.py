@@ -103,6 +103,12 @@ def test_only_the_listed_profiles_are_there(tmp_path: Path) -> None:
     assert [p.scheduler for p in found] == ["a", "b"]
 
 
+def test_a_patience_that_is_no_duration_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path, "backfill: {patience: soon}") == [
+        "backfill.patience: 'soon' is no duration: write one such as 5m or 90s"
+    ]
+
+
 def test_a_wrong_file_is_refused_with_every_problem_at_once(tmp_path: Path) -> None:
     assert refused(
         tmp_path,

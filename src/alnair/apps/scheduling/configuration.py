@@ -99,6 +99,19 @@ class Logging(_Section, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class Backfilling(_Section, frozen=True):
+    """Whether what waits long gets a reservation, and after how long."""
+
+    enabled: bool = True
+    patience: str = "5m"
+
+    def problems(self) -> list[str]:
+        """Return what is wrong beyond the types."""
+        if _DURATION.fullmatch(self.patience):
+            return []
+        return [f"patience: {self.patience!r} is no duration: write one such as 5m or 90s"]
+
+
 class EnabledPlugin(_Section, frozen=True):
     """A plugin of a profile; the weight is its score's, None = as in the profile it starts from."""
 
@@ -155,6 +168,7 @@ class Configuration(_Section, frozen=True):
     client_connection: ClientConnection = ClientConnection()
     serving: Serving = Serving()
     logging: Logging = Logging()
+    backfill: Backfilling = Backfilling()
     seed: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0
     dry_run: bool = False
     profiles: tuple[ProfileConfiguration, ...] | None = None
@@ -162,6 +176,7 @@ class Configuration(_Section, frozen=True):
     def problems(self) -> list[str]:
         """Return what is wrong beyond the types."""
         found = [f"leaderElection.{line}" for line in self.leader_election.problems()]
+        found += [f"backfill.{line}" for line in self.backfill.problems()]
         if self.profiles is not None and not self.profiles:
             found.append("profiles: is empty: list one, or leave it out for the built-in ones")
         seen: dict[str, int] = {}

@@ -150,9 +150,11 @@ class _Process:
 
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
         # A new term starts from what the cluster says, not from what this process once intended.
+        backfill = self._configuration.backfill
         engine = Engine(
             self._assembly.profiles(),
             seed=self._configuration.seed,
+            patience=seconds(backfill.patience) if backfill.enabled else None,
             timer=time.perf_counter,
             tally=self._tally,
         )
