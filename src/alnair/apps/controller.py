@@ -1,4 +1,4 @@
-"""`alnair controller`: the process that keeps the status of PodGroups true."""
+"""`alnair controller`: the process that keeps the status of PodGroups and ElasticQuotas true."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,10 @@ def controller(
     ] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Keep the status of PodGroups true: phase, counts, conditions, and an event when one fails.
+    """Keep the status of PodGroups and ElasticQuotas true.
+
+    Of a PodGroup: phase, counts, conditions, and an event when one fails. Of an
+    ElasticQuota: what is used.
 
     Examples:
       alnair controller --kubeconfig ~/.kube/config

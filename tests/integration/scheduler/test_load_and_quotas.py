@@ -1,5 +1,6 @@
 """What agents measure and what quotas allow, through a real API server."""
 
+import asyncio
 import time
 
 import msgspec
@@ -9,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import ELASTIC_QUOTAS, LEASES, NODES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.model import api, names
-from scheduler_kit import StartScheduler, bound, eventually, pod
+from scheduler_kit import StartController, StartScheduler, bound, eventually, pod
 
 LIMITS = {names.VGPU_MEMORY: 2048}
 
@@ -95,3 +96,39 @@ async def test_a_quota_holds_pods_back_and_says_so_until_it_is_raised(
         return len(await bound(admin, namespace)) == 3
 
     await eventually(all_bound, what="the raised quota lets it go")
+
+
+async def test_the_status_of_a_quota_says_what_its_namespace_holds(
+    gpu_cluster: LocalCluster,
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    quota = {
+        "apiVersion": ELASTIC_QUOTAS.api_version,
+        "kind": ELASTIC_QUOTAS.kind,
+        "metadata": {"name": "team", "namespace": namespace},
+        "spec": {"min": {"nvidia.com/gpu": 2, "cpu": "4"}, "max": {"nvidia.com/gpu": 2}},
+    }
+    await admin.create(ELASTIC_QUOTAS, quota)
+
+    async def seen() -> Manifest:
+        return await admin.get(ELASTIC_QUOTAS, "team", namespace)
+
+    async def says(gpus: int) -> bool:
+        used = (await seen()).get("status", {}).get("used") or {}
+        return str(used.get(names.GPU)) == str(gpus) and "cpu" in used
+
+    await eventually(lambda: says(0), what="a status though nothing is held")
+    for number in range(3):
+        await admin.create(PODS, pod(namespace, f"p-{number}", limits={names.GPU: 1}))
+    await eventually(lambda: says(2), what="two that hold GPUs, and not the one that waits")
+    await admin.delete(PODS, "p-0", namespace, grace_seconds=0)
+    await admin.delete(PODS, "p-1", namespace, grace_seconds=0)
+    await eventually(lambda: says(1), what="the third one alone")
+    version = (await seen())["metadata"]["resourceVersion"]
+    await asyncio.sleep(2.5)
+    assert (await seen())["metadata"]["resourceVersion"] == version, "only changes are written"

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 from aiohttp import web
 
 from alnair.apps.controlling.groups import Groups
+from alnair.apps.controlling.quotas import Quotas
 from alnair.apps.scheduling.server import Server
 from alnair.kube import config
 from alnair.kube.client import Client
@@ -57,20 +58,29 @@ async def serve(settings: Settings) -> None:
 
 
 async def _run(settings: Settings, client: Client) -> None:
-    groups = Groups(client)
+    groups, quotas = Groups(client), Quotas(client)
+
+    async def write() -> None:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(groups.run_writes())
+            both.create_task(quotas.run_writes())
+
     ready = asyncio.Event()
     async with Server(_application(ready.is_set), settings.host, settings.port) as server:
         _log.info("serving health at %s/healthz", server.url)
         async with asyncio.TaskGroup() as group:
             group.create_task(groups.follow())
+            group.create_task(quotas.follow())
             await groups.synced()
             ready.set()
             if not settings.leader_elect:
-                await groups.run_writes()
-            await _take_turns(settings, client, groups)
+                await write()
+            await _take_turns(settings, client, write)
 
 
-async def _take_turns(settings: Settings, client: Client, groups: Groups) -> None:
+async def _take_turns(
+    settings: Settings, client: Client, write: Callable[[], Awaitable[None]]
+) -> None:
     elector = LeaderElector(
         client,
         namespace=names.NAMESPACE,
@@ -82,7 +92,7 @@ async def _take_turns(settings: Settings, client: Client, groups: Groups) -> Non
     )
     while True:
         try:
-            await elector.run(groups.run_writes)
+            await elector.run(write)
         except LeadershipLost as error:
             _log.warning("%s; standing by", error)
 
