@@ -98,11 +98,10 @@ def test_without_time_limits_nothing_is_reserved() -> None:
 
 def test_an_engine_without_patience_reserves_nothing() -> None:
     world = busy((1000,))
-    world.engine.backfill = Backfill(world.engine.accounts, None)
-    assert world.engine.backfill.due(5) is None
+    world.engine.admission.backfill = Backfill(world.engine.accounts, None)
     world.create(job("whole", 4, created=1.0))
     wait(world, PATIENCE + 60)
-    assert world.engine.backfill.reservation is None
+    assert world.engine.admission.backfill.reservation is None
 
 
 def test_what_would_not_fit_an_empty_cluster_reserves_nothing() -> None:
