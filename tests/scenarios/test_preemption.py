@@ -409,3 +409,16 @@ def test_a_nomination_that_is_given_up_is_taken_off_the_pod() -> None:
     world.settle()
     assert world.pod("p").nominated == ""
     assert [a.node for a in world.log if isinstance(a, Nominate)] == ["n", ""]
+
+
+def test_a_gang_takes_the_room_of_one_whose_other_member_was_on_a_node_that_is_gone() -> None:
+    world = World(make.node("n0", cpu=4000), make.node("n1", cpu=4000))
+    world.declare(make.gang("low", 2))
+    world.create(*make.members("low", 2, make.spec(cpu=3000)))
+    world.settle()
+    world.remove("n1")
+    world.declare(make.gang("high", 2))
+    world.create(*make.members("high", 2, make.spec(cpu=2000), priority=9))
+    world.settle()
+    assert world.where("high-0", "high-1") == ["n0", "n0"]
+    assert world.evicted() == {p for p in ("low-0", "low-1") if p not in world.placed()}

@@ -5,7 +5,7 @@ Members beyond minMember are spare: they may go alone.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from alnair.scheduler.accounts import Record, State
+from alnair.scheduler.accounts import Record
 from alnair.scheduler.gangs import GangKey, Gangs, GangState
 
 
@@ -93,4 +93,5 @@ class Units:
 
 
 def _on_nodes(records: Iterable[Record]) -> list[Record]:
-    return [r for r in records if r.state is not State.FINISHED]
+    """Return those that are neither done nor on a node that is gone, and they with it."""
+    return [r for r in records if r.row >= 0]
