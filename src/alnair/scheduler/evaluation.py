@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import TIES, Column, Mask, Rows
+from alnair.scheduler.columns import TIES, Column, Mask, Rows, single
 from alnair.scheduler.framework import (
     Cluster,
     Depends,
@@ -249,13 +249,26 @@ class Evaluation:
             total = 0.0
         tie = self._cluster.columns.tie
         if self._simple:
-            self.rank[rows] = np.where(ok, total * TIES + tie[rows], INFEASIBLE)
+            self._rank(rows, ok, total, tie)
             return
         self._own[rows] = ok
         self._plain[rows] = total
         for (_, score), raw in zip(self._normalized, self._raw, strict=True):
             raw[rows] = score(rows)
         self._combine(tie)
+
+    def _rank(self, rows: Rows, ok: Mask, total: Column | float, tie: Column) -> None:
+        """Put score and tie-break into one number, without arrays that are dropped at once."""
+        if (row := single(rows)) is not None:
+            score = total if isinstance(total, float) else total.item(0)
+            self.rank[row] = score * TIES + tie.item(row) if ok.item(0) else INFEASIBLE
+        elif isinstance(rows, slice):
+            rank = self.rank[rows]
+            np.multiply(total, TIES, out=rank)
+            rank += tie[rows]
+            np.copyto(rank, INFEASIBLE, where=~ok)
+        else:
+            self.rank[rows] = np.where(ok, total * TIES + tie[rows], INFEASIBLE)
 
     def _combine(self, tie: Column) -> None:
         """Put the parts together for all rows: one row may change what others are measured by."""

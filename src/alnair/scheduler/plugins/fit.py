@@ -6,9 +6,11 @@ Source of semantics: `pkg/scheduler/framework/plugins/noderesources` of Kubernet
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
+
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments
-from alnair.scheduler.columns import Column, Mask, Rows
+from alnair.scheduler.columns import Column, Mask, Rows, single
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal, Score
 from alnair.scheduler.most_free import MostFree
 from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, is_extended
@@ -93,7 +95,7 @@ class NodeResourcesFit:
         if self._usual:
             least = strategy.type == "LeastAllocated"
             if self._capacities is None or self._capacities.columns is not cluster.columns:
-                self._capacities = Capacities(cluster.columns)
+                self._capacities = Capacities(cluster)
             return CpuAndMemory(spec, cluster, self._capacities, least=least, in_order=in_order)
         score = Allocation(spec, cluster, strategy)
         return _InOrder(score, cluster) if in_order else score
@@ -123,6 +125,8 @@ class _Fit:
 
     def __call__(self, rows: Rows) -> Mask:
         free = self._columns.free
+        if (row := single(rows)) is not None:
+            return np.array([all(free.item(column, row) >= a for column, a in self._wanted)])
         (column, amount), *others = self._wanted
         ok: Mask = free[column, rows] >= amount
         for column, amount in others:

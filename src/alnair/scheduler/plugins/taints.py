@@ -49,11 +49,13 @@ class _Tolerated:
         self._columns = cluster.columns
         self._verdicts: list[bool] = []
         self._ok: Mask = np.zeros(0, bool)
+        self._all_ok = False
 
     def _judge_new_sets(self) -> None:
         sets = list(self._columns.taint_sets)[len(self._verdicts) :]
         self._verdicts += map(self._tolerates, sets)
         self._ok = np.array(self._verdicts)
+        self._all_ok = all(self._verdicts)
 
     def _tolerates(self, taints: Iterable[Taint]) -> bool:
         return all(
@@ -64,7 +66,8 @@ class _Tolerated:
     def __call__(self, rows: Rows) -> Mask:
         if len(self._verdicts) < len(self._columns.taint_sets):
             self._judge_new_sets()
-        return self._ok[self._columns.taint_set[rows]]
+        sets = self._columns.taint_set[rows]
+        return np.ones(sets.size, bool) if self._all_ok else self._ok[sets]
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
         yield REASON, ~self(rows)
