@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from alnair.apps.checker import cluster as whole
@@ -16,6 +17,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
 from alnair.kube.resources import (
     CLAIMS,
+    ELASTIC_QUOTAS,
     LEGACY_PODGROUPS,
     NODES,
     PERSISTENT_VOLUMES,
@@ -103,14 +105,18 @@ async def watch(
         UnreadError: It ended before all was read, so it proves nothing.
     """
     told = 0
-    read = {kind.collection(): asyncio.Event() for kind in (NODES, PODS, *_GROUPS)}
+    read = {kind.collection(): asyncio.Event() for kind in (NODES, PODS, ELASTIC_QUOTAS, *_GROUPS)}
 
     async def run() -> None:
         nodes, listed = follow(client, NODES), read[NODES.collection()]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_feed(nodes, listed, lambda b, now: watching.nodes(*_parts(b), now)))
             for kind in _GROUPS:
-                tasks.create_task(_follow_groups(client, kind, watching, read[kind.collection()]))
+                take = partial(watching.gangs.take, kind.api_version)
+                tasks.create_task(_follow_custom(client, kind, take, read[kind.collection()]))
+            quotas, listed_quotas = ELASTIC_QUOTAS, read[ELASTIC_QUOTAS.collection()]
+            follower = _follow_custom(client, quotas, watching.quotas.take, listed_quotas)
+            tasks.create_task(follower)
             # Pods after nodes, so that no pod is on a node that is not known yet.
             await listed.wait()
             pods = follow(client, PODS)
@@ -144,17 +150,16 @@ async def watch(
         tell(violation)
 
 
-async def _follow_groups(
-    client: Client, kind: Resource[Manifest], watching: Watching, listed: asyncio.Event
+async def _follow_custom(
+    client: Client,
+    kind: Resource[Manifest],
+    take: Callable[[list[Manifest] | None, list[Change], float], None],
+    listed: asyncio.Event,
 ) -> None:
     try:
-        await _feed(
-            follow(client, kind),
-            listed,
-            lambda batch, now: watching.gangs.take(kind.api_version, *_parts(batch), now),
-        )
+        await _feed(follow(client, kind), listed, lambda b, now: take(*_parts(b), now))
     except NotFound:
-        listed.set()  # the kind is not installed: there are no gangs of it
+        listed.set()  # the kind is not installed: there are no objects of it
 
 
 async def _feed(

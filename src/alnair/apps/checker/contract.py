@@ -26,6 +26,10 @@ GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.si
 
 #: Reason of the condition DisruptionTarget of pods that a scheduler made leave for others.
 PREEMPTED: Final = "PreemptionByScheduler"
+#: How its message begins if it was ours, under whatever profile.
+PREEMPTOR: Final = "alnair-scheduler:"
+#: On a pod, by its node's agent: what its GPUs do.
+UTILIZATION: Final = "ai.centaurus.io/utilization"
 
 #: The kubelet writes this on the API's image of a static pod, which no scheduler placed.
 MIRROR: Final = "kubernetes.io/config.mirror"

@@ -30,8 +30,8 @@ class Pod(msgspec.Struct, frozen=True):
         apart: Terms of its required anti-affinity.
         ports: Its host ports: address, protocol, number.
         claims: Names of the claims that it uses.
-        preempted: A scheduler has made it leave for others.
-        nominated: The node on which room is held for it.
+        preempted: Our scheduler has made it leave for others.
+        measured: Its agent says what its GPUs do, so it may be known to be idle.
     """
 
     namespace: str
@@ -59,7 +59,7 @@ class Pod(msgspec.Struct, frozen=True):
     claims: tuple[str, ...] = ()
     priority: int = 0
     preempted: bool = False
-    nominated: str = ""
+    measured: bool = False
 
     @property
     def title(self) -> str:
@@ -154,16 +154,17 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = contract.SCHEDULE
         claims=_claims(spec),
         priority=spec.get("priority") or 0,
         preempted=is_preempted(status),
-        nominated=status.get("nominatedNodeName") or "",
+        measured=contract.UTILIZATION in annotations,
     )
 
 
 def is_preempted(status: Mapping[str, Any]) -> bool:
-    """Whether the pod's status says that a scheduler made it leave."""
+    """Whether the pod's status says that our scheduler made it leave for others."""
     return any(
         condition.get("type") == "DisruptionTarget"
         and condition.get("status") == "True"
         and condition.get("reason") == contract.PREEMPTED
+        and str(condition.get("message", "")).startswith(contract.PREEMPTOR)
         for condition in status.get("conditions") or ()
     )
 

@@ -61,7 +61,14 @@ CLUSTER_RULES: Final[Mapping[str, ClusterRule]] = {
     "volume-node": storage.volume_node,
 }
 #: Only seen by watching, or by whoever knows how many pods there should be.
-WATCH_RULES: Final = ("bound-once", "pod-lost", "pods-expected")
+WATCH_RULES: Final = (
+    "bound-once",
+    "pod-affinity",
+    "quota-max",
+    "preemption-priority",
+    "pod-lost",
+    "pods-expected",
+)
 
 
 def of_node(node: Node, pods: Sequence[Pod]) -> list[Violation]:

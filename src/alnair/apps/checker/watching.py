@@ -1,7 +1,7 @@
 """The cluster followed change by change, every instant judged; time comes in with the changes.
 
-Feed it what the watches bring (`nodes`, `pods`, `groups`), call `tick` now and then, and take what
-it finds from `violations`.
+Feed it what the watches bring (`nodes`, `pods`, `gangs`, `quotas`), call `tick` now and then, and
+take what it finds from `violations`.
 """
 
 import math
@@ -9,10 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from alnair.apps.checker import contract, crossing, registry
+from alnair.apps.checker.bindings import Bindings
 from alnair.apps.checker.crossing import Holder
 from alnair.apps.checker.gang_watch import GangWatch
+from alnair.apps.checker.neighbour_watch import NeighbourWatch
 from alnair.apps.checker.nodes import Node, node_of
-from alnair.apps.checker.pods import Pod, pod_of
+from alnair.apps.checker.pods import Pod, is_preempted, pod_of
+from alnair.apps.checker.preemption_watch import PreemptionWatch
+from alnair.apps.checker.quota_watch import QuotaWatch
 from alnair.apps.checker.suspicion import AFTER, History, Judgement, Suspicion
 from alnair.apps.checker.violation import Violation
 
@@ -47,6 +51,10 @@ class Watching:
         self._namespaces = namespaces
         self._expected = expected
         self._histories: dict[str, History] = {}
+        self._bindings = Bindings(self._histories)
+        self.quotas = QuotaWatch(self._bindings)
+        self._neighbours = NeighbourWatch(self._bindings, gang_grace)
+        self._preemptions = PreemptionWatch(self._bindings, self.quotas.has)
         self._pods: dict[str, Holder] = {}
         self._fingerprints: dict[str, tuple[object, ...]] = {}
         self._on_node: dict[str, dict[str, Holder]] = {}
@@ -106,7 +114,7 @@ class Watching:
                 self._lost(uid, manifest)
                 self._judge_node(self._forget(uid, now), now)
                 continue
-            pod, is_new = self._learn(uid, manifest, now, now)
+            pod, is_new = self._learn(uid, manifest, now, now, earliest)
             if pod is not None:
                 self._judge_pod(pod, now, is_new=is_new)
                 self._judge_node(pod.node, now, earliest if pod.ours and is_new else None)
@@ -117,7 +125,8 @@ class Watching:
         nodes = {self._forget(uid, now): False for uid in self._pods.keys() - there}
         seen = now if self._started else -math.inf
         for manifest in listed:
-            pod, is_new = self._learn(manifest["metadata"]["uid"], manifest, seen, now)
+            uid = manifest["metadata"]["uid"]
+            pod, is_new = self._learn(uid, manifest, seen, now, earliest)
             if pod is not None:
                 self._judge_pod(pod, now, is_new=is_new)
                 nodes[pod.node] = nodes.get(pod.node, False) or (pod.ours and is_new)
@@ -141,6 +150,7 @@ class Watching:
     def _forget(self, uid: str, now: float) -> str:
         """Take a pod away; return its node."""
         self._fingerprints.pop(uid, None)
+        self._bindings.learn(uid, None, now, start=False)
         holder = self._pods.pop(uid, None)
         if holder is None:
             return ""
@@ -149,7 +159,7 @@ class Watching:
         return holder.pod.node
 
     def _learn(
-        self, uid: str, manifest: Manifest, seen: float, now: float
+        self, uid: str, manifest: Manifest, seen: float, now: float, earliest: float
     ) -> tuple[Pod | None, bool]:
         """Take a pod's new state; return it if it matters to its node, and if it is new there."""
         fingerprint = _fingerprint(manifest)
@@ -158,6 +168,7 @@ class Watching:
         self._fingerprints[uid] = fingerprint
         pod = pod_of(manifest, self._ours)
         before = self._pods.get(uid)
+        self._follow(uid, pod, now, earliest, was_preempted=before is None or before.pod.preempted)
         was = before.pod.node if before else ""
         if was and was != pod.node:
             if self._in_scope(pod):
@@ -175,6 +186,19 @@ class Watching:
         if pod.holds:
             on_node[uid] = holder
         return pod, is_new
+
+    def _follow(
+        self, uid: str, pod: Pod, now: float, earliest: float, *, was_preempted: bool
+    ) -> None:
+        """Note a pod's new state for what is judged by the order of events."""
+        bound = self._bindings.learn(uid, pod, now, start=not self._started)
+        if pod.preempted and not was_preempted and self._in_scope(pod):
+            self._preemptions.preempted(pod, now)
+        if bound is not None:
+            self._preemptions.bound(bound, now)
+            if self._in_scope(pod):
+                self._neighbours.bound(bound, now, earliest)
+                self.quotas.bound(bound, now, earliest)
 
     # --- judging ------------------------------------------------------------------------------
 
@@ -232,6 +256,8 @@ class Watching:
             is_seen = any(self._in_scope(holder.pod) for holder in holders)
             if now - since > crossing.LASTING and node is not None and is_seen:
                 self._tell(crossing.not_cleared(node, holders))
+        for judging in (self._neighbours, self.quotas, self._preemptions):
+            self._tell(judging.judged(now, last=last))
         for namespace, violation in self.gangs.overdue(now):
             if not self._namespaces or namespace in self._namespaces:
                 self._tell([violation])
@@ -261,6 +287,8 @@ def _fingerprint(manifest: Manifest) -> tuple[object, ...]:
         spec.get("nodeName"),
         (manifest.get("status") or {}).get("phase") in {"Succeeded", "Failed"},
         bool(metadata.get("deletionTimestamp")),
+        is_preempted(manifest.get("status") or {}),
+        contract.UTILIZATION in annotations,
         repr(metadata.get("labels")),
         annotations.get(contract.ASSIGNMENT),
         annotations.get(contract.MODELS),
