@@ -27,6 +27,8 @@ from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.usage import Usage
 from alnair.scheduler.volumes import VolumeIndex
+from alnair.scheduler.workload_mix import KIND as MIX
+from alnair.scheduler.workload_mix import WorkloadMix
 from alnair.scheduler.zone_books import ZoneBooks
 from alnair.scheduler.zones import Zones
 
@@ -157,6 +159,7 @@ class Accounts:
         self.limited: set[str] = set()
         self.ports = HostPorts()
         self.images = NodeImages()
+        self.mix = WorkloadMix()
         self.cluster = Cluster(
             columns=self.columns,
             devices=self.devices,
@@ -167,12 +170,18 @@ class Accounts:
             objects=self.objects,
             ports=self.ports,
             images=self.images,
+            mix=self.mix,
         )
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._zone_books = ZoneBooks(self.zones, self.columns, self.objects, self.on_row)
         self._homeless: dict[str, dict[str, Record]] = {}
         self._vectors: dict[PodSpec, Vector] = {}
+
+    def notice(self, pod: Pod) -> None:
+        """Take in what a new pod asks for: it belongs to the workload mix."""
+        if pod.spec.gpu and self.mix.see(pod.spec):
+            self.objects.touch(MIX)
 
     def put_node(self, node: Node, now: float = 0.0) -> bool:
         """Add or update a node, and book the pods that wait for it.

@@ -224,6 +224,7 @@ class Engine:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
             record = self.accounts.records[pod.uid] = Record(pod)
+            self.accounts.notice(pod)
             record.queued_at = now
             self.members.classify(record)
             if ours:

@@ -25,6 +25,7 @@ from alnair.scheduler.objects import Objects, Read
 from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.volumes import VolumeIndex
+from alnair.scheduler.workload_mix import WorkloadMix
 from alnair.scheduler.zones import Zones
 
 
@@ -67,6 +68,7 @@ class Cluster(msgspec.Struct, frozen=True):
     objects: Objects
     ports: HostPorts
     images: NodeImages
+    mix: WorkloadMix
 
 
 class Filter(Protocol):

@@ -8,6 +8,7 @@ from alnair.scheduler.framework import Plugin, Profile
 from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
 from alnair.scheduler.plugins.fit import NodeResourcesFit
+from alnair.scheduler.plugins.fragmentation import Fragmentation
 from alnair.scheduler.plugins.gates import SchedulingGates
 from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.gpu_models import GpuModels
@@ -44,6 +45,7 @@ WEIGHTS = {
     "InterPodAffinity": 2,
     "GpuTopology": 2,
     "GpuModels": 4,
+    "Fragmentation": 5,
     "UtilSched": 5,
     "Interference": 2,
 }
@@ -67,6 +69,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             GpuShare,
             GpuTopology,
             GpuModels,
+            Fragmentation,
             UtilSched,
             Interference,
             NodeResourceTopologyMatch,
@@ -113,13 +116,17 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     },
 }
 _BY_LOAD = frozenset({"UtilSched", "Interference"})
+#: For profiles of one's own: what it would add to the built-in ones is not shown.
+_BY_CHOICE = frozenset({"Fragmentation"})
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.
 OMITTED: Mapping[str, frozenset[str]] = {
-    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD,
-    names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"}) | _BY_LOAD,
-    names.HIGH_PERFORMANCE: _BY_LOAD,
-    names.UTILSCHED: frozenset(),
+    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD | _BY_CHOICE,
+    names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"})
+    | _BY_LOAD
+    | _BY_CHOICE,
+    names.HIGH_PERFORMANCE: _BY_LOAD | _BY_CHOICE,
+    names.UTILSCHED: _BY_CHOICE,
 }
 
 
