@@ -23,7 +23,14 @@ import msgspec
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.codec import Lines, Page, Undecodable, WatchEvent, key_of
-from alnair.kube.errors import ApiError, ConnectionFailed, Gone, KubeError, ProtocolError
+from alnair.kube.errors import (
+    ApiError,
+    ConnectionFailed,
+    Gone,
+    KubeError,
+    NotFound,
+    ProtocolError,
+)
 from alnair.kube.resources import Resource
 
 T = TypeVar("T")
@@ -120,6 +127,8 @@ class Informer(Generic[T, V]):
         self._pages_expired = False
         #: Set once the first list is complete.
         self.synced = asyncio.Event()
+        #: Set once it is known what there was at the start: then, or when the kind is not served.
+        self.known = asyncio.Event()
         #: How often the whole collection was listed, and a watch was opened.
         self.lists = 0
         self.watches = 0
@@ -138,7 +147,8 @@ class Informer(Generic[T, V]):
         - 429 or 503: wait as long as Retry-After says.
         - A line that is no event: resume; at the second time in one place, list again.
         - An object that does not fit our type: it counts as absent, and is logged.
-        - 401, 403, 404: logged and tried again, since roles and CRDs are often created later.
+        - 401, 403, 404: logged and tried again, since roles and CRDs are often created later. A
+          kind that is not served (404) is no fault: that is said once, and not as a warning.
         """
         while True:
             try:
@@ -154,12 +164,16 @@ class Informer(Generic[T, V]):
                     self._version = ""
                 self._garbled_at = self._version
                 await self._wait(error)
+            except NotFound as error:
+                level = logging.DEBUG if self.known.is_set() else logging.INFO
+                self.known.set()
+                await self._wait(error, level)
             except (ApiError, ConnectionFailed) as error:
                 await self._wait(error)
 
-    async def _wait(self, error: KubeError) -> None:
+    async def _wait(self, error: KubeError, level: int = logging.WARNING) -> None:
         seconds = self._backoff.next(error.retry_after if isinstance(error, ApiError) else None)
-        _log.warning("%s: try again in %.1f s: %s", self._resource.plural, seconds, error)
+        _log.log(level, "%s: try again in %.1f s: %s", self._resource.plural, seconds, error)
         await asyncio.sleep(seconds)
 
     async def _list(self) -> None:
@@ -188,6 +202,7 @@ class Informer(Generic[T, V]):
         self._backoff.reset()
         if not self.synced.is_set():
             self.synced.set()
+            self.known.set()
             self._on_change(Change(ChangeKind.SYNCED, ("", ""), None, None))
 
     def _read(self, page: Page[T], fresh: dict[Key, V]) -> None:

@@ -205,6 +205,20 @@ async def test_429_and_errors_on_the_list_are_waited_out(
         assert not server.list_faults
 
 
+async def test_nobody_waits_for_a_kind_that_is_not_served_nor_is_warned_of_it(
+    server: FaultServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.list_faults += [refuse(404, "NotFound")] * 3
+    await server.put("a", 1)
+    async with following(client) as follower:
+        async with asyncio.timeout(5):
+            await follower.informer.known.wait()
+        assert not follower.informer.synced.is_set()
+        await follower.until(lambda: follower.values == server.values)
+        assert follower.informer.synced.is_set()
+    assert not caplog.records
+
+
 async def test_a_garbage_line_resumes_and_in_the_same_place_again_lists(
     server: FaultServer, client: Client
 ) -> None:

@@ -102,7 +102,7 @@ class Groups:
         await self._pods.synced.wait()
         for kind in self._kinds.values():
             try:
-                await asyncio.wait_for(kind.informer.synced.wait(), _OPTIONAL_SECONDS)
+                await asyncio.wait_for(kind.informer.known.wait(), _OPTIONAL_SECONDS)
             except TimeoutError:
                 _log.warning("no %s can be read", kind.resource.collection())
 

@@ -118,7 +118,7 @@ class Feed:
 
     async def _synced_or_missing(self, kind: str, informer: Informer[Any, Any]) -> None:
         try:
-            await asyncio.wait_for(informer.synced.wait(), _OPTIONAL_SECONDS)
+            await asyncio.wait_for(informer.known.wait(), _OPTIONAL_SECONDS)
         except TimeoutError:
             # Its CRD may not be installed; when it is, its objects come as news.
             _log.warning("no %s can be read: they are taken as absent", kind)

@@ -49,7 +49,7 @@ class GangFeed:
         await self._discovered.wait()
         for dialect, informer in self._followed:
             try:
-                await asyncio.wait_for(informer.synced.wait(), _OPTIONAL_SECONDS)
+                await asyncio.wait_for(informer.known.wait(), _OPTIONAL_SECONDS)
             except TimeoutError:
                 # Its CRD may not be installed; when it is, its gangs come as news.
                 _log.warning(
