@@ -65,7 +65,7 @@ class Lab:
         name = f"n{i}"
         return {
             "metadata": {"name": name, "labels": {HOST: name, ZONE: f"z{i % 3}"}},
-            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"}},
+            "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "20"}},
         }
 
     def claim(self, i: int) -> None:
@@ -102,7 +102,7 @@ class Lab:
             value = project(msgspec.convert(made, shape))
             self.world.set_object(kind, metadata["name"], value, metadata.get("namespace", ""))
 
-    def pod(self, *, group: str = "") -> Manifest:
+    def pod(self, *, group: str = "", stores: bool = False) -> Manifest:
         chance = self.chance
         self.count += 1
         name = f"p{self.count}"
@@ -118,7 +118,7 @@ class Lab:
             "priority": chance.choice((0, 0, 5, 9)),
             "containers": [container],
         }
-        kind = chance.randrange(6)
+        kind = 3 if stores else chance.randrange(6)
         if kind == 0:
             port = {"hostPort": chance.choice((80, 81)), "containerPort": 1}
             port |= {"hostIP": chance.choice(("0.0.0.0", "10.0.0.1", "10.0.0.2"))}
@@ -144,12 +144,12 @@ class Lab:
     def new_pod(self) -> None:
         self.create(self.pod())
 
-    def new_gang(self) -> None:
+    def new_gang(self, required: bool | None = None) -> None:
         self.count += 1
         name = f"g{self.count}"
         size = self.chance.choice((2, 3))
         annotations = {}
-        if self.chance.random() < 0.7:
+        if self.chance.random() < 0.7 if required is None else required:
             annotations["ai.centaurus.io/topology-required"] = HOST
         group = {
             "apiVersion": API,
@@ -278,3 +278,137 @@ def test_what_the_engine_decides_keeps_all_promises(seed: int, *, quotas: bool) 
     lab.watching.finish(lab.world.now)
     assert [v for v in lab.watching.violations if v.rule in RULES] == []
     assert len(lab.world.placed()) > 5
+
+
+class Breaker:
+    """A lab at rest, in which single promises are broken."""
+
+    def __init__(self, seed: int, operations: int = 50) -> None:
+        self.lab = Lab(seed)
+        self.lab.create(self.lab.pod(stores=True))
+        for _ in range(3):
+            self.lab.new_gang(required=True)
+        for _ in range(20):
+            self.lab.new_pod()
+            self.lab.decide(1)
+        self.lab.run(operations, quotas=False)
+        self.rest()
+
+    def rest(self) -> None:
+        """Let time pass, so that everything is known."""
+        self.lab.world.now += 100
+        self.lab.see()
+
+    def held(self) -> list[Manifest]:
+        """Our pods on nodes, that neither end nor leave."""
+        return [
+            manifest
+            for manifest in (self.lab.manifest(uid) for uid in self.lab.world.pods)
+            if manifest["spec"]["nodeName"]
+            and manifest["status"]["phase"] == "Running"
+            and "deletionTimestamp" not in manifest["metadata"]
+            and manifest["spec"]["schedulerName"] != "default-scheduler"
+        ]
+
+    def bind(self, node: str, app: str = "", **spec: Any) -> None:
+        """Let our scheduler bind a pod that wants no more than this."""
+        manifest = self.lab.pod()
+        manifest["metadata"]["labels"] = {"app": app or "other"}
+        container = {"name": "main", "resources": {"requests": {"cpu": "100m"}}}
+        manifest["spec"] = {"schedulerName": "alnair-scheduler", "containers": [container], **spec}
+        now = self.lab.world.now
+        self.lab.watching.pods(None, [("ADDED", manifest)], now)
+        bound = copy.deepcopy(manifest)
+        bound["spec"]["nodeName"] = node
+        self.lab.watching.pods(None, [("MODIFIED", bound)], now + 0.01)
+        self.rest()
+
+    def rules(self) -> set[str]:
+        """What the watch has found."""
+        self.lab.watching.finish(self.lab.world.now)
+        return {v.rule for v in self.lab.watching.violations if v.rule in RULES}
+
+    def look(self, *pods: Manifest) -> set[str]:
+        """Judge the lab with these pods instead of its own of their names, or beside them."""
+        by_uid = {manifest["metadata"]["uid"]: manifest for manifest in self.held()}
+        by_uid |= {manifest["metadata"]["uid"]: manifest for manifest in pods}
+        lab = self.lab
+        stored = {"claims": lab.claims, "volumes": lab.volumes}
+        cluster = cluster_of(lab.nodes, by_uid.values(), lab.gangs.values(), **stored)
+        return {v.rule for v in check(cluster).violations if v.rule in RULES}
+
+
+def required(kind: str, app: str) -> Manifest:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
+    return {kind: {REQUIRED: [term]}}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_binding_against_a_promise_is_found_in_such_a_world(seed: int) -> None:
+    for rule in ("", "host-ports", "pod-affinity", "pod-anti-affinity", "quota-max"):
+        breaker = Breaker(seed)
+        there = breaker.held()[0]
+        node, app = there["spec"]["nodeName"], there["metadata"]["labels"]["app"]
+        if rule == "host-ports":
+            container = {"name": "main", "ports": [{"hostPort": 8080}]}
+            breaker.bind(node, containers=[container])
+            assert breaker.rules() == set()
+            breaker.bind(node, containers=[container])
+        elif rule == "pod-affinity":
+            breaker.bind(node, affinity=required("podAffinity", app))
+            assert breaker.rules() == set()
+            breaker.bind(node, affinity=required("podAffinity", "nobody"))
+        elif rule == "pod-anti-affinity":
+            breaker.bind(node, affinity=required("podAntiAffinity", "nobody"))
+            assert breaker.rules() == set()
+            breaker.bind(node, affinity=required("podAntiAffinity", app))
+        elif rule == "quota-max":
+            breaker.lab.quota("0")
+            breaker.rest()
+            assert breaker.rules() == set()
+            breaker.bind(node)
+        assert breaker.rules() == ({rule} if rule else set())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_preemption_for_nobody_above_is_found_in_such_a_world(seed: int) -> None:
+    breaker = Breaker(seed)
+    victim = next(
+        uid
+        for uid, pod in breaker.lab.world.pods.items()
+        if pod.node and pod.priority == 9 and not pod.group and not pod.finished
+    )
+    pod = breaker.lab.world.pods[victim]
+    breaker.lab.world.update(pod.name, deleting=True, preempted=True)
+    breaker.lab.see()
+    breaker.bind(pod.node, priority=9)
+    assert breaker.rules() == {"preemption-priority"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pod_in_the_wrong_place_is_found_in_such_a_world(seed: int) -> None:
+    breaker = Breaker(seed, operations=0)
+    pods = breaker.held()
+    lab = breaker.lab
+
+    def elsewhere(manifest: Manifest) -> Manifest:
+        moved = copy.deepcopy(manifest)
+        moved["spec"]["nodeName"] = next(
+            n["metadata"]["name"]
+            for n in lab.nodes
+            if n["metadata"]["name"] != manifest["spec"]["nodeName"]
+        )
+        return moved
+
+    assert breaker.look() == set()
+    storing = next(m for m in pods if m["spec"].get("volumes"))
+    again = copy.deepcopy(storing)
+    again["metadata"] |= {"name": "again", "uid": "again"}
+    assert "claim-exclusive" in breaker.look(again)
+    assert "volume-node" in breaker.look(elsewhere(storing))
+    groups = {name for name, g in lab.gangs.items() if g["metadata"]["annotations"]}
+    label = "scheduling.x-k8s.io/pod-group"
+    members = [m for m in pods if m["metadata"]["labels"].get(label) in groups]
+    here = [m["metadata"]["labels"][label] for m in members]
+    member = next(m for m, group in zip(members, here, strict=True) if here.count(group) > 1)
+    assert "gang-topology" in breaker.look(elsewhere(member))
