@@ -63,6 +63,19 @@ def test_the_least_important_of_the_borrower_goes() -> None:
     assert world.evicted() == {"b2"}
 
 
+def test_of_equals_the_one_that_started_last_goes() -> None:
+    world = World(make.node("n", cpu=64000, gpus=4))
+    quota(world, "a", 2)
+    quota(world, "b", 2)
+    pods = [gpu_pod(f"b{i}", "b", priority=9) for i in range(4)]
+    started = zip(pods, (20.0, 40.0, 30.0, 10.0), strict=True)
+    world.create(*(msgspec.structs.replace(p, started=when) for p, when in started))
+    world.settle()
+    world.create(gpu_pod("a0", "a"))
+    world.settle()
+    assert world.evicted() == {"b1"}
+
+
 def test_nobody_goes_by_quota_for_its_own_namespace_or_for_one_without_quota() -> None:
     world = lent()
     world.create(gpu_pod("b9", "b"), gpu_pod("c", "no-quota"))

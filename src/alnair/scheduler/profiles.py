@@ -116,7 +116,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     },
 }
 _BY_LOAD = frozenset({"UtilSched", "Interference"})
-#: For profiles of one's own: what it would add to the built-in ones is not shown.
+#: For profiles of one's own: it helps, but is dear (docs/concepts/objectives.md).
 _BY_CHOICE = frozenset({"Fragmentation"})
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.

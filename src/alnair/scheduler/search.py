@@ -5,6 +5,7 @@ row. Rows are tried exactly in the order of these bounds, until what was found i
 next bound, or until as many candidates were found as kube-scheduler would have been content with.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -150,7 +151,8 @@ class Search:
                 return reclaim.possible and choice.by_quota(record)
 
             # What goes by its priority counts before what may go by quota beside it.
-            here.sort(key=lambda r: (not is_lesser(r), -importance(rank)(r)[0], r.pod.started))
+            here.sort(key=importance(rank), reverse=True)
+            here.sort(key=is_lesser, reverse=True)
             return self.units.eligible([r for r in here if may_go(r)], may_go, away)
 
         def companions(victims: Sequence[Record]) -> list[Record]:
@@ -160,10 +162,16 @@ class Search:
 
     def reclaims(self, record: Record) -> bool:
         """Return whether the pod, with what its gang lacks, may take back what others borrow."""
-        reclaim = self._reclaim(record, ())
+        reclaim = self._reclaim(record, None)
         return reclaim is not None and reclaim.possible
 
-    def _reclaim(self, record: Record, gone: Iterable[Record]) -> Reclaim | None:
+    def _reclaim(self, record: Record, gone: Iterable[Record] | None) -> Reclaim | None:
+        """Return what quotas say of who may go for a pod; None if they say nothing.
+
+        Args:
+            record: the pod.
+            gone: victims chosen before; None leaves out who goes anyway.
+        """
         quotas = self._quotas
         if quotas is None or quotas.of(record.pod.namespace) is None:
             return None
@@ -171,10 +179,11 @@ class Search:
         if state := self._gangs.find(_gang_key(record)) if record.group else None:
             waiting = [r for r in state.unit.pods.values() if r.state is State.PENDING]
             asking = in_turn(waiting)[: max(1, state.lacking())]
-        leaving = {r.pod.uid: r for r in gone}
-        for other in self._accounts.records.values():
-            if other.row >= 0 and (other.evicting or other.pod.deleting):
-                leaving[other.pod.uid] = other
+        leaving: dict[str, Record] = {}
+        if gone is not None:
+            known = self._accounts.records.values()
+            going = (r for r in known if r.row >= 0 and (r.evicting or r.pod.deleting))
+            leaving = {r.pod.uid: r for r in itertools.chain(gone, going)}
         return Reclaim(quotas, [r.pod for r in asking], leaving.values())
 
 
