@@ -56,10 +56,10 @@ def check_pods(accounts: Accounts) -> None:
     """Fail unless the pod index counts just the pods that are booked, on their rows."""
     index = accounts.pods
     booked = [r for r in accounts.records.values() if r.row >= 0]
-    rows: Counter[tuple[str, Labels, bool, int]] = Counter()
+    rows: Counter[tuple[str, Labels, bool, bool, int]] = Counter()
     for record in booked:
         pod = record.indexed
-        rows[pod.namespace, pod.labels, pod.deleting, record.row] += 1
+        rows[pod.namespace, pod.labels, pod.deleting, record.expected, record.row] += 1
     found = {
         (*key, row): count
         for key, identity in index._identities.items()

@@ -147,3 +147,21 @@ def test_a_gang_follows_the_pod_that_its_members_want_near() -> None:
     world.foreign(make.pod("db", labels={"app": "db"}), "n1")
     world.settle()
     assert set(world.where("g-0", "g-1")) == {"n1"}
+
+
+def test_room_that_is_held_for_a_pod_is_no_pod_to_be_near() -> None:
+    """As in kube-scheduler, which filters with nominated pods and without them."""
+    world = World(make.node("n", cpu=4000, labels={"zone": "a"}))
+    world.graceful = True
+    world.create(make.pod("victim", make.spec(cpu=3500), node="n"))
+    wanted = make.pod("wanted", make.spec(cpu=3000), priority=5, labels={"app": "a"})
+    world.create(wanted)
+    world.settle(seconds=5)
+    near = make.spec(cpu=100, pod_affinity=PodAffinity(required=(make.term(app="a"),)))
+    world.create(make.pod("p", near))
+    world.settle(seconds=5)
+    assert world.pod("wanted").nominated == "n"
+    assert world.where("p") == [""]
+    world.delete("victim")
+    world.settle()
+    assert world.where("wanted", "p") == ["n", "n"]

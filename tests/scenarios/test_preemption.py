@@ -6,6 +6,7 @@ import pytest
 import invariants
 import make
 from alnair.model.action import Evict, Nominate
+from alnair.model.cluster import GpuLoad
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import Topology
 from alnair.scheduler.diagnose import diagnose, find
@@ -396,6 +397,19 @@ def test_other_pods_are_no_victims_for_being_idle(changes: dict[str, object], wh
     world.create(make.pod("p", make.spec(cpu=2000), priority=5))
     world.settle(seconds=60)
     assert not world.evicted(), why
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_what_a_dead_agent_said_of_a_pod_makes_it_no_victim(silent: bool) -> None:
+    node = make.node("a", cpu=2000, gpus=1)
+    load = GpuLoad(node.gpus[0].uuid, 0.0, 0, 9000.0 if silent else 10_000.0)
+    world = World(msgspec.structs.replace(node, loads=(load,), agent_lease="alnair-agent-a"))
+    world.now = 10_000.0
+    idle = {"idle_since": 9000.0, "reclaimable": "idle", "priority": 5}
+    world.create(make.pod("idle", make.spec(cpu=2000), node="a", **idle))
+    world.create(make.pod("p", make.spec(cpu=2000), priority=5))
+    world.settle(seconds=20)
+    assert world.evicted() == (set() if silent else {"idle"})
 
 
 def test_a_nomination_that_is_given_up_is_taken_off_the_pod() -> None:

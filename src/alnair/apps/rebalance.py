@@ -1,6 +1,8 @@
 """`alnair rebalance`: moves pods so that a node has whole GPUs free, or is empty."""
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +11,7 @@ from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, fir
 
 if TYPE_CHECKING:
     from alnair.kube.connection import Connection
+    from alnair.scheduler.framework import Profile
     from alnair.scheduler.rebalance import Outcome
 
 
@@ -35,6 +38,12 @@ def rebalance(
         bool,
         typer.Option("--apply/--dry-run", help="Move the pods, or only show the plan (default)."),
     ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="The scheduler's configuration file, for its profiles."
+        ),
+    ] = None,
     timeout: Annotated[
         float,
         typer.Option(
@@ -61,14 +70,24 @@ def rebalance(
     """
     from alnair.apps.connect import connection
     from alnair.apps.rebalancing import MoveError
+    from alnair.apps.scheduling import configuration as conf
+    from alnair.apps.scheduling.assembly import assemble
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
 
     if free_gpus is None and node is None:
         raise typer.BadParameter("give it, or --node, or both", param_hint="--free-gpus")
     try:
+        wanted = conf.load(config) if config is not None else conf.Configuration()
+        profiles = assemble(wanted, str(config)).profiles()
+    except conf.ConfigurationError as error:
+        typer.echo(f"alnair: {error}", err=True)
+        raise typer.Exit(2) from error
+    try:
         found = connection(kubeconfig, context, name)
-        outcome = asyncio.run(_run(found, free_gpus, node or "", max_moves, apply, timeout, json))
+        outcome = asyncio.run(
+            _run(found, profiles, free_gpus, node or "", max_moves, apply, timeout, json)
+        )
     except* (KubeError, LocalClusterError, OSError, TimeoutError, MoveError) as group:
         text = str(first(group)) or "the cluster could not be read in a minute"
         typer.echo(f"alnair: {text}", err=True)
@@ -79,6 +98,7 @@ def rebalance(
 
 async def _run(
     connection: "Connection",
+    profiles: "Sequence[Profile]",
     free_gpus: int | None,
     node: str,
     most: int,
@@ -90,7 +110,7 @@ async def _run(
     from alnair.kube.client import Client
 
     async with Client(connection, user_agent="alnair-rebalance") as client:
-        books = await rebalancing.learn(client)
+        books = await rebalancing.learn(client, profiles)
         if free_gpus is None:
             outcome = books.empty(node, most)
         else:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from alnair.apps.scheduling.feed import Feed
@@ -10,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
 from alnair.kube.resources import NODES, PODS, Manifest
 from alnair.scheduler.engine import Engine
-from alnair.scheduler.profiles import profiles
+from alnair.scheduler.framework import Profile
 from alnair.scheduler.rebalance import Move, Rebalance
 
 #: Seconds to read the cluster.
@@ -24,23 +24,22 @@ class MoveError(Exception):
     """A move could not be completed; the text says which, why, and what to do."""
 
 
-async def learn(client: Client) -> Rebalance:
-    """Read the cluster.
+async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
+    """Read the cluster, to plan with these profiles.
 
     Raises:
         TimeoutError: it could not be read in a minute.
     """
-    feed = Feed(client)
+    feed = Feed(client, {kind for profile in profiles for kind in profile.kinds()})
     following = asyncio.create_task(feed.run())
     try:
         async with asyncio.timeout(_READ):
             await feed.synced()
     finally:
         following.cancel()
-    ours = profiles()
-    engine = Engine(ours)
+    engine = Engine(profiles)
     engine.learn(list(feed.everything()), time.time())
-    return Rebalance(engine, {p.scheduler: p for p in ours})
+    return Rebalance(engine, {p.scheduler: p for p in profiles})
 
 
 async def carry_out(

@@ -58,6 +58,7 @@ class Record:
         "claims",
         "decided",
         "evicting",
+        "expected",
         "group",
         "in_flight",
         "indexed",
@@ -94,6 +95,8 @@ class Record:
         self.claims: tuple[ClaimBinding, ...] = ()
         #: The pod as it is counted in the pod index.
         self.indexed = pod
+        #: It stands for a pod that is not there, but for which room is held.
+        self.expected = False
         #: Its GPUs are those chosen here; the pod that we know may not say so yet.
         self.decided = False
         #: When it was placed, or bound if it is.
@@ -399,7 +402,7 @@ class Accounts:
         record.row = row
         record.bookings = bookings
         record.indexed = record.pod
-        self.pods.add(row, record.pod)
+        self.pods.add(row, record.pod, expected=record.expected)
         if vector.spec.volumes:
             self._count_volumes(record, row, vector.spec)
         if vector.spec.ports:
@@ -416,7 +419,7 @@ class Accounts:
         if record.bookings:
             self.devices.book(record.row, record.bookings, sign=-1)
             self.loads.forget(record.pod.uid)
-        self.pods.add(record.row, record.indexed, sign=-1)
+        self.pods.add(record.row, record.indexed, sign=-1, expected=record.expected)
         if vector.spec.ports:
             self.ports.add(record.row, vector.spec.ports, sign=-1)
         if vector.spec.volumes:

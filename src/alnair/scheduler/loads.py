@@ -132,6 +132,10 @@ class Loads:
         """Return when `expire` has something to do; None if never."""
         return min((heap[0][0] for heap in (self._settling, self._expiries) if heap), default=None)
 
+    def stale(self, row: int) -> bool:
+        """Return whether the row's agent has reported and is silent now."""
+        return row in self._reported and row not in self._fresh
+
     def expected_util(self, rows: Rows) -> Column:
         """Return the percent of time that each GPU is busy, `UNKNOWN` where nothing is measured."""
         util = self.util[:, rows]

@@ -121,6 +121,7 @@ class Nominations:
         if bookings is None or any(b.slot >= slots for b in bookings):
             bookings = guess(pod, row, accounts.devices)
         ghost = nomination.ghost = Record(pod)
+        ghost.expected = True
         accounts.place(ghost, nomination.node, State.ASSUMED, 0.0, bookings)
 
     def _release(self, nomination: Nomination) -> None:

@@ -34,17 +34,20 @@ class PodQuery(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     selector: LabelSelector | None
     #: Pods that are being deleted do not count.
     skip_deleting: bool = False
+    #: Pods for which room is only held do not count.
+    skip_expected: bool = False
 
 
 class _Identity:
     """Pods that no selector can tell apart."""
 
-    __slots__ = ("counted_by", "deleting", "labels", "namespace", "rows")
+    __slots__ = ("counted_by", "deleting", "expected", "labels", "namespace", "rows")
 
-    def __init__(self, namespace: str, labels: Labels, *, deleting: bool) -> None:
+    def __init__(self, namespace: str, labels: Labels, *, deleting: bool, expected: bool) -> None:
         self.namespace = namespace
         self.labels = dict(labels)
         self.deleting = deleting
+        self.expected = expected
         #: Row → number of these pods on it.
         self.rows: Counter[int] = Counter()
         self.counted_by: list[_Count] = []
@@ -67,6 +70,7 @@ class _Count:
             query.selector is not None
             and (query.namespaces is None or identity.namespace in query.namespaces)
             and not (query.skip_deleting and identity.deleting)
+            and not (query.skip_expected and identity.expected)
             and matches(query.selector, identity.labels)
         )
 
@@ -81,7 +85,7 @@ class PodIndex:
     def __init__(self) -> None:
         self.version = 0
         self._size = 0
-        self._identities: dict[tuple[str, Labels, bool], _Identity] = {}
+        self._identities: dict[tuple[str, Labels, bool, bool], _Identity] = {}
         self._counts: OrderedDict[PodQuery, _Count] = OrderedDict()
         # So that neither a new pod is compared with all queries nor a new query with all pods:
         # counts by what their selectors ask for, identities by the labels that queries asked for.
@@ -110,13 +114,16 @@ class PodIndex:
         """Return the terms of a kind that pods on nodes hold."""
         return self._held[kind]
 
-    def add(self, row: int, pod: Pod, sign: int = 1) -> None:
-        """Count a pod on a row, or take it away with `sign=-1`: the same pod as was added."""
-        key = (pod.namespace, pod.labels, pod.deleting)
+    def add(self, row: int, pod: Pod, sign: int = 1, *, expected: bool = False) -> None:
+        """Count a pod on a row, or take it away with `sign=-1`: the same pod as was added.
+
+        One that is `expected` is not there: room is held for it.
+        """
+        key = (pod.namespace, pod.labels, pod.deleting, expected)
         identity = self._identities.get(key)
         if identity is None:
             identity = self._identities[key] = _Identity(
-                pod.namespace, pod.labels, deleting=pod.deleting
+                pod.namespace, pod.labels, deleting=pod.deleting, expected=expected
             )
             self._file(identity)
         rows = identity.rows

@@ -120,8 +120,13 @@ class Search:
         own = _gang_key(preemptor)
         away = frozenset(r.pod.uid for r in gone)
 
+        def is_idle(record: Record) -> bool:
+            # What a dead agent said last is no proof: the pod may work again.
+            stale = self._accounts.loads.stale(record.row)
+            return not stale and post.is_idle(record.pod, now)
+
         def rank(record: Record) -> int:
-            return IDLE if post.is_idle(record.pod, now) else record.pod.priority
+            return IDLE if is_idle(record) else record.pod.priority
 
         def is_there(record: Record) -> bool:
             # Not one that is not there yet, is held for another, or is one of its own.
@@ -130,7 +135,7 @@ class Search:
         def is_lesser(record: Record) -> bool:
             if record.pod.priority < priority:
                 return True
-            return record.pod.priority == priority and post.is_idle(record.pod, now)
+            return record.pod.priority == priority and is_idle(record)
 
         reclaim = self._reclaim(preemptor, gone)
 

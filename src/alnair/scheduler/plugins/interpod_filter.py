@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
 from alnair.model.workload import PodAffinity, PodSpec
@@ -32,6 +33,8 @@ class Rules:
         self._near_keys = list(dict.fromkeys(t.topology_key for t in affinity.required))
         # A pod must be near pods that *all* of its terms are about.
         self._near = query_all(affinity.required, namespace, objects) if self._near_keys else None
+        # Whom room is held for may never come, so each node must do with them and without them.
+        self._near_now = self._near and msgspec.structs.replace(self._near, skip_expected=True)
         self._near_itself = self._near is not None and includes(self._near, spec)
         self._apart = list(
             dict.fromkeys(
@@ -56,6 +59,7 @@ class Rules:
             columns.epoch,
             columns.nodes_changed.end,
             pods.version_of(self._near) if self._near else 0,
+            pods.version_of(self._near_now) if self._near_now else 0,
             *(pods.version_of(asked) for asked, _ in self._apart),
         )
         if state != self._state:
@@ -91,10 +95,15 @@ class Rules:
         self._ok = ok
 
     def _not_near(self) -> Mask | None:
-        if self._near is None:
+        if self._near is None or self._near_now is None:
             return None
+        pods = self._cluster.pods
+        now, then = pods.counts(self._near_now), pods.counts(self._near)
+        bad = self._far_from(now)
+        return bad if np.array_equal(now, then) else bad | self._far_from(then)
+
+    def _far_from(self, counts: Column) -> Mask:
         columns = self._cluster.columns
-        counts = self._cluster.pods.counts(self._near)
         n = columns.n
         labelled, near, anywhere = np.ones(n, bool), np.ones(n, bool), False
         for key in self._near_keys:
