@@ -33,6 +33,8 @@ def _lines(told: Diagnosis) -> Iterator[str]:
         yield from ("", _queue(told.queue))
     if told.preemption:
         yield from ("", f"preemption: {told.preemption}")
+    if _only_lacks_pods(told):
+        return  # all that exist would fit: no node refuses them, and no change of them helps
     if told.predicates:
         yield from ("", *_predicates(told.predicates))
     if told.closest:
@@ -57,9 +59,17 @@ def _stage(told: Diagnosis) -> str:
             return f"it is being bound to {told.node}{since}"
         case "finished":
             return "it has ended"
+        case "waiting" if _only_lacks_pods(told):
+            return "its gang is not complete"
         case "waiting":
             return f"fits none of {told.nodes} nodes" if not told.fits else "fits"
     return told.stage
+
+
+def _only_lacks_pods(told: Diagnosis) -> bool:
+    """Return whether the pod waits for nothing but pods of its gang that do not exist."""
+    gang = told.gang
+    return gang is not None and gang.exists and gang.pods < gang.min_member and not gang.blocked
 
 
 def _gang(gang: GangStory) -> Iterator[str]:

@@ -60,6 +60,22 @@ def test_a_gang_tells_how_much_of_it_fits() -> None:
     assert text in lines
 
 
+def test_a_gang_that_only_lacks_pods_is_refused_by_no_node() -> None:
+    world = World(make.node("a", gpus=2), make.node("b", gpus=2))
+    world.declare(make.gang("g", 4))
+    world.create(*make.members("g", 3, make.spec(whole=1)))
+    world.settle(0.5)
+    assert render(explained(world, "g-0")).splitlines()[:6] == [
+        "pod default/g-0 (alnair-scheduler): its gang is not complete",
+        "  gang default/g: 1 more pods to be created",
+        "  It waits for gang default/g: 1 more pods to be created.",
+        "",
+        "gang default/g: 0 of 4 pods run or are on their way, 3 exist",
+        "  3 of the 4 that must start together fit now",
+    ]
+    assert "refused by" not in render(explained(world, "g-0"))
+
+
 async def test_the_process_serves_it_by_namespace_and_name() -> None:
     told = Diagnosis("ns/p", "alnair-scheduler", "gated")
 
