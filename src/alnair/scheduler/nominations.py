@@ -27,8 +27,8 @@ class Nomination:
         reclaimed: bool = False,
     ) -> None:
         self.record = record
-        #: Room taken back by quota is held against pods of any priority: who lent it would
-        #: otherwise be pushed out again.
+        #: Room for pods within their quota's `min` is held against pods of any priority: who
+        #: borrowed it would otherwise be pushed out again.
         self.reclaimed = reclaimed
         self.node = node
         #: Its GPUs; None if it is only known which node.

@@ -246,7 +246,7 @@ class Preemption:
         preemptor = landings[0][0].pod
         self._tally.preempted(len(victims))
         landing = {record.pod.uid for record, _, _ in landings}
-        reclaimed = any(v.pod.priority >= preemptor.priority for v in victims)
+        reclaimed = self._search.reclaims(landings[0][0])
         self.give_up((r for r in unit.pods.values() if r.pod.uid not in landing), actions)
         for record, row, bookings in landings:
             node = self._accounts.columns.nodes[row]

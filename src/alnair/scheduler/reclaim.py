@@ -7,8 +7,8 @@ Two rules, so that nobody takes from one another in turns:
   is more precious. GPUs (and other devices) come before memory, memory before cores: whoever takes
   back GPUs may leave others short of cores, never the reverse. So with every pod that goes this way
   what namespaces lack of their `min` shrinks, compared resource by resource in that order.
-- **By priority**, a pod whose namespace borrows does not make another namespace fall short of what
-  it borrows itself: that one would just take it back.
+- **By priority**, a pod whose namespace borrows (or has no quota) does not make another namespace
+  fall short of what it borrows itself: that one would just take it back.
 """
 
 from collections import Counter
@@ -45,14 +45,14 @@ class Reclaim:
         together = Counter(quotas.used(self.namespace))
         together.update(asked)
         #: What the namespace borrows with these pods.
-        self._borrowed = {r for r, amount in together.items() if mine and amount > least.get(r, 0)}
+        self._borrowed = {r for r, amount in together.items() if amount > least.get(r, 0)}
         wanted = {r for r, amount in asked.items() if amount and r in least}
         #: What they may take back; nothing if they are beyond `min` in anything that it names.
         self._wanted = wanted if not wanted & self._borrowed else set[str]()
         self._top = max(map(_rank, self._wanted), default=_DEVICE)
         self._leaving: _Taken = {}
         self._gone: dict[str, bool] = {}
-        for record in leaving if mine else ():
+        for record in leaving:
             self._gone[record.pod.uid] = True
             _add(self._leaving, record)
 

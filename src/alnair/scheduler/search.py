@@ -178,7 +178,7 @@ class Search:
             gone: victims chosen before; None leaves out who goes anyway.
         """
         quotas = self._quotas
-        if quotas is None or quotas.of(record.pod.namespace) is None:
+        if quotas is None or not quotas.namespaces:
             return None
         asking = [record]
         if state := self._gangs.find(_gang_key(record)) if record.group else None:
