@@ -7,12 +7,19 @@ if not, and 2 if the folder or a file in it cannot be read.
 """
 
 import argparse
+import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
+_PYTHON = _ROOT / ".venv" / "bin" / "python"
+if importlib.util.find_spec("msgspec") is None:  # a Python without Alnair's packages
+    if not _PYTHON.exists() or Path(sys.prefix) == _PYTHON.parents[1]:
+        sys.exit("run.py: the packages of Alnair are missing: run `make install` first")
+    os.execv(_PYTHON, [str(_PYTHON), *sys.argv])
 sys.path[:0] = [str(_ROOT / "tests"), str(_ROOT / "src")]
 
 from conformance.document import CaseFileError, read  # noqa: E402 - from the path just set
