@@ -121,6 +121,17 @@ def test_a_gang_that_would_leave_its_namespace_short_stays() -> None:
     assert not world.evicted(), "it cannot go in part, and whole it would take what is guaranteed"
 
 
+def test_a_gang_beyond_its_quota_as_a_whole_evicts_nobody() -> None:
+    world = World(make.node("n", cpu=64000, gpus=4))
+    world.create(*(gpu_pod(f"old{i}", "no-quota") for i in range(4)))
+    world.settle()
+    quota(world, "default", 2)
+    world.declare(make.gang("g", 3))
+    world.create(*make.members("g", 3, make.spec(whole=1), priority=5))
+    world.settle()
+    assert not world.evicted()
+
+
 def test_room_taken_back_is_held_against_the_important_pods_that_lent_it() -> None:
     world = lent(priority=9)
     world.graceful = True

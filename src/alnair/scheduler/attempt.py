@@ -168,6 +168,8 @@ class Attempts:
         if outcome.refusal:
             message = outcome.refusal
             free = [r for r in pods if not (r.pod.problem or self._admission.refuse([r]))]
+            if free and self._admission.refuse(free[: max(1, lacking)]):
+                free = []  # each alone is within the quota, together they are not
             rows = [self._admission.allowed(state.unit, r, now) for r in free]
             message += self._preemption.for_gang(state, free, rows, lacking, now, actions)
             self._put_off(state, pods, _only_class(pods), message, now, actions)
