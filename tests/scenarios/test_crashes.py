@@ -109,9 +109,9 @@ def test_what_is_bound_is_evicted_if_the_gang_cannot_be_completed_in_time() -> N
     world.foreign(make.pod("theirs", make.spec(cpu=8000)), "n2")
     for name in ("n0", "n1"):
         world.put(msgspec.structs.replace(world.nodes[name], unschedulable=True))
-    world.now += 1000.0  # however long nobody led, a new leader first has its time
+    world.now += 10.0
     world.restart()
-    world.settle(29.0)
+    world.settle(15.0)
     assert not [a for a in world.log if isinstance(a, Evict)]
     assert len(world.placed()) == 2
     world.settle(300.0)
@@ -121,6 +121,26 @@ def test_what_is_bound_is_evicted_if_the_gang_cannot_be_completed_in_time() -> N
     assert not world.placed()
     assert world.gangs["default", "g"].plan == {}, "nothing is left of the plan"
     assert world.engine.next_wake(world.now) is None
+
+
+def test_a_gang_that_was_left_long_ago_is_completed_if_it_can_be() -> None:
+    world = half_bound(2, timeout=30)
+    world.now += 1000.0  # however long nobody led, a new leader tries first
+    world.restart()
+    world.settle()
+    assert not [a for a in world.log if isinstance(a, Evict)]
+    assert len(world.placed()) == 4
+
+
+def test_a_gang_that_was_left_long_ago_and_fits_no_more_is_evicted_at_once() -> None:
+    world = half_bound(2, timeout=30)
+    for name in ("n0", "n1", "n2"):
+        world.put(msgspec.structs.replace(world.nodes[name], unschedulable=True))
+    world.now += 1000.0
+    world.restart()
+    world.settle(5.0)
+    assert len([a for a in world.log if isinstance(a, Evict)]) == 2
+    assert not world.placed()
 
 
 def test_an_eviction_that_fails_is_not_repeated_in_a_hurry() -> None:
