@@ -200,12 +200,11 @@ async def test_pods_run_jobs_end_and_deleted_pods_go(
 
 
 async def test_custom_resources_are_served(client: Client, namespace: str) -> None:
-    for group in ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io"):
-        resource = grouped(group, "v1alpha1", "podgroups", "PodGroup")
-        document = {
-            "apiVersion": resource.api_version,
-            "kind": "PodGroup",
-            "metadata": {"name": "gang", "namespace": namespace},
-            "spec": {"minMember": 2},
-        }
-        await client.create(resource, document)
+    resource = grouped("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+    document = {
+        "apiVersion": resource.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": namespace},
+        "spec": {"minMember": 2},
+    }
+    await client.create(resource, document)
