@@ -5,7 +5,7 @@ filter, reserving) or has no opinion (a score). So its pods wait and say why, an
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from alnair.scheduler.columns import Column, Mask, Rows
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.framework import Cluster, Depends, Plugin, Reason, Refusal
 from alnair.scheduler.objects import Objects, Read
+
+T = TypeVar("T")
 
 #: Extension points whose answers are guarded. Others are passed on as they are: `claims` has no
 #: answer that would do no harm.
@@ -54,6 +56,13 @@ class Faults:
             self._tell(text)
         return text
 
+    def attempt(self, where: str, ask: Callable[[], T], instead: Callable[[str], T]) -> T:
+        """Return the plugin's answer, or what stands in for it, given the sentence."""
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001 - whatever other people's code raises
+            return instead(self.note(where, error))
+
 
 class Guarded:
     """A plugin whose errors are answers; it has the extension points of the plugin within."""
@@ -70,11 +79,12 @@ class Guarded:
                 setattr(self, point, getattr(plugin, point))
 
     def _pre_filter(self, spec: PodSpec) -> Refusal | None:
-        try:
-            refusal: Refusal | None = self._plugin.pre_filter(spec)
-        except Exception as error:  # noqa: BLE001
-            return Refusal(self.name, self._faults.note("pre_filter", error))
-        return refusal
+        answer: Refusal | None = self._faults.attempt(
+            "pre_filter",
+            lambda: self._plugin.pre_filter(spec),
+            lambda fault: Refusal(self.name, fault),
+        )
+        return answer
 
     def _filter(self, spec: PodSpec, cluster: Cluster) -> "_GuardedFilter | None":
         try:
@@ -85,26 +95,23 @@ class Guarded:
         return None if compiled is None else _GuardedFilter(compiled, self._faults, cluster)
 
     def _pre_score(self, spec: PodSpec) -> Refusal | None:
-        try:
-            refusal: Refusal | None = self._plugin.pre_score(spec)
-        except Exception as error:  # noqa: BLE001
-            return Refusal(self.name, self._faults.note("pre_score", error))
-        return refusal
+        answer: Refusal | None = self._faults.attempt(
+            "pre_score",
+            lambda: self._plugin.pre_score(spec),
+            lambda fault: Refusal(self.name, fault),
+        )
+        return answer
 
     def _score(self, spec: PodSpec, cluster: Cluster) -> "_GuardedScore | None":
-        try:
-            compiled = self._plugin.score(spec, cluster)
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("score", error)
-            return None
+        compiled = self._faults.attempt(
+            "score", lambda: self._plugin.score(spec, cluster), lambda _: None
+        )
         return None if compiled is None else _GuardedScore(compiled, self._faults, cluster)
 
     def _gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
-        try:
-            compiled = self._plugin.gpus(spec, cluster)
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("gpus", error)
-            return None
+        compiled = self._faults.attempt(
+            "gpus", lambda: self._plugin.gpus(spec, cluster), lambda _: None
+        )
         if compiled is None:
             return None
 
@@ -124,59 +131,46 @@ class Guarded:
     def _reserve(
         self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
     ) -> tuple[Booking, ...] | None:
-        try:
-            bookings: tuple[Booking, ...] | None = self._plugin.reserve(spec, row, cluster, liking)
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("reserve", error)
-            return None
-        return bookings
+        answer: tuple[Booking, ...] | None = self._faults.attempt(
+            "reserve", lambda: self._plugin.reserve(spec, row, cluster, liking), lambda _: None
+        )
+        return answer
 
     def _key(self, pod: Pod) -> tuple[float, ...]:
-        try:
-            key: tuple[float, ...] = self._plugin.key(pod)
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("key", error)
-            return (0.0,)
-        return key
+        answer: tuple[float, ...] = self._faults.attempt(
+            "key", lambda: self._plugin.key(pod), lambda _: (0.0,)
+        )
+        return answer
 
     def _pre_enqueue(self, pod: Pod) -> str:
-        try:
-            text: str = self._plugin.pre_enqueue(pod)
-        except Exception as error:  # noqa: BLE001
-            return self._faults.note("pre_enqueue", error)
-        return text
+        answer: str = self._faults.attempt(
+            "pre_enqueue", lambda: self._plugin.pre_enqueue(pod), lambda fault: fault
+        )
+        return answer
 
     def _kinds(self, spec: PodSpec) -> Sequence[str]:
-        try:
-            kinds: Sequence[str] = self._plugin.kinds(spec)
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("kinds", error)
-            return ()
-        return kinds
+        answer: Sequence[str] = self._faults.attempt(
+            "kinds", lambda: self._plugin.kinds(spec), lambda _: ()
+        )
+        return answer
 
     def _reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
-        try:
-            reads: Sequence[Read] = self._plugin.reads(spec, objects)
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("reads", error)
-            return ()
-        return reads
+        answer: Sequence[Read] = self._faults.attempt(
+            "reads", lambda: self._plugin.reads(spec, objects), lambda _: ()
+        )
+        return answer
 
     def _candidates(self, nodes: int) -> int:
-        try:
-            count = int(self._plugin.candidates(nodes))
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("candidates", error)
-            return nodes
-        return count
+        answer: int = self._faults.attempt(
+            "candidates", lambda: int(self._plugin.candidates(nodes)), lambda _: nodes
+        )
+        return answer
 
     def _is_idle(self, pod: Pod, now: float) -> bool:
-        try:
-            idle = bool(self._plugin.is_idle(pod, now))
-        except Exception as error:  # noqa: BLE001
-            self._faults.note("is_idle", error)
-            return False
-        return idle
+        answer: bool = self._faults.attempt(
+            "is_idle", lambda: bool(self._plugin.is_idle(pod, now)), lambda _: False
+        )
+        return answer
 
 
 class _GuardedFilter:
