@@ -14,7 +14,7 @@ from typing import Any, Final
 from alnair.kube import wire
 from alnair.kube.codec import codec_of
 from alnair.kube.projection import PodProjector, project_node
-from alnair.local.simnodes import manifest
+from alnair.kube.simulated_nodes import manifest
 from alnair.model import names
 from alnair.model.action import Bind
 from alnair.model.openb import TraceNode

@@ -28,14 +28,15 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.apps import check_live, traces
-from alnair.apps.arrivals import Arrival, capacity, in_given_order
+from alnair.apps import check_live
 from alnair.apps.checker.contract import SCHEDULERS
 from alnair.apps.replay import Settings, carry_out
-from alnair.apps.traces import Trace
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.local.controlplane import LocalCluster
+from alnair.sim import traces
+from alnair.sim.arrivals import Arrival, capacity, in_given_order
+from alnair.sim.traces import Trace
 
 #: Unallocated GPU, percent of capacity, when 130 % have arrived: seed 42, and mean of ten seeds.
 KNOWN = {

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from alnair.kube import simulated_nodes
 from alnair.kube.resources import PODGROUPS
-from alnair.local import simnodes
 from alnair.local.nodelist import alike
 from alnair.model import names
 
@@ -63,7 +63,7 @@ def plain_nodes(count: int) -> list[Manifest]:
 
 def gpu_nodes(count: int) -> list[Manifest]:
     """Nodes of eight GPUs."""
-    return [simnodes.manifest(n, "2026-01-01T00:00:00Z") for n in alike(count, 8, "V100M32")]
+    return [simulated_nodes.manifest(n, "2026-01-01T00:00:00Z") for n in alike(count, 8, "V100M32")]
 
 
 def pod(case: Case, name: str, cpu: str = "100m", memory: str = "500Mi", **spec: Any) -> Manifest:

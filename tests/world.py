@@ -1,4 +1,4 @@
-"""A tiny API server of values: it holds pods, nodes and gangs, and carries out an engine's actions.
+"""An API server of values with an engine, for tests: faults, crashes, and checks at every step.
 
 What an action changes reaches the engine as events, in the order of the changes; answers come on
 their own. By default everything arrives at once; `hold` keeps requests or changes back.
@@ -6,42 +6,30 @@ their own. By default everything arrives at once; `hold` keeps requests or chang
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
 import invariants
 from alnair.model import names
-from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.cluster import Node
 from alnair.model.disruption import DisruptionBudget
-from alnair.model.volumes import Claim, ClaimBinding, Disk, PersistentVolume
-from alnair.model.workload import Assignment, Gang, Pod, Requirement, Term
-from alnair.scheduler import events
+from alnair.model.workload import Pod
 from alnair.scheduler.budgets import KIND as BUDGETS
-from alnair.scheduler.claims import CLAIMS, CLASSES, VOLUMES
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
+from alnair.sim.api import VirtualApi
 
 OURS = frozenset(p.scheduler for p in profiles())
 
 
-class World:
+class World(VirtualApi):
     """The cluster as the API server has it, and one engine that schedules on it."""
 
     def __init__(self, *nodes: Node, seed: int = 0, check: bool = True) -> None:
-        self.now = 1000.0
+        super().__init__(now=1000.0)
         self.seed = seed
         self.check = check
-        #: Evicted pods stay until `delete` ends them, as if they took their time to terminate.
-        self.graceful = False
-        self.pods: dict[str, Pod] = {}
-        self.nodes: dict[str, Node] = {}
-        self.gangs: dict[tuple[str, str], Gang] = {}
-        #: Other objects by kind, namespace and name.
-        self.objects: dict[tuple[str, str, str], Any] = {}
-        #: Changes and answers that the engine has not been told.
-        self.inbox: deque[events.Event] = deque()
         #: Actions that are not carried out yet.
         self.outbox: deque[Action] = deque()
         self.log: list[Action] = []
@@ -55,39 +43,19 @@ class World:
 
     # --- what happens in the cluster --------------------------------------------------------------
 
-    def put(self, node: Node) -> None:
-        """Add or change a node."""
-        self.nodes[node.name] = node
-        self.inbox.append(events.NodeChanged(node))
-
-    def remove(self, name: str) -> None:
-        """Delete a node; its pods stay."""
-        del self.nodes[name]
-        self.inbox.append(events.NodeGone(name))
-
     def create(self, *pods: Pod) -> None:
         """Create pods."""
         for pod in pods:
             assert pod.uid not in self.pods
-            self._set(pod)
+            self.set_pod(pod)
 
     def update(self, name: str, **changes: object) -> None:
         """Change fields of a pod."""
-        self._set(msgspec.structs.replace(self.pod(name), **changes))
+        self.set_pod(msgspec.structs.replace(self.pod(name), **changes))
 
     def delete(self, name: str) -> None:
         """Delete a pod; it is gone at once."""
-        uid = self.pod(name).uid
-        del self.pods[uid]
-        self.inbox.append(events.PodGone(uid))
-
-    def declare(self, gang: Gang) -> None:
-        """Create or change a PodGroup; the plan annotation stays."""
-        old = self.gangs.get((gang.namespace, gang.name))
-        if old is not None and not gang.plan:
-            gang = msgspec.structs.replace(gang, plan=old.plan, planned=old.planned)
-        self.gangs[gang.namespace, gang.name] = gang
-        self.inbox.append(events.GangChanged(gang))
+        self.delete_uid(self.pod(name).uid)
 
     def budget(self, budget: DisruptionBudget) -> None:
         """Create or change a disruption budget."""
@@ -96,21 +64,6 @@ class World:
     def evicted(self) -> set[str]:
         """Return the names of pods that the engine evicted."""
         return {a.pod.name for a in self.log if isinstance(a, Evict)}
-
-    def undeclare(self, name: str, namespace: str = "default") -> None:
-        """Delete a PodGroup."""
-        del self.gangs[namespace, name]
-        self.inbox.append(events.GangGone(namespace, name))
-
-    def set_object(self, kind: str, name: str, value: Any, namespace: str = "") -> None:
-        """Create or change an object of another kind."""
-        self.objects[kind, namespace, name] = value
-        self.inbox.append(events.ObjectChanged(kind, namespace, name, value))
-
-    def drop_object(self, kind: str, name: str, namespace: str = "") -> None:
-        """Delete an object of another kind."""
-        del self.objects[kind, namespace, name]
-        self.inbox.append(events.ObjectGone(kind, namespace, name))
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
         """Return a pod as it is now."""
@@ -126,7 +79,7 @@ class World:
 
     def foreign(self, pod: Pod, node: str) -> None:
         """Let another scheduler create and bind a pod."""
-        self._set(
+        self.set_pod(
             msgspec.structs.replace(
                 pod, scheduler="default-scheduler", node=node, bound_at=self.now
             )
@@ -150,30 +103,10 @@ class World:
         """Carry out one queued action; its changes and its answer go to the inbox."""
         action = self.outbox[which]
         del self.outbox[which]
-        error = self.fault(action)
-        match action:
-            case Bind(pod, node, assignment, bindings):
-                for claim in bindings:
-                    error = error or self.bind_claim(claim, node)
-                error = error or self._bind(pod, node, assignment)
-                self.inbox.append(events.BindDone(pod.uid, error))
-            case WritePlan(gang, plan):
-                error = error or self._write_plan(gang, plan)
-                self.inbox.append(events.PlanDone(gang.namespace, gang.name, error))
-            case Nominate(pod, node):
-                if not error and pod.uid in self.pods:
-                    self._set(msgspec.structs.replace(self.pods[pod.uid], nominated=node))
-            case Evict(pod, reason):
-                if not error and pod.uid in self.pods:
-                    if self.graceful:
-                        going = self.pods[pod.uid]
-                        preempted = going.preempted or reason == PREEMPTED
-                        self._set(
-                            msgspec.structs.replace(going, deleting=True, preempted=preempted)
-                        )
-                    else:
-                        self.delete_uid(pod.uid)
-                self.inbox.append(events.EvictDone(pod.uid, error))
+        error = self.apply(action, self.fault(action))
+        if isinstance(action, Bind) and not error:
+            self.bound[action.pod.uid] += 1
+            assert self.bound[action.pod.uid] == 1, f"{action.pod.name} is bound twice"
 
     def settle(self, seconds: float = 120.0) -> None:
         """Run until nothing happens any more for this long, jumping over idle time."""
@@ -205,79 +138,13 @@ class World:
         self.inbox.clear()
         self.outbox.clear()
         self.engine = self._new_engine()
-        known: list[events.Event] = [
-            *map(events.NodeChanged, self.nodes.values()),
-            *(events.ObjectChanged(*key, value) for key, value in self.objects.items()),
-            *map(events.GangChanged, self.gangs.values()),
-            *map(events.PodChanged, self.pods.values()),
-        ]
+        known = list(self.known())
         half = len(known) // 2
         self.engine.learn(known[:half], self.now)
         self.engine.learn(known[half:], self.now)
 
-    # --- carrying out -----------------------------------------------------------------------------
-
     def _new_engine(self) -> Engine:
         return Engine(profiles(), seed=self.seed)
-
-    def _set(self, pod: Pod) -> None:
-        self.pods[pod.uid] = pod
-        self.inbox.append(events.PodChanged(pod))
-
-    def delete_uid(self, uid: str) -> None:
-        del self.pods[uid]
-        self.inbox.append(events.PodGone(uid))
-
-    def _bind(self, pod: Pod, node: str, assignment: Assignment) -> str:
-        here = self.pods.get(pod.uid)
-        if here is None:
-            return "not found"
-        if here.deleting or here.gated:
-            return "the pod is being deleted or gated"
-        if here.node:
-            return f"already bound to {here.node}"
-        self.bound[pod.uid] += 1
-        assert self.bound[pod.uid] == 1, f"{pod.name} is bound twice"
-        self._set(
-            msgspec.structs.replace(here, node=node, assignment=assignment, bound_at=self.now)
-        )
-        return ""
-
-    def bind_claim(self, binding: ClaimBinding, node: str) -> str:
-        """Bind a claim to its volume, or to one that is made for the node."""
-        claim: Claim | None = self.objects.get((CLAIMS, binding.namespace, binding.name))
-        if claim is None or claim.uid != binding.uid:
-            return "the claim is gone"
-        key = (claim.namespace, claim.name)
-        if binding.volume:
-            volume: PersistentVolume | None = self.objects.get((VOLUMES, "", binding.volume))
-            if volume is None or volume.claim not in (None, key):
-                return f"volume {binding.volume} belongs to another claim by now"
-        else:
-            here = Term((Requirement("kubernetes.io/hostname", "In", (node,)),))
-            volume = PersistentVolume(
-                f"for-{claim.uid}",
-                claim.storage_class,
-                nodes=(here,),
-                disk=Disk(self.objects[CLASSES, "", claim.storage_class].provisioner, claim.uid),
-            )
-        taken = msgspec.structs.replace(volume, claim=key, claim_uid=claim.uid, available=False)
-        self.set_object(VOLUMES, taken.name, taken)
-        bound = msgspec.structs.replace(claim, volume=taken.name, bound=True)
-        self.set_object(CLAIMS, claim.name, bound, claim.namespace)
-        return ""
-
-    def _write_plan(self, gang: Gang, plan: dict[str, tuple[str, dict[str, list[int]]]]) -> str:
-        here = self.gangs.get((gang.namespace, gang.name))
-        if here is None:
-            return "not found"
-        planned = self.now if plan else 0.0
-        self.declare_exactly(msgspec.structs.replace(here, plan=plan, planned=planned))
-        return ""
-
-    def declare_exactly(self, gang: Gang) -> None:
-        self.gangs[gang.namespace, gang.name] = gang
-        self.inbox.append(events.GangChanged(gang))
 
     # --- what must hold ---------------------------------------------------------------------------
 

@@ -67,9 +67,10 @@ def _replay(connection: "Connection", pods: int) -> "Outcome":
 
     from rich.console import Console
 
-    from alnair.apps import replay_report, traces
-    from alnair.apps.arrivals import in_trace_order
+    from alnair.apps import replay_report
     from alnair.apps.replay import INTERRUPTED, Settings, carry_out
+    from alnair.sim import traces
+    from alnair.sim.arrivals import in_trace_order
 
     trace = traces.load()
     arrivals = in_trace_order(trace.pods)[:pods]

@@ -14,10 +14,10 @@ import typer
 from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, first
 
 if TYPE_CHECKING:
-    from alnair.apps.arrivals import Arrival
     from alnair.apps.replay_report import Report
-    from alnair.apps.traces import Trace
     from alnair.kube.connection import Connection
+    from alnair.sim.arrivals import Arrival
+    from alnair.sim.traces import Trace
 
 #: Exit codes: pods wait and nobody decides; the cluster cannot be reached; interrupted.
 UNDECIDED = 1
@@ -136,9 +136,9 @@ def replay(
       alnair replay --order default-42.pods --fresh --json
     """
     from alnair.apps.connect import connection
-    from alnair.apps.traces import TraceFileError
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
+    from alnair.sim.traces import TraceFileError
 
     if not _NAMESPACE.fullmatch(namespace):
         raise typer.BadParameter(
@@ -187,8 +187,8 @@ def _plan(
     seed: int,
     order: str | None,
 ) -> "tuple[Trace, list[Arrival]]":
-    from alnair.apps import traces
-    from alnair.apps.arrivals import capacity, in_given_order, in_trace_order
+    from alnair.sim import traces
+    from alnair.sim.arrivals import capacity, in_given_order, in_trace_order
 
     if order is not None and tune is not None:
         raise typer.BadParameter(

@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
-from alnair.apps.arrivals import Arrival
 from alnair.apps.follow import follow
 from alnair.apps.replay_ledger import Ledger
-from alnair.apps.replay_pods import SELECTOR, Asking, manifest
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound
 from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Manifest
 from alnair.kube.wire import PodWire
+from alnair.sim.arrivals import Arrival
+from alnair.sim.trace_pods import SELECTOR, Asking, manifest
 
 #: Without a pod created, bound or judged for so long (seconds), nothing more is expected.
 QUIET: Final = 3.0

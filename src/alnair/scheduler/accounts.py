@@ -4,7 +4,7 @@ The only writer of the columns and of the device table.
 """
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -149,8 +149,8 @@ class Accounts:
         on_row: the pods booked on each row by uid, in the order of booking.
     """
 
-    def __init__(self, seed: int = 0) -> None:
-        self.columns = Columns(seed)
+    def __init__(self, seed: int = 0, order: Sequence[str] = ()) -> None:
+        self.columns = Columns(seed, order)
         self.devices = Devices()
         self.zones = Zones()
         self.loads = Loads()

@@ -61,6 +61,10 @@ class ChangeLog:
 class Columns:
     """Nodes as columns.
 
+    Args:
+        seed: of the permutation that breaks ties.
+        order: names of nodes that break ties before all others, the first wins.
+
     Attributes:
         n: rows in use (some may belong to deleted nodes: `alive` tells).
         epoch: changes when everything computed from columns is void.
@@ -71,8 +75,9 @@ class Columns:
         nodes_changed: rows whose node object changed; booked: rows where pods came or went.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, order: Sequence[str] = ()) -> None:
         self._seed = seed.to_bytes(8, "big", signed=True)
+        self._first = {name: place for place, name in enumerate(order)}
         self.n = 0
         self.epoch = 0
         self.schema = 0
@@ -108,11 +113,18 @@ class Columns:
 
     @property
     def tie(self) -> Column:
-        """Tie-break column: one seeded permutation of the names, whatever the order of arrival."""
+        """Tie-break column: one order of the names, whatever the order of their arrival.
+
+        Names of the given order go first, then the others by a seeded permutation.
+        """
         if self._ties_stale:
+            last = len(self._first)
             order = sorted(
                 self.row_of,
-                key=lambda name: hashlib.blake2b(name.encode(), key=self._seed).digest(),
+                key=lambda name: (
+                    self._first.get(name, last),
+                    hashlib.blake2b(name.encode(), key=self._seed).digest(),
+                ),
             )
             self._tie = np.zeros(self.n)
             self._tie[[self.row_of[name] for name in order]] = TIES - 1.0 - np.arange(len(order))

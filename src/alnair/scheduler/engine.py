@@ -39,6 +39,7 @@ class Engine:
     Args:
         profiles: what it schedules, by scheduler name.
         seed: chooses the permutation of nodes that breaks ties.
+        order: names of nodes that win ties before all others, the first before the second.
         timer: seconds from anywhere, to measure decisions with; None measures nothing.
         tally: where to count on; None begins anew.
         patience: seconds that a unit waits before nodes are reserved for it; None = never.
@@ -49,11 +50,12 @@ class Engine:
         profiles: Iterable[Profile],
         *,
         seed: int = 0,
+        order: Sequence[str] = (),
         timer: Callable[[], float] | None = None,
         tally: Tally | None = None,
         patience: float | None = PATIENCE,
     ) -> None:
-        self.accounts = Accounts(seed)
+        self.accounts = Accounts(seed, order)
         self.evaluations = Evaluations(self.accounts.cluster)
         self.tally = tally if tally is not None else Tally()
         self.queue = Queue(self.tally)

@@ -11,8 +11,8 @@ import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.resources import PODGROUPS, PODS
+from alnair.kube.simulated_nodes import gpu_uuid
 from alnair.local.controlplane import LocalCluster
-from alnair.local.simnodes import gpu_uuid
 from command import COMMAND, alnair, last_json
 
 NODE, OTHER = "t4x2-0000", "t4x2-0001"

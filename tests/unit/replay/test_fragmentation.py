@@ -2,7 +2,6 @@
 
 import pytest
 
-from alnair.apps import traces
 from alnair.model.fragmentation import (
     FreeNode,
     WorkloadClass,
@@ -11,6 +10,7 @@ from alnair.model.fragmentation import (
     target_workload,
 )
 from alnair.model.openb import TracePod
+from alnair.sim import traces
 
 SHARED = WorkloadClass(1.0, 4000, 1, 600)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from alnair.apps import traces
-from alnair.apps.arrivals import capacity, in_given_order, in_trace_order
-from alnair.apps.traces import TraceFileError
 from alnair.model.openb import TracePod
+from alnair.sim import traces
+from alnair.sim.arrivals import capacity, in_given_order, in_trace_order
+from alnair.sim.traces import TraceFileError
 
 PODS = [TracePod("b", 1, 1, 1, 600), TracePod("a", 1, 1, 2, 1000), TracePod("c", 1, 1, 0, 0)]
 

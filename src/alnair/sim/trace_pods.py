@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from alnair.apps.arrivals import Arrival
 from alnair.kube.projection import PodProjector
 from alnair.kube.resources import Manifest
 from alnair.kube.wire import PodWire
@@ -12,6 +11,7 @@ from alnair.model import names
 from alnair.model.gpu_demand import LEAST_MEMORY_MIB
 from alnair.model.gpus import MODELS
 from alnair.model.openb import WHOLE, TracePod
+from alnair.sim.arrivals import Arrival
 
 #: Marks the pods that a replay made; it deletes and counts no others.
 LABEL = "app.kubernetes.io/managed-by"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from alnair.apps import traces
-from alnair.apps.traces import TraceFileError
 from alnair.model.csv_table import Problem, TableError
 from alnair.model.openb import TraceNode, TracePod, read_nodes, read_pods
+from alnair.sim import traces
+from alnair.sim.traces import TraceFileError
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
