@@ -27,6 +27,7 @@ class Stay(msgspec.Struct, gc=False):
     Attributes:
         end: None while it lasts.
         lost: seconds of its work there (at the speed of running alone) that have to be done again.
+        used: seconds of GPU time in which its GPUs worked for it; None = as its job's `util` says.
     """
 
     node: str
@@ -35,6 +36,7 @@ class Stay(msgspec.Struct, gc=False):
     end: float | None = None
     how: End = ""
     lost: float = 0.0
+    used: float | None = None
 
 
 class PodHistory(msgspec.Struct, kw_only=True):
@@ -65,6 +67,7 @@ class JobHistory(msgspec.Struct, kw_only=True):
     Attributes:
         gpus: that all its pods ask for together, a half is 0.5.
         gang: its pods are placed together or not at all.
+        least: pods that a gang needs at once; 0 = all that were submitted with it.
         duration: seconds that it would run alone; None if nobody knows.
         util: percent of its GPUs' time that it uses while it runs; None if nobody knows.
         kind: what it computes.
@@ -77,6 +80,7 @@ class JobHistory(msgspec.Struct, kw_only=True):
     submitted: float
     gpus: float = 0.0
     gang: bool = False
+    least: int = 0
     duration: float | None = None
     util: float | None = None
     kind: str = ""
