@@ -1,0 +1,294 @@
+"""What users' controllers do: create the pods of jobs, again where they are lost, and end them."""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from alnair.model.workload import Pod
+from alnair.sim.api import VirtualApi
+from alnair.sim.clock import Agenda, Ends
+from alnair.sim.elastic import ElasticJob
+from alnair.sim.estimates import Estimates
+from alnair.sim.history import End
+from alnair.sim.jobs import Job
+from alnair.sim.recorder import Recorder, gpus_of
+from alnair.sim.tenancy import Tenancy
+from alnair.sim.work import Member, Task
+
+
+class _JobState:
+    """A job that has been submitted and has not finished."""
+
+    __slots__ = ("created", "job", "tasks")
+
+    def __init__(self, job: Job, tasks: list[Task]) -> None:
+        self.job = job
+        self.tasks = tasks
+        #: Pods that were created beyond those that it was submitted with.
+        self.created = 0
+
+
+class Controller:
+    """Jobs and their pods.
+
+    Args:
+        api: where pods live.
+        agenda: is told when work will be done.
+        recorder: is told what happens.
+        tenancy: who uses which GPU.
+        estimates: what is expected of durations.
+        checkpoint: seconds of work between checkpoints of jobs; 0 = there are none.
+        profile: scheduler name of all pods; empty = as their jobs say.
+        expects: pods tell the scheduler which part of a GPU's time they use.
+
+    Attributes:
+        executed: seconds of work done in finished tasks, and `lost` that was done in vain, in all.
+    """
+
+    def __init__(
+        self,
+        api: VirtualApi,
+        agenda: Agenda,
+        recorder: Recorder,
+        tenancy: Tenancy,
+        estimates: Estimates,
+        *,
+        checkpoint: float,
+        profile: str,
+        expects: bool,
+    ) -> None:
+        self._api = api
+        self._agenda = agenda
+        self._recorder = recorder
+        self._tenancy = tenancy
+        self._estimates = estimates
+        self._checkpoint = checkpoint
+        self._profile = profile
+        self._expects = expects
+        self._jobs: dict[str, _JobState] = {}
+        self._members: dict[str, Member] = {}
+        self._templates: dict[str, Pod] = {}
+        #: Tasks whose speed is to be found anew.
+        self._touched: dict[Task, None] = {}
+        #: Nodes whose GPUs are used otherwise than before.
+        self.used: dict[str, None] = {}
+        self.executed = 0.0
+        self.lost = 0.0
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def waiting(self) -> int:
+        """Number of pods that have no node."""
+        return sum(not member.node for member in self._members.values())
+
+    # --- jobs -------------------------------------------------------------------------------------
+
+    def submit(self, job: Job, now: float) -> None:
+        """Create what a job consists of."""
+        self._recorder.submitted(job, now)
+        self._begin(job, now)
+        if job.gang is not None:
+            self._api.declare(msgspec.structs.replace(job.gang, created=now))
+        for index, pod in enumerate(job.pods):
+            self._create(pod, self._task(job, index), now)
+
+    def adopt(self, job: Job, now: float) -> None:
+        """Take over a job whose pods run already."""
+        self._recorder.submitted(job, now)
+        self._begin(job, now)
+        if job.gang is not None:
+            self._api.declare(job.gang)
+        for index, pod in enumerate(job.pods):
+            task = self._task(job, index)
+            if not pod.node:
+                self._create(pod, task, now)
+                continue
+            here = msgspec.structs.replace(pod, bound_at=now + pod.bound_at)
+            self._add(pod, here, task, now)
+            task.done = min(job.duration, max(task.done, now - here.bound_at))
+            self.bound(here, now)
+
+    def finish(self, task: Task, now: float) -> None:
+        """Note that the work of a task is done."""
+        task.finish(now)
+        self.executed += task.executed
+        for uid in list(task.members):
+            self._remove(uid, "completed", now)
+        self._touched.pop(task, None)
+        state = self._jobs[task.job.name]
+        state.tasks.remove(task)
+        if state.tasks:
+            return
+        del self._jobs[task.job.name]
+        if task.job.gang is not None:
+            self._api.undeclare(task.job.gang.name, task.job.gang.namespace)
+        self._recorder.finished(task.job.name, now)
+        self._estimates.learn(task.job)
+
+    # --- pods -------------------------------------------------------------------------------------
+
+    def bound(self, pod: Pod, now: float) -> None:
+        """Note that a pod is on a node."""
+        member = self._members[pod.uid]
+        node = self._api.nodes.get(pod.node)
+        member.node, member.works = pod.node, True
+        self._touched[member.task] = None
+        if node is not None:
+            self._touch(self._tenancy.join(member, pod, node, now))
+            self.used[pod.node] = None
+        gpus = node.gpus if node is not None else ()
+        self._recorder.bound(pod.uid, pod.node, pod.assignment, gpus, now)
+
+    def evicted(self, uid: str, now: float) -> None:
+        """Note that a pod was told to end: from now on it works no more."""
+        self._stop(self._members[uid], now)
+
+    def gone(self, uid: str, how: End, now: float) -> None:
+        """Delete a pod that was evicted or lost its node, and create another one in its place."""
+        member = self._members.get(uid)
+        if member is None:
+            return  # its job has finished meanwhile
+        template, task = self._templates[uid], member.task
+        if member.works:
+            self._stop(member, now)
+        self._remove(uid, how, now)
+        self._create_further(template, task, now)
+
+    def on_node(self, name: str) -> list[str]:
+        """Return the uids of the pods on a node."""
+        return [uid for uid, member in self._members.items() if member.node == name]
+
+    def settle(self, now: float) -> None:
+        """Find the speeds of the tasks that something changed for, and foresee their ends."""
+        for task in self._touched:
+            task.follow(now)
+            end = task.end(now)
+            if task.foreseen != task.version and math.isfinite(end):
+                task.foreseen = task.version
+                self._agenda.note(end, Ends(task, task.version))
+        self._touched.clear()
+
+    def end(self, now: float) -> None:
+        """Do the work of all tasks until now."""
+        for state in self._jobs.values():
+            for task in state.tasks:
+                task.integrate(now)
+
+    # --- elastic jobs -----------------------------------------------------------------------------
+
+    def elastic(self) -> list[ElasticJob]:
+        """Return the elastic jobs that are there, in the order in which they were submitted."""
+        found = []
+        for state in self._jobs.values():
+            job = state.job
+            if job.elastic is None:
+                continue
+            members = state.tasks[0].members.values()
+            running = sum(member.works for member in members)
+            waiting = sum(not member.node for member in members)
+            left = job.duration - state.tasks[0].done
+            gpus = gpus_of(job.pods[0].spec.gpu)
+            asked = len(job.pods)
+            found.append(ElasticJob(job.name, job.elastic, asked, running, waiting, gpus, left))
+        return found
+
+    def resize(self, wanted: Mapping[str, int], now: float) -> bool:
+        """Give elastic jobs other numbers of pods; returns whether anything changed."""
+        changed = False
+        for name, count in wanted.items():
+            state = self._jobs[name]
+            job, task = state.job, state.tasks[0]
+            if job.elastic is None:
+                raise ValueError(f"the elastic plan resizes {name}, which is not elastic")
+            count = min(max(count, job.elastic.least), job.elastic.most)
+            staying = [uid for uid, m in task.members.items() if m.works or not m.node]
+            # Those without a node go first, then the youngest: an elastic job saves its work.
+            staying.sort(key=lambda uid: not self._members[uid].works)
+            for uid in staying[count:][::-1]:
+                self._remove(uid, "evicted", now)
+                self._touched[task] = None
+                changed = True
+            for _ in range(count - len(staying)):
+                self._create_further(job.pods[state.created % len(job.pods)], task, now)
+                changed = True
+        return changed
+
+    def waiting_gpus(self) -> float:
+        """Return the GPUs that pods without a node ask for, but those of elastic jobs that run."""
+        total = 0.0
+        for uid, member in self._members.items():
+            if not member.node and (member.task.job.elastic is None or not member.task.rate):
+                total += gpus_of(self._templates[uid].spec.gpu)
+        return total
+
+    # --- parts ------------------------------------------------------------------------------------
+
+    def _begin(self, job: Job, now: float) -> None:
+        together = job.gang is not None or job.elastic is not None
+        tasks = [Task(job, None if together else i, now) for i in range(len(job.pods))]
+        self._jobs[job.name] = _JobState(job, tasks[:1] if together else tasks)
+
+    def _task(self, job: Job, index: int) -> Task:
+        tasks = self._jobs[job.name].tasks
+        return tasks[index if len(tasks) > 1 else 0]
+
+    def _create_further(self, template: Pod, task: Task, now: float) -> None:
+        state = self._jobs[task.job.name]
+        state.created += 1
+        base, number = template.uid, state.created
+        renamed = msgspec.structs.replace(
+            template, uid=f"{base}-r{number}", name=f"{template.name}-r{number}"
+        )
+        self._create(renamed, task, now, template)
+
+    def _create(self, pod: Pod, task: Task, now: float, template: Pod | None = None) -> None:
+        spec = pod.spec
+        if self._expects and spec.gpu is not None and not spec.expected_util:
+            spec = msgspec.structs.replace(spec, expected_util=float(round(task.job.util)))
+        created = msgspec.structs.replace(
+            pod,
+            spec=spec,
+            created=now,
+            scheduler=self._profile or pod.scheduler,
+            time_limit=self._estimates.of(task.job, pod.time_limit),
+            node="",
+            assignment=(),
+            bound_at=0.0,
+            started=0.0,
+            nominated="",
+        )
+        self._add(template or pod, created, task, now)
+
+    def _add(self, template: Pod, pod: Pod, task: Task, now: float) -> None:
+        self._members[pod.uid] = task.members[pod.uid] = Member(pod.uid, task)
+        self._templates[pod.uid] = template
+        self._recorder.created(pod, task.job.name, now)
+        self._api.set_pod(pod)
+
+    def _stop(self, member: Member, now: float) -> None:
+        task = member.task
+        if task.job.elastic is None:
+            lost = task.lose(now, self._checkpoint)
+            self.lost += lost
+            for uid, other in task.members.items():
+                if other.works and lost:
+                    self._recorder.lost(uid, lost)
+        member.works = False
+        self._touched[task] = None
+        self._touch(self._tenancy.leave(member, now))
+        self.used[member.node] = None
+
+    def _remove(self, uid: str, how: End, now: float) -> None:
+        member = self._members.pop(uid)
+        del self._templates[uid], member.task.members[uid]
+        if member.node:
+            self._touch(self._tenancy.leave(member, now))
+            self.used[member.node] = None
+        self._api.delete_uid(uid)
+        self._recorder.left(uid, how, now)
+
+    def _touch(self, tasks: list[Task]) -> None:
+        self._touched.update(dict.fromkeys(tasks))
