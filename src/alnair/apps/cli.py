@@ -20,6 +20,7 @@ COMMANDS = {
     "controller": ("controller", "controller"),
     "rebalance": ("rebalance", "rebalance"),
     "replay": ("replay", "replay"),
+    "simulate": ("simulate", "app"),
     "check": ("check", "check"),
     "explain": ("explain", "explain"),
     "demo": ("demo", "demo"),

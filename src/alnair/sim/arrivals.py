@@ -94,3 +94,47 @@ def in_given_order(pods: Sequence[TracePod], order: Sequence[str], source: str) 
             raise TraceFileError(f"{source}, line {line}: {name!r} is there twice: drop one")
         found[name] = Arrival(name, pod)
     return list(found.values())
+
+
+def in_seeded_order(
+    pods: Sequence[TracePod], *, tune: float | None, capacity: int, seed: int
+) -> list[Arrival]:
+    """Return the pods in a random order of ours, then what `in_trace_order` adds or drops."""
+    shuffled = sorted(pods, key=lambda pod: pod.name)
+    random.Random(f"pods/{seed}").shuffle(shuffled)
+    return in_trace_order(shuffled, tune=tune, capacity=capacity, seed=seed)
+
+
+def nodes_in_seeded_order(nodes: Iterable[TraceNode], seed: int) -> list[str]:
+    """Return the names of the nodes in a random order of ours."""
+    order = sorted(node.name for node in nodes)
+    random.Random(f"nodes/{seed}").shuffle(order)
+    return order
+
+
+def nodes_in_given_order(
+    nodes: Iterable[TraceNode], order: Sequence[str], source: str
+) -> list[str]:
+    """Return the order if it names each node just once.
+
+    Raises:
+        TraceFileError: It does not.
+    """
+    there = {node.name for node in nodes}
+    seen: dict[str, int] = {}
+    for line, name in enumerate(order, 1):
+        if name not in there:
+            raise TraceFileError(
+                f"{source}, line {line}: {name!r} is not in the node list: give the list it orders"
+            )
+        if name in seen:
+            raise TraceFileError(
+                f"{source}, line {line}: {name!r} is on line {seen[name]} already: drop one"
+            )
+        seen[name] = line
+    if missing := sorted(there - set(seen)):
+        raise TraceFileError(
+            f"{source}: {len(missing)} nodes of the list are missing, such as {missing[0]!r}: "
+            "name each of them once"
+        )
+    return list(order)

@@ -1,0 +1,21 @@
+"""`alnair simulate`: the production decision code on a virtual clock; one module per command."""
+
+import typer
+
+from alnair.apps.simulate.placement import placement
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def simulate() -> None:
+    """Try the scheduler on recorded or invented work, without a cluster.
+
+    Decisions come from the code that schedules live clusters; time is virtual.
+
+    Examples:
+      alnair simulate placement --profile alnair-scheduler
+    """
+
+
+app.command("placement")(placement)

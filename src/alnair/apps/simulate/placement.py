@@ -1,0 +1,184 @@
+"""`alnair simulate placement`: how full a profile or policy fills the GPUs of a trace."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from alnair.model.fragmentation import WorkloadClass
+    from alnair.scheduler.framework import Profile
+    from alnair.sim.arrivals import Arrival
+    from alnair.sim.traces import Trace
+
+
+#: Demand that a list is inflated to, as a part of the GPUs there are.
+_TUNE = 1.3
+
+
+def placement(
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            "--nodes", metavar="FILE", help="An openb node list; default: the shipped one."
+        ),
+    ] = None,
+    pods: Annotated[
+        Path | None,
+        typer.Option("--pods", metavar="FILE", help="An openb pod list; default: the shipped one."),
+    ] = None,
+    orders: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--orders",
+            metavar="PODS NODES",
+            help="Files with the names of pods in the order of arrival, and of nodes in the order "
+            "that breaks ties; default-42.pods and default-42.nodes are shipped.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", help="Of orders of our own, if none are given [0]."),
+    ] = None,
+    tune: Annotated[
+        float | None,
+        typer.Option(
+            "--tune",
+            min=0.01,
+            max=10,
+            metavar="X",
+            help="With --seed: inflate (or thin) the list to X times the GPUs there are [1.3].",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME", help="Which profile places [alnair-scheduler]."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Instead: fgd, bestfit, dotprod, packing, clustering, firstfit or random.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="A scheduler configuration with profiles of one's own."
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the result as one line of JSON, last.")
+    ] = False,
+) -> None:
+    """Place the pods of a GPU trace one after another, and say how much GPU nobody got.
+
+    Pods arrive in order and never leave; one that no node has room for is dropped. This is the
+    benchmark of Weng et al., Beware of Fragmentation (USENIX ATC'23), and with the published
+    orders a published policy gives the published figures.
+
+    Ends with 0 when all pods were tried, 2 on wrong usage or a wrong file, 130 after an interrupt.
+
+    Examples:
+      alnair simulate placement
+      alnair simulate placement --policy fgd --orders default-42.pods default-42.nodes
+      alnair simulate placement --pods my_pods.csv --nodes my_nodes.csv --seed 7 --json
+    """
+    import time
+
+    from alnair.apps.progress import Display
+    from alnair.apps.scheduling.configuration import ConfigurationError
+    from alnair.apps.simulate import placement_result
+    from alnair.model.fragmentation import target_workload
+    from alnair.sim import placement as simulation
+    from alnair.sim.traces import TraceFileError
+
+    if orders is not None and (seed is not None or tune is not None):
+        raise typer.BadParameter(
+            "orders say themselves which pods arrive, and when: leave --seed and --tune away",
+            param_hint="--orders",
+        )
+    if policy is not None and (profile is not None or config is not None):
+        raise typer.BadParameter(
+            "a published policy has a profile of its own: leave --profile and --config away",
+            param_hint="--policy",
+        )
+    try:
+        trace, arrivals, order = _plan(nodes, pods, orders, seed or 0, tune or _TUNE)
+        workload = target_workload(trace.pods)
+        chosen = _policy(policy, workload, seed or 0) if policy else _profile(profile, config)
+    except (TraceFileError, ConfigurationError) as error:
+        for line in str(error).splitlines():
+            typer.echo(f"alnair: {line}", err=True)
+        raise typer.Exit(2) from None
+    with Display() as display:
+        run = simulation.run(
+            trace.nodes,
+            arrivals,
+            chosen,
+            workload,
+            order=order,
+            timer=time.perf_counter,
+            progress=lambda done: display.progress("placing pods", done, len(arrivals)),
+        )
+    result = placement_result.of(
+        run,
+        trace=str(pods) if pods is not None else "openb default",
+        policy=chosen.scheduler,
+        seed=None if orders is not None else seed or 0,
+        orders=orders or (),
+    )
+    placement_result.show(result, json=json)
+
+
+def _plan(
+    nodes: Path | None,
+    pods: Path | None,
+    orders: tuple[str, str] | None,
+    seed: int,
+    tune: float,
+) -> "tuple[Trace, list[Arrival], list[str]]":
+    """Return the trace, who arrives when, and the nodes in the order that breaks ties."""
+    from alnair.sim import arrivals, traces
+
+    found = traces.load(nodes, pods)
+    if orders is None:
+        seeded = arrivals.in_seeded_order(
+            found.pods, tune=tune, capacity=arrivals.capacity(found.nodes), seed=seed
+        )
+        return found, seeded, arrivals.nodes_in_seeded_order(found.nodes, seed)
+    given = arrivals.in_given_order(found.pods, traces.names(orders[0]), orders[0])
+    order = arrivals.nodes_in_given_order(found.nodes, traces.names(orders[1]), orders[1])
+    return found, given, order
+
+
+def _policy(name: str, workload: "tuple[WorkloadClass, ...]", seed: int) -> "Profile":
+    """Return the profile of a published policy."""
+    import random
+
+    from alnair.scheduler.published.profiles import POLICIES, published
+
+    policy = next((known for known in POLICIES if known == name), None)
+    if policy is None:
+        raise typer.BadParameter(
+            f"{name!r} is not a published policy; known are {', '.join(POLICIES)}",
+            param_hint="--policy",
+        )
+    return published(policy, workload, random.Random(f"policy/{seed}").randrange)
+
+
+def _profile(name: str | None, config: Path | None) -> "Profile":
+    """Return a built-in profile, or one of the configuration: by default its first."""
+    from alnair.apps.scheduling import configuration as conf
+    from alnair.apps.scheduling.assembly import assemble
+
+    wanted = conf.load(config) if config is not None else conf.Configuration()
+    profiles = assemble(wanted, str(config or "command line")).profiles()
+    for profile in profiles:
+        if name in (profile.scheduler, None):
+            return profile
+    known = ", ".join(profile.scheduler for profile in profiles)
+    raise typer.BadParameter(
+        f"there is no profile {name!r}; known are {known}", param_hint="--profile"
+    )

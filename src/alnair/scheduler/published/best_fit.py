@@ -1,0 +1,37 @@
+"""BestFit: the node with the least cores and GPUs left."""
+
+import numpy as np
+
+from alnair.model.workload import PodSpec
+from alnair.scheduler.columns import Column, Rows
+from alnair.scheduler.framework import Cluster, Depends, Normalize
+from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
+from alnair.scheduler.published.room import Room
+
+
+class PublishedBestFit:
+    """Scores 100 less the mean share of the largest node that is left."""
+
+    name = "PublishedBestFit"
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_Left":
+        """Compile the score."""
+        return _Left(spec, cluster)
+
+
+class _Left:
+    depends = Depends.BOOKED
+    # The original stretches the scores to 0-100, which changes no order: they are integers of a
+    # range that is not wider.
+    normalize: Normalize | None = None
+
+    def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
+        self._room = Room(spec, cluster)
+
+    def __call__(self, rows: Rows) -> Column:
+        room = self._room
+        # In the order of the original, since the last bit decides what an integer is.
+        left = (room.cpu_left(rows) - room.cpu_milli) / LARGEST_CPU * 0.5
+        left += (room.gpu_left(rows) - room.gpu_milli) / LARGEST_GPU * 0.5
+        score: Column = np.trunc((1.0 - left) * 100.0)
+        return score
