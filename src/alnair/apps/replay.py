@@ -138,7 +138,7 @@ def replay(
     from alnair.apps.connect import connection
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
-    from alnair.sim.traces import TraceFileError
+    from alnair.sim.files import TraceFileError
 
     if not _NAMESPACE.fullmatch(namespace):
         raise typer.BadParameter(

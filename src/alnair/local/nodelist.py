@@ -5,15 +5,10 @@ import zlib
 from pathlib import Path
 
 from alnair.local.errors import InvalidArgumentError, LocalClusterError
+from alnair.model import node_shapes
 from alnair.model.csv_table import Problem, TableError
-from alnair.model.gpus import MODELS
 from alnair.model.openb import TraceNode, read_nodes
 
-_MOST_NODES = 10_000
-_MOST_GPUS = 64
-#: What a generated node has for each GPU, as the eight-GPU machines of openb: 12 cores and 48 GiB.
-_CPU_MILLI_PER_GPU = 12_000
-_MEMORY_MIB_PER_GPU = 49_152
 _GZIP = b"\x1f\x8b"
 
 
@@ -28,23 +23,10 @@ def alike(count: int, gpus: int, model: str) -> list[TraceNode]:
     Raises:
         InvalidArgumentError: A number is out of range or the model is not known.
     """
-    if not 0 <= count <= _MOST_NODES:
-        raise InvalidArgumentError(f"{count} nodes cannot be simulated: ask for 0 to {_MOST_NODES}")
-    if not 0 <= gpus <= _MOST_GPUS:
-        raise InvalidArgumentError(f"a node cannot have {gpus} GPUs: ask for 0 to {_MOST_GPUS}")
-    known = _model(model) if gpus else ""
-    prefix = f"{known.lower()}x{gpus}" if gpus else "cpu"
-    size = max(gpus, 1)
-    return [
-        TraceNode(
-            name=f"{prefix}-{index:04d}",
-            cpu_milli=size * _CPU_MILLI_PER_GPU,
-            memory_mib=size * _MEMORY_MIB_PER_GPU,
-            gpus=gpus,
-            model=known,
-        )
-        for index in range(count)
-    ]
+    try:
+        return node_shapes.alike(count, gpus, model)
+    except ValueError as error:
+        raise InvalidArgumentError(str(error)) from None
 
 
 def read(path: Path) -> list[TraceNode]:
@@ -71,10 +53,3 @@ def read(path: Path) -> list[TraceNode]:
     if problems:
         raise LocalClusterError(str(TableError(problems)))
     return list(nodes)
-
-
-def _model(name: str) -> str:
-    for known in MODELS:
-        if known.lower() == name.lower():
-            return known
-    raise InvalidArgumentError(f"GPU model {name!r} is not known; known are {', '.join(MODELS)}")

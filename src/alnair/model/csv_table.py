@@ -5,8 +5,9 @@ that one pass over a file finds everything that is wrong with it.
 """
 
 import csv
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ _MOST: Final = 10**9
 
 # Only ASCII digits: int() would also take underscores, spaces and the digits of other scripts.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_REAL = re.compile(r"[-+]?[0-9.]{1,40}(?:[eE][-+]?[0-9]{1,3})?")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -54,15 +56,22 @@ class Row:
     """One line, cell by cell; what is wrong goes to `problems`."""
 
     def __init__(
-        self, source: str, line: int, cells: dict[str, str], problems: list[Problem]
+        self,
+        source: str,
+        line: int,
+        cells: dict[str, str],
+        problems: list[Problem],
+        written: Mapping[str, str] = {},
     ) -> None:
         self._source = source
         self._cells = cells
         self._problems = problems
+        self._written = written
         self.line = line
 
     def wrong(self, column: str, text: str) -> None:
         """Note a problem of a cell."""
+        column = self._written.get(column, column)
         self._problems.append(Problem(self._source, self.line, column, text))
 
     def text(self, column: str) -> str:
@@ -97,6 +106,26 @@ class Row:
             return number
         return least
 
+    def real(self, column: str, *, least: float = 0.0, most: float = _MOST) -> float:
+        """Return a cell as a number, perhaps with a fraction; `least` if it is none or too large.
+
+        Not a number and infinity are none.
+        """
+        found = self.text(column)
+        try:
+            number = float(found) if _REAL.fullmatch(found) else math.nan
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            self.wrong(column, f"{found!r} is not a number: write digits, as 3600 or 0.5")
+        elif number < 0 <= least:
+            self.wrong(column, f"{found} is negative: write {least:g} or more")
+        elif not least <= number <= most:
+            self.wrong(column, f"{found} is not between {least:g} and {most:g}")
+        else:
+            return number
+        return least
+
 
 def rows(
     lines: Iterable[str],
@@ -104,6 +133,8 @@ def rows(
     *,
     required: Sequence[str],
     optional: Sequence[str] = (),
+    aliases: Mapping[str, Sequence[str]] = {},
+    others: bool = False,
     problems: list[Problem],
 ) -> Iterator[Row]:
     """Yield the rows of a CSV text with a header; columns may come in any order.
@@ -113,18 +144,23 @@ def rows(
         source: Name of the file, for the problems.
         required: Columns that must be there.
         optional: Columns that may be there.
+        aliases: Column → its other names, in lower case; problems name a column as it is written.
+        others: Further columns may be there, and are not read.
         problems: Filled with what is wrong; a wrong header yields no rows.
     """
     reader = csv.reader(lines, strict=True)
+    names = {alias: column for column, known in aliases.items() for alias in (column, *known)}
 
     def wrong(text: str) -> None:
         problems.append(Problem(source, reader.line_num, "", text))
 
     try:
-        header = [cell.strip() for cell in next(reader, [])]
+        texts = [cell.strip() for cell in next(reader, [])]
+        header = [names.get(text.lower(), text) for text in texts] if names else texts
+        written = dict(zip(header, texts, strict=True))
         wrongs = [
-            Problem(source, reader.line_num, column, text)
-            for column, text in _check_header(header, required, optional)
+            Problem(source, reader.line_num, written.get(column, column), text)
+            for column, text in _check_header(header, required, optional, aliases, others=others)
         ]
         problems.extend(wrongs)
         if wrongs:
@@ -137,8 +173,8 @@ def rows(
             if len(cells) != len(header):
                 wrong(f"{len(cells)} values for {len(header)} columns")
                 continue
-            stripped = (cell.strip() for cell in cells)
-            yield Row(source, reader.line_num, dict(zip(header, stripped, strict=True)), problems)
+            values = dict(zip(header, map(str.strip, cells), strict=True))
+            yield Row(source, reader.line_num, values, problems, written)
         if not some:
             wrong("there is a header, but nothing below it")
     except csv.Error as error:
@@ -146,7 +182,12 @@ def rows(
 
 
 def _check_header(
-    header: list[str], required: Sequence[str], optional: Sequence[str]
+    header: list[str],
+    required: Sequence[str],
+    optional: Sequence[str],
+    aliases: Mapping[str, Sequence[str]],
+    *,
+    others: bool,
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the header as (column, text)."""
     if not header:
@@ -154,10 +195,12 @@ def _check_header(
         return
     known = (*required, *optional)
     for name in header:
-        if name not in known:
+        if name not in known and not others:
             yield name, f"unknown column; known are {', '.join(known)}"
     for name in required:
         if name not in header:
-            yield name, f"the column is missing; needed are {', '.join(required)}"
+            also = f" (also called {', '.join(aliases[name])})" if name in aliases else ""
+            yield name, f"the column is missing{also}; needed are {', '.join(required)}"
     for name in sorted({name for name in header if header.count(name) > 1}):
-        yield name, "the column is there twice"
+        if name in known or not others:
+            yield name, "the column is there twice"

@@ -14,14 +14,14 @@ from alnair.model.gpus import MODELS
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-#: Some lists lack these; only `gpu_spec` is read.
+#: When pods came and went; the multigpu lists lack these.
+TIME_COLUMNS: Final = ("creation_time", "deletion_time", "scheduled_time")
+#: Some lists lack these.
 POD_COLUMNS_OPTIONAL: Final = (
     "gpu_spec",
     "qos",
     "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
+    *TIME_COLUMNS,
 )
 #: Milli of a whole GPU.
 WHOLE: Final = 1000
@@ -56,6 +56,17 @@ class TracePod(msgspec.Struct, frozen=True, gc=False):
     def demand(self) -> int:
         """Milli-GPUs in all."""
         return self.gpus * self.gpu_milli
+
+
+class PodTimes(msgspec.Struct, frozen=True, gc=False):
+    """When a pod of the trace came and went, seconds since the trace's begin.
+
+    `scheduled` is None if it never got a node.
+    """
+
+    created: int
+    scheduled: int | None
+    deleted: int
 
 
 def read_nodes(lines: Iterable[str], source: str, problems: list[Problem]) -> tuple[TraceNode, ...]:
@@ -95,6 +106,38 @@ def read_pods(lines: Iterable[str], source: str, problems: list[Problem]) -> tup
         lines, source, required=POD_COLUMNS, optional=POD_COLUMNS_OPTIONAL, problems=problems
     )
     return tuple(_pod(row, seen) for row in table)
+
+
+def read_timed_pods(
+    lines: Iterable[str], source: str, problems: list[Problem]
+) -> tuple[tuple[TracePod, PodTimes], ...]:
+    """Read a pod list with the times; arguments as for `read_nodes`."""
+    seen: dict[str, int] = {}
+    table = rows(
+        lines,
+        source,
+        required=(*POD_COLUMNS, *TIME_COLUMNS),
+        optional=POD_COLUMNS_OPTIONAL,
+        problems=problems,
+    )
+    return tuple((_pod(row, seen), _times(row)) for row in table)
+
+
+def _times(row: Row) -> PodTimes:
+    created = row.number("creation_time")
+    deleted = row.number("deletion_time")
+    scheduled = row.number("scheduled_time") if row.text("scheduled_time") else None
+    if deleted < created:
+        row.wrong(
+            "deletion_time", f"{deleted} is before the pod's creation at {created}: mend either"
+        )
+    elif scheduled is not None and not created <= scheduled <= deleted:
+        row.wrong(
+            "scheduled_time",
+            f"{scheduled} is not between the pod's creation at {created} and its deletion at "
+            f"{deleted}: mend it, or leave it empty if the pod never got a node",
+        )
+    return PodTimes(created, scheduled, deleted)
 
 
 def _pod(row: Row, seen: dict[str, int]) -> TracePod:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alnair.model.openb import WHOLE, TraceNode, TracePod
-from alnair.sim.traces import TraceFileError
+from alnair.sim.files import TraceFileError
 
 # The K-th further copy of a pod, named as the published orders name it.
 _COPY = re.compile(r"(?P<name>.+)-tuned-(?P<number>\d+)")

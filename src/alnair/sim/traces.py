@@ -1,7 +1,5 @@
 """Trace files from disk, plain or .gz: the user's, or those that ship with Alnair."""
 
-import gzip
-import zlib
 from collections.abc import Callable, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -12,14 +10,13 @@ import msgspec
 
 from alnair.model.csv_table import Problem, TableError
 from alnair.model.openb import TraceNode, TracePod, read_nodes, read_pods
+from alnair.sim.files import Source, TraceFileError, lines
 
 NODE_LIST = "openb_node_list_gpu_node.csv"
 POD_LIST = "openb_pod_list_default.csv"
 _ANY_NODE_LIST = ("*node*.csv", "*node*.csv.gz")
 
 T = TypeVar("T")
-#: A file, on disk or in the package.
-Source = Path | Traversable
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -27,10 +24,6 @@ class Trace(msgspec.Struct, frozen=True):
 
     nodes: tuple[TraceNode, ...]
     pods: tuple[TracePod, ...]
-
-
-class TraceFileError(Exception):
-    """Files that cannot be used; the message has a line per problem, each with the fix."""
 
 
 def packaged() -> Traversable:
@@ -50,8 +43,8 @@ def load(trace: Path | None = None, pods: Path | None = None) -> Trace:
         TraceFileError: All that is wrong with both files.
     """
     problems: list[str] = []
-    nodes = _read(lambda: _node_list(trace), read_nodes, problems)
-    read = _read(lambda: _pod_list(trace, pods), read_pods, problems)
+    nodes = _read(lambda: node_list(trace), read_nodes, problems)
+    read = _read(lambda: pod_list(trace, pods), read_pods, problems)
     if problems:
         raise TraceFileError("\n".join(problems))
     return Trace(tuple(nodes), tuple(read))
@@ -67,7 +60,7 @@ def names(order: str) -> list[str]:
     shipped = packaged() / f"{order}.txt.gz"
     if not Path(order).exists() and shipped.is_file():
         path = shipped
-    found = [line for line in map(str.strip, _lines(path)) if line]
+    found = [line for line in map(str.strip, lines(path)) if line]
     if not found:
         raise TraceFileError(f"{order}: there is no name in it: write one a line")
     return found
@@ -80,18 +73,23 @@ def _read(
 ) -> Sequence[T]:
     try:
         source = find()
-        lines = _lines(source)
+        found = lines(source)
     except TraceFileError as error:
         problems.append(str(error))
         return ()
-    found: list[Problem] = []
-    result = read(lines, str(source), found)
-    if found:
-        problems.append(str(TableError(found)))
+    wrong: list[Problem] = []
+    result = read(found, str(source), wrong)
+    if wrong:
+        problems.append(str(TableError(wrong)))
     return result
 
 
-def _node_list(trace: Path | None) -> Source:
+def node_list(trace: Path | None) -> Source:
+    """Return the node list of a folder, or the list itself; None for the shipped one.
+
+    Raises:
+        TraceFileError: There is none, or more than one.
+    """
     folder: Source = packaged() if trace is None else trace
     if trace is not None and not trace.is_dir():
         return trace
@@ -107,7 +105,12 @@ def _node_list(trace: Path | None) -> Source:
     )
 
 
-def _pod_list(trace: Path | None, pods: Path | None) -> Source:
+def pod_list(trace: Path | None, pods: Path | None) -> Source:
+    """Return a pod list; arguments as for `load`.
+
+    Raises:
+        TraceFileError: There is none.
+    """
     folder: Source = packaged() if trace is None else trace
     if pods is not None and pods.exists():
         return pods
@@ -127,24 +130,3 @@ def _plain_or_gz(folder: Source, name: str) -> Source | None:
         if path.is_file():
             return path
     return None
-
-
-def _lines(source: Source) -> list[str]:
-    """Return the lines of a text file, which may be compressed whatever its name is."""
-    try:
-        data = source.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise TraceFileError(f"{source}: cannot be read ({reason}): check the path") from error
-    except (EOFError, zlib.error) as error:
-        raise TraceFileError(
-            f"{source}: the compressed file is damaged ({error}): get it anew"
-        ) from error
-    try:
-        return data.decode("utf-8-sig").splitlines(keepends=True)
-    except UnicodeDecodeError as error:
-        raise TraceFileError(
-            f"{source}: this is not UTF-8 text ({error}): save it as such"
-        ) from error

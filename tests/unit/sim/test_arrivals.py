@@ -5,7 +5,7 @@ import pytest
 from alnair.model.openb import TracePod
 from alnair.sim import traces
 from alnair.sim.arrivals import capacity, in_given_order, in_trace_order
-from alnair.sim.traces import TraceFileError
+from alnair.sim.files import TraceFileError
 
 PODS = [TracePod("b", 1, 1, 1, 600), TracePod("a", 1, 1, 2, 1000), TracePod("c", 1, 1, 0, 0)]
 

@@ -10,7 +10,7 @@ import pytest
 from alnair.model.csv_table import Problem, TableError
 from alnair.model.openb import TraceNode, TracePod, read_nodes, read_pods
 from alnair.sim import traces
-from alnair.sim.traces import TraceFileError
+from alnair.sim.files import TraceFileError
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"

@@ -1,0 +1,136 @@
+"""The one entry: from what a user names to a scenario."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from alnair.model.cluster import Node
+from alnair.model.csv_table import TableError
+from alnair.sim import files
+from alnair.sim.files import Source, TraceFileError
+from alnair.sim.jobs import Scenario
+from alnair.sim.sources import clusters, detecting, fitting, openb, philly, samples, timing
+from alnair.sim.sources.options import DEFAULTS, Found, Loaded, Options
+
+#: What the engine takes for the time of the begin if the trace does not say: 0 means unknown there.
+_BEGIN = 1_767_225_600.0  # 2026-01-01
+_OPENB = "openb"
+_FASTEST = 1e6
+
+
+def load(sources: Sequence[str | Path] = (), options: Options = DEFAULTS) -> Loaded:
+    """Return the scenario of what the user named.
+
+    Args:
+        sources: A file, a folder, or the name of a trace that ships with Alnair (`samples.NAMES`);
+            several files only of manifests. None at all is the shipped openb trace.
+        options: Which part of it, and what it leaves open.
+
+    Raises:
+        TraceFileError: All that is wrong, a line each, with file, line, column and what to do.
+    """
+    problems = list(_wrong(options))
+    names = [str(source) for source in sources] or [_OPENB]
+    options = samples.completed(names[0], options)
+    nodes: tuple[Node, ...] = ()
+    found: Found | None = None
+    try:
+        if options.nodes:
+            nodes = clusters.named(options.nodes)
+    except TraceFileError as error:
+        problems.append(str(error))
+    try:
+        found = _read(names, options, nodes)
+    except TraceFileError as error:
+        problems.append(str(error))
+    if problems or found is None:
+        raise TraceFileError("\n".join(problems))
+    return _loaded(found, ", ".join(names), options)
+
+
+def _read(names: list[str], options: Options, nodes: tuple[Node, ...]) -> Found:
+    name = names[0]
+    path = Path(name)
+    if len(names) > 1:
+        raise TraceFileError("several traces cannot be simulated at once: name one")
+    if name == _OPENB and not path.exists():
+        return openb.read(None, options, nodes)
+    if path.is_dir():
+        return openb.read(path, options, nodes)
+    source: Source = path
+    if not path.exists() and samples.is_file(name):
+        source = samples.find(name)
+    elif not path.exists():
+        shipped = ", ".join(samples.NAMES)
+        raise TraceFileError(
+            f"{name}: no such file or folder, and no trace that ships with Alnair ({shipped}): "
+            "check the path"
+        )
+    text = files.text(source)
+    chosen = options.format or detecting.detect(text)
+    if chosen == "openb":
+        return openb.read(path, options, nodes)
+    if chosen == "philly":
+        return _table(text, source, options, nodes)
+    raise TraceFileError(_unknown(text, source))
+
+
+def _table(text: str, source: Source, options: Options, nodes: tuple[Node, ...]) -> Found:
+    found, problems = philly.read(files.lines_of(text), str(source), options, nodes)
+    if problems:
+        raise TraceFileError(str(TableError(problems)))
+    return found
+
+
+def _unknown(text: str, source: Source) -> str:
+    if not text.strip():
+        return f"{source}: the file is empty: a trace is {detecting.KNOWN}"
+    if detecting.is_node_list(text):
+        return f"{source}: this is a list of nodes: give it with --nodes, and a trace of jobs here"
+    return (
+        f"{source}, line 1: this is no format that is known: a trace is {detecting.KNOWN}; "
+        "--format says which, if it is one of these"
+    )
+
+
+def _loaded(found: Found, source: str, options: Options) -> Loaded:
+    jobs = timing.cut(found.jobs, options)
+    if not jobs and not found.running:
+        raise TraceFileError(
+            f"{source}: none of its {len(found.jobs)} jobs is left: check --since, --until and "
+            "--limit" + "".join(f"; {note}" for note in found.notes)
+        )
+    if options.estimate is not None:
+        jobs = timing.estimated(jobs, options.estimate)
+    scenario = Scenario(
+        nodes=found.nodes,
+        jobs=tuple(jobs),
+        objects=found.objects,
+        running=found.running,
+        begin=(found.begin or _BEGIN) + options.since,
+    )
+    return Loaded(
+        scenario=scenario,
+        source=source,
+        format=found.format,
+        notes=tuple(found.notes),
+        warnings=tuple(fitting.warnings(jobs, found.nodes)),
+    )
+
+
+def _wrong(options: Options) -> Iterator[str]:
+    """Yield what is wrong with the options."""
+    if options.limit is not None and options.limit < 1:
+        yield f"--limit {options.limit}: simulate 1 job or more"
+    if not 0 <= options.since < options.until:
+        yield f"--since {options.since:g} --until {options.until:g}: write 0 <= since < until"
+    if not 0 < options.arrivals <= _FASTEST:
+        yield f"--arrivals {options.arrivals:g}: write a factor above 0, at most {_FASTEST:g}"
+    for name, value in (
+        ("submit-at", options.submit_at),
+        ("default-duration", options.default_duration),
+        ("estimate", options.estimate),
+    ):
+        if value is not None and not value >= 0:
+            yield f"--{name} {value:g}: write 0 or more"
+    if options.pod_units < 0:
+        yield f"--pod-units {options.pod_units}: write 1 or more, or leave it out"
