@@ -11,9 +11,9 @@ from alnair.scheduler.profiles import profiles
 from alnair.scheduler.published.profiles import POLICIES, Policy, published
 from alnair.sim import placement
 from alnair.sim.arrivals import in_trace_order, nodes_in_given_order, nodes_in_seeded_order
+from alnair.sim.files import TraceFileError
 from alnair.sim.ledger import Ledger, OverfullError
 from alnair.sim.placement import Run
-from alnair.sim.traces import TraceFileError
 
 TWO = (TraceNode("a", 8000, 4096, 2, "T4"), TraceNode("b", 8000, 4096, 2, "G2"))
 

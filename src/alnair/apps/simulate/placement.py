@@ -92,7 +92,7 @@ def placement(
     from alnair.apps.simulate import placement_result
     from alnair.model.fragmentation import target_workload
     from alnair.sim import placement as simulation
-    from alnair.sim.traces import TraceFileError
+    from alnair.sim.files import TraceFileError
 
     if orders is not None and (seed is not None or tune is not None):
         raise typer.BadParameter(
