@@ -6,36 +6,39 @@ placement puts its replacement, and never more of them than asked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
 
 from alnair.model import names
-from alnair.model.gpu_demand import ContainerGpus, gpu_demand
-from alnair.model.workload import Pod, PodSpec, Toleration
 from alnair.scheduler.accounts import Record, State
 from alnair.scheduler.budgets import budgets, split
 from alnair.scheduler.columns import Mask
+from alnair.scheduler.devices import Booking
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.framework import Profile
+from alnair.scheduler.freeing import Freeing, Step, free_already, size
 from alnair.scheduler.statement import Statement
-from alnair.scheduler.victims import Plan as Victims
-from alnair.scheduler.victims import Rules, plan
 from alnair.scheduler.what_if import WhatIf
-
-#: Stands for what the freed GPUs are for; it fits wherever they are.
-_GUEST: Final = "alnair-rebalance"
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A pod that is evicted from one node, so that its replacement goes to another."""
+    """A pod that is evicted from one node, so that its replacement goes to another.
+
+    Attributes:
+        source_gpus, target_gpus: indices of its GPUs on these nodes.
+        own: the scheduler chooses the target by itself; else it must be led there, by a node
+            selector or by cordoning others.
+    """
 
     namespace: str
     name: str
     uid: str
     source: str
     target: str
+    source_gpus: tuple[int, ...] = ()
+    target_gpus: tuple[int, ...] = ()
+    own: bool = True
 
 
 class Stay(msgspec.Struct, frozen=True):
@@ -50,16 +53,18 @@ class Outcome(msgspec.Struct, frozen=True):
     """What can be done.
 
     Attributes:
-        node: that will have the GPUs free, or be empty; empty text if none can.
+        node: the first that will have the GPUs free, or be empty; empty text if none can.
         moves: in their order; none if nothing needs to be moved.
         problem: why it cannot be done; empty if it can.
-        staying: pods that stand in the way on the node asked for.
+        staying: pods that stand in the way on the nodes looked at.
+        nodes: all that will have the GPUs free.
     """
 
     node: str
     moves: tuple[Move, ...] = ()
     problem: str = ""
     staying: tuple[Stay, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 class Rebalance:
@@ -75,38 +80,41 @@ class Rebalance:
         self._accounts = engine.accounts
         self._profiles = profiles
 
-    def free_gpus(self, count: int, most: int, node: str = "") -> Outcome:
-        """Return how some node, or this one, gets so many whole GPUs free.
+    def free_gpus(
+        self, count: int, most: int, node: str = "", nodes: int = 1, *, spare: bool = False
+    ) -> Outcome:
+        """Return how so many nodes, or this one, get so many whole GPUs free each.
 
         Args:
-            count: of free whole GPUs wanted on one node.
+            count: of free whole GPUs wanted on a node.
             most: pods that may be moved.
-            node: the only one to look at, empty for any.
+            node: the only one to look at, empty for any that takes pods.
+            nodes: how many are wanted.
+            spare: pods may move to what a freed node has beyond these GPUs, so not all freed nodes
+                can be cordoned meanwhile.
         """
         columns = self._accounts.columns
         if node and node not in columns.row_of:
             return Outcome("", problem=f"node {node} does not exist")
-        guest = _guest(count)
-        profile = self._profiles[names.SCHEDULER]
-        evaluation = self._engine.evaluations.of(guest.spec, profile)
-        rows = [columns.row_of[node]] if node else list(range(columns.n))
-        free = [row for row in rows if evaluation.feasible(row)]
-        if free:
-            return Outcome(_name(self._engine, free[0]))
-        best: tuple[tuple[float, ...], Outcome] | None = None
-        hopeful = evaluation.resolvable() if evaluation.refusal is None else np.zeros(0, bool)
-        for row in (r for r in rows if r < hopeful.size and hopeful[r]):
-            found = plan(self._accounts, evaluation, row, self._rules())
-            if not isinstance(found, Victims) or len(found.victims) > most:
-                continue
-            moves = self._moves(found.victims, row, guest)
-            if moves is not None and (best is None or (len(moves), *found.cost) < best[0]):
-                best = (len(moves), *found.cost), Outcome(_name(self._engine, row), moves)
-        if best is not None:
-            return best[1]
-        where = f"on node {node}" if node else "on any node"
+        takes = columns.alive[: columns.n] & ~columns.unschedulable[: columns.n]
+        rows = [columns.row_of[node]] if node else np.flatnonzero(takes).tolist()
+        free = free_already(self._engine, self._profiles, rows, count)[:nodes]
+        if len(free) == nodes:
+            return self._outcome(free, ())
+        search = Freeing(
+            self._engine, self._profiles, lambda r: not self._why_not(r), count, spare=spare
+        )
+        plan = search.plan(rows, nodes, most)
+        if plan is not None:
+            return self._outcome(plan.rows, plan.steps)
+        where = f"on {nodes} nodes" if nodes > 1 else f"on node {node}" if node else "on any node"
         problem = f"{count} whole GPUs cannot be freed {where} by moving at most {most} pods"
-        return Outcome("", problem=problem, staying=self._staying(rows) if node else ())
+        if search.spent:
+            problem += ", as far as was looked"
+        holding = [
+            r for row in rows for r in self._accounts.on_row.get(row, {}).values() if r.bookings
+        ]
+        return Outcome("", problem=problem, staying=self._staying(holding))
 
     def empty(self, node: str, most: int) -> Outcome:
         """Return how a node gets rid of its pods, but those of DaemonSets and the node itself.
@@ -119,7 +127,7 @@ class Rebalance:
         if row is None:
             return Outcome("", problem=f"node {node} does not exist")
         here = [r for r in self._accounts.on_row.get(row, {}).values() if not r.pod.daemon]
-        staying = self._staying([row])
+        staying = self._staying(here)
         if staying:
             problem = f"{len(staying)} pods of node {node} cannot be moved"
             return Outcome("", problem=problem, staying=staying)
@@ -127,25 +135,38 @@ class Rebalance:
             return Outcome(
                 "", problem=f"node {node} has {len(here)} pods to move, more than {most}"
             )
-        moves = self._moves(here, row, None)
+        moves = self._moves(here, row)
         if moves is None:
             return Outcome("", problem=f"the pods of node {node} do not all fit on other nodes")
-        return Outcome(node, moves)
+        return Outcome(node, moves, nodes=(node,))
 
-    def _rules(self) -> Rules:
-        return Rules(
-            rank=lambda record: record.pod.priority,
-            eligible=lambda records: [r for r in records if not self._why_not(r)],
-            # Those whose budget is used up by others of the plan are put back first.
-            budgets=budgets(self._accounts.objects),
-            companions=lambda victims: [],
+    def _outcome(self, rows: Sequence[int], steps: Iterable[Step]) -> Outcome:
+        nodes = tuple(_name(self._engine, row) for row in rows)
+        moves = tuple(self._move(s.record, s.source, s.target, s.bookings, s.own) for s in steps)
+        return Outcome(nodes[0], moves, nodes=nodes)
+
+    def _move(
+        self, record: Record, source: int, target: int, held: tuple[Booking, ...], own: bool
+    ) -> Move:
+        return Move(
+            record.pod.namespace,
+            record.pod.name,
+            record.pod.uid,
+            _name(self._engine, source),
+            _name(self._engine, target),
+            self._indices(source, record.bookings),
+            self._indices(target, held),
+            own,
         )
 
-    def _staying(self, rows: Iterable[int]) -> tuple[Stay, ...]:
+    def _indices(self, row: int, bookings: Iterable[Booking]) -> tuple[int, ...]:
+        gpus = self._accounts.devices.gpus[row]
+        return tuple(sorted({gpus[b.slot].index for b in bookings}))
+
+    def _staying(self, records: Iterable[Record]) -> tuple[Stay, ...]:
         return tuple(
             Stay(record.pod.namespace, record.pod.name, why)
-            for row in rows
-            for record in self._accounts.on_row.get(row, {}).values()
+            for record in records
             if not record.pod.daemon and (why := self._why_not(record))
         )
 
@@ -167,57 +188,37 @@ class Rebalance:
             return "its disruption budget allows no eviction now"
         return ""
 
-    def _moves(
-        self, leaving: Sequence[Record], row: int, guest: Pod | None
-    ) -> tuple[Move, ...] | None:
-        """Place replacements off the row, and the guest on it; None if they do not all fit.
+    def _moves(self, leaving: Sequence[Record], row: int) -> tuple[Move, ...] | None:
+        """Place replacements off the row; None if they do not all fit.
 
         The largest go first: they have the fewest places.
         """
         if split(leaving, budgets(self._accounts.objects))[0]:
             return None
-        order = sorted(leaving, key=_size, reverse=True)
+        order = sorted(leaving, key=size, reverse=True)
         elsewhere: Mask = np.ones(self._accounts.columns.n, bool)
         elsewhere[row] = False
-        source = _name(self._engine, row)
         statement = Statement(self._accounts, self._engine.evaluations, 0.0)
-        targets: list[str] = []
+        targets: list[tuple[int, tuple[Booking, ...]]] = []
         with WhatIf(self._accounts) as trial:
             for record in leaving:
                 trial.lift(record)
-            fits = guest is None or statement.place_on(
-                Record(guest), self._profiles[names.SCHEDULER], source
-            )
-            for record in order if fits else ():
+            for record in order:
                 again = Record(msgspec.structs.replace(record.pod, node="", assignment=()))
                 again.spec = record.spec
                 profile = self._profiles[record.pod.scheduler]
                 if statement.place(again, profile, elsewhere) is not None:
                     break
-                targets.append(again.node)
+                targets.append((again.row, again.bookings))
             statement.rollback()
         if len(targets) < len(order):
             return None
         return tuple(
-            Move(r.pod.namespace, r.pod.name, r.pod.uid, source, target)
-            for r, target in zip(order, targets, strict=True)
+            self._move(r, row, target, held, own=True)
+            for r, (target, held) in zip(order, targets, strict=True)
         )
-
-
-def _guest(count: int) -> Pod:
-    demand = gpu_demand([ContainerGpus("main", {names.GPU: count})], {})
-    spec = PodSpec(
-        requests=((names.GPU, count),), tolerations=(Toleration(operator="Exists"),), gpu=demand
-    )
-    return Pod(_GUEST, "", _GUEST, spec, names.SCHEDULER, 0.0)
 
 
 def _name(engine: Engine, row: int) -> str:
     node = engine.accounts.columns.nodes[row]
     return node.name if node else ""
-
-
-def _size(record: Record) -> tuple[float, ...]:
-    demand = record.pod.spec.gpu
-    gpus = (demand.whole, demand.memory_mib) if demand else (0, 0)
-    return (*gpus, record.pod.spec.scored_cpu)

@@ -1,0 +1,203 @@
+"""Changes of a cluster: nodes come and go, are cordoned or drained, and pods are submitted."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from alnair.model import names
+from alnair.model.cluster import Node
+from alnair.model.disruption import DisruptionBudget
+from alnair.model.workload import Gang, Pod
+from alnair.scheduler.budgets import KIND as BUDGETS
+from alnair.scheduler.selectors import matches
+from alnair.sim.whatif.course import Course
+
+
+class ChangeError(Exception):
+    """A change that cannot be made; says which, why, and what to do."""
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is changed, in this order; nodes are named.
+
+    Attributes:
+        add: nodes that join.
+        remove: nodes that are gone at once, with their pods.
+        cordon: nodes that take no more pods.
+        drain: nodes that take no more pods and whose pods are evicted.
+        gangs, pods: what is submitted then.
+    """
+
+    add: tuple[Node, ...] = ()
+    remove: tuple[str, ...] = ()
+    cordon: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+    gangs: tuple[Gang, ...] = ()
+    pods: tuple[Pod, ...] = ()
+
+
+class Left(msgspec.Struct, frozen=True):
+    """A pod that left its node by a change, as it was; it is replaced if a controller owns it."""
+
+    pod: Pod
+    how: Literal["drained", "removed"]
+
+
+class Stays(msgspec.Struct, frozen=True):
+    """A pod that a drain leaves where it is, and why."""
+
+    pod: str
+    node: str
+    why: str
+
+
+def check(changes: Changes, course: Course) -> None:
+    """Refuse changes of what is not there, before any is made.
+
+    Raises:
+        ChangeError: says all that is wrong.
+    """
+    problems = list(_problems(changes, course))
+    if problems:
+        raise ChangeError("\n".join(problems))
+
+
+def _problems(changes: Changes, course: Course) -> Iterator[str]:
+    nodes = course.api.nodes
+    for option, wanted in (
+        ("--remove-node", changes.remove),
+        ("--cordon", changes.cordon),
+        ("--drain", changes.drain),
+    ):
+        for name in wanted:
+            if name not in nodes:
+                yield f"{option} {name}: there is no such node{_near(name, nodes)}"
+    for name in sorted(set(changes.remove) & {*changes.cordon, *changes.drain}):
+        yield f"node {name} is to be removed and to be kept: choose one"
+    added: set[str] = set()
+    for node in changes.add:
+        if node.name in nodes or node.name in added:
+            yield f"--add-nodes: there is a node {node.name} already: give the new one another name"
+        added.add(node.name)
+    there = {(p.namespace, p.name) for p in course.api.pods.values()}
+    for pod in changes.pods:
+        if (pod.namespace, pod.name) in there:
+            yield (
+                f"--submit: there is a pod {pod.namespace}/{pod.name} already: "
+                "rename the one in the file"
+            )
+        there.add((pod.namespace, pod.name))
+    for gang in changes.gangs:
+        if (gang.namespace, gang.name) in course.api.gangs:
+            yield (
+                f"--submit: there is a PodGroup {gang.namespace}/{gang.name} already: "
+                "rename the one in the file, and in the labels of its pods"
+            )
+
+
+def _near(name: str, nodes: dict[str, Node]) -> str:
+    close = difflib.get_close_matches(name, nodes, 1)
+    return f"; did you mean {close[0]}?" if close else f" among the {len(nodes)} of the cluster"
+
+
+def make(changes: Changes, course: Course) -> tuple[list[Left], list[Stays]]:
+    """Make the changes; the scheduler decides only in between evictions of a drain.
+
+    Returns:
+        The pods that left their nodes, and those that a drain could not evict.
+    """
+    api = course.api
+    left: list[Left] = []
+    for node in changes.add:
+        api.put(node)
+    for name in changes.cordon + changes.drain:
+        api.put(replace(api.nodes[name], unschedulable=True))
+    for name in changes.remove:
+        for pod in _on(course, name):
+            course.evict(pod)
+            if not pod.daemon:
+                left.append(Left(pod, "removed"))
+        api.remove(name)
+    drained, staying = _drain(course, changes.drain)
+    for gang in changes.gangs:
+        api.declare(replace(gang, created=gang.created or course.now))
+    for pod in changes.pods:
+        api.set_pod(replace(pod, created=pod.created or course.now))
+    return left + [Left(pod, "drained") for pod in drained], staying
+
+
+def _on(course: Course, node: str) -> list[Pod]:
+    return [p for p in course.api.pods.values() if p.node == node and not p.finished]
+
+
+def _drain(course: Course, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stays]]:
+    """Evict what may be evicted, as `kubectl drain` does: again when a budget has recovered."""
+    waiting: list[Pod] = []
+    staying: list[Stays] = []
+    for name in nodes:
+        for pod in _on(course, name):
+            if pod.daemon:
+                continue
+            if why := _why_not(pod):
+                staying.append(Stays(f"{pod.namespace}/{pod.name}", name, why))
+            else:
+                waiting.append(pod)
+    gone: list[Pod] = []
+    while True:
+        going = [pod for pod in waiting if _spend(course, pod)]
+        if not going:
+            break
+        waiting = [pod for pod in waiting if pod not in going]
+        replacements = [again for pod in going if (again := course.evict(pod)) is not None]
+        gone += going
+        if not waiting:
+            break  # whoever is submitted competes with the last ones
+        course.settle()
+        for again in replacements:
+            if again.uid in course.placed:
+                _change(course, again, +1)
+    for pod in waiting:
+        spent = next(b.name for b in _budgets(course, pod) if b.allowed < 1)
+        why = f"its disruption budget {spent} allows no eviction"
+        staying.append(Stays(f"{pod.namespace}/{pod.name}", pod.node, why))
+    return gone, staying
+
+
+def _why_not(pod: Pod) -> str:
+    if pod.deleting:
+        return "it is leaving already"
+    if not pod.owned:
+        return "no controller would replace it"
+    if not pod.evictable:
+        return f"annotation {names.EVICTABLE} is false"
+    return ""
+
+
+def _budgets(course: Course, pod: Pod) -> list[DisruptionBudget]:
+    labels = dict(pod.labels)
+    return [
+        budget
+        for (kind, namespace, _), budget in course.api.objects.items()
+        if kind == BUDGETS
+        and namespace == pod.namespace
+        and budget.selector is not None
+        and budget.selector.requirements
+        and matches(budget.selector, labels)
+    ]
+
+
+def _spend(course: Course, pod: Pod) -> bool:
+    """Take the pod's eviction out of its budgets; returns whether they allow it."""
+    if any(budget.allowed < 1 for budget in _budgets(course, pod)):
+        return False
+    _change(course, pod, -1)
+    return True
+
+
+def _change(course: Course, pod: Pod, by: int) -> None:
+    for budget in _budgets(course, pod):
+        changed = replace(budget, allowed=budget.allowed + by)
+        course.api.set_object(BUDGETS, budget.name, changed, budget.namespace)

@@ -1,0 +1,201 @@
+"""The course that a cluster takes: an engine, an API server of values, controllers, and a clock.
+
+Running pods end by their time limits; nobody submits anything that the question does not.
+"""
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from alnair.model.action import Action, Bind, Evict, Report
+from alnair.model.workload import Assignment, Pod
+from alnair.scheduler import events
+from alnair.scheduler.engine import Engine
+from alnair.scheduler.framework import Profile
+from alnair.sim.api import VirtualApi
+
+#: Seconds without a decision after which waiting alone is taken to change nothing any more.
+_PATIENCE: Final = 900.0
+#: Decisions in one moment without an end would be a mistake of the engine.
+_MOST_STEPS: Final = 1_000_000
+
+
+class Placed:
+    """When a pod got its node, and which of its GPUs (seconds since the epoch)."""
+
+    __slots__ = ("assignment", "node", "time")
+
+    def __init__(self, node: str, assignment: Assignment, time: float) -> None:
+        self.node = node
+        self.assignment = assignment
+        self.time = time
+
+
+class Course:
+    """A cluster that goes on from what is known of it.
+
+    Args:
+        known: all that exists.
+        profiles: of the scheduler.
+        now: seconds since the epoch.
+        seed: of the engine.
+
+    Attributes:
+        placed: by uid, the pods that got a node on the way.
+        messages: by uid, why a pod was last refused.
+        evicted: by uid, pods that the scheduler evicted, as they were, and why.
+        successor: by uid of a pod that went, the one that replaces it.
+        overdue: pods that run longer than their time limit says; they are taken not to end.
+    """
+
+    def __init__(
+        self,
+        known: Sequence[events.Event],
+        profiles: Iterable[Profile],
+        *,
+        now: float,
+        seed: int = 0,
+    ) -> None:
+        self.api = VirtualApi(now)
+        self.engine = Engine(profiles, seed=seed)
+        self.placed: dict[str, Placed] = {}
+        self.messages: dict[str, str] = {}
+        self.evicted: dict[str, tuple[Pod, str]] = {}
+        self.successor: dict[str, str] = {}
+        self.overdue: list[Pod] = []
+        self._ends: list[tuple[float, str]] = []
+        for event in known:
+            self._take(event)
+        self.api.inbox.clear()
+        self.engine.learn(list(known), now)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.api.now
+
+    @property
+    def limited(self) -> int:
+        """How many running pods are known to end."""
+        return len(self._ends)
+
+    def run(self, until: float) -> None:
+        """Go on to this time, or to where nothing changes any more before it."""
+        self.settle()
+        decided = self.now
+        while True:
+            wake = self.engine.next_wake(self.now) if len(self.engine.queue) else None
+            end = self._ends[0][0] if self._ends else None
+            if end is None and self.now > decided + _PATIENCE:
+                wake = None
+            moment = min((t for t in (wake, end) if t is not None), default=math.inf)
+            if moment > until:
+                break
+            self.api.now = max(self.now, moment)
+            self._let_end()
+            if self.settle():
+                decided = self.now
+        self.api.now = max(self.now, until)
+
+    def settle(self) -> bool:
+        """Let the engine decide until it has nothing left to do now; returns whether it acted."""
+        acted = False
+        for _ in range(_MOST_STEPS):
+            batch = list(self.api.inbox)
+            self.api.inbox.clear()
+            for action in self.engine.step(batch, self.now):
+                acted |= not isinstance(action, Report)
+                self._carry_out(action)
+            due = self.engine.next_wake(self.now)
+            if not self.api.inbox and (due is None or due > self.now):
+                return acted
+        raise AssertionError("the engine never comes to rest")
+
+    def evict(self, pod: Pod) -> Pod | None:
+        """Take a pod away; its controller, if it has one, replaces it at once.
+
+        The replacement of a pod of another scheduler is placed by ours, as nobody else is here.
+
+        Returns:
+            The replacement, of the same name.
+        """
+        self.api.delete_uid(pod.uid)
+        if not pod.owned or pod.finished:
+            return None
+        uid = f"{pod.uid}+"
+        self.successor[pod.uid] = uid
+        profiles = self.engine.profiles
+        again = replace(
+            pod,
+            uid=uid,
+            scheduler=pod.scheduler if pod.scheduler in profiles else next(iter(profiles)),
+            created=self.now,
+            node="",
+            assignment=(),
+            bound_at=0.0,
+            started=0.0,
+            deleting=False,
+            preempted=False,
+            nominated="",
+            idle_since=0.0,
+        )
+        self.api.set_pod(again)
+        return again
+
+    def chain(self, uid: str) -> list[str]:
+        """Return the uids of a pod and of those that replaced it one after another."""
+        found = [uid]
+        while uid in self.successor:
+            uid = self.successor[uid]
+            found.append(uid)
+        return found
+
+    def _take(self, event: events.Event) -> None:
+        match event:
+            case events.NodeChanged(node):
+                self.api.put(node)
+            case events.ObjectChanged(kind, namespace, name, value):
+                self.api.set_object(kind, name, value, namespace)
+            case events.GangChanged(gang):
+                self.api.declare_exactly(gang)
+            case events.PodChanged(pod):
+                self.api.set_pod(pod)
+                self._note_end(pod)
+            case events.AgentAlive():
+                pass  # the engine alone is told
+            case _:
+                raise ValueError(f"{event} is not about what exists")
+
+    def _note_end(self, pod: Pod) -> None:
+        if not pod.node or pod.finished or not pod.time_limit:
+            return
+        since = max(pod.started, pod.bound_at) or self.now
+        if since + pod.time_limit <= self.now:
+            self.overdue.append(pod)
+        else:
+            heapq.heappush(self._ends, (since + pod.time_limit, pod.uid))
+
+    def _let_end(self) -> None:
+        while self._ends and self._ends[0][0] <= self.now:
+            _, uid = heapq.heappop(self._ends)
+            if pod := self.api.pods.get(uid):
+                self.api.set_pod(replace(pod, finished=True))
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Evict(pod, reason, message):
+                if (here := self.api.pods.get(pod.uid)) is not None:
+                    self.evicted[pod.uid] = here, f"{reason}: {message}"
+                    self.evict(here)
+                self.api.inbox.append(events.EvictDone(pod.uid))
+            case Report(pod, "FailedScheduling", message):
+                self.messages[pod.uid] = message
+            case Bind(pod, node, assignment):
+                if not self.api.apply(action):
+                    self.placed[pod.uid] = Placed(node, assignment, self.now)
+                    self._note_end(self.api.pods[pod.uid])
+            case _:
+                self.api.apply(action)

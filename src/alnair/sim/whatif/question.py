@@ -1,0 +1,70 @@
+"""Asks: makes the changes, lets the scheduler decide, looks ahead, and says what came of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from alnair.scheduler import events
+from alnair.scheduler.framework import Profile
+from alnair.sim.whatif.answer import Answer
+from alnair.sim.whatif.changes import Changes, check, make
+from alnair.sim.whatif.course import Course
+from alnair.sim.whatif.fates import Fates
+from alnair.sim.whatif.figures import figures, mix
+from alnair.sim.whatif.plans import Freeing, freed, moved
+
+#: Seconds that the scheduler gets to work off the changes: it backs off after preemptions.
+SETTLE: Final = 60.0
+
+
+def ask(
+    known: Sequence[events.Event],
+    profiles: Sequence[Profile],
+    changes: Changes,
+    *,
+    now: float,
+    horizon: float,
+    seed: int = 0,
+    freeing: Freeing | None = None,
+) -> Answer:
+    """Return what would happen.
+
+    Args:
+        known: all that exists in the cluster.
+        profiles: of its scheduler, made for this question alone.
+        changes: to be made.
+        now: seconds since the epoch.
+        horizon: seconds to look ahead.
+        seed: of the scheduler's engine.
+        freeing: GPUs to be freed, after the changes.
+
+    Raises:
+        ChangeError: a change cannot be made.
+    """
+    course = Course(known, profiles, now=now, seed=seed)
+    check(changes, course)
+    workload = mix(pod.spec for pod in (*course.api.pods.values(), *changes.pods))
+    before = figures(course.engine, workload)
+    fates = Fates(course, horizon)
+    left, staying = make(changes, course)
+    course.run(now + SETTLE)
+    after = figures(course.engine, workload)
+    fates.look([*changes.pods, *(one.pod for one in left)])
+    plan = freed(course.engine, freeing) if freeing else None
+    then = moved(course.engine, plan, workload) if plan and plan.moves else None
+    course.run(now + max(horizon, SETTLE))
+    return Answer(
+        time=now,
+        horizon=horizon,
+        before=before,
+        after=after,
+        fates=tuple(fates.told(changes.pods, left)),
+        staying=tuple(staying),
+        plan=plan,
+        moved=then,
+        notes=tuple(_notes(course)),
+    )
+
+
+def _notes(course: Course) -> Iterator[str]:
+    if count := len(course.overdue):
+        yield f"{count} running pods have outlived their time limit: they are taken not to end"
