@@ -124,18 +124,9 @@ async def _run(
 
 
 def _table(outcome: "Outcome") -> str:
-    lines = [f"{s.namespace}/{s.name} stays: {s.why}" for s in outcome.staying]
-    if outcome.problem:
-        return "\n".join([*lines, outcome.problem])
-    if not outcome.moves:
-        return f"node {outcome.node} is free already: nothing needs to be moved"
-    rows = [("POD", "FROM", "TO")]
-    rows += [(f"{m.namespace}/{m.name}", m.source, m.target) for m in outcome.moves]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    from alnair.apps.rebalance_text import lines
+
+    return "\n".join(lines(outcome))
 
 
 def _json(outcome: "Outcome") -> str:

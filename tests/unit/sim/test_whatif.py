@@ -20,6 +20,7 @@ from alnair.sim.whatif.spans import seconds, span
 
 NOW = 1_000_000.0
 HOUR = 3600.0
+NOTHING = Changes()
 
 
 def on(node: str, *slots: int, name: str = "", **fields: object) -> Pod:
@@ -37,7 +38,7 @@ def on(node: str, *slots: int, name: str = "", **fields: object) -> Pod:
 
 def question(
     there: list[Node | Pod | Gang],
-    changes: Changes = Changes(),
+    changes: Changes = NOTHING,
     *,
     horizon: float = 24 * HOUR,
     freeing: Freeing | None = None,
