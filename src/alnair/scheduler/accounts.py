@@ -28,7 +28,7 @@ from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.usage import Usage
 from alnair.scheduler.volumes import VolumeIndex
 from alnair.scheduler.workload_mix import KIND as MIX
-from alnair.scheduler.workload_mix import WorkloadMix
+from alnair.scheduler.workload_mix import MixState, WorkloadMix
 from alnair.scheduler.zone_books import ZoneBooks
 from alnair.scheduler.zones import Zones
 
@@ -183,8 +183,17 @@ class Accounts:
 
     def notice(self, pod: Pod) -> None:
         """Take in what a new pod asks for: it belongs to the workload mix."""
-        if pod.spec.gpu and self.mix.see(pod.spec):
+        self.mix.gather(pod)
+
+    def learn_mix(self) -> None:
+        """Let plugins read the mix anew, if the pods noticed make that worth while."""
+        if self.mix.learn():
             self.objects.touch(MIX)
+
+    def restore_mix(self, state: MixState) -> None:
+        """Know the workload mix that a snapshot holds."""
+        self.mix.restore(state)
+        self.objects.touch(MIX)
 
     def put_node(self, node: Node, now: float = 0.0) -> bool:
         """Add or update a node, and book the pods that wait for it.
@@ -452,9 +461,11 @@ class Accounts:
 
         First what pods say themselves or what was decided here, then the guesses about the others.
         """
-        before = self.devices.gpus[row]
+        before, kinds = self.devices.gpus[row], len(self.devices.kinds)
         gpus, factor = gpus_of(node) if node else ((), 1.0)
         self.devices.describe(row, gpus, factor)
+        if len(self.devices.kinds) > kinds:
+            self.columns.schema += 1  # tables by kind of GPU are too short now
         guesses = []
         for record in self.on_row.get(row, {}).values():
             held = assigned(record.pod, row, self.devices)

@@ -5,6 +5,7 @@ contiguous memory. A GPU is **free**, **shared** by slices, or held **whole** by
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -16,6 +17,9 @@ from alnair.scheduler.columns import Column, Mask, Rows
 
 #: Free memory of a GPU that no slice may use: absent, or held whole.
 CLOSED = -1.0
+#: What is free of a GPU is also kept as a level, 0 to this: of its memory or of its compute,
+#: whichever is less.
+LEVELS: Final = 1000
 
 
 class Booking(msgspec.Struct, frozen=True, gc=False):
@@ -39,6 +43,10 @@ class Devices:
         whole_free: (rows,), number of free GPUs.
         model: interned GPU model, -1 where there is no GPU.
         memory: MiB that the GPU has, whoever holds it.
+        kinds: model and MiB of the GPUs seen, in the order of their numbers; 0 stands for none.
+        cell: the GPU's kind and level as one number, kind · (LEVELS + 1) + level: where it is in
+            tables that say something of each level of each kind.
+        room: (rows,), the sum of the GPUs' levels.
         largest_memory: MiB of the largest GPU ever seen.
         wired: per row, how its GPUs are connected; None if that is not known.
         wiring: (rows,), the number of that wiring among all, 0 for None.
@@ -46,6 +54,7 @@ class Devices:
 
     def __init__(self) -> None:
         self.models: dict[str, int] = {}
+        self.kinds: dict[tuple[str, int], int] = {("", 0): 0}
         self.gpus: list[tuple[Gpu, ...]] = []
         self.wired: list[Cliques | None] = []
         self.wirings: dict[Cliques | None, int] = {None: 0}
@@ -62,6 +71,8 @@ class Devices:
         self._memory_free: Column = np.zeros(shape)
         self._tenants: NDArray[np.int32] = np.zeros(shape, np.int32)
         self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
+        self.cell: NDArray[np.intp] = np.zeros(shape, np.intp)
+        self.room: Column = np.zeros(rows)
         self.count: Column = np.zeros(rows)
         self.whole_free: Column = np.zeros(rows)
         self.wiring: NDArray[np.int32] = np.zeros(rows, np.int32)
@@ -82,6 +93,8 @@ class Devices:
         self._memory_free = np.pad(self._memory_free, pad)
         self._tenants = np.pad(self._tenants, pad)
         self._holders = np.pad(self._holders, pad)
+        self.cell = np.pad(self.cell, pad)
+        self.room = np.pad(self.room, pad[1])
         self.count = np.pad(self.count, pad[1])
         self.whole_free = np.pad(self.whole_free, pad[1])
         self.wiring = np.pad(self.wiring, pad[1])
@@ -105,6 +118,7 @@ class Devices:
             (self._memory_free, 0),
             (self._tenants, 0),
             (self._holders, 0),
+            (self.cell, 0),
         ):
             column[:, row] = empty
         for slot, gpu in enumerate(gpus):
@@ -114,7 +128,10 @@ class Devices:
             self.compute_free[slot, row] = round(100 * soft_factor)
             self.hard_free[slot, row] = 100
             self.model[slot, row] = self.models.setdefault(gpu.model, len(self.models))
+            kind = self.kinds.setdefault((gpu.model, gpu.memory_mib), len(self.kinds))
+            self.cell[slot, row] = kind * (LEVELS + 1) + LEVELS
         self.count[row] = self.whole_free[row] = len(gpus)
+        self.room[row] = len(gpus) * LEVELS
 
     def book(self, row: int, bookings: Iterable[Booking], sign: int = 1) -> None:
         """Take parts of GPUs, or give them back with `sign=-1`."""
@@ -133,6 +150,17 @@ class Devices:
             self.slice_memory[slot, row] = CLOSED if held else self._memory_free[slot, row]
             is_free = not held and not self._tenants[slot, row]
             self.whole_free[row] += int(is_free) - int(was_free)
+            self._level(slot, row)
+
+    def _level(self, slot: int, row: int) -> None:
+        """Follow what is free of the GPU."""
+        memory, compute = self.slice_memory.item(slot, row), self.compute_free.item(slot, row)
+        part = min(memory / max(self.memory.item(slot, row), 1.0), compute / 100.0, 1.0)
+        before = self.cell.item(slot, row) % (LEVELS + 1)
+        # Sums of parts that fill a GPU exactly shall not miss it by an ulp.
+        now = max(int(part * LEVELS + 1e-6), 0)
+        self.cell[slot, row] += now - before
+        self.room[row] += now - before
 
     def free_slots(self, row: int) -> Mask:
         """Return which GPUs of the row are free."""

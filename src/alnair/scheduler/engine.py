@@ -118,6 +118,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
+        self.accounts.learn_mix()
         assert not actions  # only results of actions lead to actions before `step`
 
     def step(
@@ -133,6 +134,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
+        self.accounts.learn_mix()
         self._note_loads(self.accounts.loads.expire(now))
         if self.admission.follow(now):
             self._helps()
@@ -207,6 +209,8 @@ class Engine:
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
+            case events.MixLearned(state):
+                self.accounts.restore_mix(state)
             case events.AgentAlive(lease, renewed):
                 self._note_loads(self.accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):

@@ -6,6 +6,7 @@ import msgspec
 
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
+from alnair.scheduler.workload_mix import MixState
 
 
 class NodeChanged(msgspec.Struct, frozen=True):
@@ -62,6 +63,12 @@ class ObjectGone(msgspec.Struct, frozen=True):
     name: str
 
 
+class MixLearned(msgspec.Struct, frozen=True):
+    """All that another scheduler has learned of what pods ask for: it replaces our own."""
+
+    state: MixState
+
+
 class AgentAlive(msgspec.Struct, frozen=True):
     """A node's agent renewed its lease, at this time (seconds since the epoch)."""
 
@@ -100,6 +107,7 @@ Event = (
     | GangGone
     | ObjectChanged
     | ObjectGone
+    | MixLearned
     | AgentAlive
     | BindDone
     | PlanDone

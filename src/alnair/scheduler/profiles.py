@@ -8,7 +8,6 @@ from alnair.scheduler.framework import Plugin, Profile
 from alnair.scheduler.plugins.affinity import NodeAffinity
 from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
 from alnair.scheduler.plugins.fit import NodeResourcesFit
-from alnair.scheduler.plugins.fragmentation import Fragmentation
 from alnair.scheduler.plugins.gates import SchedulingGates
 from alnair.scheduler.plugins.gpu import GpuShare
 from alnair.scheduler.plugins.gpu_models import GpuModels
@@ -18,6 +17,7 @@ from alnair.scheduler.plugins.interference import Interference
 from alnair.scheduler.plugins.interpod import InterPodAffinity
 from alnair.scheduler.plugins.node_name import NodeName
 from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
+from alnair.scheduler.plugins.opportunity_cost import OpportunityCost
 from alnair.scheduler.plugins.ports import NodePorts
 from alnair.scheduler.plugins.preemption import DefaultPreemption
 from alnair.scheduler.plugins.priority import PrioritySort
@@ -45,7 +45,7 @@ WEIGHTS = {
     "InterPodAffinity": 2,
     "GpuTopology": 2,
     "GpuModels": 4,
-    "Fragmentation": 5,
+    "OpportunityCost": 5,
     "UtilSched": 5,
     "Interference": 2,
 }
@@ -69,7 +69,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             GpuShare,
             GpuTopology,
             GpuModels,
-            Fragmentation,
+            OpportunityCost,
             UtilSched,
             Interference,
             NodeResourceTopologyMatch,
@@ -117,7 +117,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 }
 _BY_LOAD = frozenset({"UtilSched", "Interference"})
 #: For profiles of one's own: it helps, but is dear (docs/concepts/objectives.md).
-_BY_CHOICE = frozenset({"Fragmentation"})
+_BY_CHOICE = frozenset({"OpportunityCost"})
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.
 OMITTED: Mapping[str, frozenset[str]] = {

@@ -1,73 +1,157 @@
-"""What recent pods asked of GPUs: the workload that free GPUs should be of use to.
+"""What pods ask for, learned as they arrive: the workload that free GPUs should be of use to.
 
-As in `alnair.model.fragmentation`, the most frequent classes count that together make up 95 % of
-the pods. Source: Weng et al., *Beware of Fragmentation*, USENIX ATC'23, section 3.
+Old pods are forgotten bit by bit: whenever the mix holds twice `MEMORY` pods, all counts are
+halved. What plugins read is a copy that changes at a growing distance, since every change voids
+what they computed from it.
 """
 
-from collections import Counter, deque
+import math
 from typing import Final
 
 import msgspec
 
-from alnair.model.fragmentation import COVERED
-from alnair.model.workload import PodSpec
+from alnair.model import names
+from alnair.model.workload import Pod, PodSpec
 
 #: What the mix is to plugins that read objects: it changes like an object of this kind.
 KIND: Final = "WorkloadMix"
-#: Pods that are remembered, and how many new ones are gathered before the mix is made anew.
-WINDOW: Final = 1000
-BATCH: Final = 50
-#: Classes at most; each costs time in every evaluation.
-_CLASSES: Final = 30
+#: Pods that the mix remembers at least, once there were so many.
+MEMORY: Final = 8192
+#: The copy is made at this pod, then whenever there are a quarter more, or so many more.
+FIRST: Final = 16
+GROWTH: Final = 1.25
+MOST_APART: Final = 2048
+#: Counts that were halved below this are dropped.
+_LEAST: Final = 0.6
 
-_Key = tuple[int, int, int, int, tuple[str, ...], tuple[str, ...]]
 
+class Ask(msgspec.Struct, frozen=True, gc=False):
+    """What pods alike ask for; `models` are the GPU models that will do, all if empty."""
 
-class PodClass(msgspec.Struct, frozen=True):
-    """Pods alike in what GPUs they can use; `share` is their part of the mix (0-1)."""
-
-    share: float
-    cpu_milli: int
-    whole: int
-    memory_mib: int
-    compute: int
+    cpu_milli: int = 0
+    ram_mib: int = 0
+    whole: int = 0
+    memory_mib: int = 0
+    compute: int = 0
     models: tuple[str, ...] = ()
     models_not: tuple[str, ...] = ()
 
+    def accepts(self, model: str) -> bool:
+        """Return whether a GPU of this model will do."""
+        return model not in self.models_not and (not self.models or model in self.models)
 
-class WorkloadMix:
-    """The mix of the last pods with GPUs, made anew in batches.
+
+class MixState(msgspec.Struct, frozen=True):
+    """All that the mix has learned, for snapshots.
 
     Attributes:
-        classes: the most frequent first; none before the first batch is full.
+        counts: how many pods asked for what, lately.
+        demand: the same when the copy that plugins read was made.
+        seen: pods in all.
+        due: how many there will be when the copy is made anew.
+    """
+
+    counts: tuple[tuple[Ask, float], ...] = ()
+    demand: tuple[tuple[Ask, float], ...] = ()
+    seen: int = 0
+    due: int = FIRST
+
+
+class WorkloadMix:
+    """What pods lately asked for.
+
+    Attributes:
+        demand: (what, how many): the copy that plugins read; empty before the first was made.
+        version: changes with `demand`.
     """
 
     def __init__(self) -> None:
-        self.classes: tuple[PodClass, ...] = ()
-        self._window: deque[_Key] = deque(maxlen=WINDOW)
-        self._new = 0
+        self.demand: tuple[tuple[Ask, float], ...] = ()
+        self.version = 0
+        self._counts: dict[Ask, float] = {}
+        self._total = 0.0
+        self._seen = 0
+        self._due = FIRST
+        self._new: list[Pod] = []
 
-    def see(self, spec: PodSpec) -> bool:
-        """Take in a pod that is new; returns whether the mix is another one now."""
-        demand = spec.gpu
-        if demand is None or demand.problem:
-            return False
-        cpu = dict(spec.requests).get("cpu", 0)
-        asked = (demand.whole, demand.memory_mib, demand.compute)
-        self._window.append((cpu, *asked, demand.models, demand.models_not))
-        self._new += 1
-        if self._new < BATCH:
-            return False
-        self._new = 0
-        before, self.classes = self.classes, self._made()
-        return self.classes != before
+    def gather(self, pod: Pod) -> None:
+        """Take note of a pod that is new."""
+        self._new.append(pod)
 
-    def _made(self) -> tuple[PodClass, ...]:
-        kept: list[tuple[_Key, int]] = []
-        covered = 0
-        for key, count in Counter(self._window).most_common(_CLASSES):
-            if covered >= COVERED * len(self._window):
-                break
-            kept.append((key, count))
-            covered += count
-        return tuple(PodClass(count / covered, *key) for key, count in kept)
+    def learn(self) -> bool:
+        """Take in the pods gathered, in the order of their creation; returns whether that shows."""
+        if not self._new:
+            return False
+        if len(self._new) > 1:  # at the start they come in any order
+            self._new.sort(key=lambda pod: (pod.created, pod.namespace, pod.name))
+        for pod in self._new:
+            self._count(pod.spec)
+        self._new.clear()
+        if self._seen < self._due:
+            return False
+        self._due = min(math.ceil(self._seen * GROWTH), self._seen + MOST_APART)
+        self.demand = tuple(self._counts.items())
+        self.version += 1
+        return True
+
+    def state(self) -> MixState:
+        """Return all that was learned."""
+        return MixState(tuple(self._counts.items()), self.demand, self._seen, self._due)
+
+    def restore(self, state: MixState) -> None:
+        """Know what another mix had learned, and nothing else."""
+        self._new.clear()
+        self._counts = dict(state.counts)
+        self._total = sum(self._counts.values())
+        self._seen, self._due = state.seen, state.due
+        self.demand = state.demand
+        self.version += 1
+
+    def _count(self, spec: PodSpec) -> None:
+        if spec.gpu is not None and spec.gpu.problem:
+            return
+        ask = asked(spec)
+        self._counts[ask] = self._counts.get(ask, 0.0) + 1.0
+        self._seen += 1
+        self._total += 1.0
+        if self._total >= 2 * MEMORY:
+            halves = {ask: count / 2 for ask, count in self._counts.items()}
+            self._counts = {ask: count for ask, count in halves.items() if count >= _LEAST}
+            self._total = sum(self._counts.values())
+
+
+def asked(spec: PodSpec) -> Ask:
+    """Return what a pod asks for."""
+    requests = dict(spec.requests)
+    cpu, ram = requests.get("cpu", 0), requests.get("memory", 0) >> 20
+    demand = spec.gpu
+    if demand is None or not (demand.whole or demand.memory_mib):
+        return Ask(cpu, ram)
+    models = demand.models
+    if (named := _named(spec)) is not None:
+        models = tuple(sorted(set(models) & named if models else named))
+    return Ask(
+        cpu, ram, demand.whole, demand.memory_mib, demand.compute, models, demand.models_not
+    )
+
+
+def _named(spec: PodSpec) -> set[str] | None:
+    """Return the GPU models that node selector and affinity name; None if they name none."""
+    found: set[str] | None = None
+    for key, value in spec.node_selector:
+        if key == names.GPU_MODEL_LABEL:
+            found = {value}
+    required = spec.affinity.required if spec.affinity else None
+    if not required:
+        return found
+    named: set[str] = set()
+    for term in required:
+        values = [
+            r.values
+            for r in term.labels
+            if r.key == names.GPU_MODEL_LABEL and r.operator == "In"
+        ]
+        if not values:
+            return found
+        named |= set.intersection(*map(set, values))
+    return named if found is None else found & named
