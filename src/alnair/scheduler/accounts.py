@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.cluster import Image, Node
+from alnair.model.cluster import Gpu, Image, Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.assignment import assigned, guess
@@ -241,7 +241,7 @@ class Accounts:
         for record in list(self.on_row.get(row, {}).values()):
             self._unbook(record)
             self._homeless.setdefault(name, {})[record.pod.uid] = record
-        self.devices.describe(row, ())
+        self._describe(row, ())
         self.loads.describe(row, (), (), "", 0.0)
         self._zone_books.vacate(row)
         self.columns.remove(name)
@@ -461,11 +461,9 @@ class Accounts:
 
         First what pods say themselves or what was decided here, then the guesses about the others.
         """
-        before, kinds = self.devices.gpus[row], len(self.devices.kinds)
+        before = self.devices.gpus[row]
         gpus, factor = gpus_of(node) if node else ((), 1.0)
-        self.devices.describe(row, gpus, factor)
-        if len(self.devices.kinds) > kinds:
-            self.columns.schema += 1  # tables by kind of GPU are too short now
+        self._describe(row, gpus, factor)
         guesses = []
         for record in self.on_row.get(row, {}).values():
             held = assigned(record.pod, row, self.devices)
@@ -481,6 +479,12 @@ class Accounts:
             record.bookings = guess(record.pod, row, self.devices)
             self.devices.book(row, record.bookings)
         self.columns.booked.add(row)
+
+    def _describe(self, row: int, gpus: Sequence[Gpu], factor: float = 1.0) -> None:
+        before = list(self.devices.there)
+        self.devices.describe(row, gpus, factor)
+        if self.devices.there != before:
+            self.columns.schema += 1  # prices depend on how many GPUs there are of which kind
 
     def _put_images(self, row: int, images: tuple[Image, ...]) -> None:
         for name in self.images.put(row, images):

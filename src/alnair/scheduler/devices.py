@@ -44,9 +44,9 @@ class Devices:
         model: interned GPU model, -1 where there is no GPU.
         memory: MiB that the GPU has, whoever holds it.
         kinds: model and MiB of the GPUs seen, in the order of their numbers; 0 stands for none.
+        there: how many GPUs there are of each kind.
         cell: the GPU's kind and level as one number, kind · (LEVELS + 1) + level: where it is in
             tables that say something of each level of each kind.
-        room: (rows,), the sum of the GPUs' levels.
         largest_memory: MiB of the largest GPU ever seen.
         wired: per row, how its GPUs are connected; None if that is not known.
         wiring: (rows,), the number of that wiring among all, 0 for None.
@@ -55,6 +55,7 @@ class Devices:
     def __init__(self) -> None:
         self.models: dict[str, int] = {}
         self.kinds: dict[tuple[str, int], int] = {("", 0): 0}
+        self.there: list[int] = [0]
         self.gpus: list[tuple[Gpu, ...]] = []
         self.wired: list[Cliques | None] = []
         self.wirings: dict[Cliques | None, int] = {None: 0}
@@ -72,7 +73,6 @@ class Devices:
         self._tenants: NDArray[np.int32] = np.zeros(shape, np.int32)
         self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
         self.cell: NDArray[np.intp] = np.zeros(shape, np.intp)
-        self.room: Column = np.zeros(rows)
         self.count: Column = np.zeros(rows)
         self.whole_free: Column = np.zeros(rows)
         self.wiring: NDArray[np.int32] = np.zeros(rows, np.int32)
@@ -94,7 +94,6 @@ class Devices:
         self._tenants = np.pad(self._tenants, pad)
         self._holders = np.pad(self._holders, pad)
         self.cell = np.pad(self.cell, pad)
-        self.room = np.pad(self.room, pad[1])
         self.count = np.pad(self.count, pad[1])
         self.whole_free = np.pad(self.whole_free, pad[1])
         self.wiring = np.pad(self.wiring, pad[1])
@@ -104,6 +103,8 @@ class Devices:
     def describe(self, row: int, gpus: Sequence[Gpu], soft_factor: float = 1.0) -> None:
         """Set the GPUs of a row, all free; what is held of them must be booked again."""
         self.grow(len(gpus), row + 1)
+        for gpu in self.gpus[row]:
+            self.there[self.kinds[gpu.model, gpu.memory_mib]] -= 1
         self.gpus[row] = tuple(gpus)
         connected = wiring(gpus)
         self.wired[row] = wired = cliques(connected) if connected else None
@@ -129,9 +130,11 @@ class Devices:
             self.hard_free[slot, row] = 100
             self.model[slot, row] = self.models.setdefault(gpu.model, len(self.models))
             kind = self.kinds.setdefault((gpu.model, gpu.memory_mib), len(self.kinds))
+            if kind == len(self.there):
+                self.there.append(0)
+            self.there[kind] += 1
             self.cell[slot, row] = kind * (LEVELS + 1) + LEVELS
         self.count[row] = self.whole_free[row] = len(gpus)
-        self.room[row] = len(gpus) * LEVELS
 
     def book(self, row: int, bookings: Iterable[Booking], sign: int = 1) -> None:
         """Take parts of GPUs, or give them back with `sign=-1`."""
@@ -156,11 +159,9 @@ class Devices:
         """Follow what is free of the GPU."""
         memory, compute = self.slice_memory.item(slot, row), self.compute_free.item(slot, row)
         part = min(memory / max(self.memory.item(slot, row), 1.0), compute / 100.0, 1.0)
-        before = self.cell.item(slot, row) % (LEVELS + 1)
         # Sums of parts that fill a GPU exactly shall not miss it by an ulp.
-        now = max(int(part * LEVELS + 1e-6), 0)
-        self.cell[slot, row] += now - before
-        self.room[row] += now - before
+        level = max(int(part * LEVELS + 1e-6), 0)
+        self.cell[slot, row] += level - self.cell.item(slot, row) % (LEVELS + 1)
 
     def free_slots(self, row: int) -> Mask:
         """Return which GPUs of the row are free."""

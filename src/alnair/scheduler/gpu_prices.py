@@ -1,10 +1,11 @@
-"""Prices of room on GPUs by kind of GPU, and how many cores go with a GPU, for a workload mix.
+"""Prices of room on GPUs by kind of GPU, and what goes with a GPU, for a workload mix.
 
 A kind is a model with an amount of memory. A slice takes of a GPU the larger of its parts of memory
 and compute, so its size depends on the kind.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from alnair.scheduler.cutting_stock import UNITS, worth
 from alnair.scheduler.workload_mix import Ask
 
 #: What a slice costs where it has no place: more than anywhere else.
-_NO_PLACE = 2.0
+NO_PLACE: Final = 2.0
+#: Prices are multiples of this: their sums are exact, in whatever order.
+_GRAIN: Final = 2.0**-20
+#: Millicores and MiB that go with a GPU, before any pod with GPUs has come.
+_USUAL: Final = (11_000.0, 48 * 1024.0)
 
 
 class GpuPrices:
@@ -23,41 +28,52 @@ class GpuPrices:
     Args:
         mix: what pods ask for, and how many ask for it.
         kinds: model and MiB of each kind of GPU, the first of which stands for none.
+        there: how many GPUs there are of each kind.
 
     Attributes:
-        worth: (kinds, UNITS + 1), what free room on a GPU is worth, in GPUs.
-        cores_per_gpu: millicores that pods with GPUs ask for per GPU; 0 if that is not known.
+        worth: (kinds · (UNITS + 1),), what free room on a GPU is worth, in GPUs, by kind and level
+            as `Devices.cell` numbers them.
+        per_gpu: millicores and bytes of memory that pods with GPUs ask for per GPU.
     """
 
     def __init__(
-        self, mix: Iterable[tuple[Ask, float]], kinds: Sequence[tuple[str, int]]
+        self,
+        mix: Iterable[tuple[Ask, float]],
+        kinds: Sequence[tuple[str, int]],
+        there: Sequence[int],
     ) -> None:
         self._kinds = kinds
-        slices: list[tuple[Ask, float]] = []
-        gpus = cores = 0.0
-        for ask, count in mix:
-            if ask.memory_mib and not ask.whole:
-                slices.append((ask, count))
-                gpus += count * ask.compute / 100
-            if ask.whole or ask.memory_mib:
-                gpus += count * ask.whole
-                cores += count * ask.cpu_milli
-        self.cores_per_gpu = cores / gpus if gpus else 0.0
-        solved: dict[frozenset[tuple[int, float]], Column] = {}
-        self.worth: Column = np.zeros((len(kinds), UNITS + 1))
+        self._there = there
+        asks = [(ask, count) for ask, count in mix if ask.whole or ask.memory_mib]
+        self._worth: Column = np.zeros((len(kinds), UNITS + 1))
+        solved: dict[tuple[tuple[int, float], ...], Column] = {}
         for kind in range(1, len(kinds)):
-            sizes: dict[int, float] = {}
-            for ask, count in slices:
-                size = self.size(ask.memory_mib, ask.compute, kind)
-                if ask.accepts(kinds[kind][0]) and size < UNITS:
-                    sizes[size] = sizes.get(size, 0.0) + count
-            key = frozenset(sizes.items())
-            if key not in solved:
-                solved[key] = worth(sizes)
-            self.worth[kind] = solved[key]
+            sizes = self._sizes(asks, kind)
+            if sizes not in solved:
+                solved[sizes] = np.round(worth(dict(sizes)) / _GRAIN) * _GRAIN
+            self._worth[kind] = solved[sizes]
+        self.worth = self._worth.ravel()
+        gpus = sum(count * self._taken(ask) for ask, count in asks)
+        cores = sum(count * ask.cpu_milli for ask, count in asks)
+        ram = sum(count * ask.ram_mib for ask, count in asks)
+        cores, ram = (cores / gpus, ram / gpus) if gpus else _USUAL
+        self.per_gpu = (cores, ram * 2.0**20)
         self._tables: dict[GpuDemand, Column] = {}
 
-    def size(self, memory_mib: int, compute: int, kind: int) -> int:
+    def cost_of_slice(self, demand: GpuDemand) -> Column:
+        """Return what the slice costs by kind and level: worth before less worth after."""
+        table = self._tables.get(demand)
+        if table is None:
+            costs = np.full(self._worth.shape, NO_PLACE)
+            for kind in range(1, len(self._kinds)):
+                size = self._size(demand.memory_mib, demand.compute, kind)
+                if size <= UNITS and demand.accepts(self._kinds[kind][0]):
+                    room = self._worth[kind]
+                    costs[kind, size:] = room[size:] - room[: UNITS + 1 - size]
+            table = self._tables[demand] = costs.ravel()
+        return table
+
+    def _size(self, memory_mib: int, compute: int, kind: int) -> int:
         """Return the size of a slice on a GPU of the kind, in units, 1 at least.
 
         It is rounded down, so that a GPU that so many of them fill exactly holds so many.
@@ -66,18 +82,27 @@ class GpuPrices:
         part = max(memory_mib / memory if memory else 1.0, compute / 100)
         return max(1, int(part * UNITS + 1e-6))
 
-    def cost_of_slice(self, demand: GpuDemand) -> Column:
-        """Return what the slice costs at each level of each kind, as `Devices.cell` numbers them.
+    def _sizes(
+        self, asks: Iterable[tuple[Ask, float]], kind: int
+    ) -> tuple[tuple[int, float], ...]:
+        """Return the slices that may go to GPUs of the kind: sizes, and how many of each."""
+        sizes: dict[int, float] = {}
+        for ask, count in asks:
+            if ask.memory_mib and ask.accepts(self._kinds[kind][0]):
+                size = self._size(ask.memory_mib, ask.compute, kind)
+                if size < UNITS:
+                    sizes[size] = sizes.get(size, 0.0) + count
+        return tuple(sorted(sizes.items()))
 
-        That is what the GPU's room is worth before less what it is worth after.
-        """
-        table = self._tables.get(demand)
-        if table is None:
-            costs = np.full(self.worth.shape, _NO_PLACE)
-            for kind in range(1, len(self._kinds)):
-                size = self.size(demand.memory_mib, demand.compute, kind)
-                if size <= UNITS and demand.accepts(self._kinds[kind][0]):
-                    room = self.worth[kind]
-                    costs[kind, size:] = room[size:] - room[: UNITS + 1 - size]
-            table = self._tables[demand] = costs.ravel()
-        return table
+    def _taken(self, ask: Ask) -> float:
+        """Return the GPUs that a pod takes, a slice counted as what it takes of an empty GPU."""
+        if not ask.memory_mib:
+            return float(ask.whole)
+        cost = total = 0.0
+        for kind, count in enumerate(self._there):
+            if count and ask.accepts(self._kinds[kind][0]):
+                size = min(self._size(ask.memory_mib, ask.compute, kind), UNITS)
+                room = self._worth[kind]
+                cost += count * float(room[UNITS] - room[UNITS - size])
+                total += count
+        return ask.whole + (cost / total if total else 0.0)

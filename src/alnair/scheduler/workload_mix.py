@@ -17,10 +17,11 @@ from alnair.model.workload import Pod, PodSpec
 KIND: Final = "WorkloadMix"
 #: Pods that the mix remembers at least, once there were so many.
 MEMORY: Final = 8192
-#: The copy is made at this pod, then whenever there are a quarter more, or so many more.
+#: The copy is made at the first pod, at this one, then whenever there are half as many more, or so
+#: many more.
 FIRST: Final = 16
-GROWTH: Final = 1.25
-MOST_APART: Final = 2048
+GROWTH: Final = 1.5
+MOST_APART: Final = 4096
 #: Counts that were halved below this are dropped.
 _LEAST: Final = 0.6
 
@@ -54,7 +55,7 @@ class MixState(msgspec.Struct, frozen=True):
     counts: tuple[tuple[Ask, float], ...] = ()
     demand: tuple[tuple[Ask, float], ...] = ()
     seen: int = 0
-    due: int = FIRST
+    due: int = 1
 
 
 class WorkloadMix:
@@ -71,7 +72,7 @@ class WorkloadMix:
         self._counts: dict[Ask, float] = {}
         self._total = 0.0
         self._seen = 0
-        self._due = FIRST
+        self._due = 1
         self._new: list[Pod] = []
 
     def gather(self, pod: Pod) -> None:
@@ -89,7 +90,8 @@ class WorkloadMix:
         self._new.clear()
         if self._seen < self._due:
             return False
-        self._due = min(math.ceil(self._seen * GROWTH), self._seen + MOST_APART)
+        later = min(math.ceil(self._seen * GROWTH), self._seen + MOST_APART)
+        self._due = max(FIRST, later)
         self.demand = tuple(self._counts.items())
         self.version += 1
         return True

@@ -2,11 +2,11 @@
 
 What a placement costs, in GPUs, is the sum of
 
-- what the slice takes of its GPU: the room's worth before less its worth after
-  (`alnair.scheduler.cutting_stock`). So a slice in a hole that no other could use costs nothing,
-  and one that leaves such a hole costs a whole GPU;
-- how many free GPUs are left without cores, softly: m ln(1 + e^(x/m)) with x the free GPUs less
-  those that the free cores suffice for, at the cores per GPU that pods with GPUs ask for.
+- what is taken of GPUs. A slice takes the worth of its GPU's room before less that after
+  (`alnair.scheduler.cutting_stock`), so one in a hole that no other could use costs nothing, and
+  one that leaves such a hole costs a whole GPU;
+- by how much more GPUs of the node lack the cores and the memory that usually go with them
+  (`alnair.scheduler.imbalance`). So pods without GPUs keep to nodes that have cores to spare.
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
 one after another, in the order that breaks ties.
@@ -20,12 +20,12 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments, out_of_range
 from alnair.scheduler.columns import Column, Rows, single
-from alnair.scheduler.devices import LEVELS
 from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.gpu_prices import GpuPrices
+from alnair.scheduler.gpu_prices import NO_PLACE, GpuPrices
+from alnair.scheduler.imbalance import Imbalance
 from alnair.scheduler.workload_mix import KIND
 
-#: The score of a placement that costs nothing.
+#: The score of a placement that costs nothing beyond the whole GPUs that it takes.
 _EVEN = 100.0
 
 
@@ -34,10 +34,10 @@ class OpportunityCostArguments(Arguments, frozen=True):
 
     Attributes:
         step: costs are rounded to this many GPUs, which is one point of the score.
-        softness: m of the formula, in GPUs: the smaller, the sharper.
+        softness: m of the soft maximum, in GPUs: the smaller, the sharper.
     """
 
-    step: float = 0.1
+    step: float = 0.05
     softness: float = 0.2
 
     def problems(self) -> list[str]:
@@ -56,7 +56,7 @@ class OpportunityCost:
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
-        self._prices: tuple[Cluster, int, int, GpuPrices] | None = None
+        self._known: _Known | None = None
 
     def kinds(self, spec: PodSpec) -> Sequence[str]:
         """Return the mix: prices change with it."""
@@ -64,30 +64,44 @@ class OpportunityCost:
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost":
         """Compile the score."""
-        return _Cost(spec, cluster, self._priced(cluster), self._arguments)
+        known = self._know(cluster)
+        return _Cost(spec, cluster, known.prices, known.imbalance, self._arguments.step)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs."""
         if spec.gpu is None or not spec.gpu.memory_mib:
             return None
-        table = self._priced(cluster).cost_of_slice(spec.gpu)
+        table = self._know(cluster).prices.cost_of_slice(spec.gpu)
 
         def scores(rows: Rows) -> Column:
-            # GPUs that differ by less than the error of a sum are alike: the fuller one goes first.
-            liking: Column = np.round(100.0 - 40.0 * table[cluster.devices.cell[:, rows]], 6)
+            liking: Column = 100.0 - 50.0 * table[cluster.devices.cell[:, rows]]
             return liking
 
         return scores
 
-    def _priced(self, cluster: Cluster) -> GpuPrices:
-        mix, kinds = cluster.mix, cluster.devices.kinds
-        if self._prices is not None:
-            known, version, count, prices = self._prices
-            if known is cluster and version == mix.version and count == len(kinds):
-                return prices
-        prices = GpuPrices(mix.demand, tuple(kinds))
-        self._prices = (cluster, mix.version, len(kinds), prices)
-        return prices
+    def _know(self, cluster: Cluster) -> "_Known":
+        if self._known is None or not self._known.still_holds(cluster):
+            self._known = _Known(cluster, self._arguments.softness)
+        return self._known
+
+
+class _Known:
+    """What all classes share, for one mix and the GPUs that there are."""
+
+    def __init__(self, cluster: Cluster, softness: float) -> None:
+        self._cluster = cluster
+        self._mix = cluster.mix.version
+        self._there = list(cluster.devices.there)
+        kinds = tuple(cluster.devices.kinds)
+        self.prices = GpuPrices(cluster.mix.demand, kinds, self._there)
+        self.imbalance = Imbalance(cluster, self.prices, softness)
+
+    def still_holds(self, cluster: Cluster) -> bool:
+        return (
+            self._cluster is cluster
+            and self._mix == cluster.mix.version
+            and self._there == cluster.devices.there
+        )
 
 
 class _Cost:
@@ -99,58 +113,57 @@ class _Cost:
         spec: PodSpec,
         cluster: Cluster,
         prices: GpuPrices,
-        arguments: OpportunityCostArguments,
+        imbalance: Imbalance,
+        step: float,
     ) -> None:
-        self._devices, self._columns = cluster.devices, cluster.columns
-        self._cpu_column = cluster.columns.resource("cpu")
+        self._devices = cluster.devices
+        self._imbalance = imbalance
+        self._step = step
+        requests = dict(spec.requests)
+        asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]])
+        self._more: Column = asked * imbalance.each
+        self._cpu, self._memory = (float(part) for part in self._more[:, 0])
         demand = spec.gpu
-        sliced = demand is not None and bool(demand.memory_mib)
-        self._table = prices.cost_of_slice(demand) if demand and sliced else None
-        self._step, self._soft = arguments.step, arguments.softness
-        self._levels_per_core = LEVELS / prices.cores_per_gpu if prices.cores_per_gpu else 0.0
-        cpu = dict(spec.requests).get("cpu", 0)
-        taken = demand.whole * LEVELS if demand else 0
-        if demand and sliced:
-            taken += prices.size(demand.memory_mib, demand.compute, 1)
-        self._shift = (cpu * self._levels_per_core - taken) / LEVELS
+        self._whole = float(demand.whole) if demand else 0.0
+        self._table = prices.cost_of_slice(demand) if demand and demand.memory_mib else None
 
     def __call__(self, rows: Rows) -> Column:
-        devices = self._devices
+        imbalance = self._imbalance
+        imbalance.refresh()
         if (row := single(rows)) is not None:
             return np.array([self._of(row)])
-        cost: Column | float = 0.0
+        excess = imbalance.excess[:, rows] + self._more
+        taken: Column | float = self._whole
         if self._table is not None:
-            cost = self._table[devices.cell[:, rows]].min(axis=0, initial=2.0)
-        if self._levels_per_core:
-            lacking = self._columns.free[self._cpu_column, rows] * -self._levels_per_core
-            lacking += devices.room[rows]
-            lacking /= LEVELS * self._soft
-            after = np.logaddexp(0.0, lacking + self._shift / self._soft)
-            after -= np.logaddexp(0.0, lacking)
-            after *= self._soft
-            after += cost
-            cost = after
-        elif isinstance(cost, float):
-            cost = np.zeros(devices.room[rows].size)
-        score: Column = np.maximum(_EVEN - np.floor(cost / self._step + 0.5), 0.0)
-        return score
+            cells = self._devices.cell[:, rows]
+            taken = taken + self._table[cells].min(axis=0, initial=NO_PLACE)
+        excess -= taken
+        cost = imbalance.soft(excess)
+        cost -= imbalance.cost[rows]
+        if self._whole or self._table is not None:
+            # Opening an idle node brings no reward for cores and memory that it has in excess.
+            np.maximum(cost, 0.0, out=cost, where=imbalance.idle[rows])
+            cost += taken - self._whole
+        cost /= self._step
+        cost += 0.5
+        np.floor(cost, out=cost)
+        np.subtract(_EVEN, cost, out=cost)
+        return np.maximum(cost, 0.0, out=cost)
 
     def _of(self, row: int) -> float:
         """Return the score of one row: in plain numbers, since arrays of one are slow."""
-        devices = self._devices
-        cost = 0.0
+        imbalance = self._imbalance
+        taken = self._whole
         if self._table is not None:
-            table = self._table
-            cost = min([table.item(cell) for cell in devices.cell[:, row].tolist()], default=2.0)
-        if self._levels_per_core:
-            free = self._columns.free.item(self._cpu_column, row)
-            lacking = (devices.room.item(row) - free * self._levels_per_core) / (
-                LEVELS * self._soft
-            )
-            cost += self._soft * (_softplus(lacking + self._shift / self._soft) - _softplus(lacking))
+            cells = self._devices.cell[:, row]
+            taken += min(self._table[cells].tolist(), default=NO_PLACE)
+        cost = imbalance.soft_of(
+            imbalance.excess.item(0, row) + self._cpu - taken,
+            imbalance.excess.item(1, row) + self._memory - taken,
+        )
+        cost -= imbalance.cost.item(row)
+        if self._whole or self._table is not None:
+            if imbalance.idle.item(row):
+                cost = max(cost, 0.0)
+            cost += taken - self._whole
         return max(_EVEN - math.floor(cost / self._step + 0.5), 0.0)
-
-
-def _softplus(x: float) -> float:
-    """Return ln(1 + e^x)."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
