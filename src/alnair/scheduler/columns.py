@@ -6,7 +6,7 @@ divides several times faster than int64.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from alnair.scheduler.labels import LabelColumns
 
 Column = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
 #: Rows of the columns: a slice where possible, since that needs no copy.
 Rows = slice | NDArray[np.intp]
 
@@ -32,6 +33,12 @@ def single(rows: Rows) -> int | None:
         row: int = rows.start
         return row
     return None
+
+
+def of_rows(values: NDArray[T], rows: Rows) -> NDArray[T]:
+    """Return these rows of an array, whose last axis they are: a view, or several times faster."""
+    found: NDArray[T] = values[..., rows] if isinstance(rows, slice) else values.take(rows, axis=-1)
+    return found
 
 
 class ChangeLog:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand
-from alnair.scheduler.columns import Mask, Rows
+from alnair.scheduler.columns import Mask, Rows, of_rows
 from alnair.scheduler.devices import Devices
 
 
@@ -21,13 +21,13 @@ def any_gpu(gpus: Mask) -> Mask:
 
 def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
     """Return which GPUs have room for the slice."""
-    fits: Mask = devices.slice_memory[:, rows] >= demand.memory_mib
+    fits: Mask = of_rows(devices.slice_memory, rows) >= demand.memory_mib
     if demand.compute:
-        fits &= devices.compute_free[:, rows] >= demand.compute
+        fits &= of_rows(devices.compute_free, rows) >= demand.compute
         # Unless soft shares are over-allocated, what is free in all bounds what is free for hard
         # ones.
         if demand.hard and devices.soft:
-            fits &= devices.hard_free[:, rows] >= demand.compute
+            fits &= of_rows(devices.hard_free, rows) >= demand.compute
     if demand.choosy:
         fits &= accepted(demand, devices, rows)
     return fits

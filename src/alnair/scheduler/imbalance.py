@@ -3,7 +3,6 @@
 Kept for all rows and shared by all classes of pods, since it depends on the node alone.
 """
 
-import math
 from typing import Final
 
 import numpy as np
@@ -73,7 +72,7 @@ class Imbalance:
         bend = np.abs(excess)
         bend *= self._scale
         np.minimum(bend, len(_BENDS) - 1, out=bend)
-        found = _BEND[bend.astype(np.intp)]
+        found: Column = _BEND.take(bend.astype(np.intp))
         found *= self._softness
         found += np.maximum(excess, 0.0)
         total: Column = found[0] + found[1]
@@ -90,7 +89,7 @@ class Imbalance:
     def _all(self) -> None:
         columns, devices = self._columns, self._devices
         rows: Rows = slice(0, columns.n)
-        worth = self._worth[devices.cell[:, rows]].sum(axis=0)
+        worth = self._worth.take(devices.cell[:, rows]).sum(axis=0)
         self.excess = worth - columns.free[:2, rows] * self.each
         self.excess[:, devices.count[rows] == 0] = _NEVER
         self.cost = self.soft(self.excess)
@@ -101,7 +100,7 @@ class Imbalance:
         if not devices.count.item(row):
             cpu = memory = _NEVER
         else:
-            worth = math.fsum(self._worth[devices.cell[:, row]].tolist())
+            worth = sum(self._worth.take(devices.cell[:, row]).tolist())
             cpu = worth - columns.free.item(0, row) * self._cpu
             memory = worth - columns.free.item(1, row) * self._memory
         self.excess[0, row], self.excess[1, row] = cpu, memory

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Column, Rows, single
+from alnair.scheduler.columns import Column, Rows, of_rows, single
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 
 
@@ -67,8 +67,8 @@ class CpuAndMemory:
         self._capacities.refresh()
         if (row := single(rows)) is not None:
             return np.array([self._of(row)])
-        parts = self._columns.scored[:, rows] + self._requested
-        capacity = self._columns.allocatable[:2, rows]
+        parts = of_rows(self._columns.scored, rows) + self._requested
+        capacity = of_rows(self._columns.allocatable[:2], rows)
         # What scoring assumes of silent containers may exceed the node: that is a full node.
         if self._least:
             np.subtract(capacity, parts, out=parts)
@@ -76,7 +76,7 @@ class CpuAndMemory:
         else:
             np.minimum(parts, capacity, out=parts)
         parts *= 100.0
-        parts /= self._capacities.divisors[:, rows]
+        parts /= of_rows(self._capacities.divisors, rows)
         np.floor(parts, out=parts)
         # A resource that the node has nothing of is 0, and does not count.
         score: Column = parts[0] + parts[1]

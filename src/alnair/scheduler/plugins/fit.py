@@ -10,7 +10,7 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments
-from alnair.scheduler.columns import Column, Mask, Rows, single
+from alnair.scheduler.columns import Column, Mask, Rows, of_rows, single
 from alnair.scheduler.framework import Cluster, Depends, Normalize, Reason, Refusal, Score
 from alnair.scheduler.most_free import MostFree
 from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, is_extended
@@ -128,9 +128,9 @@ class _Fit:
         if (row := single(rows)) is not None:
             return np.array([all(free.item(column, row) >= a for column, a in self._wanted)])
         (column, amount), *others = self._wanted
-        ok: Mask = free[column, rows] >= amount
+        ok: Mask = of_rows(free[column], rows) >= amount
         for column, amount in others:
-            ok &= free[column, rows] >= amount
+            ok &= of_rows(free[column], rows) >= amount
         return ok
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:

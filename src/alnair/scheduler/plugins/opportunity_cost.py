@@ -19,7 +19,7 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments, out_of_range
-from alnair.scheduler.columns import Column, Rows, single
+from alnair.scheduler.columns import Column, Rows, of_rows, single
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 from alnair.scheduler.gpu_prices import NO_PLACE, GpuPrices
 from alnair.scheduler.imbalance import Imbalance
@@ -132,11 +132,11 @@ class _Cost:
         imbalance.refresh()
         if (row := single(rows)) is not None:
             return np.array([self._of(row)])
-        excess = imbalance.excess[:, rows] + self._more
+        excess = of_rows(imbalance.excess, rows) + self._more
         taken: Column | float = self._whole
         if self._table is not None:
-            cells = self._devices.cell[:, rows]
-            taken = taken + self._table[cells].min(axis=0, initial=NO_PLACE)
+            costs = self._table.take(of_rows(self._devices.cell, rows))
+            taken = costs.min(axis=0, initial=NO_PLACE) + taken
         excess -= taken
         cost = imbalance.soft(excess)
         cost -= imbalance.cost[rows]
@@ -156,7 +156,7 @@ class _Cost:
         taken = self._whole
         if self._table is not None:
             cells = self._devices.cell[:, row]
-            taken += min(self._table[cells].tolist(), default=NO_PLACE)
+            taken += min(self._table.take(cells).tolist(), default=NO_PLACE)
         cost = imbalance.soft_of(
             imbalance.excess.item(0, row) + self._cpu - taken,
             imbalance.excess.item(1, row) + self._memory - taken,
