@@ -82,9 +82,7 @@ class GpuPrices:
         part = max(memory_mib / memory if memory else 1.0, compute / 100)
         return max(1, int(part * UNITS + 1e-6))
 
-    def _sizes(
-        self, asks: Iterable[tuple[Ask, float]], kind: int
-    ) -> tuple[tuple[int, float], ...]:
+    def _sizes(self, asks: Iterable[tuple[Ask, float]], kind: int) -> tuple[tuple[int, float], ...]:
         """Return the slices that may go to GPUs of the kind: sizes, and how many of each."""
         sizes: dict[int, float] = {}
         for ask, count in asks:

@@ -15,7 +15,7 @@ from alnair.scheduler.gpu_prices import GpuPrices
 _FINE: Final = 256
 _BEND: Final = np.log1p(np.exp(-np.arange(16 * _FINE + 1) / _FINE))
 _BEND[-1] = 0.0
-_BENDS: Final = tuple(_BEND.tolist())
+_BENDS: Final[list[float]] = _BEND.tolist()
 #: Where there are no GPUs, none lacks anything.
 _NEVER: Final = -1e9
 

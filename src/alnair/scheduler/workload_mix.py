@@ -132,9 +132,7 @@ def asked(spec: PodSpec) -> Ask:
     models = demand.models
     if (named := _named(spec)) is not None:
         models = tuple(sorted(set(models) & named if models else named))
-    return Ask(
-        cpu, ram, demand.whole, demand.memory_mib, demand.compute, models, demand.models_not
-    )
+    return Ask(cpu, ram, demand.whole, demand.memory_mib, demand.compute, models, demand.models_not)
 
 
 def _named(spec: PodSpec) -> set[str] | None:
@@ -149,9 +147,7 @@ def _named(spec: PodSpec) -> set[str] | None:
     named: set[str] = set()
     for term in required:
         values = [
-            r.values
-            for r in term.labels
-            if r.key == names.GPU_MODEL_LABEL and r.operator == "In"
+            r.values for r in term.labels if r.key == names.GPU_MODEL_LABEL and r.operator == "In"
         ]
         if not values:
             return found

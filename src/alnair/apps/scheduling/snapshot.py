@@ -22,6 +22,7 @@ from alnair.scheduler import events
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.assignment import assign
 from alnair.scheduler.engine import Engine
+from alnair.scheduler.workload_mix import MixState
 
 FORMAT: Final = "alnair-scheduler-snapshot"
 VERSION: Final = 1
@@ -60,6 +61,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         profiles: spelled out.
         pods: those on nodes (also those whose Binding was on the way, with what was chosen for
             them), then those that wait, in the order of the queue.
+        mix: what was learned of pods, also of those that are gone; a file of an older version has
+            none, and what its pods say counts.
     """
 
     format: str = FORMAT
@@ -73,6 +76,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
     objects: tuple[SavedObject, ...] = ()
     queue: tuple[Queued, ...] = ()
+    mix: MixState = MixState()
 
 
 class _Head(msgspec.Struct):
@@ -110,6 +114,7 @@ def take(
             for unit in units
             if unit.pods
         ),
+        mix=accounts.mix.state(),
     )
 
 
@@ -136,6 +141,8 @@ def told(snapshot: Snapshot) -> Iterator[events.Event]:
         yield events.GangChanged(gang)
     for pod in snapshot.pods:
         yield events.PodChanged(pod)
+    if snapshot.mix.seen:
+        yield events.MixLearned(snapshot.mix)
 
 
 def encode(snapshot: Snapshot) -> bytes:
