@@ -116,7 +116,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     },
 }
 _BY_LOAD = frozenset({"UtilSched", "Interference"})
-#: For profiles of one's own: it helps, but is dear (docs/concepts/objectives.md).
+#: For profiles of one's own, as long as what it does to waiting is not measured.
 _BY_CHOICE = frozenset({"OpportunityCost"})
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.

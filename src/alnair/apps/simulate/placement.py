@@ -59,7 +59,8 @@ def placement(
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="Instead: fgd, bestfit, dotprod, packing, clustering, firstfit or random.",
+            help="Instead, alone: opportunitycost (ours), or of the literature fgd, bestfit, "
+            "dotprod, packing, clustering, firstfit or random.",
         ),
     ] = None,
     config: Annotated[
@@ -101,7 +102,7 @@ def placement(
         )
     if policy is not None and (profile is not None or config is not None):
         raise typer.BadParameter(
-            "a published policy has a profile of its own: leave --profile and --config away",
+            "a policy has a profile of its own: leave --profile and --config away",
             param_hint="--policy",
         )
     try:
@@ -154,7 +155,7 @@ def _plan(
 
 
 def _policy(name: str, workload: "tuple[WorkloadClass, ...]", seed: int) -> "Profile":
-    """Return the profile of a published policy."""
+    """Return the profile of a policy."""
     import random
 
     from alnair.scheduler.published.profiles import POLICIES, published
@@ -162,7 +163,7 @@ def _policy(name: str, workload: "tuple[WorkloadClass, ...]", seed: int) -> "Pro
     policy = next((known for known in POLICIES if known == name), None)
     if policy is None:
         raise typer.BadParameter(
-            f"{name!r} is not a published policy; known are {', '.join(POLICIES)}",
+            f"{name!r} is not a policy; known are {', '.join(POLICIES)}",
             param_hint="--policy",
         )
     return published(policy, workload, random.Random(f"policy/{seed}").randrange)

@@ -1,4 +1,4 @@
-"""A profile per published policy: the constraints of the protocol and one score."""
+"""A profile per published policy, and ours: the constraints of the protocol and one score."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, get_args
@@ -6,6 +6,7 @@ from typing import Final, Literal, get_args
 from alnair.model.fragmentation import WorkloadClass
 from alnair.scheduler.framework import Plugin, Profile
 from alnair.scheduler.plugins.gpu import GpuShare
+from alnair.scheduler.plugins.opportunity_cost import OpportunityCost
 from alnair.scheduler.plugins.priority import PrioritySort
 from alnair.scheduler.published.best_fit import PublishedBestFit
 from alnair.scheduler.published.clustering import PublishedClustering
@@ -15,7 +16,9 @@ from alnair.scheduler.published.packing import PublishedPacking
 from alnair.scheduler.published.random_fit import PublishedRandom
 from alnair.scheduler.published.room import ResourcesFit
 
-Policy = Literal["fgd", "bestfit", "dotprod", "packing", "clustering", "firstfit", "random"]
+Policy = Literal[
+    "opportunitycost", "fgd", "bestfit", "dotprod", "packing", "clustering", "firstfit", "random"
+]
 POLICIES: Final[tuple[Policy, ...]] = get_args(Policy)
 
 
@@ -25,11 +28,12 @@ def published(
     """Return the profile of a policy, under the policy's name.
 
     Args:
-        policy: FirstFit is the constraints alone.
+        policy: OpportunityCost is our own; FirstFit is the constraints alone.
         workload: that FGD is told of beforehand.
         draw: gives Random its numbers, from 0 up to below the argument.
     """
     scores: dict[Policy, Callable[[], Plugin]] = {
+        "opportunitycost": OpportunityCost,
         "fgd": lambda: PublishedFGD(workload),
         "bestfit": PublishedBestFit,
         "dotprod": PublishedDotProd,
