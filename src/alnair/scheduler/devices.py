@@ -54,7 +54,7 @@ class Devices:
 
     def __init__(self) -> None:
         self.models: dict[str, int] = {}
-        self.kinds: dict[tuple[str, int], int] = {("", 0): 0}
+        self.kinds: dict[tuple[str, int], int] = {("", -1): 0}
         self.there: list[int] = [0]
         self.gpus: list[tuple[Gpu, ...]] = []
         self.wired: list[Cliques | None] = []
@@ -157,8 +157,10 @@ class Devices:
 
     def _level(self, slot: int, row: int) -> None:
         """Follow what is free of the GPU."""
-        memory, compute = self.slice_memory.item(slot, row), self.compute_free.item(slot, row)
-        part = min(memory / max(self.memory.item(slot, row), 1.0), compute / 100.0, 1.0)
+        free, total = self.slice_memory.item(slot, row), self.memory.item(slot, row)
+        # GPUs that nobody described have no memory: they are whole, and free or not.
+        memory = free / total if total else float(free != CLOSED)
+        part = min(memory, self.compute_free.item(slot, row) / 100.0, 1.0)
         # Sums of parts that fill a GPU exactly shall not miss it by an ulp.
         level = max(int(part * LEVELS + 1e-6), 0)
         self.cell[slot, row] += level - self.cell.item(slot, row) % (LEVELS + 1)

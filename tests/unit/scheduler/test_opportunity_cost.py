@@ -66,6 +66,10 @@ class Stream:
         self.engine.step([events.PodGone(pod.uid)], float(self.count))
         return "", []
 
+    def end(self, uid: str) -> None:
+        """Let a pod end."""
+        self.engine.step([events.PodGone(uid)], float(self.count))
+
     def hear_of(self, *specs: PodSpec) -> None:
         """Let pods come and go at once."""
         pods = [
@@ -104,7 +108,7 @@ def random_nodes(chance: random.Random, count: int = 30) -> list[Node]:
         model, memory = chance.choice((("A100", 10000), ("T4", 9000)))
         gpus = [make.gpu(f"n{i}", g, model, memory) for g in range(chance.choice((0, 1, 2, 4, 8)))]
         nodes.append(make.node(f"n{i}", cpu=32000, memory=128 * GIB, gpus=gpus))
-    return nodes
+    return [*nodes, make.node("nameless", cpu=32000, memory=128 * GIB, nameless_gpus=4)]
 
 
 def test_a_slice_goes_into_the_hole_that_no_other_could_use() -> None:
@@ -163,6 +167,8 @@ def test_what_is_kept_is_what_would_be_computed_anew(seed: int) -> None:
     specs = [random_spec(chance) for _ in range(12)]
     for _ in range(150):
         stream.place(chance.choice(specs))
+        if chance.random() < 0.3:
+            stream.end(chance.choice(list(stream.engine.accounts.records)))
     cluster = stream.engine.accounts.cluster
     for spec in specs:
         kept = stream.engine.evaluations.of(spec, stream.profile)

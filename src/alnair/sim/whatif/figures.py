@@ -13,8 +13,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.accounts import State
 from alnair.scheduler.columns import ALL
 from alnair.scheduler.engine import Engine
-from alnair.scheduler.stranded import Stranded
-from alnair.scheduler.workload_mix import PodClass
+from alnair.scheduler.stranded import PodClass, Stranded
 
 #: GPUs of each pod of the largest gang that is looked for, unless no node has so many.
 _GANG_GPUS: Final = 8

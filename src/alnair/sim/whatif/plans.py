@@ -6,8 +6,8 @@ from alnair.scheduler.accounts import Record
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.rebalance import Outcome, Rebalance
 from alnair.scheduler.statement import Statement
+from alnair.scheduler.stranded import PodClass
 from alnair.scheduler.what_if import WhatIf
-from alnair.scheduler.workload_mix import PodClass
 from alnair.sim.whatif.figures import Figures, figures
 
 
