@@ -93,7 +93,7 @@ class Controller:
         if job.gang is not None:
             self._api.declare(msgspec.structs.replace(job.gang, created=now))
         for index, pod in enumerate(job.pods):
-            self._create(pod, self._task(job, index), now)
+            self._create(_named(pod), self._task(job, index), now)
 
     def adopt(self, job: Job, now: float) -> None:
         """Take over a job whose pods run already."""
@@ -101,7 +101,7 @@ class Controller:
         self._begin(job, now)
         if job.gang is not None:
             self._api.declare(job.gang)
-        for index, pod in enumerate(job.pods):
+        for index, pod in enumerate(map(_named, job.pods)):
             task = self._task(job, index)
             if not pod.node:
                 self._create(pod, task, now)
@@ -212,7 +212,8 @@ class Controller:
                 self._touched[task] = None
                 changed = True
             for _ in range(count - len(staying)):
-                self._create_further(job.pods[state.created % len(job.pods)], task, now)
+                template = _named(job.pods[state.created % len(job.pods)])
+                self._create_further(template, task, now)
                 changed = True
         return changed
 
@@ -292,3 +293,8 @@ class Controller:
 
     def _touch(self, tasks: list[Task]) -> None:
         self._touched.update(dict.fromkeys(tasks))
+
+
+def _named(pod: Pod) -> Pod:
+    """Return the pod with a uid; those of traces have none."""
+    return pod if pod.uid else msgspec.structs.replace(pod, uid=f"{pod.namespace}/{pod.name}")
