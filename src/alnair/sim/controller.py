@@ -134,6 +134,7 @@ class Controller:
         """Note that a pod is on a node."""
         member = self._members[pod.uid]
         node = self._api.nodes.get(pod.node)
+        member.task.integrate(now)
         member.node, member.works = pod.node, True
         self._touched[member.task] = None
         if node is not None:
@@ -176,6 +177,8 @@ class Controller:
         for state in self._jobs.values():
             for task in state.tasks:
                 task.integrate(now)
+                for member in task.members.values():
+                    self._note_use(member)
 
     # --- elastic jobs -----------------------------------------------------------------------------
 
@@ -271,6 +274,7 @@ class Controller:
 
     def _stop(self, member: Member, now: float) -> None:
         task = member.task
+        task.integrate(now)
         if task.job.elastic is None:
             lost = task.lose(now, self._checkpoint)
             self.lost += lost
@@ -284,12 +288,18 @@ class Controller:
 
     def _remove(self, uid: str, how: End, now: float) -> None:
         member = self._members.pop(uid)
+        member.task.integrate(now)
+        self._note_use(member)
         del self._templates[uid], member.task.members[uid]
         if member.node:
             self._touch(self._tenancy.leave(member, now))
             self.used[member.node] = None
         self._api.delete_uid(uid)
         self._recorder.left(uid, how, now)
+
+    def _note_use(self, member: Member) -> None:
+        if member.util:
+            self._recorder.used(member.uid, member.worked * member.util)
 
     def _touch(self, tasks: list[Task]) -> None:
         self._touched.update(dict.fromkeys(tasks))
