@@ -13,7 +13,7 @@ UV := 0.13.9
 # Further arguments of the command: make demo ARGS=--help
 ARGS :=
 STAGES := $(wildcard tests/unit tests/scenarios tests/integration)
-BENCHMARKS := openb_130 scheduler_throughput decision_core gang_decision kube_client
+BENCHMARKS := placement openb_130 scheduler_throughput decision_core gang_decision kube_client
 
 .PHONY: help
 help: ## Show the targets

@@ -18,13 +18,21 @@ COVERED: Final = 0.95
 
 
 class WorkloadClass(msgspec.Struct, frozen=True, gc=False):
-    """Pods alike in what F depends on; `share` is their part of the target workload (0-1)."""
+    """Pods alike in what F depends on.
+
+    Attributes:
+        share: their part of the target workload (0-1).
+        gpus: GPUs that each asks for, with `gpu_milli` thousandths.
+        models: that will do, empty = any.
+        pods: how many there are; shares are in proportion.
+    """
 
     share: float
     cpu_milli: int
     gpus: int
     gpu_milli: int
     models: tuple[str, ...] = ()
+    pods: int = 1
 
 
 class FreeNode(msgspec.Struct, frozen=True, gc=False):
@@ -36,17 +44,22 @@ class FreeNode(msgspec.Struct, frozen=True, gc=False):
 
 
 def target_workload(pods: Sequence[TracePod]) -> tuple[WorkloadClass, ...]:
-    """Return the classes of a pod list that make up its target workload, most frequent first."""
+    """Return the classes of a pod list that make up its target workload, most frequent first.
+
+    Of equally frequent ones the larger goes first, as in their simulator: where the list is cut,
+    that decides who is in.
+    """
     counts = Counter((p.cpu_milli, p.gpu_milli, p.gpus, p.gpu_spec, p.models) for p in pods)
+    by_size = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
     kept: list[tuple[tuple[int, int, int, str, tuple[str, ...]], int]] = []
     covered = 0
-    for key, count in counts.most_common():
+    for key, count in by_size:
         if covered >= COVERED * len(pods):
             break
         kept.append((key, count))
         covered += count
     return tuple(
-        WorkloadClass(count / covered, cpu, gpus, milli, models)
+        WorkloadClass(count / covered, cpu, gpus, milli, models, count)
         for (cpu, milli, gpus, _, models), count in kept
     )
 

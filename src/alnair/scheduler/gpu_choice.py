@@ -182,7 +182,7 @@ def _heaviest(demand: GpuDemand, devices: Devices, row: int, mask: int) -> int:
 
 
 def _mask(gpus: Mask) -> int:
-    return sum(1 << slot for slot in np.flatnonzero(gpus).tolist())
+    return int.from_bytes(np.packbits(gpus, bitorder="little").tobytes(), "little")
 
 
 def _slots(mask: int) -> list[int]:

@@ -35,7 +35,7 @@ def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
 
 def accepted(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
     """Return which GPUs are of a model that the pod accepts."""
-    models: NDArray[np.int32] = devices.model[:, rows]
+    models: NDArray[np.int32] = of_rows(devices.model, rows)
     found: Mask = models >= 0
     if demand.models:
         found &= np.isin(models, _known(demand.models, devices))

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from alnair.model.fragmentation import WorkloadClass
-    from alnair.scheduler.framework import Profile
     from alnair.sim.arrivals import Arrival
     from alnair.sim.traces import Trace
 
@@ -90,7 +88,7 @@ def placement(
 
     from alnair.apps.progress import Display
     from alnair.apps.scheduling.configuration import ConfigurationError
-    from alnair.apps.simulate import placement_result
+    from alnair.apps.simulate import placement_result, policies
     from alnair.model.fragmentation import target_workload
     from alnair.sim import placement as simulation
     from alnair.sim.files import TraceFileError
@@ -108,7 +106,13 @@ def placement(
     try:
         trace, arrivals, order = _plan(nodes, pods, orders, seed or 0, tune or _TUNE)
         workload = target_workload(trace.pods)
-        chosen = _policy(policy, workload, seed or 0) if policy else _profile(profile, config)
+        if policy is not None:
+            chosen = policies.policy(policy, workload, seed or 0)
+        else:
+            chosen = policies.profile(profile, config)
+    except policies.UnknownPolicyError as error:
+        hint = "--policy" if policy is not None else "--profile"
+        raise typer.BadParameter(str(error), param_hint=hint) from None
     except (TraceFileError, ConfigurationError) as error:
         for line in str(error).splitlines():
             typer.echo(f"alnair: {line}", err=True)
@@ -152,34 +156,3 @@ def _plan(
     given = arrivals.in_given_order(found.pods, traces.names(orders[0]), orders[0])
     order = arrivals.nodes_in_given_order(found.nodes, traces.names(orders[1]), orders[1])
     return found, given, order
-
-
-def _policy(name: str, workload: "tuple[WorkloadClass, ...]", seed: int) -> "Profile":
-    """Return the profile of a policy."""
-    import random
-
-    from alnair.scheduler.published.profiles import POLICIES, published
-
-    policy = next((known for known in POLICIES if known == name), None)
-    if policy is None:
-        raise typer.BadParameter(
-            f"{name!r} is not a policy; known are {', '.join(POLICIES)}",
-            param_hint="--policy",
-        )
-    return published(policy, workload, random.Random(f"policy/{seed}").randrange)
-
-
-def _profile(name: str | None, config: Path | None) -> "Profile":
-    """Return a built-in profile, or one of the configuration: by default its first."""
-    from alnair.apps.scheduling import configuration as conf
-    from alnair.apps.scheduling.assembly import assemble
-
-    wanted = conf.load(config) if config is not None else conf.Configuration()
-    profiles = assemble(wanted, str(config or "command line")).profiles()
-    for profile in profiles:
-        if name in (profile.scheduler, None):
-            return profile
-    known = ", ".join(profile.scheduler for profile in profiles)
-    raise typer.BadParameter(
-        f"there is no profile {name!r}; known are {known}", param_hint="--profile"
-    )

@@ -3,6 +3,7 @@
 import resource
 import statistics
 import sys
+from typing import Any
 
 import msgspec
 import typer
@@ -67,6 +68,12 @@ def of(
         peak_rss_mb=round(peak_rss_mb(), 1),
         digest=run.digest,
     )
+
+
+def as_dict(result: Result) -> dict[str, Any]:
+    """Return what is written as JSON."""
+    found: dict[str, Any] = msgspec.to_builtins(result)
+    return found
 
 
 def peak_rss_mb() -> float:

@@ -137,6 +137,8 @@ class _Fit:
         free, allocatable = self._columns.free, self._columns.allocatable
         for name, (column, amount) in zip(self._names, self._wanted, strict=True):
             lacking = free[column, rows] < amount
+            if not lacking.any():
+                continue
             never = allocatable[column, rows] < amount
             text = "Too many pods" if name == "pods" else f"Insufficient {name}"
             yield Reason(text), lacking & ~never

@@ -102,9 +102,11 @@ class _Room:
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
         devices = self._devices
-        none = ~any_gpu(devices.model[:, rows] >= 0)
-        yield NO_GPU, none
-        wrong = ~any_gpu(accepted(self._demand, devices, rows)) & ~none
-        yield WRONG_MODEL, wrong
-        refused = ~self(rows) & ~none & ~wrong
+        never = devices.count[rows] == 0
+        yield NO_GPU, never
+        if self._demand.choosy:
+            wrong = ~any_gpu(accepted(self._demand, devices, rows)) & ~never
+            yield WRONG_MODEL, wrong
+            never = never | wrong
+        refused = ~self(rows) & ~never
         yield NO_SLICE if self._demand.memory_mib else NO_WHOLE, refused

@@ -6,7 +6,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.columns import Column, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
-from alnair.scheduler.published.room import Room
+from alnair.scheduler.published.room import Ask, Room
 
 
 class PublishedBestFit:
@@ -26,12 +26,13 @@ class _Left:
     normalize: Normalize | None = None
 
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
-        self._room = Room(spec, cluster)
+        self._ask = Ask.of(spec)
+        self._room = Room(cluster)
 
     def __call__(self, rows: Rows) -> Column:
-        room = self._room
+        ask, room = self._ask, self._room
         # In the order of the original, since the last bit decides what an integer is.
-        left = (room.cpu_left(rows) - room.cpu_milli) / LARGEST_CPU * 0.5
-        left += (room.gpu_left(rows) - room.gpu_milli) / LARGEST_GPU * 0.5
+        left = (room.cpu_left(rows) - ask.cpu_milli) / LARGEST_CPU * 0.5
+        left += (room.gpu_left(rows) - ask.gpu_milli) / LARGEST_GPU * 0.5
         score: Column = np.trunc((1.0 - left) * 100.0)
         return score

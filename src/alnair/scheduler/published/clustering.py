@@ -44,7 +44,7 @@ class _Company:
     normalize: Normalize | None = None
 
     def __init__(self, spec: PodSpec, cluster: Cluster, kinds: set[str]) -> None:
-        self._room = Room(spec, cluster)
+        self._room = Room(cluster)
         self._pods = cluster.pods
         self._own = company(spec)
         self._kinds = kinds

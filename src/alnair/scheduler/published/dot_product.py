@@ -6,7 +6,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.columns import Column, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
-from alnair.scheduler.published.room import Room
+from alnair.scheduler.published.room import Ask, Room
 
 
 class PublishedDotProd:
@@ -24,12 +24,13 @@ class _Unlike:
     normalize: Normalize | None = None
 
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
-        self._room = Room(spec, cluster)
+        self._ask = Ask.of(spec)
+        self._room = Room(cluster)
 
     def __call__(self, rows: Rows) -> Column:
-        room = self._room
+        ask, room = self._ask, self._room
         # In the order of the original, since the last bit decides what an integer is.
-        product = room.cpu_left(rows) / LARGEST_CPU * (room.cpu_milli / LARGEST_CPU)
-        product += room.gpu_left(rows) / LARGEST_GPU * (room.gpu_milli / LARGEST_GPU)
+        product = room.cpu_left(rows) / LARGEST_CPU * (ask.cpu_milli / LARGEST_CPU)
+        product += room.gpu_left(rows) / LARGEST_GPU * (ask.gpu_milli / LARGEST_GPU)
         score: Column = np.trunc(100.0 * (1.0 - product / 2.0))
         return score

@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from alnair.model.fragmentation import WorkloadClass
+from alnair.model.openb import WHOLE
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Column, Rows
+from alnair.scheduler.columns import Column, Rows, of_rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.published.room import WHOLE, Room
-from alnair.scheduler.published.target import Index, Target
+from alnair.scheduler.published.room import Ask
+from alnair.scheduler.published.strands import Strands
+from alnair.scheduler.published.target import Index
+from alnair.scheduler.renewal import Renewal
 
 
 class PublishedFGD:
@@ -24,86 +27,106 @@ class PublishedFGD:
 
     def __init__(self, workload: Sequence[WorkloadClass]) -> None:
         self._workload = tuple(workload)
-        self._target: tuple[Cluster, int, Target] | None = None
+        self._strands: Strands | None = None
+        # Classes that differ only in memory or in GPU models have the same scores.
+        self._gains: dict[Ask, _Gain] = {}
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Gain":
         """Compile the score."""
-        return _Gain(spec, cluster, self._table(cluster))
+        if self._strands is None or not self._strands.covers(cluster):
+            self._strands = Strands(self._workload, cluster)
+            self._gains.clear()
+        ask = Ask.of(spec)
+        gain = self._gains.get(ask)
+        if gain is None:
+            gain = self._gains[ask] = _Gain(ask, cluster, self._strands)
+        return gain
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs; the lowest index of the best ones wins."""
         if spec.gpu is None or spec.gpu.whole:
             return None
-        gain = _Gain(spec, cluster, self._table(cluster))
-
-        def scores(rows: Rows) -> Column:
-            found = gain.of_gpus(rows)
-            return found + np.linspace(1.0, 0.0, len(found), endpoint=False)[:, None]
-
-        return scores
-
-    def _table(self, cluster: Cluster) -> Target:
-        devices = cluster.devices
-        models = len(devices.models)
-        if self._target is None or self._target[0] is not cluster or self._target[1] != models:
-            target = Target(self._workload, tuple(devices.models), len(devices.model))
-            self._target = (cluster, models, target)
-        return self._target[2]
+        return self.score(spec, cluster).of_gpus
 
 
 class _Gain:
+    """By how much F falls, for all classes with the same ask, kept until the row changes."""
+
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
-    def __init__(self, spec: PodSpec, cluster: Cluster, target: Target) -> None:
-        self._room = Room(spec, cluster)
-        self._devices = cluster.devices
-        self._target = target
+    def __init__(self, ask: Ask, cluster: Cluster, strands: Strands) -> None:
+        self._ask = ask
+        self._columns = cluster.columns
+        self._strands = strands
+        self._renewal = Renewal(cluster.columns)
+        self._scores: Column = np.zeros(0)
+        self._scale = -1.0 / (WHOLE * max(strands.target.pods, 1))
 
     def __call__(self, rows: Rows) -> Column:
-        room = self._room
-        if 0 < room.milli < WHOLE:
-            best: Column = self.of_gpus(rows).max(axis=0, initial=0.0)
-            return best
-        left, before, after = self._states(rows)
-        target = self._target
-        free = np.count_nonzero(left == WHOLE, axis=0)
-        parts = target.parts(after, left)
-        gain = (target.parts(before, left) - parts).sum(axis=0)
-        gain -= target.useful(before, free)
-        gain += target.useful(after, free if not room.gpus else np.maximum(free - room.gpus, 0))
-        if room.gpus:
-            full = np.full_like(after, int(WHOLE))
-            gain += room.gpus * target.parts(after, full)
-        return _score(gain)
+        stale = self._renewal.due()
+        if stale is not None:
+            self._strands.refresh()
+            if self._scores.size != self._columns.n:
+                self._scores = np.zeros(self._columns.n)
+            self._scores[stale] = self._score(self._of_nodes(stale))
+        return self._scores[rows]
 
     def of_gpus(self, rows: Rows) -> Column:
-        """Return the score of each GPU for the share, 0 where it has no room."""
-        room, target = self._room, self._target
-        left, before, after = self._states(rows)
-        wanted = int(room.milli)
-        parts = target.parts(after, left)
-        gain = parts - target.parts(after, np.maximum(left - wanted, 0))
-        gain += (target.parts(before, left) - parts).sum(axis=0)
-        free = left == WHOLE
-        count = np.count_nonzero(free, axis=0)
-        gain -= target.useful(before, count)
-        useful = target.useful(after, count)
-        if not isinstance(useful, float):
-            opened = target.useful(after, np.maximum(count - 1, 0))
-            gain += np.where(free, opened, useful)
-        found: Column = np.where(left >= wanted, _score(gain), 0.0)
+        """Return the score of each GPU for the share, 0 where it has no room.
+
+        Among equals the lowest index has the highest score, by less than 1.
+        """
+        self._strands.refresh()
+        gain, after = self._of_shares(rows)
+        gain += self._strands.fragmented[rows] - after
+        found = self._score(gain)
+        found += self._strands.lowest
         return found
 
-    def _states(self, rows: Rows) -> tuple[Index, Index, Index]:
-        """Return what is free of GPUs in milli, and the tables' states before and after."""
-        room, target = self._room, self._target
-        left = room.milli_left(rows).astype(np.intp)
-        model = self._devices.model[0, rows].astype(np.intp)
-        cpu = room.cpu_left(rows)
-        return left, target.state(model, cpu), target.state(model, cpu - room.cpu_milli)
+    def _of_nodes(self, rows: Rows) -> Column:
+        """Return by how much F of each row falls, in the unit of the target."""
+        ask, strands = self._ask, self._strands
+        gain: Column
+        if 0 < ask.milli < WHOLE:
+            shares, after = self._of_shares(rows)
+            gain = shares.max(axis=0, initial=-np.inf)
+            gain -= after
+        else:
+            state = strands.after(ask.cpu_milli, rows)
+            parts = strands.target.parts
+            gain = -parts.take(state + of_rows(strands.left, rows)).sum(axis=0)
+            gain += ask.gpus * parts.take(state + WHOLE)
+            if strands.target.has_several:
+                gain += strands.target.useful(state, np.maximum(strands.free[rows] - ask.gpus, 0))
+        gain += strands.fragmented[rows]
+        return gain
 
+    def _of_shares(self, rows: Rows) -> tuple[Column, Column]:
+        """Return what F of a row is without the pod's share but without its cores, and the gains.
 
-def _score(gain: Column) -> Column:
-    score: Column = np.floor(100.0 / (1.0 + np.exp(gain / -1000.0)))
-    return score
+        Returns:
+            By how much F falls with the share on each GPU, -inf where it has no room, shape (GPUs
+            per node, rows); F of each row with the cores taken and no share.
+        """
+        ask, strands = self._ask, self._strands
+        target = strands.target
+        state = strands.after(ask.cpu_milli, rows)
+        left: Index = of_rows(strands.left, rows)
+        place = left + state
+        parts = target.parts.take(place)
+        after = parts.sum(axis=0)
+        place -= ask.milli
+        gain = parts - target.parts.take(place, mode="clip")
+        if target.has_several:
+            free = strands.free[rows]
+            useful = target.useful(state, free)
+            after -= useful
+            opened = useful - target.useful(state, np.maximum(free - 1, 0))
+            gain -= np.where(left == WHOLE, opened, 0.0)
+        gain[left < ask.milli] = -np.inf
+        return gain, after
+
+    def _score(self, gain: Column) -> Column:
+        score: Column = np.floor(100.0 / (1.0 + np.exp(gain * self._scale)))
+        return score

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from alnair.model.openb import WHOLE
 from alnair.model.workload import PodSpec
 from alnair.scheduler.columns import Column, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.published.room import WHOLE, Room
+from alnair.scheduler.published.room import Ask, Room
 
 #: Scores of the three cases: at most, and at least.
 _IN_USE = (100.0, 50.0)
@@ -28,17 +29,18 @@ class _Packed:
     normalize: Normalize | None = None
 
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
-        self._room = Room(spec, cluster)
+        self._ask = Ask.of(spec)
+        self._room = Room(cluster)
         self._devices = cluster.devices
 
     def __call__(self, rows: Rows) -> Column:
-        room = self._room
+        ask, room = self._ask, self._room
         left = room.milli_left(rows)
         free = (left == WHOLE).sum(axis=0)
         whole_node = np.maximum(_FREE_NODE - free, free)
-        score = np.full_like(whole_node, max(_USED_NODE[0] - room.gpus, _USED_NODE[1]))
-        if room.milli < WHOLE:
-            tightest = np.where(left >= room.milli, left, WHOLE).min(axis=0)
+        score = np.full_like(whole_node, max(_USED_NODE[0] - ask.gpus, _USED_NODE[1]))
+        if ask.milli < WHOLE:
+            tightest = np.where(left >= ask.milli, left, WHOLE).min(axis=0)
             in_use = np.maximum(_IN_USE[0] - np.floor(np.floor(tightest / 10.0) / 10.0), _IN_USE[1])
             score = np.where(tightest < WHOLE, in_use, score)
         found: Column = np.where(free == self._devices.count[rows], whole_node, score)

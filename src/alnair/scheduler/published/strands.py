@@ -1,0 +1,68 @@
+"""F of every node as it is now, kept current from the rows that changed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alnair.model.fragmentation import WorkloadClass
+from alnair.model.openb import WHOLE
+from alnair.scheduler.columns import Column, Rows, of_rows
+from alnair.scheduler.framework import Cluster
+from alnair.scheduler.published import MIB_PER_MILLI
+from alnair.scheduler.published.target import Index, Target
+from alnair.scheduler.renewal import Renewal
+
+
+class Strands:
+    """What is free, and F, by row. A node's GPUs are of one model, that of its first one.
+
+    Attributes:
+        target: the tables.
+        left: milli that are free of each GPU, shape (GPUs per node, rows).
+        free: (rows,), fully free GPUs.
+        fragmented: (rows,), F in milli-GPUs times the pods of the target.
+    """
+
+    def __init__(self, workload: Sequence[WorkloadClass], cluster: Cluster) -> None:
+        self._columns = cluster.columns
+        self._devices = devices = cluster.devices
+        self._cpu = cluster.columns.resource("cpu")
+        self._shape = (len(devices.models), len(devices.model))
+        self._renewal = Renewal(cluster.columns)
+        self._kinds: Index = np.zeros(0, np.intp)
+        #: Added to scores of GPUs so that the lowest index wins among equals: all below 1.
+        self.lowest: Column = np.linspace(1.0, 0.0, len(devices.model), endpoint=False)[:, None]
+        self.target = Target(workload, tuple(devices.models), len(devices.model))
+        self.left: Index = np.zeros((len(devices.model), 0), np.intp)
+        self.free: Index = np.zeros(0, np.intp)
+        self.fragmented: Column = np.zeros(0)
+
+    def covers(self, cluster: Cluster) -> bool:
+        """Return whether it is of this cluster, and the tables know all of its GPUs."""
+        devices = cluster.devices
+        return self._devices is devices and self._shape == (len(devices.models), len(devices.model))
+
+    def refresh(self) -> None:
+        """Bring all up to date."""
+        rows = self._renewal.due()
+        if rows is None:
+            return
+        n = self._columns.n
+        if self.free.size != n:
+            self.left = np.zeros((len(self._devices.model), n), np.intp)
+            self.free = np.zeros(n, np.intp)
+            self.fragmented = np.zeros(n)
+            self._kinds = np.zeros(n, np.intp)
+        left = np.maximum(of_rows(self._devices.slice_memory, rows), 0.0) // MIB_PER_MILLI
+        self.left[:, rows] = left
+        self.free[rows] = np.count_nonzero(left == WHOLE, axis=0)
+        self._kinds[rows] = self.target.kinds(self._devices.model[0, rows].astype(np.intp))
+        state = self.after(0, rows)
+        lost = self.target.parts.take(of_rows(self.left, rows) + state).sum(axis=0)
+        if self.target.has_several:
+            lost -= self.target.useful(state, self.free[rows])
+        self.fragmented[rows] = lost
+
+    def after(self, cpu_milli: int, rows: Rows) -> Index:
+        """Return the states of the rows for the tables when so many millicores are taken."""
+        return self.target.state(self._kinds[rows], self._columns.free[self._cpu][rows] - cpu_milli)
