@@ -39,10 +39,17 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def place(node: str, gpus: Sequence[int]) -> str:
-    """Return a node and the indices of GPUs on it."""
+    """Return a node and the indices of GPUs on it, as `gpu-1 GPUs 0-3,6`."""
     if not gpus:
         return node
-    return f"{node} GPU{'s' if len(gpus) > 1 else ''} {','.join(map(str, gpus))}"
+    spans: list[list[int]] = []
+    for index in gpus:
+        if spans and index == spans[-1][1] + 1:
+            spans[-1][1] = index
+        else:
+            spans.append([index, index])
+    shown = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+    return f"{node} GPU{'s' if len(gpus) > 1 else ''} {shown}"
 
 
 def stays(staying: Sequence[Stay]) -> Iterator[str]:

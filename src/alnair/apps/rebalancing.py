@@ -9,6 +9,7 @@ from alnair.apps.scheduling.feed import Feed
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
 from alnair.kube.resources import NODES, PODS, Manifest
+from alnair.scheduler import events
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.rebalance import Move, Rebalance
@@ -30,16 +31,25 @@ async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
     Raises:
         TimeoutError: it could not be read in a minute.
     """
+    engine = Engine(profiles)
+    engine.learn(await read(client, profiles), time.time())
+    return Rebalance(engine, {p.scheduler: p for p in profiles})
+
+
+async def read(client: Client, profiles: Sequence[Profile]) -> list[events.Event]:
+    """Return all that exists and that these profiles decide by.
+
+    Raises:
+        TimeoutError: it could not be read in a minute.
+    """
     feed = Feed(client, {kind for profile in profiles for kind in profile.kinds()})
     following = asyncio.create_task(feed.run())
     try:
         async with asyncio.timeout(_READ):
             await feed.synced()
+        return list(feed.everything())
     finally:
         following.cancel()
-    engine = Engine(profiles)
-    engine.learn(list(feed.everything()), time.time())
-    return Rebalance(engine, {p.scheduler: p for p in profiles})
 
 
 async def carry_out(

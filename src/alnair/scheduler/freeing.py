@@ -29,9 +29,9 @@ from alnair.scheduler.statement import Statement
 from alnair.scheduler.what_if import WhatIf
 
 #: Placements that one search may try; in a cluster of 1,000 nodes some 10,000 are tried a second.
-EFFORT: Final = 20_000
+EFFORT: Final = 8_000
 #: Of these, for one choice of nodes and of the pods that leave them.
-_EACH: Final = 1000
+_EACH: Final = 600
 #: Ways to choose the GPUs of one node that are looked at, and sets of pods that are kept of them.
 _WAYS: Final = 3000
 _SETS: Final = 24

@@ -3,6 +3,7 @@
 import typer
 
 from alnair.apps.simulate.placement import placement
+from alnair.apps.simulate.whatif import whatif
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -19,3 +20,4 @@ def simulate() -> None:
 
 
 app.command("placement")(placement)
+app.command("whatif")(whatif)

@@ -9,10 +9,8 @@ from msgspec.structs import replace
 
 from alnair.model import names
 from alnair.model.cluster import Node
-from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler.budgets import KIND as BUDGETS
-from alnair.scheduler.selectors import matches
+from alnair.sim.whatif import budgets
 from alnair.sim.whatif.course import Course
 
 
@@ -125,7 +123,7 @@ def make(changes: Changes, course: Course) -> tuple[list[Left], list[Stays]]:
     for gang in changes.gangs:
         api.declare(replace(gang, created=gang.created or course.now))
     for pod in changes.pods:
-        api.set_pod(replace(pod, created=pod.created or course.now))
+        api.set_pod(course.ours(replace(pod, created=pod.created or course.now)))
     return left + [Left(pod, "drained") for pod in drained], staying
 
 
@@ -146,21 +144,16 @@ def _drain(course: Course, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stay
             else:
                 waiting.append(pod)
     gone: list[Pod] = []
-    while True:
-        going = [pod for pod in waiting if _spend(course, pod)]
+    while waiting:
+        going = [pod for pod in waiting if _evict(course, pod)]
         if not going:
             break
-        waiting = [pod for pod in waiting if pod not in going]
-        replacements = [again for pod in going if (again := course.evict(pod)) is not None]
         gone += going
-        if not waiting:
-            break  # whoever is submitted competes with the last ones
-        course.settle()
-        for again in replacements:
-            if again.uid in course.placed:
-                _change(course, again, +1)
+        waiting = [pod for pod in waiting if pod not in going]
+        if waiting:  # or else the last ones compete with what is submitted
+            course.settle()
     for pod in waiting:
-        spent = next(b.name for b in _budgets(course, pod) if b.allowed < 1)
+        spent = next(b.name for b in budgets.of(course.api, pod) if b.allowed < 1)
         why = f"its disruption budget {spent} allows no eviction"
         staying.append(Stays(f"{pod.namespace}/{pod.name}", pod.node, why))
     return gone, staying
@@ -176,28 +169,9 @@ def _why_not(pod: Pod) -> str:
     return ""
 
 
-def _budgets(course: Course, pod: Pod) -> list[DisruptionBudget]:
-    labels = dict(pod.labels)
-    return [
-        budget
-        for (kind, namespace, _), budget in course.api.objects.items()
-        if kind == BUDGETS
-        and namespace == pod.namespace
-        and budget.selector is not None
-        and budget.selector.requirements
-        and matches(budget.selector, labels)
-    ]
-
-
-def _spend(course: Course, pod: Pod) -> bool:
-    """Take the pod's eviction out of its budgets; returns whether they allow it."""
-    if any(budget.allowed < 1 for budget in _budgets(course, pod)):
+def _evict(course: Course, pod: Pod) -> bool:
+    """Evict a pod; returns whether its budgets allowed it."""
+    if any(budget.allowed < 1 for budget in budgets.of(course.api, pod)):
         return False
-    _change(course, pod, -1)
+    course.evict(pod)
     return True
-
-
-def _change(course: Course, pod: Pod, by: int) -> None:
-    for budget in _budgets(course, pod):
-        changed = replace(budget, allowed=budget.allowed + by)
-        course.api.set_object(BUDGETS, budget.name, changed, budget.namespace)

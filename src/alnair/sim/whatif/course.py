@@ -10,12 +10,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.workload import Assignment, Pod
 from alnair.scheduler import events
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.framework import Profile
 from alnair.sim.api import VirtualApi
+from alnair.sim.whatif import budgets
 
 #: Seconds without a decision after which waiting alone is taken to change nothing any more.
 _PATIENCE: Final = 900.0
@@ -67,6 +69,8 @@ class Course:
         self.successor: dict[str, str] = {}
         self.overdue: list[Pod] = []
         self._ends: list[tuple[float, str]] = []
+        #: Replacements that wait, and count as disrupted until they are placed.
+        self._disrupted: set[str] = set()
         for event in known:
             self._take(event)
         self.api.inbox.clear()
@@ -117,8 +121,6 @@ class Course:
     def evict(self, pod: Pod) -> Pod | None:
         """Take a pod away; its controller, if it has one, replaces it at once.
 
-        The replacement of a pod of another scheduler is placed by ours, as nobody else is here.
-
         Returns:
             The replacement, of the same name.
         """
@@ -127,11 +129,9 @@ class Course:
             return None
         uid = f"{pod.uid}+"
         self.successor[pod.uid] = uid
-        profiles = self.engine.profiles
         again = replace(
-            pod,
+            self.ours(pod),
             uid=uid,
-            scheduler=pod.scheduler if pod.scheduler in profiles else next(iter(profiles)),
             created=self.now,
             node="",
             assignment=(),
@@ -142,8 +142,18 @@ class Course:
             nominated="",
             idle_since=0.0,
         )
+        budgets.change(self.api, pod, -1)
+        self._disrupted.add(uid)
         self.api.set_pod(again)
         return again
+
+    def ours(self, pod: Pod) -> Pod:
+        """Return the pod as one that our scheduler places: no other one is here."""
+        profiles = self.engine.profiles
+        if pod.scheduler in profiles:
+            return pod
+        scheduler = names.SCHEDULER if names.SCHEDULER in profiles else next(iter(profiles))
+        return replace(pod, scheduler=scheduler)
 
     def chain(self, uid: str) -> list[str]:
         """Return the uids of a pod and of those that replaced it one after another."""
@@ -197,5 +207,8 @@ class Course:
                 if not self.api.apply(action):
                     self.placed[pod.uid] = Placed(node, assignment, self.now)
                     self._note_end(self.api.pods[pod.uid])
+                    if pod.uid in self._disrupted:
+                        self._disrupted.remove(pod.uid)
+                        budgets.change(self.api, pod, +1)
             case _:
                 self.api.apply(action)

@@ -68,7 +68,7 @@ class Fates:
         """Return what became of the submitted pods, those that left, and whoever else was moved."""
         for pod in submitted:
             self._is_new(pod)
-            yield self._fate(pod, "submitted")
+            yield self._fate(pod, "submitted", self._whose(pod))
         for one in left:
             self._is_new(one.pod)
             yield self._fate(one.pod, one.how, self._note(one.pod))
@@ -89,11 +89,14 @@ class Fates:
     def _note(self, pod: Pod) -> str:
         if not pod.owned:
             return "no controller replaces it: it is lost"
-        if pod.scheduler not in self._course.engine.profiles:
-            return f"its scheduler is {pod.scheduler}, which may choose another node"
-        if pod.group:
-            return f"gang {pod.group} is without it meanwhile"
-        return ""
+        if whose := self._whose(pod):
+            return whose
+        return f"gang {pod.group} is without it meanwhile" if pod.group else ""
+
+    def _whose(self, pod: Pod) -> str:
+        if pod.scheduler in self._course.engine.profiles:
+            return ""
+        return f"its scheduler is {pod.scheduler}: this is what Alnair's would do"
 
     def _fate(self, pod: Pod, role: Role, note: str = "") -> Fate:
         course = self._course
@@ -110,6 +113,7 @@ class Fates:
                 after=round(got.time - self._begin, 3),
                 now=at_once,
                 why="" if at_once else told.message,
+                changes=() if at_once else told.changes,
             )
         if uid in course.api.pods:
             note = "; ".join(filter(None, (note, self._never())))

@@ -1,0 +1,195 @@
+"""What `alnair simulate whatif` starts from: a cluster or a snapshot, and the changes."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from alnair.apps import rebalancing
+from alnair.apps.connect import connection, first
+from alnair.apps.scheduling import configuration as conf
+from alnair.apps.scheduling import snapshot as saved
+from alnair.apps.scheduling.assembly import assemble
+from alnair.kube.client import Client
+from alnair.kube.connection import Connection
+from alnair.kube.errors import KubeError
+from alnair.kube.resources import PRIORITY_CLASSES, Manifest
+from alnair.local.errors import LocalClusterError
+from alnair.model.cluster import Node
+from alnair.scheduler import events
+from alnair.scheduler.framework import Profile
+from alnair.sim.whatif import shapes
+from alnair.sim.whatif.changes import Changes
+from alnair.sim.whatif.documents import Document, ManifestError, read
+from alnair.sim.whatif.manifests import Priority, Submission, copies, new_nodes, submission
+
+
+class InputError(Exception):
+    """Something that the user gave cannot be used; a line for each, with what to do."""
+
+
+class UnreadableError(Exception):
+    """The cluster cannot be read; says why and what to do."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """What is known of a cluster, and how its scheduler decides."""
+
+    known: Sequence[events.Event]
+    profiles: Sequence[Profile]
+    seed: int
+    now: float
+    priorities: dict[str, Priority] = {}
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes as the user wrote them; see the options of the command."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+    cordon: tuple[str, ...] = ()
+    submit: tuple[Path, ...] = ()
+    count: int = 1
+    namespace: str = "default"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not (self.add or self.remove or self.drain or self.cordon or self.submit)
+
+
+class Files(msgspec.Struct, frozen=True):
+    """What the files hold that the user named: submitted objects, and nodes by the file's name."""
+
+    submitted: tuple[Document, ...] = ()
+    nodes: dict[str, tuple[Node, ...]] = {}
+
+
+def files(wanted: Wanted) -> Files:
+    """Read the files.
+
+    Raises:
+        InputError: says all that is wrong.
+    """
+    problems: list[str] = []
+    submitted: list[Document] = []
+    nodes: dict[str, tuple[Node, ...]] = {}
+    for path in wanted.submit:
+        try:
+            submitted += _documents(path)
+        except ManifestError as error:
+            problems.append(str(error))
+    for text in wanted.add:
+        try:
+            if not shapes.is_shape(text) and Path(text).is_file():
+                nodes[text] = new_nodes(_documents(Path(text)))
+        except ManifestError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError("\n".join(problems))
+    return Files(tuple(submitted), nodes)
+
+
+def _documents(path: Path) -> list[Document]:
+    try:
+        return read(path.read_text(encoding="utf-8-sig"), str(path))
+    except UnicodeDecodeError:
+        raise ManifestError(f"{path}: this is not text: give a file of manifests") from None
+    except OSError as error:
+        raise ManifestError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def changes(wanted: Wanted, found: Files, state: State) -> tuple[Changes, tuple[str, ...]]:
+    """Return the changes, and objects that were left out as they place nothing.
+
+    Raises:
+        InputError: says all that is wrong.
+    """
+    problems: list[str] = []
+    existing = {e.node.name: e.node for e in state.known if isinstance(e, events.NodeChanged)}
+    added: list[Node] = []
+    for text in wanted.add:
+        try:
+            if (nodes := found.nodes.get(text)) is None:
+                nodes = shapes.nodes(text, existing, [node.name for node in added])
+            added += nodes
+        except shapes.ShapeError as error:
+            problems.append(f"--add-nodes {error}")
+    asked = Submission()
+    try:
+        asked = submission(found.submitted, state.priorities, wanted.namespace)
+    except ManifestError as error:
+        problems.append(str(error))
+    if problems:
+        raise InputError("\n".join(problems))
+    asked = copies(asked, wanted.count)
+    return (
+        Changes(
+            add=tuple(added),
+            remove=_distinct(wanted.remove),
+            drain=_distinct(wanted.drain),
+            cordon=_distinct(wanted.cordon),
+            gangs=asked.gangs,
+            pods=asked.pods,
+        ),
+        asked.left_out,
+    )
+
+
+def _distinct(nodes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(nodes))
+
+
+def from_snapshot(path: Path) -> State:
+    """Return what a snapshot holds.
+
+    Raises:
+        InputError: it is none, is damaged, or needs plugins that are not there.
+    """
+    try:
+        snapshot = saved.load(path)
+        assembly = assemble(conf.Configuration(profiles=snapshot.profiles), str(path))
+    except (saved.SnapshotError, conf.ConfigurationError) as error:
+        raise InputError(str(error)) from error
+    known = list(saved.told(snapshot))
+    return State(known, assembly.profiles(), snapshot.seed, snapshot.time)
+
+
+def from_cluster(
+    kubeconfig: Path | None, context: str | None, name: str | None, config: Path | None
+) -> State:
+    """Return what a cluster is like now.
+
+    Raises:
+        InputError: the scheduler's configuration cannot be used.
+        UnreadableError: the cluster cannot be read.
+    """
+    try:
+        wanted = conf.load(config) if config is not None else conf.Configuration()
+        profiles = assemble(wanted, str(config)).profiles()
+    except conf.ConfigurationError as error:
+        raise InputError(str(error)) from error
+    try:
+        found = connection(kubeconfig, context, name)
+        known, priorities = asyncio.run(_read(found, profiles))
+    except* (KubeError, LocalClusterError, OSError) as group:
+        text = str(first(group)) or "it could not be read in a minute"
+        raise UnreadableError(f"the cluster cannot be read: {text}") from None
+    return State(known, profiles, wanted.seed, time.time(), priorities)
+
+
+async def _read(
+    where: Connection, profiles: Sequence[Profile]
+) -> tuple[list[events.Event], dict[str, Priority]]:
+    async with Client(where, user_agent="alnair-whatif") as client:
+        known = await rebalancing.read(client, profiles)
+        classes = (await client.list(PRIORITY_CLASSES)).items
+    return known, {one["metadata"]["name"]: _priority(one) for one in classes}
+
+
+def _priority(one: Manifest) -> Priority:
+    preempts = one.get("preemptionPolicy") != "Never"
+    return Priority(int(one["value"]), preempts, bool(one.get("globalDefault")))
