@@ -10,7 +10,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def simulate() -> None:
-    """Try the scheduler on recorded or invented work, without a cluster.
+    """Try the scheduler on recorded or invented work, without touching a cluster.
 
     Decisions come from the code that schedules live clusters; time is virtual.
 
