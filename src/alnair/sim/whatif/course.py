@@ -174,7 +174,7 @@ class Course:
             case events.PodChanged(pod):
                 self.api.set_pod(pod)
                 self._note_end(pod)
-            case events.AgentAlive():
+            case events.AgentAlive() | events.MixLearned():
                 pass  # the engine alone is told
             case _:
                 raise ValueError(f"{event} is not about what exists")
