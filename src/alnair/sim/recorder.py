@@ -46,6 +46,7 @@ class Recorder:
         self._seconds = 0.0
         self._source = source
         self._smallest = math.inf
+        self._finished = 0
         self.digest = ""
 
     def note_decisions(self, seconds: Iterable[float]) -> None:
@@ -59,6 +60,11 @@ class Recorder:
         for action in actions:
             line = msgspec.json.encode((self.digest, now, _gist(action)))
             self.digest = hashlib.blake2b(line, digest_size=16).hexdigest()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Jobs that were submitted and that have finished."""
+        return len(self._jobs), self._finished
 
     # --- nodes and jobs ---------------------------------------------------------------------------
 
@@ -91,6 +97,7 @@ class Recorder:
     def finished(self, job: str, now: float) -> None:
         """Note that the last work of a job was done."""
         self._jobs[job].finished = now - self._begin
+        self._finished += 1
 
     # --- pods -------------------------------------------------------------------------------------
 

@@ -64,6 +64,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     patience: float | None = 300.0
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How far a simulation is: seconds since the begin, and of all jobs those so far."""
+
+    time: float
+    jobs: int
+    submitted: int
+    finished: int
+
+
 class Simulation:
     """A simulation; it can be pickled between any two calls.
 
@@ -117,6 +126,7 @@ class Simulation:
             expects=options.loads,
         )
         self._elastic = elastic
+        self._jobs = len(scenario.jobs) + len(scenario.running)
         self._wake: float | None = scenario.begin
         self._changed = scenario.begin
         #: Nodes whose agents report soon.
@@ -137,6 +147,12 @@ class Simulation:
     def work(self) -> tuple[float, float]:
         """Seconds of work done for tasks that have finished, and done in vain for any."""
         return self._controller.executed, self._controller.lost
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        submitted, finished = self._recorder.counts
+        return Progress(self.time, self._jobs, submitted, finished)
 
     def jobs_left(self) -> int:
         """Return the number of jobs that have been submitted and have not finished."""

@@ -2,6 +2,7 @@
 
 import typer
 
+from alnair.apps.simulate.cluster import cluster
 from alnair.apps.simulate.placement import placement
 from alnair.apps.simulate.whatif import whatif
 
@@ -16,8 +17,10 @@ def simulate() -> None:
 
     Examples:
       alnair simulate placement --profile alnair-scheduler
+      alnair simulate cluster openb --report out/
     """
 
 
+app.command("cluster")(cluster)
 app.command("placement")(placement)
 app.command("whatif")(whatif)
