@@ -22,6 +22,7 @@ COMMANDS = {
     "replay": ("replay", "replay"),
     "simulate": ("simulate", "app"),
     "check": ("check", "check"),
+    "report": ("report", "app"),
     "explain": ("explain", "explain"),
     "demo": ("demo", "demo"),
 }

@@ -10,8 +10,9 @@ import msgspec
 from alnair.model.cluster import Node
 
 #: How a pod's stay on a node ended: its work was done, it failed by itself, it made room for
-#: another pod, it was evicted for another reason, its node was lost; empty = it is still there.
-End = Literal["", "completed", "failed", "preempted", "evicted", "lost"]
+#: another pod, it was evicted for another reason, its node was lost, its owner deleted it; empty =
+#: it is still there.
+End = Literal["", "completed", "failed", "preempted", "evicted", "lost", "deleted"]
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
@@ -43,6 +44,7 @@ class PodHistory(msgspec.Struct, kw_only=True):
     """A pod; `gpus` GPUs with `gpu_milli` thousandths of each; `models` it names, if any.
 
     Attributes:
+        job: its job; if that is not in the history, the pod only takes room.
         refused: why it has no node, if it has none.
         gone: when it was deleted or given up without a node; None if it was not.
     """

@@ -64,6 +64,11 @@ def asked(pod: PodHistory) -> float:
     return pod.gpus * pod.gpu_milli / _WHOLE
 
 
+def counted(history: History) -> list[PodHistory]:
+    """Return the pods of the history's jobs; others only take room."""
+    return [pod for pod in history.pods.values() if pod.job in history.jobs]
+
+
 def end_of(stay: Stay, history: History) -> float:
     """Return when a stay ended, or the end of the history."""
     return history.end if stay.end is None else stay.end

@@ -8,7 +8,7 @@ import numpy as np
 
 from alnair.sim.history import History
 from alnair.sim.metrics import losses
-from alnair.sim.metrics.columns import Columns, asked, columns
+from alnair.sim.metrics.columns import Columns, asked, columns, counted
 from alnair.sim.metrics.fairness import fairness
 from alnair.sim.metrics.fragmentation import CAUSES, fgd, stranded, workload
 from alnair.sim.metrics.result import (
@@ -49,7 +49,7 @@ def compute(history: History, spans: int = SPANS) -> Metrics:
     end = history.end
     times = {job.name: job_times(job, history) for job in history.jobs.values()}
     over_time = _over_time(history, table)
-    fates = {uid: pod_until(pod, history) for uid, pod in history.pods.items()}
+    fates = [pod_until(pod, history)[1] for pod in counted(history)]
     mean = {name: steps.mean(0.0, end) for name, steps in over_time.items()}
     finished = [job.finished for job in history.jobs.values() if job.finished is not None]
     is_open = len(finished) < len(history.jobs)
@@ -61,7 +61,7 @@ def compute(history: History, spans: int = SPANS) -> Metrics:
         gpus=mean["capacity"],
         users=len({job.user for job in history.jobs.values()}),
         jobs=_counts(t.fate for t in times.values()),
-        pods=_counts(fate for _, fate in fates.values()),
+        pods=_counts(fates),
         gpu=_use(over_time, table, end),
         fragmentation=_fragmentation(mean, table, history),
         queue=_queue(over_time, end),
@@ -183,7 +183,7 @@ def _so_far(moment: Floats, until: Floats, submitted: Floats) -> tuple[Floats, M
 
 
 def _pod_wait(history: History) -> BySize:
-    pods = list(history.pods.values())
+    pods = counted(history)
     begins = np.array([pod.stays[0].begin if pod.stays else np.nan for pod in pods], np.float64)
     until = np.array([history.end if pod.gone is None else pod.gone for pod in pods], np.float64)
     submitted = np.array([pod.submitted for pod in pods], np.float64)
@@ -209,7 +209,7 @@ def _counts(fates: Iterable[Fate]) -> Counts:
 
 
 def _refusals(history: History) -> dict[str, int]:
-    found = Counter(pod.refused for pod in history.pods.values() if pod.refused and not pod.stays)
+    found = Counter(pod.refused for pod in counted(history) if pod.refused and not pod.stays)
     return dict(found.most_common())
 
 

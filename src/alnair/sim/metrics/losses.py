@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from alnair.sim.history import History
+from alnair.sim.metrics.columns import counted
 from alnair.sim.metrics.result import Disruption, Gangs, Pair, Sharing
 from alnair.sim.metrics.sizes import distribution
 from alnair.sim.metrics.times import JobTimes
@@ -21,7 +22,7 @@ def disruption(history: History) -> Disruption:
     ended: Counter[str] = Counter(dict.fromkeys(CUT_SHORT, 0))
     wasted = dict.fromkeys(CUT_SHORT, 0.0)
     jobs = set()
-    for pod in history.pods.values():
+    for pod in counted(history):
         for stay in pod.stays:
             if stay.how not in wasted or stay.end is None or stay.end < 0:
                 continue

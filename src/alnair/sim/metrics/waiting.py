@@ -3,7 +3,7 @@
 import numpy as np
 
 from alnair.sim.history import History
-from alnair.sim.metrics.columns import asked
+from alnair.sim.metrics.columns import asked, counted
 from alnair.sim.metrics.steps import Steps, held
 
 
@@ -13,7 +13,7 @@ def waiting(history: History) -> tuple[Steps, Steps]:
     A pod that was evicted and gets a node again waits between the two.
     """
     spans: list[tuple[float, float, float]] = []
-    for pod in history.pods.values():
+    for pod in counted(history):
         since = pod.submitted
         for stay in pod.stays:
             spans.append((since, stay.begin, asked(pod)))

@@ -6,6 +6,6 @@ there and the page says what is missing.
 """
 
 from alnair.sim.report.files import render
-from alnair.sim.report.folder import NotReportError, write
+from alnair.sim.report.folder import NotReportError, check, write
 
-__all__ = ["NotReportError", "render", "write"]
+__all__ = ["NotReportError", "check", "render", "write"]

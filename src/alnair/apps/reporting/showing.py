@@ -1,0 +1,36 @@
+"""Metrics as a table on a terminal, and as a line of JSON."""
+
+from collections.abc import Mapping
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from alnair.sim.metrics import Metrics
+from alnair.sim.report import overview, tables
+
+
+def show(runs: Mapping[str, Metrics], console: Console) -> None:
+    """Print the overview of some runs side by side."""
+    first, *others = runs
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for run in runs:
+        table.add_column(escape(run), justify="right")
+    for other in others:
+        table.add_column(escape(f"{other} / {first}"), justify="right")
+    for row in overview.rows(runs):
+        if row.heading:
+            table.add_row(f"[bold]{row.heading}[/bold]")
+        table.add_row(f"  {row.label}", *row.values, *row.ratios)
+    console.print(table)
+    for run, metrics in runs.items():
+        for reason, count in list(metrics.refusals.items())[:5]:
+            console.print(f"{run}: {count} pods have no node: {reason}", markup=False)
+
+
+def json(runs: Mapping[str, Metrics]) -> str:
+    """Return all figures on one line."""
+    found = {"runs": {run: tables.brief(metrics) for run, metrics in runs.items()}}
+    return msgspec.json.encode(found).decode()
