@@ -13,8 +13,8 @@ from alnair.apps.checker.state import cluster_of
 from alnair.apps.checker.violation import Violation
 from alnair.apps.checker.watching import Watching
 from alnair.apps.scheduling.documents import gpu_assignment
-from alnair.apps.scheduling.storage_kinds import STORAGE
 from alnair.kube import wire
+from alnair.kube.kinds import STORAGE
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, project_node, project_quota
 from world import World

@@ -162,8 +162,9 @@ def snapshot(
     import asyncio
 
     from alnair.apps.scheduling.fetching import FetchError, fetch
-    from alnair.apps.scheduling.snapshot import SnapshotError, decode
+    from alnair.apps.scheduling.snapshot import decode
     from alnair.kube.errors import KubeError
+    from alnair.sim.snapshot import SnapshotError
 
     try:
         data = asyncio.run(fetch(url, kubeconfig, context, lease_name))
@@ -202,7 +203,8 @@ def replay(
 
     from alnair.apps.scheduling.configuration import ConfigurationError
     from alnair.apps.scheduling.replaying import replay as decide
-    from alnair.apps.scheduling.snapshot import SnapshotError, load
+    from alnair.apps.scheduling.snapshot import load
+    from alnair.sim.snapshot import SnapshotError
 
     try:
         outcomes = decide(load(file), str(file), pod)

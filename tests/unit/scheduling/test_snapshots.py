@@ -14,14 +14,15 @@ from aiohttp.test_utils import TestClient, TestServer
 import make
 from alnair.apps.scheduling.assembly import Assembly
 from alnair.apps.scheduling.configuration import Configuration
-from alnair.apps.scheduling.feed import object_types
 from alnair.apps.scheduling.loop import Decisions
 from alnair.apps.scheduling.replaying import replay
 from alnair.apps.scheduling.server import application
-from alnair.apps.scheduling.snapshot import Snapshot, SnapshotError, decode, encode, load, take
+from alnair.apps.scheduling.snapshot import decode, load
+from alnair.kube.kinds import object_types
 from alnair.model import names
 from alnair.model.action import Bind
 from alnair.scheduler import events
+from alnair.sim.snapshot import Snapshot, SnapshotError, encode, take
 from world import World
 
 PROFILES = Assembly(Configuration()).explicit()

@@ -4,58 +4,32 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, get_type_hints
+from typing import Any
 
 from alnair.apps.scheduling.gang_feed import GangFeed
-from alnair.apps.scheduling.peer_kinds import PEERS
-from alnair.apps.scheduling.storage_kinds import STORAGE
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
+from alnair.kube.kinds import OBJECTS, PEERS
 from alnair.kube.loads import project_agent_lease
 from alnair.kube.projection import (
     PodProjector,
-    project_budget,
-    project_namespace,
     project_node,
-    project_quota,
 )
 from alnair.kube.resources import (
-    DISRUPTION_BUDGETS,
-    ELASTIC_QUOTAS,
     LEASES,
-    NAMESPACES,
-    NODE_RESOURCE_TOPOLOGIES,
     NODES,
     PODS,
-    Resource,
 )
-from alnair.kube.topology import project_topology
-from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model import names
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod
 from alnair.scheduler import events
 
-#: Further kinds that the plugins read: where they are, with their narrow type, and their projector.
-_OBJECTS: tuple[tuple[Resource[Any], Callable[[Any], Any]], ...] = (
-    (NAMESPACES.typed(wire.NamespaceWire), project_namespace),
-    (NODE_RESOURCE_TOPOLOGIES.typed(NodeResourceTopologyWire), project_topology),
-    (DISRUPTION_BUDGETS.typed(wire.BudgetWire), project_budget),
-    (ELASTIC_QUOTAS.typed(wire.ElasticQuotaWire), project_quota),
-    *STORAGE,
-)
-#: Kinds that are followed only where a profile reads them: large clusters have many of these.
-_ON_DEMAND = PEERS
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
-
-
-def object_types() -> dict[str, Any]:
-    """Return the kinds of objects that the engine is told of, and the types of their values."""
-    return {resource.kind: get_type_hints(project)["return"] for resource, project in _OBJECTS}
 
 
 class Feed:
@@ -88,12 +62,8 @@ class Feed:
         self._objects = {
             resource.kind: Informer(client, resource, project, self._object(resource.kind))
             for resource, project in (
-                *_OBJECTS,
-                *(
-                    (resource, project)
-                    for resource, project in _ON_DEMAND
-                    if resource.kind in kinds
-                ),
+                *OBJECTS,
+                *((resource, project) for resource, project in PEERS if resource.kind in kinds),
             )
         }
 

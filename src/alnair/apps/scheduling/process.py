@@ -20,7 +20,6 @@ from alnair.apps.scheduling.metrics import exposition
 from alnair.apps.scheduling.rehearsal import Rehearsal
 from alnair.apps.scheduling.reporter import Reporter
 from alnair.apps.scheduling.server import NotLeadingError, Server, application
-from alnair.apps.scheduling.snapshot import Snapshot, take
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.errors import LeadershipLost
@@ -31,6 +30,7 @@ from alnair.scheduler.diagnose import diagnose, find
 from alnair.scheduler.diagnosis import Diagnosis
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.tally import Tally
+from alnair.sim.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)
 

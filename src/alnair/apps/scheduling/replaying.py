@@ -7,12 +7,12 @@ import msgspec
 
 from alnair.apps.scheduling.assembly import assemble
 from alnair.apps.scheduling.configuration import Configuration
-from alnair.apps.scheduling.snapshot import Snapshot, SnapshotError, told
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Assignment, Pod
 from alnair.scheduler import events
 from alnair.scheduler.columns import TIES
 from alnair.scheduler.engine import Engine
+from alnair.sim.snapshot import Snapshot, SnapshotError, told
 
 #: Steps without an end would be a mistake of the engine; no snapshot needs so many.
 _MOST_STEPS = 1_000_000

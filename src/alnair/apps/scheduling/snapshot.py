@@ -1,153 +1,12 @@
-"""Snapshots: all that a decision depends on, in one file, to decide again somewhere else.
+"""Snapshots from files and answers, with their profiles as the configuration spells them."""
 
-A file is gzip'd JSON with a version. It holds what the engine knows, which is what scheduling
-needs of nodes, pods, PodGroups and further objects: no containers, environments, commands, or
-secrets. Names, labels and requests are in it.
-"""
-
-import gzip
-import zlib
-from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
 
 import msgspec
 
 from alnair.apps.scheduling.configuration import ProfileConfiguration
-from alnair.apps.scheduling.feed import object_types
-from alnair.model.cluster import Node
-from alnair.model.workload import Gang, Pod
-from alnair.scheduler import events
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.assignment import assign
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.workload_mix import MixState
-
-FORMAT: Final = "alnair-scheduler-snapshot"
-VERSION: Final = 1
-
-
-class SnapshotError(Exception):
-    """A file that is no snapshot, or one that this version cannot read; says what to do."""
-
-
-class SavedObject(msgspec.Struct, frozen=True):
-    """A further API object; `value` is as the engine has it, by its kind."""
-
-    kind: str
-    namespace: str
-    name: str
-    value: Any
-
-
-class Queued(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A unit of the queue: a lone pod by its uid, or a gang. For people: a replay tries all."""
-
-    unit: str
-    place: str
-    pods: int
-    attempts: int = 0
-
-
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decision depends on.
-
-    Attributes:
-        format, version: tell the file.
-        alnair: version of the program that wrote it.
-        time: seconds since the epoch.
-        seed: of the engine.
-        profiles: spelled out.
-        pods: those on nodes (also those whose Binding was on the way, with what was chosen for
-            them), then those that wait, in the order of the queue.
-        mix: what was learned of pods, also of those that are gone; a file of an older version has
-            none, and what its pods say counts.
-    """
-
-    format: str = FORMAT
-    version: int = VERSION
-    alnair: str = ""
-    time: float
-    seed: int
-    profiles: tuple[ProfileConfiguration, ...]
-    nodes: tuple[Node, ...]
-    gangs: tuple[Gang, ...]
-    pods: tuple[Pod, ...]
-    objects: tuple[SavedObject, ...] = ()
-    queue: tuple[Queued, ...] = ()
-    mix: MixState = MixState()
-
-
-class _Head(msgspec.Struct):
-    format: str = ""
-    version: int = 0
-
-
-def take(
-    engine: Engine, profiles: tuple[ProfileConfiguration, ...], seed: int, now: float
-) -> Snapshot:
-    """Return what the engine knows; all of it is values, so the engine may go on at once."""
-    accounts = engine.accounts
-    units = sorted(engine.members.units(), key=lambda unit: unit.order)
-    order = {uid: unit.order for unit in units for uid in unit.pods}
-    records = sorted(
-        accounts.records.values(),
-        key=lambda r: (r.state is State.PENDING, order.get(r.pod.uid, -1)),
-    )
-    objects = accounts.cluster.objects
-    return Snapshot(
-        alnair=version("alnair"),
-        time=now,
-        seed=seed,
-        profiles=profiles,
-        nodes=tuple(node for node in accounts.columns.nodes if node is not None),
-        gangs=tuple(state.gang for state in engine.gangs.all() if state.gang is not None),
-        pods=tuple(_pod(record, accounts) for record in records),
-        objects=tuple(
-            SavedObject(kind, namespace, name, value)
-            for kind in objects.kinds()
-            for (namespace, name), value in objects.of(kind).items()
-        ),
-        queue=tuple(
-            Queued(unit.key, unit.place.name.lower(), len(unit.pods), unit.attempts)
-            for unit in units
-            if unit.pods
-        ),
-        mix=accounts.mix.state(),
-    )
-
-
-def _pod(record: Record, accounts: Accounts) -> Pod:
-    """Return the pod as the API server will have it once its Binding has arrived."""
-    pod = record.pod
-    if record.state is not State.ASSUMED:
-        return pod
-    assignment = pod.assignment
-    if pod.spec.gpu is not None and record.row >= 0 and record.bookings:
-        assignment = assign(pod.spec.gpu, record.bookings, accounts.devices.gpus[record.row])
-    return msgspec.structs.replace(
-        pod, node=record.node, bound_at=record.placed_at, assignment=assignment
-    )
-
-
-def told(snapshot: Snapshot) -> Iterator[events.Event]:
-    """Return what an engine is told to know the same."""
-    for node in snapshot.nodes:
-        yield events.NodeChanged(node)
-    for one in snapshot.objects:
-        yield events.ObjectChanged(one.kind, one.namespace, one.name, one.value)
-    for gang in snapshot.gangs:
-        yield events.GangChanged(gang)
-    for pod in snapshot.pods:
-        yield events.PodChanged(pod)
-    if snapshot.mix.seen:
-        yield events.MixLearned(snapshot.mix)
-
-
-def encode(snapshot: Snapshot) -> bytes:
-    """Return the file; the same snapshot gives the same bytes."""
-    return gzip.compress(msgspec.json.encode(snapshot), mtime=0)
+from alnair.sim import snapshot as plain
+from alnair.sim.snapshot import Snapshot, SnapshotError
 
 
 def decode(data: bytes) -> Snapshot:
@@ -156,32 +15,12 @@ def decode(data: bytes) -> Snapshot:
     Raises:
         SnapshotError: It is none, or of another version.
     """
+    found = plain.decode(data)
     try:
-        text = gzip.decompress(data)
-        head = msgspec.json.decode(text, type=_Head)
-    except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
-        raise SnapshotError(
-            "is no snapshot of a scheduler: save one with 'alnair scheduler snapshot'"
-        ) from error
-    if head.format != FORMAT:
-        raise SnapshotError(
-            "is no snapshot of a scheduler: save one with 'alnair scheduler snapshot'"
-        )
-    if head.version != VERSION:
-        raise SnapshotError(
-            f"is a snapshot of version {head.version}, and this program reads version {VERSION}:"
-            " use the version of alnair that wrote it, or save a new one"
-        )
-    try:
-        snapshot = msgspec.json.decode(text, type=Snapshot)
-        types = object_types()
-        objects = tuple(
-            msgspec.structs.replace(one, value=msgspec.convert(one.value, types[one.kind]))
-            for one in snapshot.objects
-        )
-    except (msgspec.DecodeError, KeyError) as error:
+        profiles = msgspec.convert(found.profiles, tuple[ProfileConfiguration, ...])
+    except msgspec.ValidationError as error:
         raise SnapshotError(f"is a damaged snapshot: {error}; save a new one") from error
-    return msgspec.structs.replace(snapshot, objects=objects)
+    return msgspec.structs.replace(found, profiles=profiles)
 
 
 def load(path: Path) -> Snapshot:

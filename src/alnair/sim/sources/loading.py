@@ -8,13 +8,14 @@ from alnair.model.csv_table import TableError
 from alnair.sim import files
 from alnair.sim.files import Source, TraceFileError
 from alnair.sim.jobs import Scenario
-from alnair.sim.sources import clusters, detecting, fitting, openb, philly, samples, timing
+from alnair.sim.sources import clusters, detecting, fitting, openb, philly, samples, swf, timing
 from alnair.sim.sources.options import DEFAULTS, Found, Loaded, Options
 
 #: What the engine takes for the time of the begin if the trace does not say: 0 means unknown there.
 _BEGIN = 1_767_225_600.0  # 2026-01-01
 _OPENB = "openb"
 _FASTEST = 1e6
+_TABLES = {"philly": philly.read, "swf": swf.read}
 
 
 def load(sources: Sequence[str | Path] = (), options: Options = DEFAULTS) -> Loaded:
@@ -69,16 +70,12 @@ def _read(names: list[str], options: Options, nodes: tuple[Node, ...]) -> Found:
     chosen = options.format or detecting.detect(text)
     if chosen == "openb":
         return openb.read(path, options, nodes)
-    if chosen == "philly":
-        return _table(text, source, options, nodes)
+    if chosen in _TABLES:
+        found, problems = _TABLES[chosen](files.lines_of(text), str(source), options, nodes)
+        if problems:
+            raise TraceFileError(str(TableError(problems)))
+        return found
     raise TraceFileError(_unknown(text, source))
-
-
-def _table(text: str, source: Source, options: Options, nodes: tuple[Node, ...]) -> Found:
-    found, problems = philly.read(files.lines_of(text), str(source), options, nodes)
-    if problems:
-        raise TraceFileError(str(TableError(problems)))
-    return found
 
 
 def _unknown(text: str, source: Source) -> str:
