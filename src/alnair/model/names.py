@@ -31,6 +31,8 @@ GPU_LOAD: Final = _PREFIX + "gpu-"
 AGENT_LEASE: Final = _PREFIX + "agent-lease"
 #: On a pod: what it will need of GPUs, and for how long (`api.Expected`).
 EXPECTED: Final = _PREFIX + "expected"
+#: On a pod or its controller, read by the simulator only: when it is submitted, in seconds.
+SUBMIT_AT: Final = _PREFIX + "submit-at"
 GPU_ASSIGNMENT: Final = _PREFIX + "gpu-assignment"
 #: On a pod: the GPU models that it accepts, comma-separated.
 GPU_MODELS: Final = _PREFIX + "gpu-models"

@@ -153,7 +153,7 @@ def decode(data: bytes) -> Snapshot:
         SnapshotError: It is none, or of another version.
     """
     try:
-        text = gzip.decompress(data)
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
         head = msgspec.json.decode(text, type=_Head)
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
         raise SnapshotError(

@@ -5,13 +5,14 @@ import re
 from typing import Final
 
 from alnair.model.openb import NODE_COLUMNS
+from alnair.sim import snapshot
 from alnair.sim.sources import philly
 from alnair.sim.sources.options import Format
 
 #: So much of a file is looked at.
 _HEAD: Final = 65536
 _YAML: Final = re.compile(r"(?m)^(?:- )?(?:apiVersion|kind|metadata|items|spec)\s*:|^---\s*$")
-_SNAPSHOT: Final = re.compile(r'\A\s*\{\s*"format"\s*:\s*"alnair-scheduler-snapshot"')
+_SNAPSHOT: Final = re.compile(rf'\A\s*\{{\s*"format"\s*:\s*"{snapshot.FORMAT}"')
 _SWF_FIELDS: Final = 18
 _NUMBER: Final = re.compile(r"-?[0-9.]+")
 

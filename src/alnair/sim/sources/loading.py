@@ -8,13 +8,25 @@ from alnair.model.csv_table import TableError
 from alnair.sim import files
 from alnair.sim.files import Source, TraceFileError
 from alnair.sim.jobs import Scenario
-from alnair.sim.sources import clusters, detecting, fitting, openb, philly, samples, swf, timing
+from alnair.sim.sources import (
+    clusters,
+    detecting,
+    fitting,
+    manifests,
+    openb,
+    philly,
+    recorded,
+    samples,
+    swf,
+    timing,
+)
 from alnair.sim.sources.options import DEFAULTS, Found, Loaded, Options
 
 #: What the engine takes for the time of the begin if the trace does not say: 0 means unknown there.
 _BEGIN = 1_767_225_600.0  # 2026-01-01
 _OPENB = "openb"
 _FASTEST = 1e6
+_MANIFESTS = tuple(f".{kind}{packed}" for kind in ("yaml", "yml", "json") for packed in ("", ".gz"))
 _TABLES = {"philly": philly.read, "swf": swf.read}
 
 
@@ -49,33 +61,77 @@ def load(sources: Sequence[str | Path] = (), options: Options = DEFAULTS) -> Loa
 
 
 def _read(names: list[str], options: Options, nodes: tuple[Node, ...]) -> Found:
-    name = names[0]
-    path = Path(name)
+    path = Path(names[0])
     if len(names) > 1:
-        raise TraceFileError("several traces cannot be simulated at once: name one")
-    if name == _OPENB and not path.exists():
-        return openb.read(None, options, nodes)
+        return _manifests([text for name in names for text in _texts(name)], options, nodes)
     if path.is_dir():
+        if options.format == "manifests" or not any(path.glob("*.csv*")):
+            return _manifests(_texts(names[0]), options, nodes)
         return openb.read(path, options, nodes)
-    source: Source = path
-    if not path.exists() and samples.is_file(name):
-        source = samples.find(name)
-    elif not path.exists():
-        shipped = ", ".join(samples.NAMES)
-        raise TraceFileError(
-            f"{name}: no such file or folder, and no trace that ships with Alnair ({shipped}): "
-            "check the path"
-        )
+    if names[0] == _OPENB and not path.exists():
+        return openb.read(None, options, nodes)
+    source = _source(names[0])
     text = files.text(source)
     chosen = options.format or detecting.detect(text)
     if chosen == "openb":
         return openb.read(path, options, nodes)
+    if chosen == "snapshot":
+        return recorded.read(text, str(source), options, nodes)
+    if chosen == "manifests":
+        return _manifests([(str(source), text)], options, nodes)
     if chosen in _TABLES:
         found, problems = _TABLES[chosen](files.lines_of(text), str(source), options, nodes)
         if problems:
             raise TraceFileError(str(TableError(problems)))
         return found
     raise TraceFileError(_unknown(text, source))
+
+
+def _source(name: str) -> Source:
+    if Path(name).exists():
+        return Path(name)
+    if samples.is_file(name):
+        return samples.find(name)
+    shipped = ", ".join(samples.NAMES)
+    raise TraceFileError(
+        f"{name}: no such file or folder, and no trace that ships with Alnair ({shipped}): "
+        "check the path"
+    )
+
+
+def _texts(name: str) -> list[tuple[str, str]]:
+    """Return the manifests of a file, or of a folder and those in it, in the order of their names.
+
+    Raises:
+        TraceFileError: There are none, or some cannot be read.
+    """
+    path = Path(name)
+    found: list[Source] = []
+    if not path.is_dir():
+        found.append(_source(name))
+    else:
+        found[:] = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith(_MANIFESTS))
+        if not found:
+            raise TraceFileError(
+                f"{name}: neither an openb node list nor a manifest ({', '.join(_MANIFESTS)}) is "
+                "in this folder: check the path"
+            )
+    texts, problems = [], []
+    for source in found:
+        try:
+            texts.append((str(source), files.text(source)))
+        except TraceFileError as error:
+            problems.append(str(error))
+    if problems:
+        raise TraceFileError("\n".join(problems))
+    return texts
+
+
+def _manifests(texts: list[tuple[str, str]], options: Options, nodes: tuple[Node, ...]) -> Found:
+    found, problems = manifests.read(texts, options, nodes)
+    if problems:
+        raise TraceFileError(str(TableError(problems)))
+    return found
 
 
 def _unknown(text: str, source: Source) -> str:
