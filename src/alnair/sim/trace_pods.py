@@ -43,7 +43,9 @@ def compute_of_share(pod: TracePod) -> int:
     return -(-pod.gpu_milli * 100 // WHOLE)
 
 
-def manifest(arrival: Arrival, namespace: str, profile: str, models: Iterable[str]) -> Manifest:
+def manifest(
+    arrival: Arrival, namespace: str, profile: str, models: Iterable[str], *, compute: bool = True
+) -> Manifest:
     """Return the Pod object.
 
     Args:
@@ -51,6 +53,7 @@ def manifest(arrival: Arrival, namespace: str, profile: str, models: Iterable[st
         namespace: Where.
         profile: Its schedulerName.
         models: GPU models of the trace's nodes.
+        compute: A shared pod asks for its part of the GPU's time, not only of its memory.
     """
     pod = arrival.pod
     limits: dict[str, str] = {}
@@ -58,7 +61,8 @@ def manifest(arrival: Arrival, namespace: str, profile: str, models: Iterable[st
         limits[names.GPU] = str(pod.gpus)
     elif pod.gpus:
         limits[names.VGPU_MEMORY] = str(memory_of_share(pod, models))
-        limits[names.VGPU_COMPUTE] = str(compute_of_share(pod))
+        if compute:
+            limits[names.VGPU_COMPUTE] = str(compute_of_share(pod))
     requests = dict(limits)
     if pod.cpu_milli:
         requests["cpu"] = f"{pod.cpu_milli}m"

@@ -17,7 +17,7 @@ from alnair.model import names
 from alnair.sim import trace_pods, traces
 from alnair.sim.arrivals import Arrival
 from alnair.sim.files import TraceFileError
-from alnair.sim.sources import Loaded, Options, load
+from alnair.sim.sources import Loaded, Mix, Options, load, utilisation
 
 PODS = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
@@ -296,11 +296,165 @@ def test_the_shipped_week_of_philly_needs_nothing_else() -> None:
     assert {job.duration > 0 for job in found.scenario.jobs} == {True}
 
 
-@pytest.mark.parametrize("folder", ["philly", "gaia"])
+@pytest.mark.parametrize("folder", ["philly", "gaia", "p100"])
 def test_the_shipped_bytes_are_those_that_the_origin_note_lists(folder: str) -> None:
     data = resources.files("alnair") / "data" / folder
     origin = (data / "ORIGIN.md").read_text()
     ((name, digest),) = re.findall(r"\| `(\S+)` \| .* \| `([0-9a-f]{64})` \|", origin)
-    compressed = (data / f"{name}.gz").read_bytes()
-    assert hashlib.sha256(gzip.decompress(compressed)).hexdigest() == digest
-    assert compressed[3:8] == bytes(5), "a name or a time inside would not be reproducible"
+    content = (data / name).read_bytes() if (data / name).is_file() else b""
+    if not content:
+        compressed = (data / f"{name}.gz").read_bytes()
+        assert compressed[3:8] == bytes(5), "a name or a time inside would not be reproducible"
+        content = gzip.decompress(compressed)
+    assert hashlib.sha256(content).hexdigest() == digest
+
+
+# --- SWF ------------------------------------------------------------------------------------------
+
+HEADER = "; UnixStartTime: 1000\n; MaxNodes: 2\n; MaxProcs: 25\n"
+
+
+def line(**fields: object) -> str:
+    """A line of SWF: job 1 of user 5, 60 s on 4 processors, asked for 90 s."""
+    keys = "job submit wait run procs cpu mem asked time memory status user group app"
+    values = dict.fromkeys((*keys.split(), *"qpjt"), -1)
+    values |= {"job": 1, "submit": 7, "run": 60, "procs": 4, "time": 90, "status": 1, "user": 5}
+    return " ".join(str(v) for v in (values | fields).values()) + "\n"
+
+
+def swf(tmp_path: Path, text: str, options: Options = NONE) -> Loaded:
+    path = tmp_path / "log.swf"
+    path.write_text(text)
+    return load([path], options)
+
+
+def test_a_job_of_swf_asks_for_cores_and_says_how_long_it_may_take(tmp_path: Path) -> None:
+    found = swf(tmp_path, HEADER + line(memory=1024))
+    (job,) = found.scenario.jobs
+    (pod,) = job.pods
+    assert (job.name, job.user, job.submitted, job.duration) == ("job-1", "user-5", 7.0, 60.0)
+    assert dict(pod.spec.requests) == {"cpu": 4000, "memory": 4 << 20, "pods": 1}
+    assert (pod.time_limit, pod.namespace) == (90, "user-5")
+    assert [node.allocatable["cpu"] for node in found.scenario.nodes] == [13000, 12000]
+    assert found.scenario.begin == 1000.0
+
+
+def test_a_job_of_more_processors_than_a_node_has_is_a_gang(tmp_path: Path) -> None:
+    (job,) = swf(
+        tmp_path, HEADER + line(procs=30), Options(nodes="9x12xcpu,1x48xcpu")
+    ).scenario.jobs
+    assert [dict(pod.spec.requests)["cpu"] for pod in job.pods] == [12000, 12000, 6000]
+    assert job.gang is not None
+    assert job.gang.min_member == 3
+
+
+def test_cancelled_jobs_and_parts_of_jobs_are_left_out_and_failed_ones_are_not(
+    tmp_path: Path,
+) -> None:
+    text = HEADER + line(status=0) + line(job=2, run=-1, status=5) + line(job=3, status=2)
+    found = swf(tmp_path, text + line(job=3, status=3) + line(job=4, procs=-1, asked=2))
+    assert [job.name for job in found.scenario.jobs] == ["job-1", "job-3", "job-4"]
+    assert "1 jobs never ran" in found.notes[0]
+    assert "1 lines are parts of jobs" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("1 2 3\n" + line(), "line 4: 3 fields, but a line of SWF has 18"),
+        (line(run="nan"), "line 4, column '4 (run time)': 'nan' is not a number"),
+        (line(submit=-7), "column '2 (submit time)': -7 is negative"),
+        (line(submit=-1), "column '2 (submit time)': is unknown: say when"),
+        (line(procs=1e8), "column '5 (allocated processors)': 100000000.0 is more than"),
+        (line(run="9" * 12), "column '4 (run time)': 999999999999 is more than"),
+        (line() + line(), "line 5, column '1 (job number)': job 1 is on line 4 already"),
+        ("", "there is no job in it"),
+    ],
+)
+def test_a_wrong_line_of_swf_is_told(tmp_path: Path, row: str, said: str) -> None:
+    assert said in refusal(tmp_path, HEADER + row)
+
+
+def test_swf_without_a_header_asks_for_nodes(tmp_path: Path) -> None:
+    assert "--nodes, such as 150x12xcpu" in refusal(tmp_path, line(), NONE)
+
+
+def test_the_shipped_weeks_of_gaia_need_nothing_else() -> None:
+    found = load(["gaia"])
+    assert len(found.scenario.jobs) == 5109
+    assert sum(node.allocatable["cpu"] for node in found.scenario.nodes) == 2_004_000
+    assert not found.warnings
+
+
+# --- what is made up ------------------------------------------------------------------------------
+
+
+def test_made_up_jobs_are_the_same_for_the_same_seed_and_of_the_asked_mix() -> None:
+    mix = Mix(jobs=2000, per_hour=120, gpus=((0.25, 1), (12, 3)), median=600, users=3)
+    options = Options(nodes=CLUSTER, mix=mix, seed=5)
+    first = load(["synthetic"], options).scenario.jobs
+    assert first == load(["synthetic"], options).scenario.jobs
+    assert first != load(["synthetic"], msgspec.structs.replace(options, seed=6)).scenario.jobs
+    gangs = sum(job.gang is not None for job in first)
+    assert 1400 < gangs < 1600
+    assert 0.9 < first[-1].submitted / (2000 / 120 * 3600) < 1.1
+    assert 500 < sorted(job.duration for job in first)[1000] < 720
+    assert {job.user for job in first} == {"user-0", "user-1", "user-2"}
+
+
+@pytest.mark.parametrize(
+    ("mix", "said"),
+    [
+        (Mix(jobs=0), "0 jobs cannot be made up"),
+        (Mix(per_hour=0), "0 jobs an hour"),
+        (Mix(median=math.nan), "run times of nan s"),
+        (Mix(users=0), "0 users"),
+        (Mix(gpus=()), "a size of jobs is"),
+        (Mix(gpus=((1.5, 1),)), "a size of jobs is"),
+        (Mix(gpus=((1, 0),)), "no size of jobs occurs"),
+    ],
+)
+def test_a_mix_that_cannot_be_is_told(mix: Mix, said: str) -> None:
+    with pytest.raises(TraceFileError, match=said):
+        load(["synthetic"], Options(nodes=CLUSTER, mix=mix))
+
+
+def test_nodes_fail_and_come_back_by_draws_of_their_own(tmp_path: Path) -> None:
+    text = JOBS + "100,8640000,1,,a\n"
+    options = Options(nodes="40x8xT4", node_mtbf=864000, node_mttr=3600)
+    events = philly(tmp_path, text, options).scenario.node_events
+    assert [e.time for e in events] == sorted(e.time for e in events)
+    failing = [e.time for e in events if e.what == "fails"]
+    assert 350 < len(failing) < 450
+    assert max(failing) < 8640000
+    assert len(events) == 2 * len(failing)
+    fewer = philly(tmp_path, text, msgspec.structs.replace(options, nodes="2x8xT4"))
+    own = [e for e in events if e.node.name in ("t4x8-0000", "t4x8-0001")]
+    assert list(fewer.scenario.node_events) == own
+    for mtbf in (math.inf, -1):
+        with pytest.raises(TraceFileError, match="--node-mtbf"):
+            philly(tmp_path, text, msgspec.structs.replace(options, node_mtbf=mtbf))
+    with pytest.raises(TraceFileError, match="would fail more than"):
+        philly(tmp_path, text, msgspec.structs.replace(options, node_mtbf=1, node_mttr=1))
+
+
+def test_measured_utilisations_are_drawn_by_the_seed_and_bounded_by_enforced_shares(
+    tmp_path: Path,
+) -> None:
+    runs = {run.kind: run.util for run in utilisation.runs()}
+    assert len(runs) > 40
+    assert runs["MobileNet (batch size 1024)"] == pytest.approx((46.07 + 30.27) / 2)
+    rows = "".join(f"p{i},0,0,1,{400 if i % 2 else 1000},,,,5,9,6\n" for i in range(60))
+    drawn = {
+        shares: openb(
+            tmp_path, PODS + rows, Options(utilisation="measured", shares=shares, seed=3)
+        ).scenario.jobs
+        for shares in ("compute", "memory")
+    }
+    assert all(job.util == runs[job.kind] for job in drawn["memory"])
+    assert [job.kind for job in drawn["memory"]] == [job.kind for job in drawn["compute"]]
+    bounded = [job for job in drawn["compute"] if job.util != runs[job.kind]]
+    assert bounded
+    assert all(job.util == 40.0 and runs[job.kind] > 40 for job in bounded)
+    demands = [job.pods[0].spec.gpu for job in drawn["memory"]]
+    assert not any(demand.compute for demand in demands if demand)

@@ -1,5 +1,6 @@
 """The one entry: from what a user names to a scenario."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,13 +19,17 @@ from alnair.sim.sources import (
     recorded,
     samples,
     swf,
+    synthetic,
     timing,
+    utilisation,
 )
+from alnair.sim.sources.failures import failures
 from alnair.sim.sources.options import DEFAULTS, Found, Loaded, Options
 
 #: What the engine takes for the time of the begin if the trace does not say: 0 means unknown there.
 _BEGIN = 1_767_225_600.0  # 2026-01-01
 _OPENB = "openb"
+_SYNTHETIC = "synthetic"
 _FASTEST = 1e6
 _MANIFESTS = tuple(f".{kind}{packed}" for kind in ("yaml", "yml", "json") for packed in ("", ".gz"))
 _TABLES = {"philly": philly.read, "swf": swf.read}
@@ -68,6 +73,8 @@ def _read(names: list[str], options: Options, nodes: tuple[Node, ...]) -> Found:
         if options.format == "manifests" or not any(path.glob("*.csv*")):
             return _manifests(_texts(names[0]), options, nodes)
         return openb.read(path, options, nodes)
+    if _SYNTHETIC in (options.format, names[0]) and not path.exists():
+        return synthetic.read(options, nodes)
     if names[0] == _OPENB and not path.exists():
         return openb.read(None, options, nodes)
     source = _source(names[0])
@@ -92,7 +99,7 @@ def _source(name: str) -> Source:
         return Path(name)
     if samples.is_file(name):
         return samples.find(name)
-    shipped = ", ".join(samples.NAMES)
+    shipped = ", ".join((*samples.NAMES, _SYNTHETIC))
     raise TraceFileError(
         f"{name}: no such file or folder, and no trace that ships with Alnair ({shipped}): "
         "check the path"
@@ -154,9 +161,18 @@ def _loaded(found: Found, source: str, options: Options) -> Loaded:
         )
     if options.estimate is not None:
         jobs = timing.estimated(jobs, options.estimate)
+    if options.utilisation:
+        jobs = utilisation.measured(jobs, options.seed)
     scenario = Scenario(
         nodes=found.nodes,
         jobs=tuple(jobs),
+        node_events=failures(
+            found.nodes,
+            timing.end(jobs),
+            mtbf=options.node_mtbf,
+            mttr=options.node_mttr,
+            seed=options.seed,
+        ),
         objects=found.objects,
         running=found.running,
         begin=(found.begin or _BEGIN) + options.since,
@@ -185,5 +201,10 @@ def _wrong(options: Options) -> Iterator[str]:
     ):
         if value is not None and not value >= 0:
             yield f"--{name} {value:g}: write 0 or more"
+    if not 0 <= options.node_mtbf < math.inf or not 0 < options.node_mttr < math.inf:
+        yield (
+            f"--node-mtbf {options.node_mtbf:g} --node-mttr {options.node_mttr:g}: write seconds; "
+            "without failures leave both out"
+        )
     if options.pod_units < 0:
         yield f"--pod-units {options.pod_units}: write 1 or more, or leave it out"

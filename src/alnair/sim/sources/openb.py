@@ -78,7 +78,7 @@ def _pods(source: Source, options: Options) -> tuple[tuple[TracePod, PodTimes | 
 def _found(
     rows: tuple[tuple[TracePod, PodTimes | None], ...], options: Options, nodes: tuple[Node, ...]
 ) -> Found:
-    stamp = PodStamp(options.profile, nodes)
+    stamp = PodStamp(options.profile, nodes, compute=options.shares == "compute")
     namespace = options.namespace or _NAMESPACE
     jobs = []
     unknown = 0

@@ -54,9 +54,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             knows them. None: as the trace says.
         pod_units: most GPUs, or cores, of one pod of a job that may have several; 0 = those of the
             commonest node.
+        shares: what pods that share a GPU ask for: `compute` and memory, each enforced, or only
+            `memory`, and then they are in one another's way.
         utilisation: `measured` gives each GPU job the kind and the utilisation of a measured
             training run, drawn by the seed.
-        expected: pods say what utilisation to expect of them, as after a trial.
         seed: of all draws.
         node_mtbf: mean seconds between failures of one node; 0 = none fail.
         node_mttr: mean seconds until it is back.
@@ -76,8 +77,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     default_duration: float | None = None
     estimate: float | None = None
     pod_units: int = 0
+    shares: Literal["compute", "memory"] = "compute"
     utilisation: Literal["", "measured"] = ""
-    expected: bool = False
     seed: int = 0
     node_mtbf: float = 0.0
     node_mttr: float = 3600.0

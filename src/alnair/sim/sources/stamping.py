@@ -32,10 +32,12 @@ class PodStamp:
     Args:
         profile: Their schedulerName.
         nodes: Of the cluster; their GPU models decide how much memory a share of a GPU asks for.
+        compute: Shares of GPUs ask for compute too.
     """
 
-    def __init__(self, profile: str, nodes: Iterable[Node]) -> None:
+    def __init__(self, profile: str, nodes: Iterable[Node], *, compute: bool = True) -> None:
         self._profile = profile
+        self._compute = compute
         self._models = sorted({gpu.model for node in nodes for gpu in node.gpus})
         self._project = PodProjector()
         self._made: dict[tuple[object, ...], Pod] = {}
@@ -57,7 +59,7 @@ class PodStamp:
         model = self._made.get(key)
         if model is None:
             written = trace_pods.manifest(
-                Arrival("", shape), namespace, self._profile, self._models
+                Arrival("", shape), namespace, self._profile, self._models, compute=self._compute
             )
             model = self._made[key] = self._project(msgspec.convert(written, PodWire))
         labels = model.labels

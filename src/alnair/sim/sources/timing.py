@@ -26,6 +26,14 @@ def cut(jobs: Iterable[Job], options: Options) -> list[Job]:
     ]
 
 
+def end(jobs: Iterable[Job]) -> float:
+    """Return when the last job would end if none had to wait; those that never end apart."""
+    return max(
+        (job.submitted + (job.duration if math.isfinite(job.duration) else 0.0) for job in jobs),
+        default=0.0,
+    )
+
+
 def estimated(jobs: Iterable[Job], factor: float) -> list[Job]:
     """Return the jobs whose pods are expected to run `factor` times as long as they do; 0 = no."""
     return [
