@@ -20,6 +20,7 @@ from alnair.local.errors import LocalClusterError
 from alnair.model.cluster import Node
 from alnair.scheduler import events
 from alnair.scheduler.framework import Profile
+from alnair.sim.snapshot import SnapshotError, told
 from alnair.sim.whatif import shapes
 from alnair.sim.whatif.changes import Changes
 from alnair.sim.whatif.documents import Document, ManifestError, read
@@ -152,9 +153,9 @@ def from_snapshot(path: Path) -> State:
     try:
         snapshot = saved.load(path)
         assembly = assemble(conf.Configuration(profiles=snapshot.profiles), str(path))
-    except (saved.SnapshotError, conf.ConfigurationError) as error:
+    except (SnapshotError, conf.ConfigurationError) as error:
         raise InputError(str(error)) from error
-    known = list(saved.told(snapshot))
+    known = list(told(snapshot))
     return State(known, assembly.profiles(), snapshot.seed, snapshot.time)
 
 
