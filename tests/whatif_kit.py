@@ -7,9 +7,9 @@ from msgspec.structs import replace
 import make
 from alnair.apps.scheduling.assembly import Assembly
 from alnair.apps.scheduling.configuration import Configuration
-from alnair.apps.scheduling.snapshot import encode, take
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
+from alnair.sim.snapshot import encode, take
 from world import World
 
 NOW = 1_767_225_600.0  # 2026-01-01
