@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from alnair.kube.connection import Connection
     from alnair.sim.history import History
 
-#: Exit codes: the cluster cannot be read.
+#: Exit codes: the cluster cannot be read; interrupted.
 UNREADABLE = 3
+INTERRUPTED = 130
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 app = typer.Typer(no_args_is_help=True)
@@ -83,7 +84,8 @@ def scheduling(
     --record writes down all that happens and may be killed at any moment; the same command goes
     on. --history then reads it, also while it is written.
 
-    Ends with 0, 2 on wrong usage or a wrong file, 3 if the cluster cannot be read.
+    Ends with 0, 2 on wrong usage or a wrong file, 3 if the cluster cannot be read, 130 after an
+    interrupt; an interrupt is how --record ends well, with 0.
 
     Examples:
       alnair report scheduling
@@ -130,6 +132,8 @@ def scheduling(
     except* OSError as group:
         typer.echo(f"alnair: {first(group)}", err=True)
         raise typer.Exit(UNREADABLE) from None
+    except* KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _connection(kubeconfig: Path | None, context: str | None, name: str | None) -> "Connection":

@@ -244,6 +244,38 @@ def test_pods_of_others_take_room_and_count_no_further(world: World) -> None:
     assert (metrics.jobs.total, metrics.pods.total, metrics.users) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("spec", "models"),
+    [
+        ({"nodeSelector": {"nvidia.com/gpu.product": "T4"}}, ("T4",)),
+        ({"affinity": [["T4", "P100"], ["A10"]]}, ("A10", "P100", "T4")),
+        ({"affinity": [["T4"], []]}, ()),
+        ({}, ()),
+    ],
+)
+def test_models_may_be_named_by_the_label_of_nodes(
+    world: World, spec: dict[str, Any], models: tuple[str, ...]
+) -> None:
+    asking = pod("p")
+    if terms := spec.get("affinity"):
+        product = {"key": "nvidia.com/gpu.product", "operator": "In"}
+        zone = {"key": "zone", "operator": "Exists"}
+        found = [
+            {"matchExpressions": [product | {"values": values}] if values else [zone]}
+            for values in terms
+        ]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}
+        spec = {"affinity": {"nodeAffinity": required}}
+    asking["spec"] |= spec
+    world.pods(10, asking)
+    assert world.history(20).pods["p"].models == models
+
+
+def test_a_clock_that_is_behind_makes_no_time_negative(world: World) -> None:
+    world.pods(5, pod("p", 8, bound=9))
+    assert compute(world.history(6)).gpu.allocated_hours == 0
+
+
 def test_what_ended_before_is_not_in_it_and_what_began_before_keeps_its_times(
     world: World,
 ) -> None:

@@ -39,6 +39,7 @@ _PHASES: Final[dict[str, Literal["", "completed", "failed"]]] = {
     "Succeeded": "completed",
     "Failed": "failed",
 }
+_NAMES_MODEL: Final = (names.GPU_MODEL_LABEL, "In")
 _utilization = msgspec.json.Decoder(api.PodUtilization)
 
 
@@ -206,7 +207,7 @@ class PodReader:
             whole=demand.whole if demand else 0,
             slice_memory=demand.memory_mib if demand else 0,
             slice_compute=demand.compute if demand else 0,
-            models=demand.models if demand else (),
+            models=_models(known) if demand else (),
             node=known.node,
             bound=known.bound_at,
             shares=_shares(known),
@@ -235,6 +236,23 @@ def _job(pod: Pod, owners: Iterable[wire.OwnerReference] | None) -> str:
         if owner.controller:
             return sys.intern(f"{owner.kind}/{owner.name}")
     return f"Pod/{pod.name}"
+
+
+def _models(pod: Pod) -> tuple[str, ...]:
+    """Return the GPU models that a pod names, by annotation or by the node label; empty = any."""
+    spec = pod.spec
+    if spec.gpu is not None and spec.gpu.models:
+        return spec.gpu.models
+    if model := dict(spec.node_selector).get(names.GPU_MODEL_LABEL):
+        return (model,)
+    terms = (spec.affinity.required if spec.affinity else None) or ()
+    found: set[str] = set()
+    for term in terms:
+        named = [r.values for r in term.labels if (r.key, r.operator) == _NAMES_MODEL]
+        if not named:
+            return ()  # this term alone lets the pod go anywhere
+        found.update(*named)
+    return tuple(sorted(found))
 
 
 def _shares(pod: Pod) -> tuple[Share, ...]:

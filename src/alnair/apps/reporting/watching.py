@@ -178,13 +178,8 @@ async def record(
         RecordError: the file is a record of another cluster, or damaged.
         OSError: it cannot be written.
     """
-    before = file.begin()
     cluster = (await client.get(NAMESPACES, "kube-system"))["metadata"]["uid"]
-    if before.head is None:
-        file.append([Line(t=time.time(), head=Head(cluster=cluster))])
-    elif before.head.cluster != cluster:
-        raise RecordError(f"{file.path}: this is a record of another cluster: name another file")
-    recording = _Recording(client, file, Notes(before))
+    recording = _Recording(client, file, _begun(file, cluster))
     ended = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(recording.write(ended))
@@ -194,6 +189,16 @@ async def record(
             task.cancel()
         ended.set()
         await writing
+
+
+def _begun(file: RecordFile, cluster: str) -> Notes:
+    """Return what was there when the record ended, or begin one."""
+    before = file.begin()
+    if before.head is None:
+        file.append([Line(t=time.time(), head=Head(cluster=cluster))])
+    elif before.head.cluster != cluster:
+        raise RecordError(f"{file.path}: this is a record of another cluster: name another file")
+    return Notes(before)
 
 
 class _Recording:

@@ -70,8 +70,8 @@ def counted(history: History) -> list[PodHistory]:
 
 
 def end_of(stay: Stay, history: History) -> float:
-    """Return when a stay ended, or the end of the history."""
-    return history.end if stay.end is None else stay.end
+    """Return when a stay ended, or the end of the history; clocks of live clusters may disagree."""
+    return max(history.end if stay.end is None else stay.end, stay.begin)
 
 
 def columns(history: History) -> Columns:
