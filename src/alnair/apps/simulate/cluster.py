@@ -65,6 +65,43 @@ def cluster(
             "--default-duration", metavar="S", help="Jobs of unknown run time run S seconds."
         ),
     ] = None,
+    submit_at: Annotated[
+        float | None,
+        typer.Option(
+            "--submit-at", min=0, metavar="S", help="Jobs that do not say when come S seconds in."
+        ),
+    ] = None,
+    pod_units: Annotated[
+        int | None,
+        typer.Option(
+            "--pod-units",
+            min=1,
+            metavar="N",
+            help="Most GPUs (or cores) of a pod of a large job; default: those of a node.",
+        ),
+    ] = None,
+    shares: Annotated[
+        Literal["compute", "memory"],
+        typer.Option(
+            "--shares",
+            metavar="compute|memory",
+            help="Pods that share a GPU ask for compute and memory, or for its memory alone.",
+        ),
+    ] = "compute",
+    estimate: Annotated[
+        float | None,
+        typer.Option(
+            "--estimate", min=0, metavar="X", help="Pods say X times their true run time."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", min=1, metavar="N", help="Of the trace 'synthetic': so many jobs."),
+    ] = 1000,
+    per_hour: Annotated[
+        float,
+        typer.Option("--per-hour", metavar="X", help="… so many an hour, on average."),
+    ] = 60.0,
     utilisation: Annotated[
         Literal["", "measured"],
         typer.Option(
@@ -171,7 +208,7 @@ def cluster(
     from alnair.apps.simulate import cluster_run
     from alnair.sim.checkpoint import CheckpointError
     from alnair.sim.files import TraceFileError
-    from alnair.sim.sources import Options, load
+    from alnair.sim.sources import Mix, Options, load
 
     for option, value in (
         ("--stop-at", stop_at),
@@ -203,10 +240,15 @@ def cluster(
                 until=math.inf if until is None else until,
                 arrivals=arrivals,
                 default_duration=default_duration,
+                submit_at=submit_at,
+                pod_units=pod_units or 0,
+                shares=shares,
+                estimate=estimate,
                 utilisation=utilisation,
                 seed=seed,
                 node_mtbf=node_mtbf,
                 node_mttr=node_mttr,
+                mix=Mix(jobs=jobs, per_hour=per_hour),
             )
             found = load(sources or [], inputs)
             for line in (*found.notes, *found.warnings):
