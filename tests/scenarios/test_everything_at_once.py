@@ -86,7 +86,7 @@ class Muddle:
             self.world.delete_uid(pod.uid)
             return
         changes = ({"gated": False}, {"deleting": True}, {"priority": 2}, {"group": ""})
-        self.world._set(msgspec.structs.replace(pod, **self.chance.choice(changes)))
+        self.world.set_pod(msgspec.structs.replace(pod, **self.chance.choice(changes)))
 
     def change_node(self) -> None:
         i = self.chance.randrange(6)
