@@ -31,6 +31,19 @@ def pod_topology(annotations: Mapping[str, str]) -> Topology | None:
     )
 
 
+def topology_problem(annotations: Mapping[str, str], required: str) -> str:
+    """Return what is wrong with an annotation that requires a level; empty if nothing is.
+
+    Args:
+        annotations: of a PodGroup or of a pod.
+        required: the name of the annotation, in the dialect of those.
+    """
+    text = annotations.get(required)
+    if not text or _levels(text):
+        return ""
+    return f"annotation {required} is {text!r}, which names no level: write one, or remove it"
+
+
 def _topology(required: str | None, preferred: str | None) -> Topology | None:
     if not required and not preferred:
         return None

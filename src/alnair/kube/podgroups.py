@@ -17,7 +17,7 @@ from msgspec import Struct
 from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, ConnectionFailed, NotFound
-from alnair.kube.membership import group_topology
+from alnair.kube.membership import group_topology, topology_problem
 from alnair.kube.projection import UNREADABLE, base_units, check_version
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Manifest, Resource, grouped
 from alnair.kube.times import timestamp
@@ -230,7 +230,7 @@ def _gang(
         api=api_version,
         min_resources=min_resources,
         topology=group_topology(annotations),
-        problem=problem,
+        problem=problem or topology_problem(annotations, names.TOPOLOGY_REQUIRED),
         plan=plan,
         planned=planned,
     )

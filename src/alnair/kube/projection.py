@@ -15,7 +15,7 @@ from alnair.kube import wire
 from alnair.kube.disks import pod_volumes
 from alnair.kube.footprint import host_ports, node_images, pod_images
 from alnair.kube.loads import Expectation, agent_lease, read_expected, read_loads
-from alnair.kube.membership import group_of, pod_topology
+from alnair.kube.membership import group_of, pod_topology, topology_problem
 from alnair.kube.times import timestamp
 from alnair.model import api, names, quantity
 from alnair.model.cluster import Gpu, Node, Taint
@@ -136,7 +136,7 @@ class PodProjector:
             labels=self._sorted_labels(labels),
             controller=_controller(meta.owner_references),
             assignment=assignment,
-            problem=problem,
+            problem=problem or topology_problem(annotations, names.KUEUE_TOPOLOGY_REQUIRED),
             preempts=spec.preemption_policy != "Never",
             nominated=sys.intern((pod.status and pod.status.nominated_node_name) or ""),
             started=timestamp((pod.status and pod.status.start_time) or ""),

@@ -66,7 +66,6 @@ def test_levels_are_labels_or_words_for_the_well_known_ones() -> None:
     preferred = (RACK, "example.com/spine", "topology.kubernetes.io/zone")
     assert gang.topology == Topology("", preferred)
     assert custom({names.TOPOLOGY_REQUIRED: "rack"}).topology == Topology(RACK)
-    assert custom({names.TOPOLOGY_REQUIRED: " "}).topology == Topology()
     assert custom({}).topology is None
 
 
@@ -99,6 +98,22 @@ def test_a_pod_belongs_to_the_group_that_it_names(
 ) -> None:
     native_group = None if group is None else wire.SchedulingGroup(group)
     assert group_of(labels, native_group) == expected
+
+
+@pytest.mark.parametrize("text", [",", " ", " , ,"])
+def test_a_required_level_without_a_name_is_a_problem_that_names_its_annotation(text: str) -> None:
+    problem = custom({names.TOPOLOGY_REQUIRED: text}).problem
+    assert problem.startswith(f"annotation {names.TOPOLOGY_REQUIRED} is {text!r}")
+    annotation = names.KUEUE_TOPOLOGY_REQUIRED
+    pod = msgspec.convert(
+        {"metadata": {"uid": "u", "annotations": {annotation: text}}, "spec": {}}, wire.PodWire
+    )
+    assert PodProjector()(pod).problem.startswith(f"annotation {annotation} is {text!r}")
+
+
+def test_an_empty_annotation_asks_for_nothing() -> None:
+    gang = custom({names.TOPOLOGY_REQUIRED: ""})
+    assert (gang.topology, gang.problem) == (None, "")
 
 
 def test_a_pods_own_topology_is_read_in_kueues_words() -> None:
