@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption
+
 app = typer.Typer(invoke_without_command=True)
 
 
@@ -147,30 +149,32 @@ def snapshot(
         str | None,
         typer.Option(help="Where the scheduler serves; by default what its lease says."),
     ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    name: NameOption = None,
     lease_name: Annotated[str, typer.Option(help="Name of the lease.")] = "alnair-scheduler",
 ) -> None:
     """Save what the leading scheduler knows, to decide again on it elsewhere.
 
     Examples:
       alnair scheduler snapshot pending.json.gz
+      alnair scheduler snapshot pending.json.gz --name mine
       alnair scheduler snapshot pending.json.gz --url http://127.0.0.1:10260
     """
     import asyncio
 
+    from alnair.apps.connect import connection
     from alnair.apps.scheduling.fetching import FetchError, fetch
     from alnair.apps.scheduling.snapshot import decode
     from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
     from alnair.sim.snapshot import SnapshotError
 
     try:
-        data = asyncio.run(fetch(url, kubeconfig, context, lease_name))
+        data = asyncio.run(fetch(url, lambda: connection(kubeconfig, context, name), lease_name))
         taken = decode(data)
         file.write_bytes(data)
-    except (FetchError, KubeError) as error:
+    except (FetchError, KubeError, LocalClusterError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
     except SnapshotError as error:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, LEASES, NODES, PODGROUPS, PODS
@@ -130,6 +131,7 @@ async def test_a_snapshot_of_the_live_scheduler_replays(
     namespace: str,
     gpu_cluster: LocalCluster,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start_scheduler()
     await admin.create(PODS, pod(namespace, "large", cpu="9999"))
@@ -140,8 +142,8 @@ async def test_a_snapshot_of_the_live_scheduler_replays(
 
     await eventually(is_refused)
     file = tmp_path / "snapshot.json.gz"
-    kubeconfig = gpu_cluster.kubeconfig()
-    saved = alnair("snapshot", str(file), f"--kubeconfig={kubeconfig}")
+    monkeypatch.setenv("ALNAIR_STATE", str(gpu_cluster.layout.root))
+    saved = alnair("snapshot", str(file), "--name", gpu_cluster.name)
     assert saved.startswith(f"{file}: 6 nodes, ")
     decided = [alnair("replay", str(file), "--pod", f"{namespace}/large") for _ in range(2)]
     assert decided[0] == decided[1]

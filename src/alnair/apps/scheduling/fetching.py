@@ -1,11 +1,11 @@
 """Fetches a snapshot from the scheduler that leads."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import aiohttp
 
-from alnair.kube import config
 from alnair.kube.client import Client
+from alnair.kube.connection import Connection
 from alnair.kube.errors import NotFound
 from alnair.kube.resources import LEASES
 from alnair.model import names
@@ -18,15 +18,20 @@ class FetchError(Exception):
     """The scheduler cannot be asked; says why and what to do."""
 
 
-async def fetch(url: str | None, kubeconfig: Path | None, context: str | None, lease: str) -> bytes:
+async def fetch(url: str | None, cluster: Callable[[], Connection], lease: str) -> bytes:
     """Return the answer of /debug/snapshot.
+
+    Args:
+        url: Where the scheduler serves; None: where its lease says.
+        cluster: Finds the cluster of the lease; called only without `url`.
+        lease: The name of the lease.
 
     Raises:
         FetchError: It does not answer, or stands by.
         KubeError: The lease that says where it is cannot be read.
     """
     if url is None:
-        url = await _where(kubeconfig, context, lease)
+        url = await _where(cluster(), lease)
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     try:
         async with (
@@ -43,8 +48,8 @@ async def fetch(url: str | None, kubeconfig: Path | None, context: str | None, l
         ) from error
 
 
-async def _where(kubeconfig: Path | None, context: str | None, lease: str) -> str:
-    async with Client(config.load(kubeconfig, context)) as client:
+async def _where(cluster: Connection, lease: str) -> str:
+    async with Client(cluster) as client:
         try:
             found = await client.get(LEASES, lease, names.NAMESPACE)
         except NotFound:
