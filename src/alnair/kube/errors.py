@@ -3,6 +3,7 @@
     KubeError
     ├── ConfigError           kubeconfig or in-cluster files: which file, which field, the fix
     ├── ConnectionFailed      no complete answer came (cause chained); it may or may not have acted
+    │   └── FellSilent            a stream that was open brought nothing for long
     ├── ProtocolError         an answer came that is not what Kubernetes says it sends
     ├── LeadershipLost        another leads by now, or nobody could be asked in time
     └── ApiError              the API server answered with a refusal
@@ -51,6 +52,10 @@ class ConfigError(KubeError):
 
 class ConnectionFailed(KubeError):
     """The network or the peer failed before a complete answer came."""
+
+
+class FellSilent(ConnectionFailed):
+    """A stream brought nothing for so long that it counts as dead, though it may only be quiet."""
 
 
 class ProtocolError(KubeError):

@@ -26,6 +26,7 @@ from alnair.kube.codec import Lines, Page, Undecodable, WatchEvent, key_of
 from alnair.kube.errors import (
     ApiError,
     ConnectionFailed,
+    FellSilent,
     Gone,
     KubeError,
     NotFound,
@@ -141,8 +142,10 @@ class Informer(Generic[T, V]):
     async def run(self) -> None:
         """Follow the collection until cancelled.
 
-        - The stream ends, breaks, falls silent or ends in half a line: resume from the last
-          resourceVersion, with growing waits while that fails.
+        - The stream ends, breaks or ends in half a line: resume from the last resourceVersion, with
+          growing waits while that fails.
+        - It falls silent: resume at once, and do not warn. An API server sends no bookmarks of a
+          kind that has not changed since its start, so this is how watches of quiet kinds end.
         - 410 Gone: list again and deliver the difference.
         - 429 or 503: wait as long as Retry-After says.
         - A line that is no event: resume; at the second time in one place, list again.
@@ -164,6 +167,8 @@ class Informer(Generic[T, V]):
                     self._version = ""
                 self._garbled_at = self._version
                 await self._wait(error)
+            except FellSilent as error:
+                _log.debug("%s: watch again: %s", self._resource.plural, error)
             except NotFound as error:
                 level = logging.DEBUG if self.known.is_set() else logging.INFO
                 self.known.set()

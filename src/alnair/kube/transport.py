@@ -18,7 +18,14 @@ from yarl import URL
 
 from alnair.kube.connection import Connection
 from alnair.kube.credentials import Certificate
-from alnair.kube.errors import ApiError, ConnectionFailed, ServerTimeout, Unauthorized, from_answer
+from alnair.kube.errors import (
+    ApiError,
+    ConnectionFailed,
+    FellSilent,
+    ServerTimeout,
+    Unauthorized,
+    from_answer,
+)
 
 USER_AGENT = "alnair"
 JSON = "application/json"
@@ -182,21 +189,27 @@ class Transport:
 
         Raises:
             ApiError: The server refuses.
-            ConnectionFailed: No answer, or (inside the context) the stream broke or fell silent.
+            ConnectionFailed: No answer, or (inside the context) the stream broke.
+            FellSilent: (Inside the context.) Nothing came for `idle_timeout`.
         """
         patience = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout
         )
+        opened = False
         try:
             for may_renew in (True, False):
                 headers = await self._headers(None)
                 async with self._send("GET", path, query, None, headers, patience) as response:
                     if response.status < 300:
+                        opened = True
                         yield response.content
                         return
                     self._refuse(response, await response.read(), may_renew)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failed("GET", path, str(error) or type(error).__name__) from error
+            failed = self._failed("GET", path, str(error) or type(error).__name__)
+            if opened and isinstance(error, aiohttp.SocketTimeoutError):
+                raise FellSilent(str(failed)) from error
+            raise failed from error
 
     def _send(
         self,

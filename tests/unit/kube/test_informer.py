@@ -1,6 +1,7 @@
 """What an informer makes of a server and a network that misbehave."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -238,15 +239,18 @@ async def test_events_before_a_garbage_line_count(server: FaultServer, client: C
         assert follower.informer.lists == 1
 
 
-async def test_a_silent_connection_is_given_up_and_resumed(
-    server: FaultServer, client: Client
+async def test_a_silent_connection_is_given_up_and_resumed_without_a_warning(
+    server: FaultServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.watch_faults.append(silence())
+    """A watch of a kind that never changes ends like that all the time."""
+    server.watch_faults += [silence(), silence()]
     async with following(client, idle_timeout=0.05) as follower:
         await follower.informer.synced.wait()
         await server.put("a", 1)
         await follower.until(lambda: follower.values == server.values)
         assert follower.informer.lists == 1
+        assert follower.informer.watches > 2
+    assert [r.getMessage() for r in caplog.records if r.levelno >= logging.INFO] == []
 
 
 async def test_a_server_that_ends_every_watch_at_once_is_asked_with_pauses(
