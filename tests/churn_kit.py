@@ -27,8 +27,10 @@ from scheduler_kit import SHORT_LEASE, SchedulerProcess, pod
 
 #: Pods that there are at once, about a tenth more than the cluster holds.
 POPULATION = 130
-#: Seconds between arrivals, node failures, kills of the API server and of the scheduler.
+#: Mean seconds between arrivals, node failures, kills of the API server and of the scheduler.
 ARRIVAL, FLAP, API_KILL, SCHEDULER_KILL = 0.15, 6.0, 27.0, 17.0
+#: In less time than this (seconds) faults come faster, so that each kind occurs.
+UNHURRIED = 80.0
 HIGH = "churn-high"
 _SLICES = ((2000, 15), (4000, 30), (7000, 45))
 
@@ -93,12 +95,13 @@ class Churn:
         )
         self.start_scheduler()
         end = asyncio.get_running_loop().time() + seconds
+        pace = min(1.0, seconds / UNHURRIED)
         async with asyncio.TaskGroup() as group:
             for mean, happen, until in (
                 (ARRIVAL, self._come_and_go, end),
-                (FLAP, self._flap, end),
-                (API_KILL, self._kill_api_server, end),
-                (SCHEDULER_KILL, self._kill_scheduler, end - seconds / 2),
+                (FLAP * pace, self._flap, end),
+                (API_KILL * pace, self._kill_api_server, end),
+                (SCHEDULER_KILL * pace, self._kill_scheduler, end - seconds / 2),
                 (1.0, self._measure, end),
             ):
                 group.create_task(self._often(mean, happen, until))
@@ -198,7 +201,7 @@ class Churn:
         """Cordon a node for a while, or take it away and bring it back."""
         node = self._chance.choice((await self._client.list(NODES)).items)
         name = node["metadata"]["name"]
-        if self._chance.random() < 0.5:
+        if self.done["lost nodes"] and self._chance.random() < 0.5:
             self.done["cordons"] += 1
             await self._client.merge_patch(NODES, name, {"spec": {"unschedulable": True}})
             await asyncio.sleep(self._chance.uniform(1, 4))

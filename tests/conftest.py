@@ -1,21 +1,37 @@
-"""What holds for all tests: stages end the run when they fail, and no test depends on time."""
+"""What holds for all tests: their order, stages end the run when they fail, no deadlines."""
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
 
-TESTS = Path(__file__).parent
+from lanes import lane, place, stage
 
+#: Examples of each random test; more by hand.
+EXAMPLES = int(os.environ.get("ALNAIR_EXAMPLES", "60"))
 # How long an example takes says more of the machine than of the code.
-hypothesis.settings.register_profile("alnair", deadline=None)
+hypothesis.settings.register_profile("alnair", deadline=None, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("alnair")
 
 
-def stage(item: pytest.Item) -> str:
-    """The folder of `tests/` that a test is in."""
-    return item.path.relative_to(TESTS).parts[0]
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps together what shares a cluster."""
+    parallel = hasattr(config, "workerinput")
+    items.sort(key=lambda item: place(item.nodeid, parallel=parallel))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Gives whole lanes to processes, in their order."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Lanes(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return lane(nodeid)
+
+    config.option.loadscopereorder = False
+    return Lanes(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -23,6 +39,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Ends the run after a stage with failures: what the next one says would be noise."""
     result = yield
     session = item.session
-    if nextitem is not None and session.testsfailed and stage(item) != stage(nextitem):
-        session.shouldstop = f"{stage(item)} tests failed: {stage(nextitem)} tests are not run"
+    if nextitem is not None and session.testsfailed:
+        failed, next_one = stage(item.nodeid), stage(nextitem.nodeid)
+        if failed != next_one:
+            session.shouldstop = f"{failed} tests failed: {next_one} tests are not run"
     return result

@@ -1,4 +1,4 @@
-"""A real control plane for the tests: one cluster per run, taken down at the end."""
+"""Real control planes for the tests, taken down when the last test that uses them is done."""
 
 import asyncio
 import uuid
@@ -12,9 +12,11 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES
 from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
+from lanes import lane
+from shared_clusters import SharedClusters, discard
 
 ClusterFactory = Callable[..., LocalCluster]
-_ROOT = pytest.StashKey[Path]()
+_SHARED = pytest.StashKey[SharedClusters]()
 #: Bytes of the end of each log that a failing test shows.
 _SHOWN = 3000
 
@@ -25,32 +27,47 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shows the end of the clusters' logs beside a failure: they are removed with the clusters."""
     report = yield
-    root = item.config.stash.get(_ROOT, None)
-    if report.failed and root is not None:
-        for log in sorted(root.glob("*/logs/*.log")):
+    shared = item.config.stash.get(_SHARED, None)
+    if report.failed and shared is not None:
+        for log in sorted(shared.root.glob("*/logs/*.log")):
             text = log.read_bytes()[-_SHOWN:].decode(errors="replace")
             report.sections.append((f"{log.parent.parent.name}: {log.name}", text))
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Takes down what the next test does not use: an idle cluster burns a tenth of a core."""
+    result = yield
+    shared = item.config.stash.get(_SHARED, None)
+    if shared is not None and nextitem is not None and lane(nextitem.nodeid) != lane(item.nodeid):
+        shared.discard()
+    return result
+
+
 @pytest.fixture(scope="session")
-def cluster_root(
+def shared_clusters(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Path]:
-    """The folder of all clusters of this run; what still runs in it at the end is stopped."""
-    root = request.config.stash[_ROOT] = tmp_path_factory.mktemp("clusters")
-    yield root
-    for folder in root.glob("*/state.json"):
-        asyncio.run(LocalCluster(folder.parent.name, root=root).down())
+) -> Iterator[SharedClusters]:
+    """All clusters of this process; what still runs at the end is stopped."""
+    shared = SharedClusters(tmp_path_factory.mktemp("clusters"))
+    request.config.stash[_SHARED] = shared
+    yield shared
+    shared.discard()
 
 
 @pytest.fixture(scope="session")
-def cluster(cluster_root: Path) -> LocalCluster:
+def cluster_root(shared_clusters: SharedClusters) -> Path:
+    """The folder of all clusters of this process."""
+    return shared_clusters.root
+
+
+@pytest.fixture
+def cluster(shared_clusters: SharedClusters) -> LocalCluster:
     """A full cluster: all but our own scheduler; without nodes."""
-    cluster = LocalCluster(f"lc-{uuid.uuid4().hex[:8]}", root=cluster_root)
-    cluster.prepare()
-    asyncio.run(cluster.up())
-    return cluster
+    return shared_clusters.get("lc")
 
 
 @pytest.fixture
@@ -67,7 +84,7 @@ def make_cluster(cluster_root: Path) -> Iterator[ClusterFactory]:
 
     yield make
     for cluster in made:
-        asyncio.run(cluster.down())
+        asyncio.run(discard(cluster))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import make
@@ -120,7 +120,6 @@ _PODS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(_PODS, st.lists(st.integers(0, 6), min_size=4, max_size=4), st.data())
 def test_no_order_of_events_breaks_a_quota(
     pods: list[tuple[str, int, bool]], bounds: list[int], data: st.DataObject

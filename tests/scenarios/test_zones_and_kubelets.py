@@ -4,7 +4,7 @@ Kubelets here start pods in the order of their bindings, each in the lowest zone
 """
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import make
@@ -103,7 +103,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(what=steps, pod_scope=st.booleans(), fingerprints=st.booleans(), data=st.data())
 def test_no_kubelet_has_to_reject_what_is_bound(
     what: list[list[int] | str | float], pod_scope: bool, fingerprints: bool, data: st.DataObject

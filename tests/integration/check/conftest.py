@@ -1,11 +1,8 @@
 """A bare API server with a few nodes: the checker needs objects, and nobody who acts on them."""
 
-import asyncio
 import datetime as dt
-import os
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -16,22 +13,19 @@ from alnair.local import nodelist, simnodes
 from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.report import SILENCE
+from shared_clusters import SharedClusters
 
 
-@pytest.fixture(scope="session")
-def objects_cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
+@pytest.fixture
+def objects_cluster(shared_clusters: SharedClusters) -> LocalCluster:
     """A bare cluster with two nodes of two T4s: t4x2-0000 and t4x2-0001."""
-    cluster = LocalCluster(f"rp-{uuid.uuid4().hex[:8]}", root=Path(cluster_root), components=BARE)
-    cluster.prepare()
 
-    async def start() -> None:
-        await cluster.up()
+    async def add_nodes(cluster: LocalCluster) -> None:
         async with Client(config.load(cluster.kubeconfig())) as client:
             nodes = nodelist.alike(2, 2, "T4")
             await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), SILENCE)
 
-    asyncio.run(start())
-    return cluster
+    return shared_clusters.get("ck", add_nodes, components=BARE)
 
 
 @pytest.fixture

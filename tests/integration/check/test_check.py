@@ -14,6 +14,7 @@ from alnair.kube.resources import PODGROUPS, PODS
 from alnair.kube.simulated_nodes import gpu_uuid
 from alnair.local.controlplane import LocalCluster
 from command import COMMAND, alnair, last_json
+from scheduler_kit import eventually
 
 NODE, OTHER = "t4x2-0000", "t4x2-0001"
 MEMORY, COMPUTE, WHOLE = "alnair/vgpu-memory", "alnair/vgpu-compute", "nvidia.com/gpu"
@@ -85,7 +86,11 @@ async def test_every_broken_promise_is_told_with_its_place(
     label = {"scheduling.x-k8s.io/pod-group": "g"}
     await bind(admin, namespace, "g1", labels=label)
     await bind(admin, namespace, "g2", node="", labels=label)
-    done = await asyncio.to_thread(check, objects_cluster, namespace, "--json")
+    # Both wait for a second look, so at the same time.
+    done, told = await asyncio.gather(
+        asyncio.to_thread(check, objects_cluster, namespace, "--json"),
+        asyncio.to_thread(check, objects_cluster, namespace),
+    )
     assert done.returncode == 1
     report = last_json(done)
     assert report["ok"] is False
@@ -108,35 +113,49 @@ async def test_every_broken_promise_is_told_with_its_place(
         "limit": 15360,
     }
     assert (found["node-capacity"]["used"], found["node-capacity"]["limit"]) == (40, 24)
-    told = await asyncio.to_thread(check, objects_cluster, namespace)
     assert told.returncode == 1
     assert f"gpu-memory: {MEMORY} on node {NODE}, GPU {gpu_uuid(NODE, 0)}: " in told.stdout
     assert told.stdout.endswith("7 violations\n")
+
+
+async def watches_of_pods(client: Client) -> int:
+    """How many clients watch all pods, the API server itself included."""
+    for line in (await client.raw("GET", "/metrics")).decode().splitlines():
+        if line.startswith("apiserver_longrunning_requests{") and all(
+            label in line for label in ('resource="pods"', 'scope="cluster"', 'verb="WATCH"')
+        ):
+            return int(float(line.rpartition(" ")[2]))
+    return 0
 
 
 async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server(
     objects_cluster: LocalCluster, admin: Client, namespace: str
 ) -> None:
     where = ("--kubeconfig", str(objects_cluster.kubeconfig()), "--namespace", namespace)
+    before = await watches_of_pods(admin)
+
+    async def watching() -> bool:
+        return await watches_of_pods(admin) > before
+
     process = await asyncio.create_subprocess_exec(
         *COMMAND, "check", "--watch", *where, stdout=asyncio.subprocess.PIPE
     )
+    assert process.stdout is not None
     try:
-        await asyncio.sleep(2)  # the watch has begun
+        await eventually(watching, what="the watch begins")
         await bind(admin, namespace, "a", limits={"cpu": "20"})
-        await objects_cluster.stop("kube-apiserver", signal.SIGKILL)
-        await objects_cluster.start("kube-apiserver")
-        await asyncio.sleep(3)  # the watch goes on
+        await objects_cluster.restart("kube-apiserver", signal.SIGKILL)
+        await eventually(watching, what="the watch goes on")
         await bind(admin, namespace, "b", limits={"cpu": "20"})
         await admin.delete(PODS, "b", namespace, grace_seconds=0)
-        await asyncio.sleep(3)
+        told = await asyncio.wait_for(process.stdout.readline(), 30)
         process.send_signal(signal.SIGINT)
         output, _ = await asyncio.wait_for(process.communicate(), 20)
     finally:
         if process.returncode is None:
             process.kill()
     assert process.returncode == 1, output
-    lines = output.decode().splitlines()
+    lines = (told + output).decode().splitlines()
     assert lines[0] == f"node-capacity: cpu on node {NODE}: found 40, allowed 24"
     assert lines[-1].endswith("2 nodes, 1 pods, 1 of them bound: 1 violation")
 

@@ -6,11 +6,11 @@ import signal
 import msgspec
 import pytest
 
-from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, ConnectionFailed, Gone
 from alnair.kube.informer import Change, ChangeKind, Informer
 from alnair.kube.resources import CONFIGMAPS
+from alnair.local.controlplane import LocalCluster
 
 
 class Meta(msgspec.Struct, rename="camel"):
@@ -42,10 +42,9 @@ async def patiently(client: Client, name: str, value: int) -> None:
                 return
 
 
-async def test_a_killed_api_server_costs_no_change_and_tells_none_twice(make_cluster) -> None:
-    cluster = make_cluster()
-    cluster.prepare()
-    await cluster.up()
+async def test_a_killed_api_server_costs_no_change_and_tells_none_twice(
+    cluster: LocalCluster, client: Client
+) -> None:
     changes: list[Change[tuple[str, str]]] = []
     heard = asyncio.Event()
 
@@ -53,34 +52,33 @@ async def test_a_killed_api_server_costs_no_change_and_tells_none_twice(make_clu
         changes.append(change)
         heard.set()
 
-    async with Client(config.load(cluster.kubeconfig())) as client:
-        for number in range(20):
-            await patiently(client, f"m{number}", 0)
-        informer: Informer[Slim, tuple[str, str]] = Informer(
-            client,
-            CONFIGMAPS.typed(Slim),
-            lambda one: (one.metadata.uid, one.data.get("v", "")),
-            on_change,
-            label_selector="follow=yes",
-            identity=lambda value: value[0],
-        )
-        task = asyncio.create_task(informer.run())
-        await informer.synced.wait()
-        writing = asyncio.create_task(write_all(client))
-        await asyncio.sleep(0.3)
-        await cluster.restart("kube-apiserver", signal.SIGKILL)
-        await writing
-        wanted = {f"m{number}": "5" for number in range(20) if number != 3}
-        async with asyncio.timeout(60):
-            while {key[1]: value for key, (_, value) in informer.items.items()} != wanted:
-                heard.clear()
-                await heard.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        # A restarted server has forgotten the past: whoever asks for it must list again.
-        with pytest.raises(Gone):
-            async for _ in client.watch(CONFIGMAPS, resource_version="1", timeout_seconds=5):
-                pass
+    for number in range(20):
+        await patiently(client, f"m{number}", 0)
+    informer: Informer[Slim, tuple[str, str]] = Informer(
+        client,
+        CONFIGMAPS.typed(Slim),
+        lambda one: (one.metadata.uid, one.data.get("v", "")),
+        on_change,
+        label_selector="follow=yes",
+        identity=lambda value: value[0],
+    )
+    task = asyncio.create_task(informer.run())
+    await informer.synced.wait()
+    writing = asyncio.create_task(write_all(client))
+    await asyncio.sleep(0.3)
+    await cluster.restart("kube-apiserver", signal.SIGKILL)
+    await writing
+    wanted = {f"m{number}": "5" for number in range(20) if number != 3}
+    async with asyncio.timeout(60):
+        while {key[1]: value for key, (_, value) in informer.items.items()} != wanted:
+            heard.clear()
+            await heard.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    # A restarted server has forgotten the past: whoever asks for it must list again.
+    with pytest.raises(Gone):
+        async for _ in client.watch(CONFIGMAPS, resource_version="1", timeout_seconds=5):
+            pass
     told: dict[tuple[str, str], object] = {}
     for change in changes:
         assert told.get(change.key) == change.old

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.errors import LeadershipLost
 from alnair.kube.lease import LeaderElector
 from alnair.kube.resources import LEASES
+from alnair.local.controlplane import LocalCluster
 
 #: Short, so that tests are; the relations are those of the defaults.
 TIMES = {"lease_duration": 3, "renew_deadline": 2.0, "retry_period": 0.5}
@@ -116,15 +116,12 @@ async def test_a_killed_leader_is_followed_after_its_lease_and_not_before(
 
 
 async def test_a_leader_that_cannot_renew_stops_by_its_deadline_and_takes_part_again(
-    make_cluster, lease: str
+    cluster: LocalCluster, client: Client, lease: str
 ) -> None:
-    cluster = make_cluster()
-    cluster.prepare()
-    await cluster.up()
-    async with Client(config.load(cluster.kubeconfig())) as client:
-        first = Candidate(client, lease, "first")
-        await asyncio.wait_for(first.leads.wait(), 5)
-        await cluster.stop("kube-apiserver", signal.SIGKILL)
+    first = Candidate(client, lease, "first")
+    await asyncio.wait_for(first.leads.wait(), 5)
+    await cluster.stop("kube-apiserver", signal.SIGKILL)
+    try:
         deadline = first.elector.deadline
         with pytest.raises(LeadershipLost):
             await asyncio.wait_for(first.task, 10)
@@ -132,9 +129,10 @@ async def test_a_leader_that_cannot_renew_stops_by_its_deadline_and_takes_part_a
         assert not first.elector.is_leader
         assert asyncio.get_running_loop().time() - deadline < 1
         again = Candidate(client, lease, "first")
+    finally:
         await cluster.start("kube-apiserver")
-        await asyncio.wait_for(again.leads.wait(), 20)
-        await again.stop()
+    await asyncio.wait_for(again.leads.wait(), 20)
+    await again.stop()
 
 
 async def test_a_lease_taken_by_force_ends_leadership(client: Client, lease: str) -> None:

@@ -176,14 +176,11 @@ async def test_data_and_ports_are_kept_when_asked_for(spare: LocalCluster) -> No
     assert (await status(spare)).server == server
 
 
-async def test_two_clusters_run_side_by_side(
-    cluster: LocalCluster, make_cluster: MakeCluster
-) -> None:
-    other = make_cluster()
-    await other.up()
-    await remember(other, "only-there")
+async def test_two_clusters_run_side_by_side(cluster: LocalCluster, spare: LocalCluster) -> None:
+    await spare.up()
+    await remember(spare, "only-there")
     assert not await remembers(cluster, "only-there")
-    mine, theirs = await status(cluster), await status(other)
+    mine, theirs = await status(cluster), await status(spare)
     assert mine.healthy
     assert theirs.healthy
     assert mine.server != theirs.server

@@ -1,7 +1,5 @@
 """A full cluster with our scheduler, and a small trace."""
 
-import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,19 +10,17 @@ from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS
 from alnair.local.controlplane import LocalCluster
+from shared_clusters import SharedClusters
 
 NODES = 12
 #: Of 100 pods 9 are too large for any node, and 5 name a model that no node has.
 COUNT = 100
 
 
-@pytest.fixture(scope="session")
-def replay_cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
+@pytest.fixture
+def replay_cluster(shared_clusters: SharedClusters) -> LocalCluster:
     """A full cluster with our scheduler as one of its components."""
-    cluster = LocalCluster(f"rp-{uuid.uuid4().hex[:8]}", root=Path(cluster_root), scheduler=True)
-    cluster.prepare()
-    asyncio.run(cluster.up())
-    return cluster
+    return shared_clusters.get("rp", scheduler=True)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A cluster with simulated GPU nodes, and scheduler processes that tests start and kill."""
 
-import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -18,36 +16,33 @@ from alnair.model import names
 from differential_kit import Judges, start
 from kube_scheduler import Extender
 from scheduler_kit import ControllerProcess, SchedulerProcess, StartController, StartScheduler
+from shared_clusters import SharedClusters
 
 #: Small enough to be filled by a few pods.
 NODE_COUNT, GPUS = 6, 4
 
 
-@pytest.fixture(scope="session")
-def gpu_cluster(cluster_root: os.PathLike[str]) -> LocalCluster:
+@pytest.fixture
+def gpu_cluster(shared_clusters: SharedClusters) -> LocalCluster:
     """A full cluster with a few simulated GPU nodes, for the tests of the live scheduler."""
-    cluster = LocalCluster(f"sc-{uuid.uuid4().hex[:8]}", root=Path(cluster_root))
-    cluster.prepare()
-
-    async def begin() -> None:
-        await cluster.up()
-        await cluster.add_nodes(alike(NODE_COUNT, GPUS, "T4"))
-
-    asyncio.run(begin())
-    return cluster
+    return shared_clusters.get("sc", lambda it: it.add_nodes(alike(NODE_COUNT, GPUS, "T4")))
 
 
 @pytest.fixture(scope="session")
-def judges(
-    cluster_root: os.PathLike[str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Judges]:
-    """A bare cluster whose pods the real kube-scheduler judges, and never binds."""
-    name = f"diff-{uuid.uuid4().hex[:8]}"
-    cluster = LocalCluster(name, components=BARE, root=Path(cluster_root))
+def extender() -> Iterator[Extender]:
+    """What the real kube-scheduler asks at the end, so that it never binds."""
     with Extender() as extender:
-        asyncio.run(start(cluster, extender, tmp_path_factory.mktemp("kube-scheduler")))
-        yield Judges(cluster, extender)
-        asyncio.run(cluster.down())
+        yield extender
+
+
+@pytest.fixture
+def judges(
+    shared_clusters: SharedClusters, extender: Extender, tmp_path_factory: pytest.TempPathFactory
+) -> Judges:
+    """A bare cluster whose pods the real kube-scheduler judges, and never binds."""
+    folder = tmp_path_factory.mktemp("kube-scheduler")
+    cluster = shared_clusters.get("diff", lambda it: start(it, extender, folder), components=BARE)
+    return Judges(cluster, extender)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Minutes of everything at once: no node is over-committed by us, no pod is lost, no memory leaks.
+"""Everything at once: no node is over-committed by us, no pod is lost, no memory leaks.
 
 `ALNAIR_CHURN_SECONDS=3600` makes it an hour; `ALNAIR_CHURN_SEED` chooses what happens.
 """
@@ -22,7 +22,7 @@ from alnair.model import names
 from churn_kit import Checker, Churn
 from scheduler_kit import eventually
 
-SECONDS = float(os.environ.get("ALNAIR_CHURN_SECONDS", "75"))
+SECONDS = float(os.environ.get("ALNAIR_CHURN_SECONDS", "40"))
 SEED = int(os.environ.get("ALNAIR_CHURN_SEED", "1"))
 NODE_COUNT, GPUS = 12, 4
 #: Seconds that a gang may be partly bound: a scheduler is killed, its lease expires, and perhaps

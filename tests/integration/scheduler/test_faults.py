@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 
@@ -12,7 +13,7 @@ from alnair.model import names
 from scheduler_kit import SHORT_LEASE, StartScheduler, bound, eventually, holder, pod
 
 #: Slices of 5 % of a GPU's compute: 24 GPUs hold 480 of them.
-COUNT = 400
+COUNT = int(os.environ.get("ALNAIR_BURST_PODS", "200"))
 SLICE = {names.VGPU_MEMORY: "700", names.VGPU_COMPUTE: "5"}
 
 

@@ -16,7 +16,9 @@ from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from scheduler_kit import StartScheduler, eventually, pod
 
-CHURN_SECONDS = 20
+CHURN_SECONDS = 8
+#: How many pods of each scheduler make room, at least, for others to be placed.
+GONE = 30
 #: CPUs of one pod: 48 of them fill a node.
 CPU = 1
 
@@ -66,7 +68,7 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
         await eventually(filled, 60)
         by_scheduler = dict.fromkeys((names.SCHEDULER, "default-scheduler"), 0)
         until = time.monotonic() + CHURN_SECONDS
-        while time.monotonic() < until:
+        while time.monotonic() < until or min(by_scheduler.values()) < GONE:
             # More is asked for than there is, so both reach for the same last cores.
             pods = (await admin.list(PODS, namespace)).items
             placed = [p for p in pods if p["spec"].get("nodeName")]
@@ -75,7 +77,6 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
                 with contextlib.suppress(NotFound):  # evicted, because it had crossed
                     await admin.delete(PODS, gone["metadata"]["name"], namespace, grace_seconds=0)
             await create(max(0, capacity * 102 // 100 // CPU - len(pods) + 12))
-        assert min(by_scheduler.values()) > 20, "both schedulers placed pods all the while"
         await asyncio.sleep(6)  # a crossing must be cleared within 5 s
     finally:
         watcher.send_signal(signal.SIGINT)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import make
@@ -77,7 +77,6 @@ def read(kind: type[Any], document: object) -> Any:
     return msgspec.json.decode(json.dumps(document), type=kind)
 
 
-@settings(max_examples=150)
 @given(static, assignment, plan, quantities, st.text(max_size=6), st.booleans())
 def test_garbage_stops_nobody(
     gpus: str, held: str, planned_text: str, amount: str, models: str, bound: bool

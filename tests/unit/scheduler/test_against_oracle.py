@@ -361,12 +361,12 @@ def run(machine: type[RuleBasedStateMachine], examples: int) -> None:
 
 
 def test_any_history_gives_the_same_decisions_as_a_full_scan() -> None:
-    run(Columnar, 80)
+    run(Columnar, 50)
 
 
 def test_so_it_does_when_logs_overflow_and_evaluations_are_dropped() -> None:
     with small_limits():
-        run(Columnar, 40)
+        run(Columnar, 25)
 
 
 def test_many_nodes_keep_their_rows_and_ties_while_the_columns_grow() -> None:

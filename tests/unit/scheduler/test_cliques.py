@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import make
@@ -46,7 +46,6 @@ def tried(wired: Wiring, free: int, count: int, inside: int) -> int | None:
     return None if best is None else mask(*best)
 
 
-@settings(max_examples=300, deadline=None)
 @given(wired=wirings(), free=st.integers(0, 63), count=st.integers(1, 4), inside=st.integers(0, 63))
 def test_the_search_finds_what_trying_all_sets_finds(
     wired: Wiring, free: int, count: int, inside: int

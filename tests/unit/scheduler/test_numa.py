@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import make
@@ -121,7 +121,6 @@ specs = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(spec=specs, described=st.lists(topologies, min_size=1, max_size=5))
 def test_the_columns_refuse_what_a_walk_over_the_zones_refuses(
     spec: PodSpec, described: list[Topology]

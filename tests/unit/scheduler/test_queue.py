@@ -1,6 +1,6 @@
 """The queue alone: order, back-off, parking and waking, and that nothing is ever forgotten."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import invariants
@@ -223,7 +223,6 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(operations)
 def test_nothing_is_forgotten(done: list[tuple[str, object]]) -> None:
     simulated = Simulated()

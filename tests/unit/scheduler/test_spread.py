@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import make
@@ -155,7 +155,6 @@ class Pair:
         return {name: found[row] for name, row in zip(feasible, rows, strict=True)}
 
 
-@settings(max_examples=300)
 @given(
     pod=incoming_pods(),
     start=st.lists(nodes(), min_size=2, max_size=7),

@@ -1,0 +1,51 @@
+"""Clusters that several integration tests use, one after the other."""
+
+import asyncio
+import signal
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from alnair.local import processes
+from alnair.local.controlplane import LocalCluster
+
+
+async def discard(cluster: LocalCluster) -> None:
+    """Take a cluster down without waiting for goodbyes."""
+    found = processes.find(cluster.layout.folder)
+    await processes.stop([running.process for running in found], signal.SIGKILL, 0)
+    await cluster.down()
+
+
+class SharedClusters:
+    """Clusters that tests share, until all tests of their lane are done."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._up: dict[str, LocalCluster] = {}
+
+    def get(
+        self,
+        name: str,
+        prepare: Callable[[LocalCluster], Awaitable[object]] | None = None,
+        **options: Any,
+    ) -> LocalCluster:
+        """Return the cluster of this name, which is made and prepared at the first time."""
+        if name not in self._up:
+            cluster = LocalCluster(f"{name}-{uuid.uuid4().hex[:8]}", root=self.root, **options)
+
+            async def start() -> None:
+                await cluster.up()
+                if prepare is not None:
+                    await prepare(cluster)
+
+            asyncio.run(start())
+            self._up[name] = cluster
+        return self._up[name]
+
+    def discard(self) -> None:
+        """Take down all that runs, however it was made."""
+        self._up.clear()
+        for state in self.root.glob("*/state.json"):
+            asyncio.run(discard(LocalCluster(state.parent.name, root=self.root)))
