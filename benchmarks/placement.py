@@ -10,8 +10,9 @@ Variants (made from the trace by the seed): `shares` other sizes of shares, `cpu
 `half` every second node, `models` GPU models dealt out anew, `scarce-MODEL` a third of the pods
 with GPUs ask for that model, `x2` `x4` `x8` so many times the nodes and pods.
 
-`--online` asks instead whether a policy looks ahead: it replaces all pods after the k-th by others,
-and the first k decisions must stay. (FGD as published reads the whole list beforehand.)
+`--online` asks instead, and keeps no results, whether a policy looks ahead: it replaces all pods
+after the k-th by others, and the first k decisions must stay. (FGD as published reads the whole
+list beforehand.)
 """
 
 import argparse
@@ -109,7 +110,11 @@ def published_figures() -> dict[tuple[str, str, str], dict[str, str]]:
 
 
 def key(found: dict[str, Any]) -> str:
-    return f"{found['trace']}-{found['seed']} {found['variant']} {found['policy']}"
+    return label(found["trace"], found["seed"], found["variant"], found["policy"])
+
+
+def label(trace: str, seed: int, variant: str, policy: str) -> str:
+    return " ".join(part for part in (f"{trace}-{seed}", variant, policy) if part)
 
 
 def load(out: Path | None) -> dict[str, dict[str, Any]]:
@@ -120,17 +125,21 @@ def load(out: Path | None) -> dict[str, dict[str, Any]]:
 
 def save(out: Path | None, runs: Iterable[dict[str, Any]]) -> None:
     if out is not None:
-        out.write_text(json.dumps({"machine": machine.describe(), "runs": list(runs)}, indent=1))
+        half = out.with_suffix(".part")  # an interrupt must not leave half a file
+        half.write_text(json.dumps({"machine": machine.describe(), "runs": list(runs)}, indent=1))
+        half.replace(out)
 
 
 def carry_out(
     tasks: Sequence[Task], done: dict[str, dict[str, Any]], options: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
     """Run what is not done yet, and show each line as it comes."""
-    left = [t for t in tasks if f"{t[0]}-{t[1]} {t[2]} {t[3]}" not in done or options.online]
+    left = [task for task in tasks if label(*task[:4]) not in done or options.online]
     results: dict[str, dict[str, Any]] = {} if options.online else dict(done)
     begun = time.monotonic()
-    with multiprocessing.get_context("spawn").Pool(min(options.workers, max(len(left), 1))) as pool:
+    context = multiprocessing.get_context("spawn")
+    # A process per run: its memory is that of the run.
+    with context.Pool(min(options.workers, max(len(left), 1)), maxtasksperchild=1) as pool:
         finished = pool.imap_unordered(online if options.online else one, left)
         for number, found in enumerate(finished, 1):
             results[key(found)] = found
@@ -206,7 +215,7 @@ def main() -> int:
         for policy in names
     ]
     results = carry_out(tasks, load(options.out), options)
-    wanted = [results[f"{t[0]}-{t[1]} {t[2]} {t[3]}"] for t in tasks]
+    wanted = [results[label(*task[:4])] for task in tasks]
     wrong = [key(run) for run in wanted if run.get("equal") is False]
     last: dict[str, Any] = {
         "benchmark": "placement",

@@ -58,8 +58,10 @@ def target_workload(pods: Sequence[TracePod]) -> tuple[WorkloadClass, ...]:
             break
         kept.append((key, count))
         covered += count
+    # Divided twice, as their simulator does: the last bit counts where F is compared.
+    part = covered / len(pods) if pods else 1.0
     return tuple(
-        WorkloadClass(count / covered, cpu, gpus, milli, models, count)
+        WorkloadClass(count / len(pods) / part, cpu, gpus, milli, models, count)
         for (cpu, milli, gpus, _, models), count in kept
     )
 

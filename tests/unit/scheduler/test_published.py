@@ -12,6 +12,7 @@ from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.devices import Booking
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.fgd import PublishedFGD
+from alnair.scheduler.published.rounding import Rounding
 from alnair.scheduler.published.strands import Strands
 from alnair.sim import exact
 from alnair.sim.arrivals import Arrival
@@ -109,6 +110,17 @@ def test_fgd_scores_by_the_fall_of_f_and_takes_the_lowest_of_the_best_gpus(seed:
                 assert chosen == fits[by_gpu.index(max(by_gpu))]
             else:
                 assert scores[row] == score(cluster.fall(row, cpu, fits[:gpus], milli))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rounded_sums_are_the_same_number_but_for_its_last_bits(seed: int) -> None:
+    cluster = Cluster(seed)
+    rounding = Rounding(cluster.workload, MODELS[:2])
+    for free in cluster.free:
+        model = -1 if free.model == "" else MODELS.index(free.model)
+        level = rounding.level(np.array([float(free.cpu_milli)])).item()
+        found = rounding.fragmented(model, level, free.gpu_milli)
+        assert found == pytest.approx(node_fragmentation(free, cluster.workload))
 
 
 def test_fgd_ties_nodes_whose_f_a_pod_without_gpus_leaves_as_it_is() -> None:

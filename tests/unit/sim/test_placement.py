@@ -143,6 +143,14 @@ def test_every_policy_places_what_fits(policy: Policy) -> None:
     assert run.digest == place(pods, policy=policy).digest
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_nodes_without_gpus_take_pods_without_gpus(policy: Policy) -> None:
+    pods = [TracePod("c", 100, 1, 0, 0), share("g", 100)]
+    run = place(pods, [TraceNode("bare", 8000, 4096, 0, "")], policy)
+    assert where(run) == ["bare", ""]
+    assert run.levels == ()
+
+
 def test_a_profile_of_live_clusters_can_be_measured_too() -> None:
     pods = [share(f"p{i}", 500) for i in range(9)]
     run = placement.run(

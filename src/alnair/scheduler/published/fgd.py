@@ -100,14 +100,29 @@ class _Gain:
             if strands.target.has_several:
                 gain += strands.target.useful(state, np.maximum(strands.free[rows] - ask.gpus, 0))
         gain += strands.fragmented[rows]
+        return gain if ask.gpus else self._rounded(gain, rows)
+
+    def _rounded(self, gain: Column, rows: Rows) -> Column:
+        """Return the gains with those of 0 as the published simulator rounds them."""
+        strands, rounding = self._strands, self._strands.rounding
+        left: Index = of_rows(strands.left, rows)
+        cpu_left = strands.cpu_left(rows)
+        before, after = rounding.level(cpu_left), rounding.level(cpu_left - self._ask.cpu_milli)
+        model = strands.model[rows]
+        for i in np.flatnonzero((gain == 0.0) & (before != after) & left.any(axis=0)).tolist():
+            free = tuple(sorted(left[:, i].tolist()))
+            one, other = (
+                rounding.fragmented(model.item(i), level.item(i), free) for level in (before, after)
+            )
+            gain[i] = (one - other) * strands.target.pods
         return gain
 
     def _of_shares(self, rows: Rows) -> tuple[Column, Column]:
-        """Return what F of a row is without the pod's share but without its cores, and the gains.
+        """Return what each GPU's share takes off F, and F of each row before that.
 
         Returns:
             By how much F falls with the share on each GPU, -inf where it has no room, shape (GPUs
-            per node, rows); F of each row with the cores taken and no share.
+            per node, rows); F of each row (rows,) when only the pod's cores are taken.
         """
         ask, strands = self._ask, self._strands
         target = strands.target

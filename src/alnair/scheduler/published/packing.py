@@ -40,7 +40,7 @@ class _Packed:
         whole_node = np.maximum(_FREE_NODE - free, free)
         score = np.full_like(whole_node, max(_USED_NODE[0] - ask.gpus, _USED_NODE[1]))
         if ask.milli < WHOLE:
-            tightest = np.where(left >= ask.milli, left, WHOLE).min(axis=0)
+            tightest = np.where(left >= ask.milli, left, WHOLE).min(axis=0, initial=WHOLE)
             in_use = np.maximum(_IN_USE[0] - np.floor(np.floor(tightest / 10.0) / 10.0), _IN_USE[1])
             score = np.where(tightest < WHOLE, in_use, score)
         found: Column = np.where(free == self._devices.count[rows], whole_node, score)
