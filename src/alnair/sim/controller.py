@@ -93,7 +93,7 @@ class Controller:
         if job.gang is not None:
             self._api.declare(msgspec.structs.replace(job.gang, created=now))
         for index, pod in enumerate(job.pods):
-            self._create(pod, self._task(job, index), now)
+            self._create(_named(pod), self._task(job, index), now)
 
     def adopt(self, job: Job, now: float) -> None:
         """Take over a job whose pods run already."""
@@ -101,7 +101,7 @@ class Controller:
         self._begin(job, now)
         if job.gang is not None:
             self._api.declare(job.gang)
-        for index, pod in enumerate(job.pods):
+        for index, pod in enumerate(map(_named, job.pods)):
             task = self._task(job, index)
             if not pod.node:
                 self._create(pod, task, now)
@@ -134,6 +134,7 @@ class Controller:
         """Note that a pod is on a node."""
         member = self._members[pod.uid]
         node = self._api.nodes.get(pod.node)
+        member.task.integrate(now)
         member.node, member.works = pod.node, True
         self._touched[member.task] = None
         if node is not None:
@@ -176,6 +177,8 @@ class Controller:
         for state in self._jobs.values():
             for task in state.tasks:
                 task.integrate(now)
+                for member in task.members.values():
+                    self._note_use(member)
 
     # --- elastic jobs -----------------------------------------------------------------------------
 
@@ -212,7 +215,8 @@ class Controller:
                 self._touched[task] = None
                 changed = True
             for _ in range(count - len(staying)):
-                self._create_further(job.pods[state.created % len(job.pods)], task, now)
+                template = _named(job.pods[state.created % len(job.pods)])
+                self._create_further(template, task, now)
                 changed = True
         return changed
 
@@ -270,6 +274,7 @@ class Controller:
 
     def _stop(self, member: Member, now: float) -> None:
         task = member.task
+        task.integrate(now)
         if task.job.elastic is None:
             lost = task.lose(now, self._checkpoint)
             self.lost += lost
@@ -283,6 +288,8 @@ class Controller:
 
     def _remove(self, uid: str, how: End, now: float) -> None:
         member = self._members.pop(uid)
+        member.task.integrate(now)
+        self._note_use(member)
         del self._templates[uid], member.task.members[uid]
         if member.node:
             self._touch(self._tenancy.leave(member, now))
@@ -290,5 +297,14 @@ class Controller:
         self._api.delete_uid(uid)
         self._recorder.left(uid, how, now)
 
+    def _note_use(self, member: Member) -> None:
+        if member.util:
+            self._recorder.used(member.uid, member.worked * member.util)
+
     def _touch(self, tasks: list[Task]) -> None:
         self._touched.update(dict.fromkeys(tasks))
+
+
+def _named(pod: Pod) -> Pod:
+    """Return the pod with a uid; those of traces have none."""
+    return pod if pod.uid else msgspec.structs.replace(pod, uid=f"{pod.namespace}/{pod.name}")

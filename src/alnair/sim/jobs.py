@@ -31,7 +31,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         user: whom fairness is measured for.
         submitted: seconds from the simulation's begin, 0 or more.
         pods: as they would be created; `created`, `node` and what else the cluster fills in is
-            left empty.
+            left empty, and so may be `uid` where no two pods have the same namespace and name.
         gang: their PodGroup, if they are placed together or not at all.
         duration: seconds that it runs if nothing disturbs it; infinite = it never ends.
         util: percent of its GPUs' time that it uses while it runs alone.

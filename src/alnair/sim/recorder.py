@@ -88,6 +88,7 @@ class Recorder:
             submitted=now - self._begin,
             gpus=sum(gpus_of(pod.spec.gpu) for pod in job.pods),
             gang=job.gang is not None,
+            least=job.gang.min_member if job.gang is not None else 0,
             duration=job.duration if math.isfinite(job.duration) else None,
             util=job.util,
             kind=job.kind,
@@ -150,6 +151,10 @@ class Recorder:
     def lost(self, uid: str, work: float) -> None:
         """Note that work of a pod that is on a node has to be done again."""
         self._pods[uid].stays[-1].lost += work
+
+    def used(self, uid: str, seconds: float) -> None:
+        """Note how much GPU time a pod that has or had a node has used."""
+        self._pods[uid].stays[-1].used = seconds
 
     def left(self, uid: str, how: End, now: float) -> None:
         """Note that a pod is gone: from its node if it had one."""

@@ -104,7 +104,7 @@ class Simulation:
         self.now = self.begin = scenario.begin
         self._stop = scenario.begin + options.until
         self.api = VirtualApi(scenario.begin)
-        self.api.graceful = options.grace > 0
+        self.api.graceful = True
         self.engine = Engine(
             profiles,
             seed=options.seed,

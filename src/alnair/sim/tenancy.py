@@ -71,6 +71,7 @@ class Tenancy:
                 util = min(util, float(demand.compute))  # its limit binds it also when alone
             memory = demand.memory_mib if demand and not share.whole else share.memory_mib
             member.gpus += (uuid,)
+            member.util += util / _FULL
             guests = [*house.guests, _Guest(member, Tenant(util, job.kind), memory)]
             changed += self._change(house, guests, now)
         return changed

@@ -19,9 +19,11 @@ class Member:
         node: where it is, empty if nowhere.
         works: it is on a node and is not being evicted.
         rate: its speed on its GPUs as a part of its speed alone.
+        util: GPUs that it keeps busy at full speed: half of the time of two is 1.
+        worked: seconds that it has worked, those at half speed count half.
     """
 
-    __slots__ = ("gpus", "node", "rate", "task", "uid", "works")
+    __slots__ = ("gpus", "node", "rate", "task", "uid", "util", "worked", "works")
 
     def __init__(self, uid: str, task: "Task") -> None:
         self.uid = uid
@@ -30,6 +32,8 @@ class Member:
         self.node = ""
         self.works = False
         self.rate = 1.0
+        self.util = 0.0
+        self.worked = 0.0
 
 
 class Task:
@@ -52,6 +56,7 @@ class Task:
 
     __slots__ = (
         "_needed",
+        "_pace",
         "_since",
         "done",
         "executed",
@@ -76,6 +81,7 @@ class Task:
         self.finished = False
         self._since = now
         self._needed = 1
+        self._pace = 0.0
         if index is None and job.elastic is not None:
             self._needed = job.elastic.least
         elif index is None and job.gang is not None:
@@ -88,17 +94,23 @@ class Task:
         """
         self.integrate(now)
         working = [member for member in self.members.values() if member.works]
-        rate = self._speed(len(working)) * min((m.rate for m in working), default=0.0)
+        self._pace = min((member.rate for member in working), default=0.0)
+        rate = self._speed(len(working)) * self._pace
         if rate != self.rate:
             self.rate = rate
             self.version += 1
 
     def integrate(self, now: float) -> None:
-        """Do the work of the time until now."""
-        step = self.rate * (now - self._since)
-        self.done += step
-        self.executed += step
+        """Do the work of the time until now; call it before a pod begins or ceases to work."""
+        seconds = now - self._since
         self._since = now
+        if self.rate <= 0 or seconds <= 0:
+            return
+        self.done += self.rate * seconds
+        self.executed += self.rate * seconds
+        for member in self.members.values():
+            if member.works:
+                member.worked += self._pace * seconds
 
     def end(self, now: float) -> float:
         """Return when the work is done at the present speed, seconds since the epoch."""
