@@ -209,8 +209,8 @@ class Engine:
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
-            case events.MixLearned(state):
-                self.accounts.restore_mix(state)
+            case events.MixLearned(mix, bids):
+                self.accounts.restore_mix(mix, bids)
             case events.AgentAlive(lease, renewed):
                 self._note_loads(self.accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):

@@ -6,6 +6,7 @@ import msgspec
 
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
+from alnair.scheduler.bid_prices import BidState
 from alnair.scheduler.workload_mix import MixState
 
 
@@ -66,7 +67,8 @@ class ObjectGone(msgspec.Struct, frozen=True):
 class MixLearned(msgspec.Struct, frozen=True):
     """All that another scheduler has learned of what pods ask for: it replaces our own."""
 
-    state: MixState
+    mix: MixState
+    bids: BidState
 
 
 class AgentAlive(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ import msgspec
 
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.bid_prices import BidPrices
 from alnair.scheduler.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.images import NodeImages
@@ -69,6 +70,7 @@ class Cluster(msgspec.Struct, frozen=True):
     ports: HostPorts
     images: NodeImages
     mix: WorkloadMix
+    bids: BidPrices
 
 
 class Filter(Protocol):
@@ -86,7 +88,10 @@ class Filter(Protocol):
 
 
 class Score(Protocol):
-    """A plugin's score for one pod class: integers, 0-100 unless `normalize` brings them there."""
+    """A plugin's score for one pod class: integers, 0-100 unless `normalize` brings them there.
+
+    What weights mean is measured in these 100; a plugin may go beyond them, but not below 0.
+    """
 
     depends: Depends
     #: None, or how raw scores become 0-100 given all feasible nodes' raw scores.

@@ -8,16 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand
 from alnair.scheduler.columns import Column
 from alnair.scheduler.cutting_stock import UNITS, worth
 from alnair.scheduler.workload_mix import Ask
 
-#: What a slice costs where it has no place: more than anywhere else.
-NO_PLACE: Final = 2.0
 #: Prices are multiples of this: their sums are exact, in whatever order.
-_GRAIN: Final = 2.0**-20
+GRAIN: Final = 2.0**-20
+#: What a slice costs where it has no place, in half grains: more than anywhere else.
+NO_PLACE: Final = 2**22
 #: Millicores and MiB that go with a GPU, before any pod with GPUs has come.
 _USUAL: Final = (11_000.0, 48 * 1024.0)
 
@@ -50,7 +51,7 @@ class GpuPrices:
         for kind in range(1, len(kinds)):
             sizes = self._sizes(asks, kind)
             if sizes not in solved:
-                solved[sizes] = np.round(worth(dict(sizes)) / _GRAIN) * _GRAIN
+                solved[sizes] = np.round(worth(dict(sizes)) / GRAIN) * GRAIN
             self._worth[kind] = solved[sizes]
         self.worth = self._worth.ravel()
         gpus = sum(count * self._taken(ask) for ask, count in asks)
@@ -58,18 +59,23 @@ class GpuPrices:
         ram = sum(count * ask.ram_mib for ask, count in asks)
         cores, ram = (cores / gpus, ram / gpus) if gpus else _USUAL
         self.per_gpu = (cores, ram * 2.0**20)
-        self._tables: dict[GpuDemand, Column] = {}
+        self._tables: dict[GpuDemand, NDArray[np.int64]] = {}
 
-    def cost_of_slice(self, demand: GpuDemand) -> Column:
-        """Return what the slice costs by kind and level: worth before less worth after."""
+    def cost_of_slice(self, demand: GpuDemand) -> NDArray[np.int64]:
+        """Return what the slice costs by kind and level: worth before less worth after.
+
+        Costs are counted in half grains, and are odd where the slice would open a GPU that is free:
+        of GPUs that cost alike, one in use is better.
+        """
         table = self._tables.get(demand)
         if table is None:
-            costs = np.full(self._worth.shape, NO_PLACE)
+            costs = np.full(self._worth.shape, NO_PLACE, np.int64)
             for kind in range(1, len(self._kinds)):
                 size = self._size(demand.memory_mib, demand.compute, kind)
                 if size <= UNITS and demand.accepts(self._kinds[kind][0]):
-                    room = self._worth[kind]
+                    room = (self._worth[kind] * (2 / GRAIN)).astype(np.int64)
                     costs[kind, size:] = room[size:] - room[: UNITS + 1 - size]
+                    costs[kind, UNITS] += 1
             table = self._tables[demand] = costs.ravel()
         return table
 

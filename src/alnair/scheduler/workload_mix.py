@@ -64,14 +64,16 @@ class WorkloadMix:
     Attributes:
         demand: (what, how many): the copy that plugins read; empty before the first was made.
         version: changes with `demand`.
+        counts: how many lately asked for what, as of now.
+        seen: pods in all.
     """
 
     def __init__(self) -> None:
         self.demand: tuple[tuple[Ask, float], ...] = ()
         self.version = 0
-        self._counts: dict[Ask, float] = {}
+        self.counts: dict[Ask, float] = {}
         self._total = 0.0
-        self._seen = 0
+        self.seen = 0
         self._due = 1
         self._new: list[Pod] = []
 
@@ -88,24 +90,24 @@ class WorkloadMix:
         for pod in self._new:
             self._count(pod.spec)
         self._new.clear()
-        if self._seen < self._due:
+        if self.seen < self._due:
             return False
-        later = min(math.ceil(self._seen * GROWTH), self._seen + MOST_APART)
+        later = min(math.ceil(self.seen * GROWTH), self.seen + MOST_APART)
         self._due = max(FIRST, later)
-        self.demand = tuple(self._counts.items())
+        self.demand = tuple(self.counts.items())
         self.version += 1
         return True
 
     def state(self) -> MixState:
         """Return all that was learned."""
-        return MixState(tuple(self._counts.items()), self.demand, self._seen, self._due)
+        return MixState(tuple(self.counts.items()), self.demand, self.seen, self._due)
 
     def restore(self, state: MixState) -> None:
         """Know what another mix had learned, and nothing else."""
         self._new.clear()
-        self._counts = dict(state.counts)
-        self._total = sum(self._counts.values())
-        self._seen, self._due = state.seen, state.due
+        self.counts = dict(state.counts)
+        self._total = sum(self.counts.values())
+        self.seen, self._due = state.seen, state.due
         self.demand = state.demand
         self.version += 1
 
@@ -113,13 +115,13 @@ class WorkloadMix:
         if spec.gpu is not None and spec.gpu.problem:
             return
         ask = asked(spec)
-        self._counts[ask] = self._counts.get(ask, 0.0) + 1.0
-        self._seen += 1
+        self.counts[ask] = self.counts.get(ask, 0.0) + 1.0
+        self.seen += 1
         self._total += 1.0
         if self._total >= 2 * MEMORY:
-            halves = {ask: count / 2 for ask, count in self._counts.items()}
-            self._counts = {ask: count for ask, count in halves.items() if count >= _LEAST}
-            self._total = sum(self._counts.values())
+            halves = {ask: count / 2 for ask, count in self.counts.items()}
+            self.counts = {ask: count for ask, count in halves.items() if count >= _LEAST}
+            self._total = sum(self.counts.values())
 
 
 def asked(spec: PodSpec) -> Ask:

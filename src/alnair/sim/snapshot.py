@@ -19,6 +19,7 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events
 from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.assignment import assign
+from alnair.scheduler.bid_prices import BidState
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.workload_mix import MixState
 
@@ -59,8 +60,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         profiles: spelled out, as `ProfileConfiguration` of the command's configuration has them.
         pods: those on nodes (also those whose Binding was on the way, with what was chosen for
             them), then those that wait, in the order of the queue.
-        mix: what was learned of pods, also of those that are gone; a file of an older version has
-            none, and what its pods say counts.
+        mix, bids: what was learned of pods, also of those that are gone; a file of an older version
+            has none, and what its pods say counts.
     """
 
     format: str = FORMAT
@@ -75,6 +76,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[SavedObject, ...] = ()
     queue: tuple[Queued, ...] = ()
     mix: MixState = MixState()
+    bids: BidState = BidState()
 
 
 class _Head(msgspec.Struct):
@@ -111,6 +113,7 @@ def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Sn
             if unit.pods
         ),
         mix=accounts.mix.state(),
+        bids=accounts.bids.state(),
     )
 
 
@@ -138,7 +141,7 @@ def told(snapshot: Snapshot) -> Iterator[events.Event]:
     for pod in snapshot.pods:
         yield events.PodChanged(pod)
     if snapshot.mix.seen:
-        yield events.MixLearned(snapshot.mix)
+        yield events.MixLearned(snapshot.mix, snapshot.bids)
 
 
 def encode(snapshot: Snapshot) -> bytes:

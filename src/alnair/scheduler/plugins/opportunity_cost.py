@@ -19,14 +19,15 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import Arguments, out_of_range
+from alnair.scheduler.bid_prices import KIND as BIDS
 from alnair.scheduler.columns import Column, Rows, of_rows, single
 from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.gpu_prices import NO_PLACE, GpuPrices
+from alnair.scheduler.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.imbalance import Imbalance
-from alnair.scheduler.workload_mix import KIND
+from alnair.scheduler.workload_mix import KIND as MIX
 
 #: The score of a placement that costs nothing beyond the whole GPUs that it takes.
-_EVEN = 100.0
+_EVEN = 400.0
 
 
 class OpportunityCostArguments(Arguments, frozen=True):
@@ -59,13 +60,12 @@ class OpportunityCost:
         self._known: _Known | None = None
 
     def kinds(self, spec: PodSpec) -> Sequence[str]:
-        """Return the mix: prices change with it."""
-        return (KIND,)
+        """Return what was learned of pods: prices change with it."""
+        return (MIX, BIDS)
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost":
         """Compile the score."""
-        known = self._know(cluster)
-        return _Cost(spec, cluster, known.prices, known.imbalance, self._arguments.step)
+        return _Cost(spec, cluster, self._know(cluster), self._arguments.step)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs."""
@@ -74,8 +74,8 @@ class OpportunityCost:
         table = self._know(cluster).prices.cost_of_slice(spec.gpu)
 
         def scores(rows: Rows) -> Column:
-            liking: Column = 100.0 - 50.0 * table[cluster.devices.cell[:, rows]]
-            return liking
+            liking = 100.0 - table[cluster.devices.cell[:, rows]] * (100.0 / NO_PLACE)
+            return liking.astype(float)
 
         return scores
 
@@ -108,24 +108,24 @@ class _Cost:
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
-    def __init__(
-        self,
-        spec: PodSpec,
-        cluster: Cluster,
-        prices: GpuPrices,
-        imbalance: Imbalance,
-        step: float,
-    ) -> None:
-        self._devices = cluster.devices
-        self._imbalance = imbalance
+    def __init__(self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float) -> None:
+        self._devices, self._bids = cluster.devices, cluster.bids
+        self._imbalance = imbalance = known.imbalance
         self._step = step
         requests = dict(spec.requests)
         asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]])
         self._more: Column = asked * imbalance.each
         self._cpu, self._memory = (float(part) for part in self._more[:, 0])
         demand = spec.gpu
-        self._whole = float(demand.whole) if demand else 0.0
-        self._table = prices.cost_of_slice(demand) if demand and demand.memory_mib else None
+        self._whole = demand.whole if demand else 0
+        sliced = demand is not None and bool(demand.memory_mib)
+        self._table = known.prices.cost_of_slice(demand) if demand and sliced else None
+        gpus = self._whole + sliced
+        self._takes = gpus > 0
+        priced = cluster.bids.priced
+        self._shares = 1 in priced
+        #: Sets of so many GPUs that the pod may break.
+        self._sets = [k for k in sorted(priced) if k > max(gpus, 1)] if gpus else []
 
     def __call__(self, rows: Rows) -> Column:
         imbalance = self._imbalance
@@ -133,17 +133,28 @@ class _Cost:
         if (row := single(rows)) is not None:
             return np.array([self._of(row)])
         excess = of_rows(imbalance.excess, rows) + self._more
-        taken: Column | float = self._whole
+        taken: Column | float = float(self._whole)
+        opened: Column | int = self._whole
         if self._table is not None:
             costs = self._table.take(of_rows(self._devices.cell, rows))
-            taken = costs.min(axis=0, initial=NO_PLACE) + taken
+            least = costs.min(axis=0, initial=NO_PLACE)
+            taken = (least >> 1) * GRAIN + taken
+            opened = (least & 1) + opened
         excess -= taken
         cost = imbalance.soft(excess)
         cost -= imbalance.cost[rows]
-        if self._whole or self._table is not None:
+        if self._takes:
             # Opening an idle node brings no reward for cores and memory that it has in excess.
             np.maximum(cost, 0.0, out=cost, where=imbalance.idle[rows])
-            cost += taken - self._whole
+            cost += taken
+        if self._shares:
+            cost += self._bids.share[rows] * np.maximum(cost, taken)
+        if self._sets:
+            free = self._devices.whole_free[rows]
+            left = np.maximum(free - opened, 0.0)
+            for k in self._sets:
+                cost += self._bids.sets[k][rows] * (free // k - left // k)
+        cost -= self._whole
         cost /= self._step
         cost += 0.5
         np.floor(cost, out=cost)
@@ -153,17 +164,27 @@ class _Cost:
     def _of(self, row: int) -> float:
         """Return the score of one row: in plain numbers, since arrays of one are slow."""
         imbalance = self._imbalance
-        taken = self._whole
+        taken, opened = float(self._whole), self._whole
         if self._table is not None:
-            cells = self._devices.cell[:, row]
-            taken += min(self._table.take(cells).tolist(), default=NO_PLACE)
+            costs = self._table.take(self._devices.cell[:, row]).tolist()
+            least = min(costs, default=NO_PLACE)
+            taken += (least >> 1) * GRAIN
+            opened += least & 1
         cost = imbalance.soft_of(
             imbalance.excess.item(0, row) + self._cpu - taken,
             imbalance.excess.item(1, row) + self._memory - taken,
         )
         cost -= imbalance.cost.item(row)
-        if self._whole or self._table is not None:
+        if self._takes:
             if imbalance.idle.item(row):
                 cost = max(cost, 0.0)
-            cost += taken - self._whole
+            cost += taken
+        if self._shares:
+            cost += self._bids.share.item(row) * max(cost, taken)
+        if self._sets:
+            free = self._devices.whole_free.item(row)
+            left = max(free - opened, 0.0)
+            for k in self._sets:
+                cost += self._bids.sets[k].item(row) * (free // k - left // k)
+        cost -= self._whole
         return max(_EVEN - math.floor(cost / self._step + 0.5), 0.0)
