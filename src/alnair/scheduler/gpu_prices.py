@@ -92,7 +92,7 @@ class GpuPrices:
         """Return the slices that may go to GPUs of the kind: sizes, and how many of each."""
         sizes: dict[int, float] = {}
         for ask, count in asks:
-            if ask.memory_mib and ask.accepts(self._kinds[kind][0]):
+            if ask.memory_mib:
                 size = self._size(ask.memory_mib, ask.compute, kind)
                 if size < UNITS:
                     sizes[size] = sizes.get(size, 0.0) + count
