@@ -16,12 +16,11 @@ from alnair.model.cluster import Gpu, Image, Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.assignment import assigned, guess
-from alnair.scheduler.bid_prices import KIND as BIDS
-from alnair.scheduler.bid_prices import BidPrices, BidState
 from alnair.scheduler.columns import Column, Columns
 from alnair.scheduler.devices import Booking, Devices
 from alnair.scheduler.framework import Cluster
 from alnair.scheduler.images import NodeImages, image_kind
+from alnair.scheduler.learned import Learned
 from alnair.scheduler.loads import Loads
 from alnair.scheduler.node_gpus import carried_over, gpus_of
 from alnair.scheduler.objects import Objects
@@ -29,8 +28,6 @@ from alnair.scheduler.pods import PodIndex
 from alnair.scheduler.ports import HostPorts
 from alnair.scheduler.usage import Usage
 from alnair.scheduler.volumes import VolumeIndex
-from alnair.scheduler.workload_mix import KIND as MIX
-from alnair.scheduler.workload_mix import MixState, WorkloadMix
 from alnair.scheduler.zone_books import ZoneBooks
 from alnair.scheduler.zones import Zones
 
@@ -164,8 +161,7 @@ class Accounts:
         self.limited: set[str] = set()
         self.ports = HostPorts()
         self.images = NodeImages()
-        self.mix = WorkloadMix()
-        self.bids = BidPrices()
+        self.learned = Learned(self.columns, self.devices, self.objects)
         self.cluster = Cluster(
             columns=self.columns,
             devices=self.devices,
@@ -176,32 +172,14 @@ class Accounts:
             objects=self.objects,
             ports=self.ports,
             images=self.images,
-            mix=self.mix,
-            bids=self.bids,
+            mix=self.learned.mix,
+            bids=self.learned.bids,
         )
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
         self._zone_books = ZoneBooks(self.zones, self.columns, self.objects, self.on_row)
         self._homeless: dict[str, dict[str, Record]] = {}
         self._vectors: dict[PodSpec, Vector] = {}
-
-    def notice(self, pod: Pod) -> None:
-        """Take in what a new pod asks for: it belongs to the workload mix."""
-        self.mix.gather(pod)
-
-    def learn_mix(self) -> None:
-        """Let plugins read the mix and prices anew, if the pods noticed make that worth while."""
-        if self.mix.learn():
-            self.objects.touch(MIX)
-        if self.bids.review(self.mix, self.columns, self.devices):
-            self.objects.touch(BIDS)
-
-    def restore_mix(self, mix: MixState, bids: BidState) -> None:
-        """Know the workload mix, and the prices, that a snapshot holds."""
-        self.mix.restore(mix)
-        self.bids.restore(bids)
-        self.objects.touch(MIX)
-        self.objects.touch(BIDS)
 
     def put_node(self, node: Node, now: float = 0.0) -> bool:
         """Add or update a node, and book the pods that wait for it.
@@ -228,14 +206,14 @@ class Accounts:
         if node.loads or (old is not None and old.loads):
             self.loads.describe(row, gpus_of(node)[0], node.loads, node.agent_lease, now)
         self.devices.grow(0, self.columns.alive.size)
-        self.bids.grow(self.columns.alive.size)
+        self.learned.bids.grow(self.columns.alive.size)
         self.pods.grow(self.columns.alive.size)
         self.zones.grow(0, self.columns.alive.size)
         if old is None:
             self._zone_books.describe(row, node.name)
         if old is None or gpus_of(old) != gpus_of(node):
             self._recount(row, node)
-        self.bids.describe(row, node, self.devices.gpus[row])
+        self.learned.bids.describe(row, node, self.devices.gpus[row])
         self.loads.grow(*self.devices.model.shape)
         if homeless := self._homeless.pop(node.name, None):
             for record in homeless.values():
@@ -252,7 +230,7 @@ class Accounts:
             self._unbook(record)
             self._homeless.setdefault(name, {})[record.pod.uid] = record
         self._describe(row, ())
-        self.bids.describe(row, None, ())
+        self.learned.bids.describe(row, None, ())
         self.loads.describe(row, (), (), "", 0.0)
         self._zone_books.vacate(row)
         self.columns.remove(name)

@@ -24,12 +24,16 @@ KIND: Final = "BidPrices"
 #: Pods between two reviews; the first ones come after 1, 2, 4, … pods.
 EVERY: Final = 128
 #: GPUs of demand that are assumed before any came, spread evenly over the models.
-_PRIOR: Final = 4.0
+_PRIOR: Final = 8.0
 #: Load from which on there is a price, 1 being a group that is used up when the cluster is full;
-#: prices go up to 1 in so many steps, and follow only a change of more than this many of them.
+#: prices go up in so many steps, and follow only a change of more than this many of them.
 _FROM: Final = 0.7
 _STEPS: Final = 4
 _INERTIA: Final = 0.75
+#: The highest price of shares: on a node with too few cores, a pod that asks for hardly any is
+#: rewarded with up to 1, which must not outweigh it; and that of sets.
+_MOST_SHARE: Final = 2.0
+_MOST_SET: Final = 1.0
 #: Demand of less than this part of a set of GPUs asks for no set in reserve.
 _HARDLY: Final = 0.1
 
@@ -153,7 +157,8 @@ class BidPrices:
         return number
 
     def _price(self, number: int, k: int) -> float:
-        return self._steps.get((number, k), 0) / _STEPS
+        most = _MOST_SHARE if k == 1 else _MOST_SET
+        return most * self._steps.get((number, k), 0) / _STEPS
 
     def _asked(self, demand: Mapping[Ask, float]) -> dict[tuple[int, int], float]:
         """Return GPUs asked for, by how many of them whole and by who could give them (bits)."""

@@ -118,7 +118,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self.accounts.learn_mix()
+        self.accounts.learned.follow()
         assert not actions  # only results of actions lead to actions before `step`
 
     def step(
@@ -134,7 +134,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self.accounts.learn_mix()
+        self.accounts.learned.follow()
         self._note_loads(self.accounts.loads.expire(now))
         if self.admission.follow(now):
             self._helps()
@@ -210,7 +210,7 @@ class Engine:
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
             case events.MixLearned(mix, bids):
-                self.accounts.restore_mix(mix, bids)
+                self.accounts.learned.restore(mix, bids)
             case events.AgentAlive(lease, renewed):
                 self._note_loads(self.accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):
@@ -230,7 +230,7 @@ class Engine:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
             record = self.accounts.records[pod.uid] = Record(pod)
-            self.accounts.notice(pod)
+            self.accounts.learned.notice(pod)
             record.queued_at = now
             self.members.classify(record)
             if ours:

@@ -112,8 +112,8 @@ def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Sn
             for unit in units
             if unit.pods
         ),
-        mix=accounts.mix.state(),
-        bids=accounts.bids.state(),
+        mix=accounts.learned.mix.state(),
+        bids=accounts.learned.bids.state(),
     )
 
 
