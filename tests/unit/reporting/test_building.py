@@ -7,13 +7,16 @@ import pytest
 
 from alnair.apps.follow import Batch
 from alnair.apps.reporting.building import build
+from alnair.apps.reporting.deciding import read
 from alnair.apps.reporting.known import Known, Line
 from alnair.apps.reporting.observed import NodeWire, PodWire
 from alnair.apps.reporting.watching import Notes
+from alnair.apps.scheduling.metrics import exposition
 from alnair.kube.codec import WatchEvent
 from alnair.kube.podgroups import PodGroupWire
 from alnair.kube.simulated_nodes import gpu_uuid, manifest
 from alnair.model.openb import TraceNode
+from alnair.scheduler.tally import Tally
 from alnair.sim.history import History
 from alnair.sim.metrics import compute
 
@@ -269,6 +272,23 @@ def test_models_may_be_named_by_the_label_of_nodes(
     asking["spec"] |= spec
     world.pods(10, asking)
     assert world.history(20).pods["p"].models == models
+
+
+def test_decisions_are_counted_from_look_to_look_and_over_restarts(world: World) -> None:
+    for now, counted in ((10, (100, 1.0)), (20, (150, 1.5)), (30, (20, 0.1)), (40, (30, 0.2))):
+        world.notes.decided(counted, DAY + now)
+    world._take()
+    assert compute(world.history(50)).decisions.count == 50 + 20 + 10
+    later = world.history(50, begin=DAY + 15)
+    assert (later.decisions, later.decision_seconds) == (30, pytest.approx(0.2))
+
+
+def test_decisions_are_read_from_the_schedulers_own_metrics() -> None:
+    tally = Tally()
+    tally.algorithm.observe(0.25)
+    tally.algorithm.observe(0.5)
+    assert read(exposition(tally, None)) == (2, 0.75)
+    assert read("") is None
 
 
 def test_a_clock_that_is_behind_makes_no_time_negative(world: World) -> None:

@@ -72,7 +72,16 @@ def build(
             members.setdefault(job, []).append(pod)
     for job, pods in members.items():
         found.jobs[job] = _job(job, pods, found, known)
+    found.decisions, found.decision_seconds = _decisions(known, begin)
     return found
+
+
+def _decisions(known: Known, begin: float) -> tuple[int, float]:
+    """Return the decisions between two looks at the scheduler, from a begin on."""
+    within = [(count, seconds) for time, count, seconds in known.decided if time >= begin]
+    if not within:
+        return 0, 0.0
+    return within[-1][0] - within[0][0], within[-1][1] - within[0][1]
 
 
 def _node(node: KnownNode, begin: float) -> NodeHistory:

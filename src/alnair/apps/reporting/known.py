@@ -21,6 +21,7 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     Attributes:
         t: seconds since the epoch, by the clock of who looked.
         util: a pod's uid, and the percent of its GPUs that it uses from now on.
+        decided: the scheduler's decisions since its start, and the seconds that they took.
         gone_pod, gone_node: it is there no more.
         seen: when it was there last, if nobody looked for a while; 0 = until now.
     """
@@ -31,6 +32,7 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     node: NodeRecord | None = None
     group: GroupRecord | None = None
     util: tuple[str, float] | None = None
+    decided: tuple[int, float] | None = None
     gone_pod: str | None = None
     gone_node: str | None = None
     seen: float = 0.0
@@ -64,6 +66,7 @@ class Known:
     Attributes:
         head: what the record is of; None for a look without a record.
         first, last: when it was looked at first and last.
+        decided: when, decisions and their seconds from the first look until then.
     """
 
     def __init__(self) -> None:
@@ -72,6 +75,8 @@ class Known:
         self.nodes: dict[str, KnownNode] = {}
         self.groups: dict[tuple[str, str], int] = {}
         self.first = self.last = 0.0
+        self.decided: list[tuple[float, int, float]] = []
+        self._counted: tuple[int, float] | None = None
 
     def take(self, line: Line) -> None:
         """Add a line; lines come in the order in which they were written."""
@@ -88,10 +93,22 @@ class Known:
             self.groups[line.group.namespace, line.group.name] = line.group.least
         if line.util is not None and (pod := self.pods.get(line.util[0])) is not None:
             pod.utils.append((line.t, line.util[1]))
+        if line.decided is not None:
+            self._decided(line.decided, line.t)
         if line.gone_pod is not None and (pod := self.pods.get(line.gone_pod)) is not None:
             pod.gone = when
         if line.gone_node is not None and (node := self.nodes.get(line.gone_node)) is not None:
             self._down(node, when)
+
+    def _decided(self, counted: tuple[int, float], now: float) -> None:
+        count, seconds = counted
+        before, self._counted = self._counted, counted
+        if before is not None and before[0] <= count:  # else it has started anew
+            count, seconds = count - before[0], seconds - before[1]
+        if before is None:
+            count, seconds = 0, 0.0
+        _, all_count, all_seconds = self.decided[-1] if self.decided else (now, 0, 0.0)
+        self.decided.append((now, all_count + count, all_seconds + seconds))
 
     def _pod(self, record: PodRecord, now: float) -> None:
         known = self.pods.get(record.uid)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, TypeVar
 
 from alnair.apps.follow import Batch, follow
+from alnair.apps.reporting.deciding import decided
 from alnair.apps.reporting.known import Head, Known, Line
 from alnair.apps.reporting.observed import (
     GroupRecord,
@@ -55,6 +56,7 @@ class Notes:
         self._pods: dict[str, tuple[PodRecord, float | None]] = {}
         self._nodes: dict[str, NodeRecord] = {}
         self._groups: dict[tuple[str, str], GroupRecord] = {}
+        self._decided: tuple[int, float] | None = None
         # What went while nobody looked was there last when somebody looked last.
         self._seen = before.last if before else 0.0
         self._unseen_pods: set[str] = set()
@@ -128,6 +130,12 @@ class Notes:
             if self._groups.get((gang.namespace, gang.name)) != record:
                 self._groups[gang.namespace, gang.name] = record
                 self.lines.append(Line(t=now, group=record))
+
+    def decided(self, counted: tuple[int, float], now: float) -> None:
+        """Note how many decisions the scheduler has made, and their seconds."""
+        if counted != self._decided:
+            self._decided = counted
+            self.lines.append(Line(t=now, decided=counted))
 
     def taken(self) -> list[Line]:
         """Return the lines since the last call."""
@@ -215,7 +223,7 @@ class _Recording:
         groups = [
             self._groups(kind, read) for kind, read in zip(_GROUPS, self._read[2:], strict=True)
         ]
-        return [self._pods(), self._nodes(), *groups, self._all_read(tell)]
+        return [self._pods(), self._nodes(), *groups, self._decisions(), self._all_read(tell)]
 
     async def _pods(self) -> None:
         async for batch in follow(self._client, _PODS):
@@ -234,6 +242,12 @@ class _Recording:
                 read.set()
         except NotFound:
             read.set()  # the kind is not installed: there are no objects of it
+
+    async def _decisions(self) -> None:
+        while True:
+            if (counted := await decided(self._client)) is not None:
+                self._notes.decided(counted, time.time())
+            await asyncio.sleep(ALIVE)
 
     async def _all_read(self, tell: Callable[[int, int], None]) -> None:
         for event in self._read:

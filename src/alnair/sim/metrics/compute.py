@@ -113,7 +113,7 @@ def _use(over_time: Mapping[str, Steps], table: Columns, end: float) -> GpuUse:
     spans = np.minimum(stays.end, end) - np.maximum(stays.begin, 0.0)
     unmeasured = float((stays.gpus * np.maximum(spans, 0.0))[unknown].sum())
     capacity, allocated = total["capacity"], total["allocated"]
-    is_known = allocated > 0 and unmeasured < allocated
+    is_known = bool((~unknown & (stays.gpus > 0)).any())
     peak = over_time["allocated"].peak(0.0, end) * end
     return GpuUse(
         capacity / _HOUR,
