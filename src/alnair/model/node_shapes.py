@@ -3,25 +3,28 @@
 import re
 from typing import Final
 
+from alnair.model import quantity
 from alnair.model.gpus import MODELS
 from alnair.model.openb import TraceNode
 
 MOST_NODES: Final = 10_000
 MOST_GPUS: Final = 64
-_MOST_CORES: Final = 10_000
-_MOST_GIB: Final = 1 << 20
+_MIB: Final = 1 << 20
+#: Of millicores, and of bytes: no machine has so much.
+_MOST: Final = 1 << 50
 #: What a generated node has for each GPU, as the eight-GPU machines of openb: 12 cores and 48 GiB.
 CPU_MILLI_PER_GPU: Final = 12_000
 MEMORY_MIB_PER_GPU: Final = 49_152
-#: GiB for each core of a CPU node, the same ratio.
-_GIB_PER_CORE: Final = 4
-
 _SHAPE: Final = re.compile(
-    r"(?P<count>\d{1,9})x(?P<size>\d{1,9})x(?P<model>[A-Za-z][\w-]*)"
-    r"(?:/(?P<cores>\d{1,9})c)?(?:/(?P<gib>\d{1,9})Gi)?"
+    r"(?P<count>\d{1,9})x(?P<gpus>\d{1,9})(?:x(?P<model>[A-Za-z][\w.-]*))?(?::(?P<amounts>.+))?"
 )
+#: Between two shapes; the comma between two amounts has no number behind it.
+_BETWEEN: Final = re.compile(r",\s*(?=\d+x)")
 #: Told where a shape is asked for.
-EXAMPLES: Final = "300x8xV100M32 (nodes, GPUs on each, model), 100x32xcpu (nodes, cores)"
+EXAMPLES: Final = (
+    "300x8xV100M32 (nodes, GPUs on each, model), 300x8xV100M32:cpu=96,memory=768Gi, or "
+    "100x0:cpu=32,memory=128Gi (nodes without GPUs)"
+)
 
 
 def alike(count: int, gpus: int, model: str) -> list[TraceNode]:
@@ -53,50 +56,65 @@ def alike(count: int, gpus: int, model: str) -> list[TraceNode]:
 
 def is_shape(text: str) -> bool:
     """Whether the text is meant as shapes of nodes, and not as the name of a file."""
-    return bool(re.fullmatch(r"\d+x\d+x.*", text.strip()))
+    return bool(re.fullmatch(r"\d+x\d+(?:[x:,].*)?", text.strip()))
 
 
 def read_shapes(text: str) -> list[TraceNode]:
-    """Return the nodes of shapes with commas between them, such as `300x8xV100M32,20x32xcpu`.
-
-    `/96c` and `/768Gi` after a shape say the cores and the memory of a node.
+    """Return the nodes of shapes with commas between them, such as `300x8xV100M32,20x0:cpu=32`.
 
     Raises:
         ValueError: A shape cannot be read; says which and how to write it.
     """
     nodes: list[TraceNode] = []
     made: dict[str, int] = {}
-    for word in (part.strip() for part in text.split(",")):
+    for word in map(str.strip, _BETWEEN.split(text)):
         match = _SHAPE.fullmatch(word)
-        if match is None:
+        if match is None or bool(int(match["gpus"])) != bool(match["model"]):
             raise ValueError(f"{word!r} is no shape of nodes: write it as {EXAMPLES}")
-        count, size = int(match["count"]), int(match["size"])
-        is_cpu = match["model"].lower() == "cpu"
-        model = "" if is_cpu else known_model(match["model"])
-        _check(count, 0 if is_cpu else size)
-        cores = int(match["cores"] or (size if is_cpu else size * CPU_MILLI_PER_GPU // 1000))
-        gib = int(match["gib"] or (_GIB_PER_CORE * cores))
-        if size < 1 or not 1 <= cores <= _MOST_CORES or not 1 <= gib <= _MOST_GIB:
-            raise ValueError(
-                f"{word!r} cannot be simulated: a node has 1 to {_MOST_CORES} cores, 1 to "
-                f"{_MOST_GIB} GiB, and GPU nodes have a GPU"
-            )
-        prefix = f"cpu{cores}" if is_cpu else f"{model.lower()}x{size}"
+        count, gpus = int(match["count"]), int(match["gpus"])
+        _check(count, gpus)
+        model = known_model(match["model"]) if gpus else ""
+        size = max(gpus, 1)
+        usual = size * CPU_MILLI_PER_GPU, size * MEMORY_MIB_PER_GPU * _MIB
+        cpu, memory = amounts(word, match["amounts"] or "", usual)
+        prefix = f"{model.lower()}x{gpus}" if gpus else "cpu"
         first = made.get(prefix, 0)
         made[prefix] = first + count
         nodes.extend(
-            TraceNode(
-                name=f"{prefix}-{index:04d}",
-                cpu_milli=cores * 1000,
-                memory_mib=gib * 1024,
-                gpus=0 if is_cpu else size,
-                model=model,
-            )
+            TraceNode(f"{prefix}-{index:04d}", cpu, memory // _MIB, gpus, model)
             for index in range(first, first + count)
         )
     if not 1 <= len(nodes) <= MOST_NODES:
         raise ValueError(f"{len(nodes)} nodes cannot be simulated: ask for 1 to {MOST_NODES}")
     return nodes
+
+
+def amounts(text: str, written: str, usual: tuple[int, int]) -> tuple[int, int]:
+    """Return the millicores and bytes of a node.
+
+    Args:
+        text: The whole shape, for the error.
+        written: Such as `cpu=96,memory=768Gi`, either or none of them.
+        usual: What is not written.
+
+    Raises:
+        ValueError: It cannot be read; says what and where.
+    """
+    cpu, memory = usual
+    for part in filter(None, written.split(",")):
+        name, _, amount = part.partition("=")
+        try:
+            if name == "cpu":
+                found = cpu = quantity.milli_value(amount)
+            elif name == "memory":
+                found = memory = quantity.value(amount)
+            else:
+                raise ValueError(f"{part!r} is not understood: write cpu=… or memory=…")
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}") from None
+        if not 0 < found <= _MOST:
+            raise ValueError(f"{text!r}: {part!r} must be more than 0 and less than {_MOST}")
+    return cpu, memory
 
 
 def known_model(name: str) -> str:

@@ -195,7 +195,7 @@ def test_missing_columns_are_told_and_doubled_names(tmp_path: Path) -> None:
 def test_a_table_without_nodes_asks_for_them(tmp_path: Path) -> None:
     said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", Options())
     assert "name some with --nodes, such as 300x8xV100M32" in said
-    said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", Options(nodes="4x16xcpu"))
+    said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", Options(nodes="4x0:cpu=16"))
     assert "no nodes with GPUs" in said
 
 
@@ -237,9 +237,12 @@ def test_pods_that_no_node_can_take_are_warned_of(tmp_path: Path) -> None:
         (Options(nodes="4x8xV100M33"), "GPU model 'V100M33' is not known"),
         (Options(nodes="0x8xT4"), "0 nodes cannot be simulated"),
         (Options(nodes="4x99xT4"), "a node cannot have 99 GPUs"),
-        (Options(nodes="4x8"), "neither a file nor a shape"),
-        (Options(nodes="4x8xT4/0c"), "cannot be simulated"),
-        (Options(nodes="4x8xT4/100c/1Gb"), "is no shape of nodes"),
+        (Options(nodes="4,8"), "neither a file nor a shape"),
+        (Options(nodes="4x8"), "is no shape of nodes"),
+        (Options(nodes="4x0xT4"), "is no shape of nodes"),
+        (Options(nodes="4x8xT4:cpu=0"), "must be more than 0"),
+        (Options(nodes="4x8xT4:cpu=100,memory=1GB"), "is not a quantity"),
+        (Options(nodes="4x8xT4:gpu=100"), "is not understood"),
         (Options(since=10), "none of its 1 jobs is left"),
     ],
 )
@@ -249,16 +252,16 @@ def test_options_that_cannot_be_are_told(tmp_path: Path, options: Options, said:
 
 
 def test_nodes_may_be_of_several_shapes(tmp_path: Path) -> None:
-    shapes = Options(nodes="2x8xV100M32,1x8xv100m32/64c/512Gi,3x16xcpu")
+    shapes = Options(nodes="2x8xV100M32,1x8xv100m32:cpu=64,memory=512Gi, 3x0:cpu=16")
     found = philly(tmp_path, JOBS + "100,60,1,,a\n", shapes)
     nodes = found.scenario.nodes
     assert [node.name for node in nodes] == [
         "v100m32x8-0000",
         "v100m32x8-0001",
         "v100m32x8-0002",
-        "cpu16-0000",
-        "cpu16-0001",
-        "cpu16-0002",
+        "cpu-0000",
+        "cpu-0001",
+        "cpu-0002",
     ]
     assert [node.allocatable["cpu"] for node in nodes] == [96000] * 2 + [64000] + [16000] * 3
     assert nodes[2].allocatable["memory"] == 512 << 30
@@ -341,7 +344,7 @@ def test_a_job_of_swf_asks_for_cores_and_says_how_long_it_may_take(tmp_path: Pat
 
 def test_a_job_of_more_processors_than_a_node_has_is_a_gang(tmp_path: Path) -> None:
     (job,) = swf(
-        tmp_path, HEADER + line(procs=30), Options(nodes="9x12xcpu,1x48xcpu")
+        tmp_path, HEADER + line(procs=30), Options(nodes="9x0:cpu=12,1x0:cpu=48")
     ).scenario.jobs
     assert [dict(pod.spec.requests)["cpu"] for pod in job.pods] == [12000, 12000, 6000]
     assert job.gang is not None
@@ -376,7 +379,7 @@ def test_a_wrong_line_of_swf_is_told(tmp_path: Path, row: str, said: str) -> Non
 
 
 def test_swf_without_a_header_asks_for_nodes(tmp_path: Path) -> None:
-    assert "--nodes, such as 150x12xcpu" in refusal(tmp_path, line(), NONE)
+    assert "--nodes, such as 150x0:cpu=12" in refusal(tmp_path, line(), NONE)
 
 
 def test_the_shipped_weeks_of_gaia_need_nothing_else() -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from alnair.model.cluster import Node
 from alnair.model.csv_table import Problem
+from alnair.model.node_shapes import MOST_NODES
 from alnair.model.openb import TraceNode, TracePod
 from alnair.sim.jobs import Job
 from alnair.sim.sources.openb import without_run_time
@@ -48,7 +49,6 @@ _WORD: Final = re.compile(_NUMBER)
 _HEADER: Final = re.compile(r";\s*(UnixStartTime|MaxNodes|MaxProcs):\s*(\d{1,12})\s*")
 _MOST_PROCS: Final = 10_000_000
 _MOST_SECONDS: Final = 10 * 366 * 86400.0
-_MOST_NODES: Final = 10_000
 #: A core of a node made from the header has so much memory; few logs say what jobs ask for.
 _MIB_PER_CORE: Final = 4096
 _NAMESPACE: Final = "swf"
@@ -97,7 +97,7 @@ def read(
         if not nodes:
             text = (
                 "its header does not say MaxNodes and MaxProcs: say what the cluster has with "
-                "--nodes, such as 150x12xcpu (nodes, cores)"
+                "--nodes, such as 150x0:cpu=12,memory=48Gi"
             )
             problems.append(Problem(source, 0, "", text))
     if problems:
@@ -153,7 +153,7 @@ def _fields(
 def _header_nodes(header: dict[str, int]) -> tuple[Node, ...]:
     """Return as many nodes as the header says, with its processors spread evenly over them."""
     count, procs = header.get("MaxNodes", 0), header.get("MaxProcs", 0)
-    if not 0 < count <= min(procs, _MOST_NODES):
+    if not 0 < count <= min(procs, MOST_NODES):
         return ()
     cores = [procs // count + (i < procs % count) for i in range(count)]
     return tuple(

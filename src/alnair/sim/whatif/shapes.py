@@ -7,20 +7,20 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from alnair.kube.projection import base_units, project_node
+from alnair.kube.projection import project_node
 from alnair.kube.simulated_nodes import manifest
 from alnair.kube.wire import NodeWire
 from alnair.model.cluster import Node
-from alnair.model.gpus import MODELS
+from alnair.model.node_shapes import (
+    CPU_MILLI_PER_GPU,
+    MEMORY_MIB_PER_GPU,
+    MOST_GPUS,
+    MOST_NODES,
+    amounts,
+    known_model,
+)
 from alnair.model.openb import TraceNode
-from alnair.model.quantity import QuantityError
 
-MOST_NODES: Final = 10_000
-_MOST_GPUS: Final = 64
-#: What a node has for each GPU if nothing is said and no node of the cluster is of its kind: as the
-#: eight-GPU machines of openb, like the nodes of `alnair up`.
-_CPU_MILLI: Final = 12_000
-_MEMORY: Final = 48 << 30
 _MIB: Final = 1 << 20
 _KIND: Final = re.compile(r"(\d+)x(\d+)(?:x([A-Za-z0-9._-]+))?(?::(.+))?")
 _LIKE: Final = re.compile(r"(\d+)=(\S+)")
@@ -60,10 +60,13 @@ def nodes(text: str, existing: Mapping[str, Node], taken: Iterable[str] = ()) ->
     if kind is None:
         raise ShapeError(f"{text!r} describes no nodes: {_FORMS}")
     count, gpus = _count(text, kind[1]), int(kind[2])
-    if gpus > _MOST_GPUS:
-        raise ShapeError(f"{text!r}: a node cannot have {gpus} GPUs: write 0 to {_MOST_GPUS}")
+    if gpus > MOST_GPUS:
+        raise ShapeError(f"{text!r}: a node cannot have {gpus} GPUs: write 0 to {MOST_GPUS}")
     model = _model(text, kind[3] or "", gpus)
-    cpu, memory = _amounts(text, kind[4] or "", _usual(existing, gpus, model))
+    try:
+        cpu, memory = amounts(text, kind[4] or "", _usual(existing, gpus, model))
+    except ValueError as error:
+        raise ShapeError(str(error)) from None
     prefix = f"new-{model.lower()}x{gpus}" if gpus else "new-cpu"
     return tuple(
         _project(TraceNode(name, cpu, memory // _MIB, gpus, model))
@@ -85,13 +88,12 @@ def _model(text: str, wanted: str, gpus: int) -> str:
         return ""
     if not wanted:
         raise ShapeError(f"{text!r}: of which model are the GPUs? {_FORMS}")
-    for known in MODELS:
-        if known.lower() == wanted.lower():
-            return known
-    raise ShapeError(
-        f"{text!r}: GPU model {wanted!r} is not known; known are {', '.join(MODELS)}; "
-        "for another, give a file of Node manifests or COUNT=NODE"
-    )
+    try:
+        return known_model(wanted)
+    except ValueError as error:
+        raise ShapeError(
+            f"{text!r}: {error}; for another, give a file of Node manifests or COUNT=NODE"
+        ) from None
 
 
 def _usual(existing: Mapping[str, Node], gpus: int, model: str) -> tuple[int, int]:
@@ -100,22 +102,7 @@ def _usual(existing: Mapping[str, Node], gpus: int, model: str) -> tuple[int, in
         if len(node.gpus) == gpus and gpus and node.gpus[0].model == model:
             return node.allocatable.get("cpu", 0), node.allocatable.get("memory", 0)
     size = max(gpus, 1)
-    return size * _CPU_MILLI, size * _MEMORY
-
-
-def _amounts(text: str, written: str, usual: tuple[int, int]) -> tuple[int, int]:
-    amounts = dict(zip(("cpu", "memory"), usual, strict=True))
-    for part in filter(None, written.split(",")):
-        name, equals, amount = part.partition("=")
-        if name not in amounts or not equals:
-            raise ShapeError(f"{text!r}: {part!r} is not understood: write cpu=… or memory=…")
-        try:
-            amounts[name] = base_units({name: amount})[name]
-        except QuantityError as error:
-            raise ShapeError(f"{text!r}: {error}") from error
-        if amounts[name] <= 0:
-            raise ShapeError(f"{text!r}: {part!r} must be more than 0")
-    return amounts["cpu"], amounts["memory"]
+    return size * CPU_MILLI_PER_GPU, size * MEMORY_MIB_PER_GPU * _MIB
 
 
 def _names(prefix: str, count: int, taken: set[str]) -> list[str]:
