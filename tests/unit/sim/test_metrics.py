@@ -37,6 +37,23 @@ def test_gpu_hours_are_what_was_held_for_how_long() -> None:
     assert found.unmeasured_hours == pytest.approx(0.375)
 
 
+def test_allocation_counts_apart_while_pods_waited_and_at_its_peak() -> None:
+    nodes = [node("a", 2), node("b", 2, up=[(0, 50)])]
+    found = compute(
+        history(
+            100.0,
+            nodes,
+            job("first", 0, [stay("a", 0, 60)], finished=60),
+            job("second", 40, [stay("a", 60, 90, gpus=[(0, 1000.0), (1, 1000.0)])], gpus=2),
+            job("cpu", 0, [], gpus=0),
+        )
+    ).gpu
+    # From 40 to 60 the second waits: one GPU of four for 10 s, and then of two.
+    assert found.contended_pct == pytest.approx(100 * 20 / (40 + 20))
+    assert found.peak_pct == 100
+    assert compute(history(100.0, nodes)).gpu.contended_pct is None
+
+
 def test_a_measured_stay_overrides_what_its_job_is_said_to_use() -> None:
     one = job("j", 0, [stay("a", 0, 1800, used=1200.0)], finished=1800, util=50.0)
     assert compute(history(3600.0, TWO, one)).gpu.used_hours == pytest.approx(1 / 3)

@@ -23,7 +23,7 @@ from alnair.sim.metrics.result import (
 )
 from alnair.sim.metrics.sizes import Mask, by_size, sizes
 from alnair.sim.metrics.states import states
-from alnair.sim.metrics.steps import Floats, Steps, held
+from alnair.sim.metrics.steps import Floats, Steps, held, together
 from alnair.sim.metrics.times import Fate, JobTimes, job_times, pod_until
 from alnair.sim.metrics.waiting import waiting
 
@@ -33,6 +33,8 @@ TAU: Final = 10.0
 #: Spans of the series; a plot has about as many pixels.
 SPANS: Final = 400
 _HOUR = 3600.0
+#: GPUs that sums of parts may miss zero by.
+_NONE: Final = 1e-6
 
 
 def compute(history: History, spans: int = SPANS) -> Metrics:
@@ -114,7 +116,11 @@ def _use(over_time: Mapping[str, Steps], table: Columns, end: float) -> GpuUse:
     unmeasured = float((stays.gpus * np.maximum(spans, 0.0))[unknown].sum())
     capacity, allocated = total["capacity"], total["allocated"]
     is_known = bool((~unknown & (stays.gpus > 0)).any())
-    peak = over_time["allocated"].peak(0.0, end) * end
+    parts = (over_time["capacity"], over_time["allocated"], over_time["waiting_gpus"])
+    # In the history only, whose begin and end are steps too.
+    times, (there, held_then, waited_for) = together(*(p.within(0.0, end) for p in parts))
+    spans = np.diff(times, append=end) * (waited_for > _NONE)
+    contended = float(np.dot(there, spans))
     return GpuUse(
         capacity / _HOUR,
         allocated / _HOUR,
@@ -122,7 +128,8 @@ def _use(over_time: Mapping[str, Steps], table: Columns, end: float) -> GpuUse:
         unmeasured / _HOUR,
         100.0 * allocated / capacity if capacity else 0.0,
         100.0 * total["used"] / capacity if capacity and is_known else None,
-        100.0 * peak / capacity if capacity else 0.0,
+        100.0 * float(np.dot(held_then, spans)) / contended if contended else None,
+        100.0 * float((held_then[there > 0] / there[there > 0]).max(initial=0.0)),
     )
 
 

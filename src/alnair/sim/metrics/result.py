@@ -55,7 +55,8 @@ class GpuUse(msgspec.Struct, frozen=True):
         used_hours: in which GPUs worked, where that is known.
         unmeasured_hours: allocated, of which nobody knows.
         used_pct: None if nothing of what was allocated is known.
-        peak_pct: the most that was allocated at a moment, of the mean capacity.
+        contended_pct: allocated, while pods that ask for GPUs waited; None if none ever did.
+        peak_pct: the most that was allocated at a moment.
     """
 
     capacity_hours: float
@@ -64,6 +65,7 @@ class GpuUse(msgspec.Struct, frozen=True):
     unmeasured_hours: float
     allocated_pct: float
     used_pct: float | None
+    contended_pct: float | None
     peak_pct: float
 
 

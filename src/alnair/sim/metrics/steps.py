@@ -41,6 +41,12 @@ class Steps(msgspec.Struct, frozen=True):
         """Return the largest value between two moments."""
         return float(self.within(begin, end).values.max())
 
+    def at(self, times: Floats) -> Floats:
+        """Return the values from these moments on."""
+        rows = np.searchsorted(self.times, times, side="right")
+        found: Floats = np.concatenate(([0.0], self.values))[rows]
+        return found
+
     def means(self, edges: Floats) -> Floats:
         """Return the mean between each two neighbours of `edges`, which grow strictly.
 
@@ -56,6 +62,12 @@ class Steps(msgspec.Struct, frozen=True):
         until = np.where(known, area[at] + self.values[at] * (edges - self.times[at]), 0.0)
         found: Floats = np.diff(until) / np.diff(edges)
         return found
+
+
+def together(*some: Steps) -> tuple[Floats, list[Floats]]:
+    """Return all moments at which any of these changes, and the values of each from then on."""
+    times = np.unique(np.concatenate([steps.times for steps in some]))
+    return times, [steps.at(times) for steps in some]
 
 
 def summed(times: Floats, changes: Floats) -> Steps:

@@ -142,6 +142,7 @@ _PARTS: Final[dict[str, list[_Line]]] = {
     ],
     "GPUs": [
         ("GPU allocated", lambda m: m.gpu.allocated_pct, percent),
+        ("GPU allocated while pods waited", lambda m: m.gpu.contended_pct, percent),
         ("GPU allocated, peak", lambda m: m.gpu.peak_pct, percent),
         ("GPU time used", lambda m: m.gpu.used_pct, percent),
         ("GPU hours allocated", lambda m: m.gpu.allocated_hours, number),
