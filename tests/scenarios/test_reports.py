@@ -5,6 +5,7 @@ import random
 
 import make
 from alnair.model.cluster import Taint
+from alnair.model.quota import Quota
 from alnair.scheduler.diagnose import diagnose, find
 from world import World
 
@@ -52,3 +53,32 @@ def test_ten_minutes_of_a_changing_cluster_give_an_event_per_change_of_the_reaso
         assert all(a != b for a, b in itertools.pairwise(told)), "the same again"
         assert len(texts) > 10
     assert sum(r.pod.name == "g-0" for r in world.reports) > 10, "it is tried and told again"
+
+
+def test_pods_that_nothing_helps_hear_of_new_reasons_too() -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    world.create(*(make.pod(f"big-{i}", make.spec(cpu=16_000)) for i in range(3)))
+    world.create(make.pod("taller", make.spec(cpu=17_000)))
+    world.settle(1.0)
+    assert world.engine.retell() == []
+    before = len(world.reports)
+    world.put(make.node("n", cpu=4000, taints=[TAINT]))
+    world.settle(30.0)
+    assert len(world.reports) == before, "it cannot help, so nobody is tried"
+    told = {action.pod.name: action.message for action in world.engine.retell()}
+    assert told.keys() == {"big-0", "big-1", "big-2", "taller"}
+    assert all("untolerated taint" in text for text in told.values())
+    assert world.engine.retell() == [], "once"
+    world.put(make.node("n", cpu=20_000))
+    world.settle(1.0)
+    assert world.where("big-0") == ["n"], "and it is tried as before"
+
+
+def test_a_pod_that_a_quota_holds_back_is_not_told_of_nodes() -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    world.set_object("ElasticQuota", "team", Quota("team", {}, {"cpu": 1000}), "default")
+    world.create(make.pod("p", make.spec(cpu=2000)))
+    world.settle(1.0)
+    assert "quota" in world.reports[-1].message.lower()
+    world.put(make.node("n", cpu=4000, taints=[TAINT]))
+    assert world.engine.retell() == []

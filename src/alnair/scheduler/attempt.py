@@ -1,7 +1,6 @@
 """One attempt at a unit: place it whole and say so, or say why not."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
 
 from alnair.model.action import Action, Bind, Report, WritePlan
 from alnair.model.workload import Assignment, Planned
@@ -18,10 +17,9 @@ from alnair.scheduler.minimum import not_ready, resource_gap
 from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Queue, Unit
 from alnair.scheduler.quotas import KIND as QUOTA
+from alnair.scheduler.retelling import gist
 from alnair.scheduler.statement import Statement
 from alnair.scheduler.tally import Tally
-
-_NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
 class Attempts:
@@ -222,10 +220,9 @@ class Attempts:
             self._refuse(record, message, actions)
 
     def _refuse(self, record: Record, message: str, actions: list[Action]) -> None:
-        # The counts of a full cluster change with every pod; only a new set of reasons is news.
-        gist = message.translate(_NO_DIGITS)
-        if record.message != gist:
-            record.message = gist
+        news = gist(message)
+        if record.message != news:
+            record.message = news
             actions.append(Report(record.pod, "FailedScheduling", message))
 
     def _assignment(self, record: Record) -> Assignment:

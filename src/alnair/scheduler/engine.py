@@ -24,6 +24,7 @@ from alnair.scheduler.objects import Key
 from alnair.scheduler.preemption import Preemption
 from alnair.scheduler.queue import ClassKey, Place, Queue, Unit
 from alnair.scheduler.quotas import Quotas
+from alnair.scheduler.retelling import Retelling
 from alnair.scheduler.surroundings import Surroundings
 from alnair.scheduler.tally import Tally
 
@@ -88,6 +89,7 @@ class Engine:
             self.preemption,
         )
         self.backfill.place = self._attempts.together
+        self._retelling = Retelling(self.queue, self._evaluation)
         self._looking = False
         self._surroundings = Surroundings()
         self._in_flight = 0
@@ -159,6 +161,13 @@ class Engine:
         self._looking |= self.queue.look_around(self._surroundings)
         self._surroundings.clear()
         return actions
+
+    def retell(self) -> Sequence[Action]:
+        """Return what to tell owners of waiting pods that are refused for other reasons by now.
+
+        Nothing is tried, so call it now and then, not at each change.
+        """
+        return self._retelling.reports()
 
     def next_wake(self, now: float) -> float | None:
         """Return when to call `step` again without an event; None if not before the next one."""
@@ -432,8 +441,12 @@ class Engine:
         profile = self.profiles[scheduler]
         if any(plugin.hopeless(spec, self.accounts.cluster) for plugin in profile.quick):
             return False
-        evaluation = self.evaluations.of(spec, profile)
+        evaluation = self._evaluation(key)
         return evaluation.refusal is None and evaluation.best() is not None
+
+    def _evaluation(self, key: ClassKey) -> Evaluation:
+        scheduler, spec = key
+        return self.evaluations.of(spec, self.profiles[scheduler])
 
     # --- decisions ------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import enum
 import heapq
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from alnair.model.workload import PodSpec
@@ -276,6 +276,17 @@ class Queue:
         """Activate the next parked lone pod of a class, one of which was placed or went away."""
         if waiting := self._parked.get(class_key):
             self._scout(_first(waiting), class_key)
+
+    def waiting_classes(self) -> list[ClassKey]:
+        """Return the classes of parked lone pods."""
+        return [key for key in self._parked if isinstance(key, tuple)]
+
+    def waiting(self, class_key: ClassKey) -> Iterator[Record]:
+        """Yield the parked lone pods of a class."""
+        if waiting := self._parked.get(class_key):
+            for _, _, ticket, unit in waiting.heap:
+                if ticket == unit.ticket and unit.waiting is waiting:
+                    yield from unit.pods.values()
 
     def _scout(self, unit: Unit, class_key: ClassKey | None) -> None:
         self.activate(unit, "ClusterChange")

@@ -16,6 +16,8 @@ from alnair.scheduler.events import Event
 IN_FLIGHT = 64
 #: Events taken in at once, so that answers are not kept waiting behind a long list.
 _BATCH = 1000
+#: Seconds between looks at whether waiting pods are refused for other reasons than they were told.
+RETELL = 10.0
 
 
 class Decisions:
@@ -57,6 +59,7 @@ class Loop:
         self._feed = feed
         self._actuator = actuator
         self._decisions = decisions
+        self._retell_at = 0.0
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -82,6 +85,11 @@ class Loop:
             if isinstance(action, Evict):
                 self._engine.tally.evicted(action.reason)
             self._actuator.carry_out(action)
+        if now >= self._retell_at:
+            self._retell_at = now + RETELL
+            for action in self._engine.retell():
+                self._decisions.note(now, action)
+                self._actuator.carry_out(action)
         if self._engine.decision_seconds:
             self._decisions.add(now, self._engine.decision_seconds)
             self._engine.decision_seconds.clear()
@@ -100,6 +108,8 @@ class Loop:
         blocked = self._engine.in_flight >= IN_FLIGHT
         if due is not None and due <= time.time() and not blocked:
             return
+        if len(self._engine.queue):
+            due = self._retell_at if due is None else min(due, self._retell_at)
         timeout = None if due is None or blocked else max(0.0, due - time.time())
         try:
             await asyncio.wait_for(self._feed.wake.wait(), timeout)
