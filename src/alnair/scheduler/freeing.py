@@ -1,15 +1,15 @@
 """Freeing whole GPUs on nodes by moving as few pods as can be: which pods, where to, in what order.
 
-Moving a pod means to evict it, so that its replacement goes elsewhere. The search deepens by the
-number of moves: for each number it tries the nodes and the sets of pods on them that hold the
-GPUs, and finds places for these pods; first without moving any others on, then, for fewer moves
-than that took, with. So the plan found is one with the fewest moves, unless the effort allowed was
-spent before. It is tried on the books and leaves them as they were. What moves is checked again one
-pod at a time, in the order of the plan.
+Moving a pod means to evict it, so that its replacement goes elsewhere. Nodes are freed one after
+another first, those that take the fewest moves before others. For fewer moves than that takes, the
+search deepens by their number: it tries every choice of nodes, and of pods on them that hold the
+GPUs; first without, then with others moved on to make room. So the plan found has the fewest moves,
+unless the effort allowed was spent before. It is tried on the books and leaves them as they were.
+What moves is checked again one pod at a time, in the order of the plan.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from math import comb
 from typing import Final
 
@@ -110,6 +110,8 @@ class Freeing:
         self._budgets = budgets(engine.accounts.objects)
         self._left = EFFORT
         self._floor = 0
+        #: Of the choices in their order: the moves that the first so many take.
+        self._sums: list[int] = []
         #: Rows that take no moved pods, and the pods that move, while places are looked for.
         self._closed: Mask = np.zeros(0, bool)
         self._moving: set[str] = set()
@@ -131,25 +133,78 @@ class Freeing:
             ),
             key=lambda c: (c.cost, c.row),
         )
-        direct = self._search(choices, nodes, range(most + 1), aside=False)
-        fewer = range(sum(len(s.leaving) for s in choices[:1]) + 1, most + 1)
-        if direct is not None:
-            fewer = range(fewer.start, len(direct.steps))
-        return self._search(choices, nodes, fewer, aside=True) or direct
+        if len(choices) < nodes:
+            return None
+        self._sums = [0, *itertools.accumulate(len(choice.leaving) for choice in choices)]
+        best = self._greedy(choices, nodes, most)
+        for aside in (False, True):
+            fewer = range(self._sums[nodes] + aside, len(best.steps) if best else most + 1)
+            best = self._search(choices, nodes, fewer, aside=aside) or best
+        return best
+
+    def _greedy(self, choices: Sequence[_Choice], nodes: int, most: int) -> Plan | None:
+        """Return a plan that takes one choice after another, if it can be had with those before."""
+        statement = Statement(self._accounts, self._evaluations, 0.0)
+        self._closed = np.zeros(self._accounts.columns.n, bool)
+        self._moving = set()
+        rows: list[int] = []
+        steps: list[Step] = []
+        with WhatIf(self._accounts) as trial:
+            for choice in choices:
+                if len(rows) == nodes or len(steps) + len(choice.leaving) > most:
+                    break
+                if self._left < EFFORT // 2:
+                    break
+                if choice.row in rows or any(step.target == choice.row for step in steps):
+                    continue
+                if self._take(choice, len(rows), statement, trial, steps):
+                    rows.append(choice.row)
+            statement.rollback()
+        found = self._in_order(steps, rows) if len(rows) == nodes else None
+        return Plan(tuple(rows), tuple(found)) if found is not None else None
+
+    def _take(
+        self,
+        choice: _Choice,
+        number: int,
+        statement: Statement,
+        trial: WhatIf,
+        steps: list[Step],
+    ) -> bool:
+        """Free a row and keep it so; returns whether that can be."""
+        self._floor = max(0, self._left - _EACH)
+        mark, before = len(statement.placed), len(steps)
+        sources = {record.pod.uid: choice.row for record in choice.leaving}
+        for record in choice.leaving:
+            trial.lift(record)
+        self._closed[choice.row] = not self._spare
+        guest = Record(_guest(self._count, number))
+        todo = sorted(choice.leaving, key=size, reverse=True)
+        if statement.place_on(guest, self._guest_profile, self._name(choice.row)) and self._place(
+            todo, 0, statement, trial, sources, steps
+        ):
+            return True
+        del steps[before:]
+        statement.rollback(mark)
+        for record in reversed(choice.leaving):
+            trial.put_back(record)
+        self._closed[choice.row] = False
+        return False
 
     def _search(
         self, choices: Sequence[_Choice], nodes: int, numbers: range, *, aside: bool
     ) -> Plan | None:
         """Return the first plan with so many moves, with others moved aside or without."""
         alone: dict[_Pods, bool] = {}
+
+        def usable(choice: _Choice) -> bool:
+            return aside or nodes == 1 or self._goes(choice, alone)
+
         for moves in numbers:
-            for chosen in self._combinations(choices, nodes, moves):
+            for chosen in self._combinations(choices, nodes, moves, usable):
+                self._left -= len(chosen)
                 spare = moves - sum(len(c.leaving) for c in chosen)
-                if aside != bool(spare):
-                    continue
-                if not spare and len(chosen) > 1 and not all(self._goes(c, alone) for c in chosen):
-                    continue
-                if (steps := self._places(chosen, spare)) is not None:
+                if aside == bool(spare) and (steps := self._places(chosen, spare)) is not None:
                     return Plan(tuple(c.row for c in chosen), tuple(steps))
             if self._left <= 0:
                 self.spent = True
@@ -174,7 +229,7 @@ class Freeing:
         found: list[frozenset[str]] = []
         ways = {
             frozenset[str]().union(*(holders[slot] for slot in chosen))
-            for chosen in combinations(slots, need)
+            for chosen in itertools.combinations(slots, need)
         }
         for way in sorted(ways, key=lambda w: (len(w), sorted(w))):
             if not any(smaller < way for smaller in found):
@@ -182,20 +237,29 @@ class Freeing:
         return [tuple(here[uid] for uid in sorted(way)) for way in found[:_SETS]]
 
     def _combinations(
-        self, choices: Sequence[_Choice], nodes: int, moves: int, begin: int = 0
+        self,
+        choices: Sequence[_Choice],
+        nodes: int,
+        moves: int,
+        usable: Callable[[_Choice], bool],
+        begin: int = 0,
+        taken: frozenset[int] = frozenset(),
     ) -> Iterator[tuple[_Choice, ...]]:
         """Return choices of so many different rows which take no more than so many moves."""
         if not nodes:
             yield ()
             return
-        for at in range(begin, len(choices)):
+        for at in range(begin, len(choices) - nodes + 1):
+            # Choices are sorted: no later ones take fewer moves than the next ones.
+            if self._left <= 0 or self._sums[at + nodes] - self._sums[at] > moves:
+                return
             choice = choices[at]
-            if nodes * len(choice.leaving) > moves or self._left <= 0:
-                return  # they only grow from here
+            if choice.row in taken or not usable(choice):
+                continue
             rest = moves - len(choice.leaving)
-            for others in self._combinations(choices, nodes - 1, rest, at + 1):
-                if all(other.row != choice.row for other in others):
-                    yield (choice, *others)
+            rows = taken | {choice.row}
+            for others in self._combinations(choices, nodes - 1, rest, usable, at + 1, rows):
+                yield (choice, *others)
 
     def _goes(self, choice: _Choice, alone: "dict[_Pods, bool]") -> bool:
         """Return whether a choice can be had if it is the only one; together it is no easier."""
@@ -209,7 +273,6 @@ class Freeing:
     def _places(self, chosen: Sequence[_Choice], aside: int) -> list[Step] | None:
         """Return where all pods go that leave, with up to so many others moved on for them."""
         leaving = [record for choice in chosen for record in choice.leaving]
-        self._left -= 1
         self._floor = max(0, self._left - _EACH)
         if split(leaving, self._budgets)[0]:
             return None
@@ -325,7 +388,7 @@ class Freeing:
         }
         for number in range(1, min(aside, _ASIDE) + 1):
             for row in rows:
-                yield from combinations(movable[row], number)
+                yield from itertools.combinations(movable[row], number)
 
     def _may(self, record: Record) -> bool:
         # Pods booked by the search itself are not in the engine's records.

@@ -12,6 +12,7 @@ NOT_ALL = 1
 UNREADABLE = 3
 #: Moves that a plan may take if nothing is said; as `alnair rebalance`.
 _MOVES = 5
+_LOOKING = "looking ahead"
 
 
 def whatif(
@@ -118,6 +119,7 @@ def whatif(
 
     import msgspec
 
+    from alnair.apps.progress import Display
     from alnair.apps.simulate import whatif_inputs as inputs
     from alnair.apps.simulate.whatif_text import lines
     from alnair.sim.whatif.changes import ChangeError
@@ -148,15 +150,17 @@ def whatif(
         else:
             state = inputs.from_cluster(kubeconfig, context, name, config)
         changes, left_out = inputs.changes(wanted, found, state)
-        answer = ask(
-            state.known,
-            state.profiles,
-            changes,
-            now=state.now,
-            horizon=ahead,
-            seed=state.seed,
-            freeing=freeing,
-        )
+        with Display() as display:
+            answer = ask(
+                state.known,
+                state.profiles,
+                changes,
+                now=state.now,
+                horizon=ahead,
+                seed=state.seed,
+                freeing=freeing,
+                progress=lambda done: display.progress(_LOOKING, round(done), round(ahead) + 1),
+            )
     except (inputs.InputError, ChangeError) as error:
         for line in str(error).splitlines():
             typer.echo(f"alnair: {line}", err=True)

@@ -5,7 +5,7 @@ Running pods end by their time limits; nobody submits anything that the question
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -21,6 +21,8 @@ from alnair.sim.whatif import budgets
 
 #: Seconds without a decision after which waiting alone is taken to change nothing any more.
 _PATIENCE: Final = 900.0
+#: Part of the time since the begin within which pods are taken to end together.
+_AT_ONCE: Final = 0.02
 #: Decisions in one moment without an end would be a mistake of the engine.
 _MOST_STEPS: Final = 1_000_000
 
@@ -61,6 +63,7 @@ class Course:
         now: float,
         seed: int = 0,
     ) -> None:
+        self._begin = now
         self.api = VirtualApi(now)
         self.engine = Engine(profiles, seed=seed)
         self.placed: dict[str, Placed] = {}
@@ -86,20 +89,33 @@ class Course:
         """How many running pods are known to end."""
         return len(self._ends)
 
-    def run(self, until: float) -> None:
-        """Go on to this time, or to where nothing changes any more before it."""
+    def run(self, until: float, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Go on to this time, or to where nothing changes any more before it.
+
+        Pods that end within 2 % of the time since the begin after others ended are taken to end
+        together, at the end of it: in a large cluster some pod ends every few seconds.
+
+        Args:
+            until: seconds since the epoch.
+            is_over: whether nobody wants to know what comes; asked after every moment.
+        """
         self.settle()
-        decided = self.now
-        while True:
+        decided = ended = self.now
+        while not is_over():
+            together = _AT_ONCE * (self.now - self._begin)
             wake = self.engine.next_wake(self.now) if len(self.engine.queue) else None
             end = self._ends[0][0] if self._ends else None
             if end is None and self.now > decided + _PATIENCE:
                 wake = None
-            moment = min((t for t in (wake, end) if t is not None), default=math.inf)
+            moment = min(
+                math.inf if wake is None else max(wake, self.now + together),
+                math.inf if end is None else max(end, ended + together, self.now),
+            )
             if moment > until:
                 break
-            self.api.now = max(self.now, moment)
-            self._let_end()
+            self.api.now = moment
+            if self._let_end():
+                ended = moment
             if self.settle():
                 decided = self.now
         self.api.now = max(self.now, until)
@@ -188,11 +204,14 @@ class Course:
         else:
             heapq.heappush(self._ends, (since + pod.time_limit, pod.uid))
 
-    def _let_end(self) -> None:
+    def _let_end(self) -> bool:
+        ends = False
         while self._ends and self._ends[0][0] <= self.now:
             _, uid = heapq.heappop(self._ends)
             if pod := self.api.pods.get(uid):
                 self.api.set_pod(replace(pod, finished=True))
+                ends = True
+        return ends
 
     def _carry_out(self, action: Action) -> None:
         match action:

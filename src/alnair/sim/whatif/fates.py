@@ -42,6 +42,8 @@ class Fates:
         self._why: dict[str, _Why] = {}
         self._settled: set[str] = set()
         self._limited = 0
+        #: Uids of those that wait now; one that is evicted once more does not count any longer.
+        self._open: set[str] = set()
         #: Uids of the pods that were told of.
         self._told: set[str] = set()
 
@@ -51,11 +53,13 @@ class Fates:
         self._settled = set(course.placed)
         self._limited = course.limited
         kinds: dict[object, _Why] = {}
-        for pod in pods:
+        evicted = [pod for pod, _ in course.evicted.values()]
+        for pod in (*pods, *evicted):
             uid = course.chain(pod.uid)[-1]
             record = course.engine.accounts.records.get(uid)
             if record is None or uid in course.placed:
                 continue
+            self._open.add(uid)
             kind = (pod.namespace, pod.group) if pod.group else record.key
             if kind not in kinds:
                 if len(kinds) >= _DIAGNOSED:
@@ -63,6 +67,10 @@ class Fates:
                 told = diagnose(course.engine, record, course.now)
                 kinds[kind] = _Why(told.message, told.changes)
             self._why[uid] = kinds[kind]
+
+    def all_placed(self) -> bool:
+        """Return whether all pods have a node that did not have one when they were looked at."""
+        return self._open.issubset(self._course.placed)
 
     def told(self, submitted: Iterable[Pod], left: Iterable[Left]) -> Iterator[Fate]:
         """Return what became of the submitted pods, those that left, and whoever else was moved."""

@@ -1,6 +1,6 @@
 """Asks: makes the changes, lets the scheduler decide, looks ahead, and says what came of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from alnair.scheduler import events
@@ -25,6 +25,7 @@ def ask(
     horizon: float,
     seed: int = 0,
     freeing: Freeing | None = None,
+    progress: Callable[[float], None] = lambda done: None,
 ) -> Answer:
     """Return what would happen.
 
@@ -36,6 +37,7 @@ def ask(
         horizon: seconds to look ahead.
         seed: of the scheduler's engine.
         freeing: GPUs to be freed, after the changes.
+        progress: told the seconds that have been looked ahead.
 
     Raises:
         ChangeError: a change cannot be made.
@@ -51,7 +53,12 @@ def ask(
     fates.look([*changes.pods, *(one.pod for one in left)])
     plan = freed(course.engine, freeing) if freeing else None
     then = moved(course.engine, plan, workload) if plan and plan.moves else None
-    course.run(now + max(horizon, SETTLE))
+
+    def is_over() -> bool:
+        progress(course.now - now)
+        return fates.all_placed()
+
+    course.run(now + max(horizon, SETTLE), is_over)
     return Answer(
         time=now,
         horizon=horizon,
