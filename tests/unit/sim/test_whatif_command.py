@@ -78,6 +78,7 @@ def test_the_guide_shows_what_the_command_says(folder: Path) -> None:
 
 def test_a_node_list_may_be_a_file_of_manifests(folder: Path) -> None:
     node = {
+        "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "more"},
         "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "8", "pods": "10"}},
@@ -89,9 +90,10 @@ def test_a_node_list_may_be_a_file_of_manifests(folder: Path) -> None:
 
 
 def test_what_places_nothing_is_left_out_and_named(folder: Path) -> None:
-    (folder / "web.yaml").write_text("kind: Service\nmetadata: {name: web}\n")
+    (folder / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
     done = asked("--submit", "web.yaml", "--submit", "train.yaml")
-    assert "left out, as they place nothing: Service web" in done.stderr
+    assert "note: objects that scheduling does not depend on" in done.stderr
+    assert "ConfigMap (1)" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -104,10 +106,10 @@ def test_what_places_nothing_is_left_out_and_named(folder: Path) -> None:
         ("--snapshot now.json.gz --config c.yaml --drain a", "leave --config away"),
         ("--snapshot now.json.gz --drain a --horizon 24", "as in 24h"),
         ("--snapshot now.json.gz --drain gpu-44", "did you mean gpu-4?"),
-        ("--snapshot now.json.gz --add-nodes 4x8", "of which model"),
+        ("--snapshot now.json.gz --add-nodes 4x8", "is no shape of nodes"),
         ("--snapshot now.json.gz --add-nodes none.yaml", "or a file of Node manifests"),
         ("--snapshot now.json.gz --submit none.yaml", "none.yaml cannot be read: No such file"),
-        ("--snapshot now.json.gz --submit broken.yaml", "broken.yaml:2:1: this is no YAML"),
+        ("--snapshot now.json.gz --submit broken.yaml", "broken.yaml, line 2: column 1: this"),
         ("--snapshot now.json.gz --submit now.json.gz", "this is not text"),
         ("--snapshot none.gz --drain gpu-4", "none.gz cannot be read: No such file"),
         ("--snapshot train.yaml --drain gpu-4", "is no snapshot of a scheduler"),

@@ -32,8 +32,8 @@ def whatif(
         typer.Option(
             "--add-nodes",
             metavar="NODES",
-            help="Nodes join: 4x8xH100 (count, GPUs, model), 4x8xH100:cpu=96,memory=1Ti, 4=NODE"
-            " (like one there is), or a file of Node manifests; repeatable.",
+            help="Nodes join: 4x8xH100 (count, GPUs, model), 4x8xH100/96c/768Gi, 100x32xcpu"
+            " (cores), 4=NODE (like one there is), or a file of Node manifests; repeatable.",
         ),
     ] = None,
     remove_node: Annotated[
@@ -149,7 +149,7 @@ def whatif(
             state = inputs.from_snapshot(snapshot)
         else:
             state = inputs.from_cluster(kubeconfig, context, name, config)
-        changes, left_out = inputs.changes(wanted, found, state)
+        changes, notes = inputs.changes(wanted, found, state)
         with Display() as display:
             answer = ask(
                 state.known,
@@ -168,8 +168,8 @@ def whatif(
     except inputs.UnreadableError as error:
         typer.echo(f"alnair: {error}", err=True)
         raise typer.Exit(UNREADABLE) from None
-    if left_out:
-        typer.echo(f"left out, as they place nothing: {', '.join(left_out)}", err=True)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
     for line in lines(answer):
         typer.echo(line, file=sys.stderr if json else sys.stdout)
     if json:

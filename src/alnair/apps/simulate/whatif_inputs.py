@@ -15,16 +15,17 @@ from alnair.apps.scheduling.assembly import assemble
 from alnair.kube.client import Client
 from alnair.kube.connection import Connection
 from alnair.kube.errors import KubeError
-from alnair.kube.resources import PRIORITY_CLASSES, Manifest
+from alnair.kube.resources import PRIORITY_CLASSES
 from alnair.local.errors import LocalClusterError
 from alnair.model.cluster import Node
+from alnair.model.csv_table import TableError
 from alnair.scheduler import events
 from alnair.scheduler.framework import Profile
 from alnair.sim.snapshot import SnapshotError, told
+from alnair.sim.sources.workloads import PriorityClass
 from alnair.sim.whatif import shapes
 from alnair.sim.whatif.changes import Changes
-from alnair.sim.whatif.documents import Document, ManifestError, read
-from alnair.sim.whatif.manifests import Priority, Submission, copies, new_nodes, submission
+from alnair.sim.whatif.submitted import Submission, copies, new_nodes, submission
 
 
 class InputError(Exception):
@@ -42,7 +43,7 @@ class State(msgspec.Struct, frozen=True):
     profiles: Sequence[Profile]
     seed: int
     now: float
-    priorities: dict[str, Priority] = {}
+    priorities: Sequence[PriorityClass] = ()
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +64,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Files(msgspec.Struct, frozen=True):
-    """What the files hold that the user named: submitted objects, and nodes by the file's name."""
+    """The files that the user named: manifests and their names, and nodes by the file's name."""
 
-    submitted: tuple[Document, ...] = ()
+    submitted: tuple[tuple[str, str], ...] = ()
     nodes: dict[str, tuple[Node, ...]] = {}
 
 
@@ -76,35 +77,40 @@ def files(wanted: Wanted) -> Files:
         InputError: says all that is wrong.
     """
     problems: list[str] = []
-    submitted: list[Document] = []
+    submitted: list[tuple[str, str]] = []
     nodes: dict[str, tuple[Node, ...]] = {}
     for path in wanted.submit:
         try:
-            submitted += _documents(path)
-        except ManifestError as error:
+            submitted.append(_text(path))
+        except InputError as error:
             problems.append(str(error))
     for text in wanted.add:
         try:
             if not shapes.is_shape(text) and Path(text).is_file():
-                nodes[text] = new_nodes(_documents(Path(text)))
-        except ManifestError as error:
+                nodes[text] = new_nodes([_text(Path(text))])
+        except (InputError, TableError) as error:
             problems.append(str(error))
     if problems:
         raise InputError("\n".join(problems))
     return Files(tuple(submitted), nodes)
 
 
-def _documents(path: Path) -> list[Document]:
+def _text(path: Path) -> tuple[str, str]:
+    """Return a file's name and its text.
+
+    Raises:
+        InputError: it cannot be read, or is no text.
+    """
     try:
-        return read(path.read_text(encoding="utf-8-sig"), str(path))
+        return str(path), path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ManifestError(f"{path}: this is not text: give a file of manifests") from None
+        raise InputError(f"{path}: this is not text: give a file of manifests") from None
     except OSError as error:
-        raise ManifestError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def changes(wanted: Wanted, found: Files, state: State) -> tuple[Changes, tuple[str, ...]]:
-    """Return the changes, and objects that were left out as they place nothing.
+    """Return the changes, and what of the manifests was left out or taken for granted.
 
     Raises:
         InputError: says all that is wrong.
@@ -121,8 +127,10 @@ def changes(wanted: Wanted, found: Files, state: State) -> tuple[Changes, tuple[
             problems.append(f"--add-nodes {error}")
     asked = Submission()
     try:
-        asked = submission(found.submitted, state.priorities, wanted.namespace)
-    except ManifestError as error:
+        if found.submitted:
+            there = (*existing.values(), *added)
+            asked = submission(found.submitted, there, state.priorities, wanted.namespace)
+    except TableError as error:
         problems.append(str(error))
     if problems:
         raise InputError("\n".join(problems))
@@ -133,10 +141,11 @@ def changes(wanted: Wanted, found: Files, state: State) -> tuple[Changes, tuple[
             remove=_distinct(wanted.remove),
             drain=_distinct(wanted.drain),
             cordon=_distinct(wanted.cordon),
+            objects=asked.objects,
             gangs=asked.gangs,
             pods=asked.pods,
         ),
-        asked.left_out,
+        asked.notes,
     )
 
 
@@ -184,13 +193,7 @@ def from_cluster(
 
 async def _read(
     where: Connection, profiles: Sequence[Profile]
-) -> tuple[list[events.Event], dict[str, Priority]]:
+) -> tuple[list[events.Event], list[PriorityClass]]:
     async with Client(where, user_agent="alnair-whatif") as client:
         known = await rebalancing.read(client, profiles)
-        classes = (await client.list(PRIORITY_CLASSES)).items
-    return known, {one["metadata"]["name"]: _priority(one) for one in classes}
-
-
-def _priority(one: Manifest) -> Priority:
-    preempts = one.get("preemptionPolicy") != "Never"
-    return Priority(int(one["value"]), preempts, bool(one.get("globalDefault")))
+        return known, (await client.list(PRIORITY_CLASSES.typed(PriorityClass))).items

@@ -40,7 +40,10 @@ _CLUSTER_WIDE: Final = frozenset(
 
 
 def read(
-    texts: Iterable[tuple[str, str]], options: Options, nodes: tuple[Node, ...]
+    texts: Iterable[tuple[str, str]],
+    options: Options,
+    nodes: tuple[Node, ...],
+    priorities: Iterable[PriorityClass] = (),
 ) -> tuple[Found, list[Problem]]:
     """Return the jobs, nodes and further objects of files, and all that is wrong with them.
 
@@ -48,12 +51,13 @@ def read(
         texts: Names of the files, and their texts.
         options: When pods come and how long they run where their manifests do not say.
         nodes: Instead of those of the files; empty = those.
+        priorities: That are there besides those of the files, which go first.
 
     Returns:
         What was found, of use only if nothing is wrong.
     """
     problems: list[Problem] = []
-    reader = _Reader(options, problems)
+    reader = _Reader(options, problems, priorities)
     for source, text in texts:
         before = len(problems)
         found = documents.read(text, source, problems)
@@ -67,12 +71,16 @@ def read(
 class _Reader:
     """Takes objects one by one; pods are made of them at the end, when all is known."""
 
-    def __init__(self, options: Options, problems: list[Problem]) -> None:
+    def __init__(
+        self, options: Options, problems: list[Problem], priorities: Iterable[PriorityClass]
+    ) -> None:
         self._options = options
         self._problems = problems
         self._nodes: list[Node] = []
         self._objects: list[tuple[str, str, str, object]] = []
         self._submissions = Submissions(options, problems)
+        for one in priorities:
+            self._submissions.add_priority(one)
         self._seen: dict[tuple[str, str, str], str] = {}
         self._ignored: Counter[str] = Counter()
 

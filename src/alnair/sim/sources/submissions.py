@@ -22,6 +22,7 @@ from alnair.sim.sources.workloads import (
     SYSTEM_PRIORITIES,
     PriorityClass,
     Workload,
+    admitted,
     pod_name,
     submitted,
 )
@@ -136,7 +137,7 @@ class Submissions:
             namespace=work.meta.namespace,
             owner_references=[work.owner] if work.owner else template.metadata.owner_references,
         )
-        first = self._project(wire.PodWire(meta, template.spec, work.status))
+        first = self._project(wire.PodWire(meta, admitted(template.spec), work.status))
         if first.problem:
             wrong(f"{inside}.spec", first.problem)
         if first.ignored:

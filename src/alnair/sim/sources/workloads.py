@@ -113,6 +113,7 @@ KINDS: Final[dict[tuple[str, str], Any]] = {
 }
 #: A Deployment's pods belong to a ReplicaSet with this after its name.
 _HASH: Final = "-simulated"
+_PARTS: Final = frozenset((names.VGPU_MEMORY, names.VGPU_COMPUTE))
 EVERY_NODE: Final = -1
 
 
@@ -158,6 +159,25 @@ def _batch(kind: str, made: BatchJob) -> Workload:
         spec.active_deadline_seconds or 0,
         owner,
     )
+
+
+def admitted(spec: PodSpec) -> PodSpec:
+    """Return the pod as our admission policy leaves it: a part of a GPU takes a slot as well."""
+    return msgspec.structs.replace(
+        spec,
+        containers=[_with_slot(c) for c in spec.containers or ()] or spec.containers,
+        init_containers=[_with_slot(c) for c in spec.init_containers or ()] or spec.init_containers,
+    )
+
+
+def _with_slot(container: wire.Container) -> wire.Container:
+    asked = container.resources
+    limits = (asked and asked.limits) or {}
+    if asked is None or names.VGPU in limits or _PARTS.isdisjoint(limits):
+        return container
+    requests = {**limits, **(asked.requests or {}), names.VGPU: "1"}
+    resources = msgspec.structs.replace(asked, requests=requests)
+    return msgspec.structs.replace(container, resources=resources)
 
 
 def pod_name(work: Workload, index: int) -> str:

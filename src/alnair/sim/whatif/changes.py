@@ -26,6 +26,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         remove: nodes that are gone at once, with their pods.
         cordon: nodes that take no more pods.
         drain: nodes that take no more pods and whose pods are evicted.
+        objects: of other kinds that are created or changed: kind, namespace, name, value.
         gangs, pods: what is submitted then.
     """
 
@@ -33,6 +34,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     remove: tuple[str, ...] = ()
     cordon: tuple[str, ...] = ()
     drain: tuple[str, ...] = ()
+    objects: tuple[tuple[str, str, str, object], ...] = ()
     gangs: tuple[Gang, ...] = ()
     pods: tuple[Pod, ...] = ()
 
@@ -120,6 +122,8 @@ def make(changes: Changes, course: Course) -> tuple[list[Left], list[Stays]]:
                 left.append(Left(pod, "removed"))
         api.remove(name)
     drained, staying = _drain(course, changes.drain)
+    for kind, namespace, name, value in changes.objects:
+        api.set_object(kind, name, value, namespace)
     for gang in changes.gangs:
         api.declare(replace(gang, created=gang.created or course.now))
     for pod in changes.pods:
