@@ -269,8 +269,8 @@ def test_all_that_is_wrong_with_the_changes_is_told_before_any_is_made() -> None
     ("text", "names", "gpus", "model", "cpu"),
     [
         ("2x8xH100", ["new-h100x8-0000", "new-h100x8-0001"], 8, "H100", 96_000),
-        ("1x4xa100/32c/64Gi", ["new-a100x4-0000"], 4, "A100", 32_000),
-        ("1x64xcpu", ["new-cpu64-0000"], 0, "", 64_000),
+        ("1x4xa100:cpu=32,memory=64Gi", ["new-a100x4-0000"], 4, "A100", 32_000),
+        ("1x0:cpu=64", ["new-cpu-0000"], 0, "", 64_000),
         ("2=old", ["old-new-0", "old-new-1"], 2, "A100", 7000),
     ],
 )
@@ -296,6 +296,8 @@ def test_nodes_are_described_in_a_word(
     ("text", "says"),
     [
         ("4x8", "is no shape of nodes"),
+        ("4x8xH100:gpu=3", "write cpu=… or memory=…"),
+        ("4x8xH100:cpu=0", "must be more than 0"),
         ("4x8xH1000", "known are"),
         ("0x8xH100", "0 nodes cannot be"),
         ("1x99xH100", "cannot have 99 GPUs"),

@@ -32,8 +32,8 @@ def whatif(
         typer.Option(
             "--add-nodes",
             metavar="NODES",
-            help="Nodes join: 4x8xH100 (count, GPUs, model), 4x8xH100/96c/768Gi, 100x32xcpu"
-            " (cores), 4=NODE (like one there is), or a file of Node manifests; repeatable.",
+            help="Nodes join: 4x8xH100 (count, GPUs, model), 4x8xH100:cpu=96,memory=1Ti, 4=NODE"
+            " (like one there is), or a file of Node manifests; repeatable.",
         ),
     ] = None,
     remove_node: Annotated[
