@@ -1,6 +1,7 @@
 """`alnair report scheduling` on files: what it refuses, and that it says why."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,11 @@ def test_a_record_is_reported_on_with_its_part_that_was_asked_for(record: Path) 
     assert (found["seconds"], found["jobs"]["total"]) == (25, 1)
 
 
-def test_histories_are_compared(record: Path, tmp_path: Path) -> None:
+def test_histories_are_compared(
+    record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # plots take most of the time
+    monkeypatch.delitem(sys.modules, "alnair.sim.report.plots", raising=False)
     other = tmp_path / "record.history.gz"
     history_file.save(history(50.0, [node("n")], job("j", 0, [stay("n", 0)])), other)
     done = report("--history", record, "--history", other, "--report", tmp_path / "both")

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from alnair.sim.history import History
 from alnair.sim.metrics import Metrics
@@ -56,7 +57,7 @@ def plots(histories: Mapping[str, History], runs: Mapping[str, Metrics]) -> list
         ("fragmentation", "Fragmentation F", lambda axes: _fragmentation(axes, runs)),
         ("stranded", "Stranded GPUs by cause, mean", lambda axes: _stranded(axes, runs)),
         ("queue", "Pods waiting", lambda axes: _queue(axes, runs)),
-        ("wait", "Wait of jobs that started", lambda axes: _wait(axes, histories)),
+        ("wait", "Jobs that had started after a wait", lambda axes: _wait(axes, histories)),
         ("fairness", "Finish-time fairness rho", lambda axes: _fairness(axes, runs)),
     ]
     with mpl.rc_context(), warnings.catch_warnings():
@@ -200,7 +201,11 @@ def _wait(axes: Axes, histories: Mapping[str, History]) -> None:
         if waits:
             at = np.quantile(waits, parts)
             label = run if len(histories) > 1 else ""
-            axes.plot(np.maximum(at, 1.0), 100 * parts, color=colour, label=label)
+            # Of all jobs: those that never started keep the curve below 100.
+            percent = 100 * parts * len(waits) / len(history.jobs)
+            axes.plot(np.maximum(at, 1.0), percent, color=colour, label=label)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("seconds at most (less than 1 is drawn as 1)")
-    axes.set_ylabel("percent of jobs")
+    axes.set_ylabel("percent of all jobs")
