@@ -41,6 +41,23 @@ def of_rows(values: NDArray[T], rows: Rows) -> NDArray[T]:
     return found
 
 
+def distinct(changed: Sequence[int], n: int) -> Rows | None:
+    """Return the distinct rows of a log, as a slice if it is one; None if all are as fast.
+
+    Args:
+        changed: rows, perhaps several times.
+        n: rows in use.
+    """
+    if len(changed) > n:
+        return None  # telling them apart would take longer
+    rows = set(changed)
+    if len(rows) == 1:
+        (row,) = rows
+        return slice(row, row + 1)
+    # Rows by an index take about three times as long as a slice of as many.
+    return None if 3 * len(rows) > n else np.fromiter(rows, np.intp, len(rows))
+
+
 class ChangeLog:
     """Rows that changed, in order; readers remember how far they have read."""
 

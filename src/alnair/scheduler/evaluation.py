@@ -4,14 +4,13 @@ Choosing a node for a pod of a class seen before costs the recomputation of the 
 since, and one argmax.
 """
 
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import TIES, Column, Mask, Rows, single
+from alnair.scheduler.columns import TIES, Column, Mask, Rows, distinct, single
 from alnair.scheduler.framework import (
     Cluster,
     Depends,
@@ -106,16 +105,16 @@ class Evaluation:
         if not unknown and not nodes and not booked:
             return
         self._refusals = None
-        if nodes is None or booked is None or len(nodes) + len(booked) > columns.n // 8:
+        rows = None
+        if nodes is not None and booked is not None:
+            rows = distinct(nodes + booked, columns.n)
+        if rows is None:
             self._epoch = columns.epoch
             self._recompute()
             return
         if nodes:
-            rows = _rows(nodes)
             self._static[rows] = self._static_filters(rows)
-            self._update(_rows(nodes + booked))
-        else:
-            self._update(_rows(booked))
+        self._update(rows)
 
     def best(self, allowed: Mask | NDArray[np.intp] | None = None) -> int | None:
         """Return the row of the best node, or None if none will do; call `refresh` before.
@@ -300,12 +299,3 @@ def _refusal(spec: PodSpec, profile: Profile) -> Refusal | None:
         if refusal := scorer.pre_score(spec):
             return refusal
     return None
-
-
-def _rows(changed: Sequence[int]) -> Rows:
-    """Return the distinct rows, as a slice if it is one row: views need no copy."""
-    distinct = set(changed)
-    if len(distinct) == 1:
-        row = distinct.pop()
-        return slice(row, row + 1)
-    return np.fromiter(distinct, np.intp, len(distinct))

@@ -1,13 +1,6 @@
 """Which rows changed since somebody last asked: for what plugins keep per row across classes."""
 
-from typing import Final
-
-import numpy as np
-
-from alnair.scheduler.columns import Columns, Rows
-
-#: More than this part of the rows: computing all of them without an index is as fast.
-_MANY: Final = 0.5
+from alnair.scheduler.columns import Columns, Rows, distinct
 
 
 class Renewal:
@@ -35,16 +28,9 @@ class Renewal:
         self._epoch = columns.epoch
         self._nodes_read = columns.nodes_changed.end
         self._booked_read = columns.booked.end
-        everything = slice(0, columns.n)
-        if renumbered or nodes is None or booked is None:
-            return everything
-        if not nodes and not booked:
-            return None
-        changed = set(booked)
-        changed.update(nodes)
-        if len(changed) == 1:
-            (row,) = changed
-            return slice(row, row + 1)
-        if len(changed) > _MANY * columns.n:
-            return everything
-        return np.fromiter(changed, np.intp, len(changed))
+        rows = None
+        if not renumbered and nodes is not None and booked is not None:
+            if not nodes and not booked:
+                return None
+            rows = distinct(nodes + booked, columns.n)
+        return slice(0, columns.n) if rows is None else rows
