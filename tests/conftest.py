@@ -1,15 +1,15 @@
 """What holds for all tests: their order, stages end the run when they fail, no deadlines."""
 
-import os
 from collections.abc import Iterator
 
 import hypothesis
 import pytest
 
 from lanes import lane, place, stage
+from soak import cases
 
-#: Examples of each random test; more by hand.
-EXAMPLES = int(os.environ.get("ALNAIR_EXAMPLES", "60"))
+#: Examples of each random test.
+EXAMPLES = len(cases(60))
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile("alnair", deadline=None, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("alnair")

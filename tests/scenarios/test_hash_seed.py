@@ -10,6 +10,7 @@ import make
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
+from soak import cases
 from world import World
 
 ROUNDS = 250
@@ -95,6 +96,6 @@ def test_a_run_is_the_same_whatever_the_hash_seed() -> None:
 
 
 if __name__ == "__main__":
-    for script in map(Script, range(3)):
+    for script in map(Script, cases(2)):
         script.run()
         print(*script.world.log, sep="\n")

@@ -12,6 +12,7 @@ import pytest
 import make
 from alnair.model import names
 from alnair.model.workload import Pod, PodSpec
+from soak import cases
 from world import World
 
 RACK = names.TOPOLOGY_PREFIX + "rack"
@@ -113,7 +114,7 @@ def node(name: str) -> make.Node:
     return make.node(name, cpu=8000, gpus=GPUS, labels={RACK: rack})
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", cases(2))
 def test_every_gang_runs_in_the_end_and_none_stays_in_part(seed: int) -> None:
     chance = random.Random(seed)
     world = World(*(node(f"n{i}") for i in range(NODES)), seed=seed, check=False)

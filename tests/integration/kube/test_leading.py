@@ -71,7 +71,7 @@ async def test_one_of_two_leads_and_hands_over_at_once_when_it_ends_well(
     client: Client, lease: str
 ) -> None:
     first = Candidate(client, lease, "first")
-    await asyncio.wait_for(first.leads.wait(), 5)
+    await asyncio.wait_for(first.leads.wait(), 20)
     second = Candidate(client, lease, "second")
     await asyncio.sleep(4)
     assert (first.elector.is_leader, second.elector.is_leader) == (True, False)
@@ -80,8 +80,8 @@ async def test_one_of_two_leads_and_hands_over_at_once_when_it_ends_well(
     await first.stop()
     assert first.story == ["started", "work ended", "stopped"]
     assert not first.elector.is_leader
-    await asyncio.wait_for(second.leads.wait(), 5)
-    assert asyncio.get_running_loop().time() - begin < 2
+    await asyncio.wait_for(second.leads.wait(), 20)
+    assert asyncio.get_running_loop().time() - begin < 2.5  # not only when its lease is over
     spec = (await client.get(LEASES, lease, "default"))["spec"]
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 1)
     await second.stop()
@@ -108,7 +108,7 @@ async def test_a_killed_leader_is_followed_after_its_lease_and_not_before(
     killed = asyncio.get_running_loop().time()
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    await asyncio.wait_for(second.leads.wait(), 10)
+    await asyncio.wait_for(second.leads.wait(), 20)
     took = asyncio.get_running_loop().time() - killed
     # The last renewal lies at most a retry period (and its request) before the kill.
     assert 3 - 0.5 - 0.5 <= took < 3 + 2 * 0.6 + 1
@@ -119,7 +119,7 @@ async def test_a_leader_that_cannot_renew_stops_by_its_deadline_and_takes_part_a
     cluster: LocalCluster, client: Client, lease: str
 ) -> None:
     first = Candidate(client, lease, "first")
-    await asyncio.wait_for(first.leads.wait(), 5)
+    await asyncio.wait_for(first.leads.wait(), 20)
     await cluster.stop("kube-apiserver", signal.SIGKILL)
     try:
         deadline = first.elector.deadline
@@ -137,11 +137,11 @@ async def test_a_leader_that_cannot_renew_stops_by_its_deadline_and_takes_part_a
 
 async def test_a_lease_taken_by_force_ends_leadership(client: Client, lease: str) -> None:
     first = Candidate(client, lease, "first")
-    await asyncio.wait_for(first.leads.wait(), 5)
+    await asyncio.wait_for(first.leads.wait(), 20)
     thief = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
     await client.merge_patch(LEASES, lease, thief, "default")
     with pytest.raises(LeadershipLost, match="'thief'"):
-        await asyncio.wait_for(first.task, 5)
+        await asyncio.wait_for(first.task, 20)
 
 
 async def test_what_others_wrote_into_the_lease_is_kept(client: Client, lease: str) -> None:
@@ -151,7 +151,7 @@ async def test_what_others_wrote_into_the_lease_is_kept(client: Client, lease: s
     }
     await client.create(LEASES, manifest, "default")
     first = Candidate(client, lease, "first")
-    await asyncio.wait_for(first.leads.wait(), 5)
+    await asyncio.wait_for(first.leads.wait(), 20)
     await first.stop()
     assert (await client.get(LEASES, lease, "default"))["metadata"]["labels"] == {"team": "a"}
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import signal
-import subprocess
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, PODS
 from alnair.local.controlplane import LocalCluster
 from command import COMMAND, alnair, last_json
+from scheduler_kit import bound, eventually
 
 from .conftest import COUNT
 
@@ -97,25 +96,42 @@ def test_another_list_with_the_same_names_is_not_taken_for_the_same_replay(
     assert alnair("replay", *options, "--fresh").returncode == 0
 
 
-def test_a_replay_that_was_killed_is_continued(
-    replay_cluster: LocalCluster, small_trace: Trace
+async def has_pods(client: Client, options: Sequence[object], count: int) -> None:
+    """Wait until a replay has made so many pods."""
+    namespace = namespace_of(tuple(options))
+
+    async def made() -> bool:
+        return len((await client.list(PODS, namespace)).items) >= count
+
+    await eventually(made, 60, f"{count} pods in {namespace}")
+
+
+async def test_a_replay_that_was_killed_is_continued(
+    replay_cluster: LocalCluster, admin: Client, small_trace: Trace
 ) -> None:
     options = [str(o) for o in small_trace("--json", *at(replay_cluster))]
-    process = subprocess.Popen(
-        [*COMMAND, "replay", *options, "--rate", "30"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        "replay",
+        *options,
+        "--rate",
+        "30",
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
     )
-    time.sleep(3)
-    process.kill()
-    process.wait(10)
-    done = alnair("replay", *options)
+    try:
+        await has_pods(admin, options, 30)
+    finally:
+        process.kill()
+        await process.wait()
+    assert len((await admin.list(PODS, namespace_of(tuple(options)))).items) < COUNT
+    done = await asyncio.to_thread(alnair, "replay", *options)
     assert done.returncode == 0, done.stderr
     assert last_json(done)["placed"] == COUNT - 13
 
 
 async def test_an_interrupt_reports_what_is_known(
-    replay_cluster: LocalCluster, small_trace: Trace
+    replay_cluster: LocalCluster, admin: Client, small_trace: Trace
 ) -> None:
     options = small_trace("--json", "--rate", 5, *at(replay_cluster))
     process = await asyncio.create_subprocess_exec(
@@ -125,8 +141,10 @@ async def test_an_interrupt_reports_what_is_known(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    await asyncio.sleep(4)
-    process.send_signal(signal.SIGINT)
+    try:
+        await has_pods(admin, options, 3)
+    finally:
+        process.send_signal(signal.SIGINT)
     output, said = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 130, said
     assert b'{"pods":100,"placed":' in output
@@ -206,13 +224,12 @@ async def test_a_pod_that_is_evicted_meanwhile_is_created_again(
     options = small_trace("--json", "--rate", 20, *at(replay_cluster))
     replaying = asyncio.create_task(asyncio.to_thread(alnair, "replay", *options))
     namespace = namespace_of(options)
-    for _ in range(100):
-        await asyncio.sleep(0.1)
-        pods = (await admin.list(PODS, namespace)).items
-        bound = [pod for pod in pods if pod["spec"].get("nodeName")]
-        if bound:
-            break
-    await admin.evict(namespace, bound[0]["metadata"]["name"])
+
+    async def some() -> bool:
+        return bool(await bound(admin, namespace))
+
+    await eventually(some, 60, "a pod is bound")
+    await admin.evict(namespace, next(iter(await bound(admin, namespace))))
     done = await replaying
     assert done.returncode == 0, done.stderr
     assert last_json(done)["placed"] == COUNT - 13

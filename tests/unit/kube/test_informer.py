@@ -54,7 +54,7 @@ class Follower:
         return [(change.kind.name, change.key[1]) for change in self.changes]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not condition():
                 self.heard.clear()
                 await self.heard.wait()
@@ -212,7 +212,7 @@ async def test_nobody_waits_for_a_kind_that_is_not_served_nor_is_warned_of_it(
     server.list_faults += [refuse(404, "NotFound")] * 3
     await server.put("a", 1)
     async with following(client) as follower:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await follower.informer.known.wait()
         assert not follower.informer.synced.is_set()
         await follower.until(lambda: follower.values == server.values)

@@ -25,7 +25,7 @@ def spawn(folder: Path, *command: str, component: str = "one") -> psutil.Process
 
 async def until(holds: Callable[[], bool]) -> None:
     """Waits for what another process does in its own time."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while True:
             if holds():
                 return

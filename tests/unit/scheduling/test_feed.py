@@ -71,7 +71,7 @@ async def test_when_one_of_two_podgroups_goes_the_other_rules() -> None:
     server = Groups(new=4, legacy=2)
     async with following(server) as feed:
         feed.listening = True
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not feed.inbox:
                 async with server.changed:
                     server.changed.notify_all()
