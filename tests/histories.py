@@ -1,11 +1,11 @@
 """Builds histories for tests, and plain ways to compute what their metrics should be."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from alnair.model.cluster import Gpu, Node
-from alnair.model.fragmentation import FreeNode
 from alnair.sim.history import (
     End,
     History,
@@ -15,6 +15,7 @@ from alnair.sim.history import (
     PodHistory,
     Stay,
 )
+from alnair.sim.metrics.fragmentation import CAUSES, Wanted
 
 GIB = 1 << 30
 
@@ -156,20 +157,59 @@ def there(found: Stay, time: float) -> bool:
     return found.begin <= time and (found.end is None or time < found.end)
 
 
-def free_at(found: History, time: float) -> list[FreeNode]:
+class Left(NamedTuple):
+    """What a node has left."""
+
+    cpu_milli: int
+    memory_mib: int
+    gpus: tuple[float, ...]
+    model: str
+
+
+def left_at(found: History, time: float) -> list[Left]:
     """What the nodes have left at a moment."""
     left = []
     for name, item in found.nodes.items():
         if not any(begin <= time and (to is None or time < to) for begin, to in item.up):
             continue
         gpus = {gpu.uuid: 1000.0 for gpu in item.node.gpus}
-        cpu = item.node.allocatable["cpu"]
+        cpu, memory = item.node.allocatable["cpu"], item.node.allocatable["memory"] // (1 << 20)
         for pod in found.pods.values():
             for one in pod.stays:
                 if one.node == name and there(one, time):
                     cpu -= pod.cpu_milli
+                    memory -= pod.memory_mib
                     for part in one.gpus:
                         gpus[part.uuid] -= part.milli
         model = item.node.gpus[0].model if item.node.gpus else ""
-        left.append(FreeNode(cpu, tuple(gpus.values()), model))
+        left.append(Left(cpu, memory, tuple(gpus.values()), model))
     return left
+
+
+def stranded_at(nodes: Sequence[Left], mix: Sequence[Wanted]) -> dict[str, float]:
+    """The GPUs stranded by each cause, node by node and class by class, as the page defines it."""
+    found = dict.fromkeys(CAUSES, 0.0)
+    for left in nodes:
+        for wanted in mix:
+            large = [gpu for gpu in left.gpus if gpu >= wanted.gpu_milli]
+            lacks = {
+                "cpu": left.cpu_milli < wanted.cpu_milli,
+                "memory": left.memory_mib < wanted.memory_mib,
+                "gpus": len(large) < wanted.gpus,
+            }
+            causes = [name for name, is_so in lacks.items() if is_so]
+            everything = wanted.share * sum(left.gpus) / 1000
+            useful = wanted.share * sum(large) / 1000
+            if not wanted.gpus:
+                found["no-gpu-asked"] += everything
+            elif wanted.models and left.model not in wanted.models:
+                found["model"] += everything
+            elif len(causes) > 1:
+                found["several"] += everything
+            elif causes == ["cpu"]:
+                found["cpu"] += everything
+            else:
+                found["gpu-too-small"] += everything - useful
+                if causes:
+                    found["memory" if causes == ["memory"] else "gpu-too-few"] += useful
+    return found

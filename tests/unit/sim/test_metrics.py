@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alnair.model.fragmentation import fragmentation, target_workload
+from alnair.model.fragmentation import FreeNode, fragmentation, target_workload
 from alnair.model.openb import TracePod
 from alnair.sim.history import History, PairRate
 from alnair.sim.metrics import compute
 from alnair.sim.metrics.compute import SPANS
 from alnair.sim.metrics.fairness import jain
+from alnair.sim.metrics.fragmentation import workload
 from alnair.sim.metrics.isolated import Alone, completions
 from alnair.sim.metrics.sizes import SIZES, sizes
 from alnair.sim.metrics.steps import held
-from histories import any_history, free_at, history, job, node, stay, there
+from histories import any_history, history, job, left_at, node, stay, stranded_at, there
 
 TWO = [node("a", 2)]
 
@@ -317,7 +318,8 @@ def test_at_every_moment_the_series_are_what_one_look_would_find(
 ) -> None:
     # Everything happens at whole seconds, so that the mean over one is the value in it.
     values = compute(found, spans=100).series.values
-    free = free_at(found, second)
+    left = left_at(found, second)
+    free = [FreeNode(node.cpu_milli, node.gpus, node.model) for node in left]
     pods = [
         TracePod(p.uid, p.cpu_milli, p.memory_mib, p.gpus, p.gpu_milli, models=p.models)
         for p in found.pods.values()
@@ -325,6 +327,8 @@ def test_at_every_moment_the_series_are_what_one_look_would_find(
     assert values["f"][second] == pytest.approx(
         fragmentation(free, target_workload(pods)) / 1000, abs=1e-6
     )
+    for cause, gpus in stranded_at(left, workload(found)).items():
+        assert values[f"stranded_{cause}"][second] == pytest.approx(gpus, abs=1e-6), cause
     taken = [
         sum(part.milli for part in one.gpus) / 1000
         for pod in found.pods.values()
