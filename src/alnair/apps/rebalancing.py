@@ -1,8 +1,9 @@
 """Carries out a rebalancing: reads the cluster into an engine, and moves pods one at a time."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from alnair.apps.scheduling.feed import Feed
@@ -57,6 +58,8 @@ async def carry_out(
 ) -> None:
     """Move pods one at a time; the node takes no pods meanwhile, so that none comes back.
 
+    Nor does another node that a pod leaves to make room there, while that pod moves.
+
     Args:
         client: An open client.
         node: that is to be freed.
@@ -67,16 +70,24 @@ async def carry_out(
     Raises:
         MoveError: a move did not succeed; those before it did.
     """
-    found = await client.get(NODES, node)
-    cordoned = bool(found["spec"].get("unschedulable"))
-    if not cordoned:
-        await client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
-    try:
+    async with _cordoned(client, node):
         for move in moves:
-            await _move(client, move, seconds, tell)
+            async with _cordoned(client, move.source):
+                await _move(client, move, seconds, tell)
+
+
+@contextlib.asynccontextmanager
+async def _cordoned(client: Client, node: str) -> AsyncIterator[None]:
+    """Cordon a node for a while, unless it is cordoned already."""
+    found = await client.get(NODES, node)
+    if found["spec"].get("unschedulable"):
+        yield
+        return
+    await client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
+    try:
+        yield
     finally:
-        if not cordoned:
-            await client.merge_patch(NODES, node, {"spec": {"unschedulable": None}})
+        await client.merge_patch(NODES, node, {"spec": {"unschedulable": None}})
 
 
 async def _move(client: Client, move: Move, seconds: float, tell: Tell) -> None:
