@@ -225,6 +225,12 @@ def test_pods_that_no_node_can_take_are_warned_of(tmp_path: Path) -> None:
     assert "too little cpu (it asks for 97)" in found.warnings[0]
 
 
+def test_gangs_that_the_whole_cluster_cannot_hold_are_warned_of(tmp_path: Path) -> None:
+    text = JOBS + "100,60,32,,a\n100,60,33,,a\n"
+    (line,) = philly(tmp_path, text).warnings
+    assert "its 5 pods together ask for more nvidia.com/gpu than the whole cluster has" in line
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -1,6 +1,7 @@
 """Pods that no node can ever take: they would wait for ever, which is seldom meant."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -26,10 +27,11 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 def warnings(jobs: Iterable[Job], nodes: Sequence[Node]) -> list[str]:
-    """Return a line per kind of pod that no node can take even when it is empty.
+    """Return a line per kind of pod, and per gang, that not even an empty cluster can take.
 
     Amounts, GPUs and node labels are looked at; taints, volumes and other pods are not.
     """
+    jobs = list(jobs)
     pods = [pod for job in jobs for pod in job.pods]
     counts: dict[PodSpec, int] = {}
     first: dict[PodSpec, str] = {}
@@ -46,9 +48,29 @@ def warnings(jobs: Iterable[Job], nodes: Sequence[Node]) -> list[str]:
         more = f" and {count - 1} like it" if count > 1 else ""
         why = "; ".join(sorted(reasons))
         found.append(f"pod {first[spec]!r}{more} will wait for ever, every node has {why}")
+    found += _too_large(jobs, nodes)
     if len(found) > _SHOWN:
-        found[_SHOWN:] = [f"… and {len(found) - _SHOWN} more kinds of pods that no node can take"]
+        found[_SHOWN:] = [f"… and {len(found) - _SHOWN} more that can never be placed"]
     return found
+
+
+def _too_large(jobs: Iterable[Job], nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield gangs whose least number of pods asks for more than the whole cluster has."""
+    there: Counter[str] = Counter()
+    for node in nodes:
+        there.update(node.allocatable)
+    for job in jobs:
+        if job.gang is None:
+            continue
+        asked: Counter[str] = Counter()
+        for pod in job.pods[: job.gang.min_member]:
+            asked.update(dict(pod.spec.requests))
+        short = [name for name, amount in asked.items() if amount > there[name]]
+        if short:
+            yield (
+                f"job {job.name!r} will wait for ever: its {job.gang.min_member} pods together ask "
+                f"for more {short[0]} than the whole cluster has"
+            )
 
 
 def _selectors(spec: PodSpec) -> list[tuple[Requirement, ...]]:

@@ -1,0 +1,147 @@
+"""What UtilSched and Interference bring: jobs that share GPUs, with both terms on and off.
+
+Method: `alnair simulate cluster` on traces whose jobs have measured utilisations (49 training runs
+on a P100, drawn by a seed); pods that share a GPU ask for its memory alone, as is usual without an
+enforced share of compute, so that neighbours are in one another's way. How fast they run then is
+the simulator's model: measured pairs where both kinds were measured, otherwise a GPU's time shared
+in proportion. Agents report loads and pods say what they expect to use, in every case, so that the
+cases differ in the decisions alone:
+
+- `alnair-scheduler`: the balanced profile, without both terms;
+- `utilsched-without`: the profile `utilsched` with both plugins disabled;
+- `utilsched`: the profile as it ships: no pod joins others beyond 70 % of a GPU's time;
+- `utilsched-to-100`: the same up to 100 %;
+- `utilsched-scores`: the same without a limit (`maxUtilization: 0`): the terms choose, and
+  refuse nothing.
+
+The figures are means over the seeds, of the time in which jobs come; waits and times to completion
+count jobs that are not finished with the time so far.
+"""
+
+import argparse
+import json
+import sys
+import time
+
+import msgspec
+
+from alnair.apps.scheduling.assembly import assemble
+from alnair.apps.scheduling.configuration import (
+    Configuration,
+    DisabledPlugin,
+    PluginConfig,
+    PluginSet,
+    ProfileConfiguration,
+)
+from alnair.model import names
+from alnair.sim.interference import measured
+from alnair.sim.metrics import compute
+from alnair.sim.metrics.result import Metrics
+from alnair.sim.simulation import Options, Simulation
+from alnair.sim.sources import Mix, load
+from alnair.sim.sources import Options as Inputs
+
+BOTH = ("UtilSched", "Interference")
+WITHOUT, FILLED, SCORES = "utilsched-without", "utilsched-to-100", "utilsched-scores"
+CONFIGURATION = Configuration(
+    profiles=(
+        ProfileConfiguration(scheduler_name=names.SCHEDULER),
+        ProfileConfiguration(scheduler_name=names.UTILSCHED),
+        ProfileConfiguration(
+            scheduler_name=WITHOUT,
+            like=names.UTILSCHED,
+            plugins=PluginSet(disabled=tuple(map(DisabledPlugin, BOTH))),
+        ),
+        ProfileConfiguration(
+            scheduler_name=FILLED,
+            like=names.UTILSCHED,
+            plugin_config=(PluginConfig("UtilSched", {"maxUtilization": 100}),),
+        ),
+        ProfileConfiguration(
+            scheduler_name=SCORES,
+            like=names.UTILSCHED,
+            plugin_config=(PluginConfig("UtilSched", {"maxUtilization": 0}),),
+        ),
+    )
+)
+CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES)
+DAY = 86400.0
+#: Most of openb's jobs come from day 115 on; 35 GPUs are busy on average then.
+TRACES = {
+    "openb": Inputs(
+        nodes="3x8xV100M16:cpu=128,memory=768Gi",
+        since=118 * DAY,
+        until=132 * DAY,
+        shares="memory",
+        utilisation="measured",
+    ),
+    "synthetic": Inputs(
+        nodes="5x8xV100M16",
+        mix=Mix(
+            jobs=900,
+            per_hour=75,
+            gpus=((0.25, 45), (0.5, 35), (1, 18), (4, 2)),
+            median=1800,
+            spread=1.2,
+            users=10,
+        ),
+        shares="memory",
+        utilisation="measured",
+    ),
+}
+
+
+#: When it is measured, seconds from the begin: as long as jobs come.
+ENDS = {"openb": 14 * DAY, "synthetic": 12 * 3600.0}
+
+
+def simulate(trace: str, case: str, seed: int) -> dict[str, float | int | None]:
+    inputs = msgspec.structs.replace(TRACES[trace], seed=seed)
+    found = load([trace], inputs)
+    simulation = Simulation(
+        found.scenario,
+        tuple(assemble(CONFIGURATION, "interference").profiles()),
+        Options(seed=seed, profile=case, loads=True, until=ENDS[trace]),
+        interference=measured(),
+    )
+    began = time.perf_counter()
+    metrics = compute(simulation.run())
+    return figures(metrics) | {"wall_s": round(time.perf_counter() - began, 1)}
+
+
+def figures(metrics: Metrics) -> dict[str, float | int | None]:
+    return {
+        "finished": metrics.jobs.finished,
+        "used_pct": metrics.gpu.used_pct,
+        "allocated_pct": metrics.gpu.allocated_pct,
+        "pair_rate": metrics.sharing.rate_mean,
+        "pair_throughput": metrics.sharing.throughput_mean,
+        "shared_hours": metrics.sharing.seconds / 3600,
+        "wait_mean_s": metrics.wait["all"].at_least.mean,
+        "jct_mean_s": metrics.completion["all"].at_least.mean,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3, help="how many, from 1 on")
+    parser.add_argument("--trace", action="append", choices=sorted(TRACES), help="default: all")
+    options = parser.parse_args()
+    result: dict[str, dict[str, dict[str, float | None]]] = {}
+    for trace in options.trace or TRACES:
+        for case in CASES:
+            runs = [simulate(trace, case, seed) for seed in range(1, options.seeds + 1)]
+            means = result.setdefault(trace, {})[case] = {
+                name: mean([run[name] for run in runs]) for name in runs[0]
+            }
+            print(f"{trace:10}", f"{case:18}", means, file=sys.stderr, flush=True)
+    print(json.dumps({"benchmark": "interference", "seeds": options.seeds, "means": result}))
+
+
+def mean(values: list[float | int | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 3) if known else None
+
+
+if __name__ == "__main__":
+    main()
