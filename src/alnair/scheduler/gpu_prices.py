@@ -19,8 +19,6 @@ from alnair.scheduler.workload_mix import Ask
 GRAIN: Final = 2.0**-20
 #: What a slice costs where it has no place, in half grains: more than anywhere else.
 NO_PLACE: Final = 2**22
-#: Millicores and MiB that go with a GPU, before any pod with GPUs has come.
-_USUAL: Final = (11_000.0, 48 * 1024.0)
 
 
 class GpuPrices:
@@ -34,7 +32,8 @@ class GpuPrices:
     Attributes:
         worth: (kinds · (UNITS + 1),), what free room on a GPU is worth, in GPUs, by kind and level
             as `Devices.cell` numbers them.
-        per_gpu: millicores and bytes of memory that pods with GPUs ask for per GPU.
+        per_gpu: millicores and bytes of memory that pods with GPUs ask for per GPU; None before any
+            came.
     """
 
     def __init__(
@@ -57,8 +56,7 @@ class GpuPrices:
         gpus = sum(count * self._taken(ask) for ask, count in asks)
         cores = sum(count * ask.cpu_milli for ask, count in asks)
         ram = sum(count * ask.ram_mib for ask, count in asks)
-        cores, ram = (cores / gpus, ram / gpus) if gpus else _USUAL
-        self.per_gpu = (cores, ram * 2.0**20)
+        self.per_gpu = (cores / gpus, ram * 2.0**20 / gpus) if gpus else None
         self._tables: dict[GpuDemand, NDArray[np.int64]] = {}
 
     def cost_of_slice(self, demand: GpuDemand) -> NDArray[np.int64]:

@@ -40,13 +40,21 @@ class Imbalance:
         self._worth = prices.worth
         self._softness = softness
         self._scale = _FINE / softness
-        self.each = np.array([[1.0 / max(amount, 1.0)] for amount in prices.per_gpu])
+        per_gpu = prices.per_gpu or self._own()
+        self.each = np.array([[1.0 / max(amount, 1.0)] for amount in per_gpu])
         self._cpu, self._memory = (float(part) for part in self.each[:, 0])
         self.excess: Column = np.zeros((2, 0))
         self.cost: Column = np.zeros(0)
         self.idle: Mask = np.zeros(0, bool)
         self._epoch = -1
         self._nodes_read = self._booked_read = 0
+
+    def _own(self) -> tuple[float, float]:
+        """Return the cores and the memory per GPU of the nodes that have GPUs."""
+        count = self._devices.count[: self._columns.n]
+        there = self._columns.allocatable[:2, : self._columns.n][:, count > 0].sum(axis=1)
+        cpu, memory = (there / max(float(count.sum()), 1.0)).tolist()
+        return cpu, memory
 
     def refresh(self) -> None:
         """Follow what was booked."""

@@ -45,7 +45,7 @@ WEIGHTS = {
     "InterPodAffinity": 2,
     "GpuTopology": 2,
     "GpuModels": 4,
-    "OpportunityCost": 5,
+    "OpportunityCost": 1,
     "UtilSched": 5,
     "Interference": 2,
 }
@@ -116,17 +116,21 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     },
 }
 _BY_LOAD = frozenset({"UtilSched", "Interference"})
-#: For profiles of one's own, as long as what it does to waiting is not measured.
-_BY_CHOICE = frozenset({"OpportunityCost"})
+_BY_COST = frozenset({"OpportunityCost"})
+#: The switch: whether `alnair-scheduler` goes by what placements take from pods to come; if not, it
+#: only fills GPU nodes in the order that breaks ties.
+BALANCED_BY_COST = False
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.
 OMITTED: Mapping[str, frozenset[str]] = {
-    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD | _BY_CHOICE,
+    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"})
+    | _BY_LOAD
+    | (frozenset() if BALANCED_BY_COST else _BY_COST),
     names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"})
     | _BY_LOAD
-    | _BY_CHOICE,
-    names.HIGH_PERFORMANCE: _BY_LOAD | _BY_CHOICE,
-    names.UTILSCHED: _BY_CHOICE,
+    | _BY_COST,
+    names.HIGH_PERFORMANCE: _BY_LOAD | _BY_COST,
+    names.UTILSCHED: _BY_COST,
 }
 
 
