@@ -296,6 +296,19 @@ def test_a_clock_that_is_behind_makes_no_time_negative(world: World) -> None:
     assert compute(world.history(6)).gpu.allocated_hours == 0
 
 
+def test_one_look_begins_with_the_oldest_pod_that_was_asked_for(world: World) -> None:
+    world.pods(100, pod("system", 0, bound=1, namespace="else"), pod("mine", 60, bound=70))
+    found = world.history(100, begin=None, namespaces=frozenset({"team"}))
+    assert (found.end, found.pods["mine"].submitted) == (40, 0)
+    assert compute(found).gpu.allocated_pct == pytest.approx(50 + 50 * 30 / 40)
+
+
+def test_a_pod_that_ended_without_a_node_waits_no_more(world: World) -> None:
+    world.pods(100, pod("p", 0, phase="Failed", ended=40))
+    found = world.history(100)
+    assert (found.pods["p"].gone, compute(found).jobs.left) == (40, 1)
+
+
 def test_what_ended_before_is_not_in_it_and_what_began_before_keeps_its_times(
     world: World,
 ) -> None:

@@ -36,14 +36,18 @@ def build(
     Args:
         known: All that is known of it.
         begin: from when, seconds since the epoch; None = from the begin of the record, or from the
-            creation of the oldest pod.
+            creation of the oldest pod of the namespaces.
         namespaces: only jobs of these, the pods of others only take room; empty = all.
         source: what it is a history of.
     """
     if begin is None:
         begin = known.first
         if known.head is None:
-            begin = min((pod.record.created for pod in known.pods.values()), default=known.last)
+            records = [pod.record for pod in known.pods.values()]
+            begin = min(
+                (r.created for r in records if not namespaces or r.namespace in namespaces),
+                default=known.last,
+            )
     end = known.last - begin
     nodes = {name: _node(node, begin) for name, node in sorted(known.nodes.items())}
     # Pods outlive their nodes for a while; of a node that nobody saw, only the name is known.
@@ -111,8 +115,8 @@ def _pod(
 ) -> PodHistory:
     record = pod.record
     stays = []
+    over = pod.ended is not None or pod.gone is not None
     if pod.bound is not None:
-        over = pod.ended is not None or pod.gone is not None
         end = max(_until(pod, known.last), pod.bound) - begin
         how = _how(pod, known) if over else ""
         stay = Stay(record.node, pod.bound - begin, (), end if over else None, how)
@@ -133,7 +137,7 @@ def _pod(
         priority=record.priority,
         stays=stays,
         refused=record.refused if not stays else "",
-        gone=_until(pod, known.last) - begin if not stays and pod.gone is not None else None,
+        gone=_until(pod, known.last) - begin if over and not stays else None,
     )
 
 
