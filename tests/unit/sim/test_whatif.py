@@ -124,6 +124,15 @@ def test_a_pod_that_has_outlived_its_limit_is_not_counted_on() -> None:
     )
 
 
+def test_pods_that_are_being_deleted_make_room_soon() -> None:
+    going = on("a", 0, deleting=True)
+    answer = question(
+        [make.node("a", gpus=1), going], Changes(pods=(make.pod("p", make.spec(whole=1)),))
+    )
+    assert [(f.node, f.after, f.now) for f in answer.fates] == [("a", 30.0, True)]
+    assert question([make.node("a", gpus=1), going], Changes(drain=("a",))).satisfied
+
+
 def test_a_drained_node_gets_rid_of_what_may_be_moved_and_the_rest_is_named() -> None:
     answer = question(
         [

@@ -141,7 +141,7 @@ def _drain(course: Course, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stay
     staying: list[Stays] = []
     for name in nodes:
         for pod in _on(course, name):
-            if pod.daemon:
+            if pod.daemon or pod.deleting:
                 continue
             if why := _why_not(pod):
                 staying.append(Stays(f"{pod.namespace}/{pod.name}", name, why))
@@ -164,8 +164,6 @@ def _drain(course: Course, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stay
 
 
 def _why_not(pod: Pod) -> str:
-    if pod.deleting:
-        return "it is leaving already"
     if not pod.owned:
         return "no controller would replace it"
     if not pod.evictable:

@@ -23,6 +23,8 @@ from alnair.sim.whatif import budgets
 _PATIENCE: Final = 900.0
 #: Part of the time since the begin within which pods are taken to end together.
 _AT_ONCE: Final = 0.02
+#: Seconds that pods which are being deleted still take: the grace period that they have unasked.
+_GRACE: Final = 30.0
 #: Decisions in one moment without an end would be a mistake of the engine.
 _MOST_STEPS: Final = 1_000_000
 
@@ -86,8 +88,8 @@ class Course:
 
     @property
     def limited(self) -> int:
-        """How many running pods are known to end."""
-        return len(self._ends)
+        """How many running pods are known to end, by their time limits."""
+        return sum(not self.api.pods[uid].deleting for _, uid in self._ends if uid in self.api.pods)
 
     def run(self, until: float, is_over: Callable[[], bool] = lambda: False) -> None:
         """Go on to this time, or to where nothing changes any more before it.
@@ -196,7 +198,9 @@ class Course:
                 raise ValueError(f"{event} is not about what exists")
 
     def _note_end(self, pod: Pod) -> None:
-        if not pod.node or pod.finished or not pod.time_limit:
+        if pod.node and pod.deleting:
+            heapq.heappush(self._ends, (self.now + _GRACE, pod.uid))
+        if not pod.node or pod.deleting or pod.finished or not pod.time_limit:
             return
         since = max(pod.started, pod.bound_at) or self.now
         if since + pod.time_limit <= self.now:
@@ -209,7 +213,10 @@ class Course:
         while self._ends and self._ends[0][0] <= self.now:
             _, uid = heapq.heappop(self._ends)
             if pod := self.api.pods.get(uid):
-                self.api.set_pod(replace(pod, finished=True))
+                if pod.deleting:  # whatever replaces it is there by now
+                    self.api.delete_uid(uid)
+                else:
+                    self.api.set_pod(replace(pod, finished=True))
                 ends = True
         return ends
 
