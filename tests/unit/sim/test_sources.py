@@ -192,6 +192,18 @@ def test_missing_columns_are_told_and_doubled_names(tmp_path: Path) -> None:
     assert "line 3, column 'id': 'x' is on line 2 already" in said
 
 
+def test_pods_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "id,submit,duration,gpus\nx,1,1,16\nx-1,2,1,1\n")
+    assert "jobs 'x' and 'x-1' both have a pod philly/x-1: rename one of them" in said
+
+
+def test_several_traces_at_once_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(JOBS + "100,60,1,,a\n")
+    with pytest.raises(TraceFileError, match=r"this is a trace \(philly\), and only manifests"):
+        load([path, path], ON_CLUSTER)
+
+
 def test_a_table_without_nodes_asks_for_them(tmp_path: Path) -> None:
     said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", Options())
     assert "name some with --nodes, such as 300x8xV100M32" in said
@@ -376,6 +388,7 @@ def test_cancelled_jobs_and_parts_of_jobs_are_left_out_and_failed_ones_are_not(
         (line(submit=-1), "column '2 (submit time)': is unknown: say when"),
         (line(procs=1e8), "column '5 (allocated processors)': 100000000.0 is more than"),
         (line(run="9" * 12), "column '4 (run time)': 999999999999 is more than"),
+        (line(job=1.5), "column '1 (job number)': 1.5 is no number of a job"),
         (line() + line(), "line 5, column '1 (job number)': job 1 is on line 4 already"),
         ("", "there is no job in it"),
     ],

@@ -1,14 +1,14 @@
 """The one entry: from what a user names to a scenario."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from alnair.model.cluster import Node
 from alnair.model.csv_table import TableError
 from alnair.sim import files
 from alnair.sim.files import Source, TraceFileError
-from alnair.sim.jobs import Scenario
+from alnair.sim.jobs import Job, Scenario
 from alnair.sim.sources import (
     clusters,
     detecting,
@@ -68,7 +68,9 @@ def load(sources: Sequence[str | Path] = (), options: Options = DEFAULTS) -> Loa
 def _read(names: list[str], options: Options, nodes: tuple[Node, ...]) -> Found:
     path = Path(names[0])
     if len(names) > 1:
-        return _manifests([text for name in names for text in _texts(name)], options, nodes)
+        return _manifests(
+            [text for name in names for text in _manifest_texts(name)], options, nodes
+        )
     if path.is_dir():
         if options.format == "manifests" or not any(path.glob("*.csv*")):
             return _manifests(_texts(names[0]), options, nodes)
@@ -134,6 +136,18 @@ def _texts(name: str) -> list[tuple[str, str]]:
     return texts
 
 
+def _manifest_texts(name: str) -> list[tuple[str, str]]:
+    """Return the same of one of several files, which cannot be of another format."""
+    found = _texts(name)
+    for source, text in found:
+        if (other := detecting.detect(text)) not in ("", "manifests"):
+            raise TraceFileError(
+                f"{source}: this is a trace ({other}), and only manifests can be several: name it "
+                "alone"
+            )
+    return found
+
+
 def _manifests(texts: list[tuple[str, str]], options: Options, nodes: tuple[Node, ...]) -> Found:
     found, problems = manifests.read(texts, options, nodes)
     if problems:
@@ -159,6 +173,7 @@ def _loaded(found: Found, source: str, options: Options) -> Loaded:
             f"{source}: none of its {len(found.jobs)} jobs is left: check --since, --until and "
             "--limit" + "".join(f"; {note}" for note in found.notes)
         )
+    _refuse_same_pods((*jobs, *found.running), source)
     if options.estimate is not None:
         jobs = timing.estimated(jobs, options.estimate)
     if options.utilisation:
@@ -184,6 +199,18 @@ def _loaded(found: Found, source: str, options: Options) -> Loaded:
         notes=tuple(found.notes),
         warnings=tuple(fitting.warnings(jobs, found.nodes)),
     )
+
+
+def _refuse_same_pods(jobs: Iterable[Job], source: str) -> None:
+    """Refuse pods of one name in one namespace: a gang's are called after it, as NAME-0."""
+    seen: dict[tuple[str, str], str] = {}
+    for job in jobs:
+        for pod in job.pods:
+            if (other := seen.setdefault((pod.namespace, pod.name), job.name)) != job.name:
+                raise TraceFileError(
+                    f"{source}: jobs {other!r} and {job.name!r} both have a pod "
+                    f"{pod.namespace}/{pod.name}: rename one of them"
+                )
 
 
 def _wrong(options: Options) -> Iterator[str]:

@@ -106,12 +106,15 @@ def _line(row: Row, seen: dict[str, int]) -> _Line:
                 f"{given:g} is not {gpus} GPUs x {duration:g} s: mend the line, or drop the column",
             )
     user = row.text("cluster")
-    name = row.text("job_id")
-    if name and name in seen:
-        row.wrong("job_id", f"{name!r} is on line {seen[name]} already: names must differ")
+    called = row.text("job_id")
+    name = object_name(called) if called else f"job-{row.line:06d}"
+    if name in seen:
+        row.wrong(
+            "job_id", f"{called or name!r} is on line {seen[name]} already: names must differ"
+        )
     seen.setdefault(name, row.line)
     return _Line(
-        object_name(name) if name else f"job-{row.line:06d}",
+        name,
         submitted,
         duration,
         gpus,

@@ -144,6 +144,9 @@ def _fields(
         elif fields[i] > most:
             text = f"{words[i]} is more than {most:g}: check the unit"
             problems.append(_problem(source, number, i, text))
+    if fields[_JOB] < 0 or fields[_JOB] != int(fields[_JOB]):
+        text = f"{words[_JOB]} is no number of a job: write a whole number"
+        problems.append(_problem(source, number, _JOB, text))
     if fields[_SUBMIT] == -1 and options.submit_at is None:
         text = "is unknown: say when such jobs come with --submit-at"
         problems.append(_problem(source, number, _SUBMIT, text))
