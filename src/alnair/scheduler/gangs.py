@@ -59,6 +59,15 @@ class GangState:
         self.failing_since = self.failing_since or now
         self.failed_at = now if now < self.failing_since + SET_BACK_SECONDS else 0.0
 
+    def found_no_room(self, now: float, profiles: Mapping[str, Profile]) -> None:
+        """Note that a look at the cluster was enough to see that it cannot be placed.
+
+        That sets it back no further, but in the end no more, as failing for long does.
+        """
+        if self.failed_at and now >= self.failing_since + SET_BACK_SECONDS:
+            self.failed_at = 0.0
+            self.line_up(profiles)
+
     def line_up(self, profiles: Mapping[str, Profile]) -> None:
         """Put the gang's unit where the first of its pods would be in the queue.
 

@@ -253,7 +253,7 @@ class Queue:
         self._unlooked = min(self._unlooked + len(helped), len(self._parked))
         return bool(helped)
 
-    def wake(self, now: float, helps: Callable[[ClassKey], bool]) -> bool:
+    def wake(self, now: float, helps: Callable[[ClassKey, Unit], bool]) -> bool:
         """Activate what the last change helps; returns whether some are left to look at.
 
         Looks at a bounded number, going round: a long backlog costs little at each change.
@@ -263,9 +263,9 @@ class Queue:
         for key in list(itertools.islice(self._parked, looks)):
             self._parked.move_to_end(key)
             waiting = self._parked[key]
-            if waiting.class_key is not None and not helps(waiting.class_key):
-                continue
             unit = _first(waiting)
+            if waiting.class_key is not None and not helps(waiting.class_key, unit):
+                continue
             if unit.not_before > now:
                 self._wait_until(unit, unit.not_before, "ClusterChange")
             else:

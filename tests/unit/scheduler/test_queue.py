@@ -74,7 +74,7 @@ def test_a_change_wakes_the_first_pod_of_a_class_that_may_fit_and_then_the_next(
     for one in units:
         queue.park(one, key("a"), 0.0)
     queue.changed()
-    assert not queue.wake(0.0, lambda _: True)
+    assert not queue.wake(0.0, lambda *_: True)
     assert queue.count(Place.ACTIVE) == 1
     for expected in ("u9999", "u9998", "u9997"):
         woken = queue.pop()
@@ -94,7 +94,7 @@ def test_the_next_is_woken_when_the_one_that_was_to_try_goes_away() -> None:
     for one in (first, second):
         queue.park(one, key("a"), 0.0)
     queue.changed()
-    queue.wake(0.0, lambda _: True)
+    queue.wake(0.0, lambda *_: True)
     queue.drop(first)
     assert popped(queue) == ["second"]
 
@@ -106,7 +106,7 @@ def test_a_step_looks_at_a_bounded_number_of_classes_and_the_rest_follow() -> No
     queue.changed()
     looked: list[ClassKey] = []
 
-    def helps(class_key: ClassKey) -> bool:
+    def helps(class_key: ClassKey, _: Unit) -> bool:
         looked.append(class_key)
         return False
 
@@ -127,7 +127,7 @@ def test_changes_at_every_step_starve_no_class() -> None:
         queue.park(unit(f"u{number}"), key(str(number)), 0.0)
     looked = set()
 
-    def helps(class_key: ClassKey) -> bool:
+    def helps(class_key: ClassKey, _: Unit) -> bool:
         looked.add(class_key)
         return False
 
@@ -143,7 +143,7 @@ def test_a_gang_waits_out_its_back_off_when_it_is_woken() -> None:
     gang.attempts = 3
     queue.park(gang, None, 100.0)
     queue.changed()
-    queue.wake(101.0, lambda _: True)
+    queue.wake(101.0, lambda *_: True)
     assert queue.count(Place.BACKOFF) == 1
     assert queue.next_release() == 104.0
     queue.release(104.0)
@@ -156,7 +156,7 @@ def test_a_gang_and_lone_pods_of_its_class_do_not_wait_for_each_other() -> None:
     queue.park(gang, key("a"), 0.0)
     queue.park(lone, key("a"), 0.0)
     queue.changed()
-    queue.wake(50.0, lambda _: True)
+    queue.wake(50.0, lambda *_: True)
     assert popped(queue) == ["gang", "lone"]
 
 
@@ -165,7 +165,7 @@ def test_what_is_held_is_woken_by_no_change() -> None:
     one = unit("one")
     queue.hold(one)
     queue.changed()
-    assert not queue.wake(0.0, lambda _: True)
+    assert not queue.wake(0.0, lambda *_: True)
     assert queue.count(Place.PARKED) == len(queue) == 1
     queue.activate(one)
     assert popped(queue) == ["one"]
@@ -199,7 +199,7 @@ class Simulated:
     def step(self, limit: int) -> None:
         names = {key(c): c for c in "abc"}
         if self.looking:
-            self.looking = self.queue.wake(self.now, lambda k: self.room[names[k]] > 0)
+            self.looking = self.queue.wake(self.now, lambda k, _: self.room[names[k]] > 0)
         for _ in range(limit):
             one = self.queue.pop()
             if one is None:

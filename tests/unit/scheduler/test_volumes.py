@@ -20,7 +20,7 @@ from alnair.model.volumes import (
 )
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
 from alnair.scheduler import claims
-from alnair.scheduler.queue import ClassKey
+from alnair.scheduler.queue import ClassKey, Unit
 from world import World
 
 WAITS = "WaitForFirstConsumer"
@@ -419,11 +419,11 @@ def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(
     looked: list[str] = []
     may_fit = here.engine._may_fit
 
-    def look(key: ClassKey) -> bool:
+    def look(key: ClassKey, unit: Unit, now: float) -> bool:
         looked.extend(v.name for v in key[1].volumes)
         if not key[1].volumes:
             looked.append("none")
-        return may_fit(key)
+        return may_fit(key, unit, now)
 
     monkeypatch.setattr(here.engine, "_may_fit", look)
     store(here, make.local_volume("v"), make.claim("data", volume="v"))
