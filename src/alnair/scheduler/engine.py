@@ -96,6 +96,7 @@ class Engine:
         self._looking = False
         #: How many pods of a class fit during one look at those that wait, see `_room_for`.
         self._room: dict[tuple[ClassKey, bool], float] = {}
+        self._tried_in_vain = False
         self._surroundings = Surroundings()
         self._in_flight = 0
         self._evictions = Evictions(self.accounts, self.members, self.preemption, self.profiles)
@@ -150,6 +151,7 @@ class Engine:
         self.queue.release(now)
         if self._looking:
             self._room.clear()
+            self._tried_in_vain = False
             self._looking = self.queue.wake(now, lambda key, unit: self._may_fit(key, unit, now))
         self.preemption.retries.follow(now)
         for state in self.gangs.left_in_part():  # they hold nodes and do nothing, so they go first
@@ -441,7 +443,7 @@ class Engine:
             self.preemption.retries.changed()
 
     def _may_fit(self, key: ClassKey, unit: Unit, now: float) -> bool:
-        """Return whether a unit of pods of this class may find room for all that must be together.
+        """Return whether to try a unit of this class: there may be room for all it lacks at once.
 
         Between decisions no room is held for anybody, so what is held for the unit counts as free.
         """
@@ -450,9 +452,12 @@ class Engine:
         room = self._room.get((key, needed > 1))
         if room is None:
             room = self._room[key, needed > 1] = self._room_for(key, many=needed > 1)
-        if state is not None and 0 < room < needed:
-            state.found_no_room(now, self.profiles)
-        return room >= needed
+        if state is None or not 0 < room < needed:
+            return room >= needed
+        state.found_no_room(now, self.profiles)
+        # One at each look is tried in vain, in turn, so that owners are told the reasons of today.
+        tried, self._tried_in_vain = self._tried_in_vain, True
+        return not tried
 
     def _room_for(self, key: ClassKey, *, many: bool) -> float:
         """Return how many pods of a class fit, at most; at most 1 unless `many` may be needed."""
