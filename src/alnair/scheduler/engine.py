@@ -7,8 +7,6 @@ network nor clock. The live process and the simulator drive the same `step`.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-import numpy as np
-
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler import events, peers
@@ -16,12 +14,12 @@ from alnair.scheduler.accounts import Accounts, Record, State
 from alnair.scheduler.admission import Admission
 from alnair.scheduler.attempt import Attempts
 from alnair.scheduler.backfill import PATIENCE, Backfill
-from alnair.scheduler.capacity import capacity
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.evaluations import Evaluations
 from alnair.scheduler.evictions import Evictions, evict_crossed
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
+from alnair.scheduler.glance import Glance
 from alnair.scheduler.membership import Membership
 from alnair.scheduler.objects import Key
 from alnair.scheduler.preemption import Preemption
@@ -94,9 +92,9 @@ class Engine:
         self.backfill.place = self._attempts.together
         self._retelling = Retelling(self.queue, self._evaluation)
         self._looking = False
-        #: How many pods of a class fit during one look at those that wait, see `_room_for`.
-        self._room: dict[tuple[ClassKey, bool], float] = {}
-        self._tried_in_vain = False
+        self._glance = Glance(
+            self.accounts, self.quotas, self.members, self.profiles, self._evaluation
+        )
         self._surroundings = Surroundings()
         self._in_flight = 0
         self._evictions = Evictions(self.accounts, self.members, self.preemption, self.profiles)
@@ -150,9 +148,8 @@ class Engine:
         self._evictions.follow(now, actions)
         self.queue.release(now)
         if self._looking:
-            self._room.clear()
-            self._tried_in_vain = False
-            self._looking = self.queue.wake(now, lambda key, unit: self._may_fit(key, unit, now))
+            self._glance.begin(now)
+            self._looking = self.queue.wake(now, self._glance.may_fit)
         self.preemption.retries.follow(now)
         for state in self.gangs.left_in_part():  # they hold nodes and do nothing, so they go first
             self.queue.drop(state.unit)
@@ -441,38 +438,6 @@ class Engine:
         if self.queue.object_changed(kind, key):
             self._looking = True
             self.preemption.retries.changed()
-
-    def _may_fit(self, key: ClassKey, unit: Unit, now: float) -> bool:
-        """Return whether to try a unit of this class: there may be room for all it lacks at once.
-
-        Between decisions no room is held for anybody, so what is held for the unit counts as free.
-        """
-        state = self.members.gang_of(next(iter(unit.pods.values()))) if unit.gang else None
-        needed = max(1, state.lacking()) if state is not None else 1
-        room = self._room.get((key, needed > 1))
-        if room is None:
-            room = self._room[key, needed > 1] = self._room_for(key, many=needed > 1)
-        if state is None or not 0 < room < needed:
-            return room >= needed
-        state.found_no_room(now, self.profiles)
-        # One at each look is tried in vain, in turn, so that owners are told the reasons of today.
-        tried, self._tried_in_vain = self._tried_in_vain, True
-        return not tried
-
-    def _room_for(self, key: ClassKey, *, many: bool) -> float:
-        """Return how many pods of a class fit, at most; at most 1 unless `many` may be needed."""
-        scheduler, spec = key
-        if self.accounts.usage.counting and self.quotas.refuse(spec.namespace, dict(spec.requests)):
-            return 0
-        cluster, profile = self.accounts.cluster, self.profiles[scheduler]
-        if any(plugin.hopeless(spec, cluster) for plugin in profile.quick):
-            return 0
-        evaluation = self._evaluation(key)
-        if evaluation.refusal is not None or evaluation.best() is None:
-            return 0
-        if not many:
-            return 1
-        return float(capacity(spec, cluster, np.flatnonzero(evaluation.possible())).sum())
 
     def _evaluation(self, key: ClassKey) -> Evaluation:
         scheduler, spec = key

@@ -417,15 +417,15 @@ def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(
     here.create(user("p", "data"), user("q", "other"))
     here.settle()
     looked: list[str] = []
-    may_fit = here.engine._may_fit
+    may_fit = here.engine._glance.may_fit
 
-    def look(key: ClassKey, unit: Unit, now: float) -> bool:
+    def look(key: ClassKey, unit: Unit) -> bool:
         looked.extend(v.name for v in key[1].volumes)
         if not key[1].volumes:
             looked.append("none")
-        return may_fit(key, unit, now)
+        return may_fit(key, unit)
 
-    monkeypatch.setattr(here.engine, "_may_fit", look)
+    monkeypatch.setattr(here.engine._glance, "may_fit", look)
     store(here, make.local_volume("v"), make.claim("data", volume="v"))
     here.settle()
     assert here.where("p", "q") == ["a", ""]
