@@ -9,6 +9,7 @@ So the holder starts no later than the reservation says, as long as pods keep to
 Source: D. Lifka, The ANL/IBM SP scheduling system, 1995 (EASY: one reservation, for the first).
 """
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -30,6 +31,10 @@ _LOOK_AGAIN: Final = 30.0
 _CONSIDERED: Final = 4
 #: Moments that are tried, at most: a reservation may be so much later than it had to be.
 _MOMENTS: Final = 64
+
+
+#: When a pod ends, its uid for the order of equals, and its record.
+_End = tuple[float, str, Record]
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -128,20 +133,58 @@ class Backfill:
         pods = sorted(
             unit.pods.values(), key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name)
         )
+        if count == 1 and (found := self._soonest_node(unit, pods, ends, now)):
+            return found
         steps = -(-len(ends) // _MOMENTS)
         counts = [*range(steps, len(ends), steps), len(ends)] if ends else []
         best = None
-        low, high = 0, len(counts)
-        while low < high:  # the fewest ended pods with which it fits
-            middle = (low + high) // 2
+        low, high, stride = 0, len(counts), 1
+        while low < high:  # the fewest ended pods with which it fits: few are cheap to try
+            middle = (low + high) // 2 if best else min(low + stride - 1, high - 1)
             gone = [r for _, _, r in ends[: counts[middle]]]
             rows = self._fits(pods, count, gone, now)
             if rows is None:
-                low = middle + 1
+                low, stride = middle + 1, 2 * stride
             else:
                 high = middle
                 best = Reservation(unit, rows, ends[counts[middle] - 1][0])
         return best
+
+    def _soonest_node(
+        self, unit: Unit, pods: Sequence[Record], ends: Sequence[_End], now: float
+    ) -> Reservation | None:
+        """Return the node on which one pod fits first; None if a few tries do not tell.
+
+        Whether it fits on a node depends on that node's pods, but for rules about other pods
+        around. So only nodes are tried on which enough ends, the soonest first.
+        """
+        columns = self._accounts.columns
+        asked = [(name, columns.resource(name), amount) for name, amount in pods[0].spec.requests]
+        by_row: dict[int, list[_End]] = {}
+        for end in ends:
+            by_row.setdefault(end[2].row, []).append(end)
+        enough = []
+        for row, here in by_row.items():
+            lack = {name: amount - columns.free[column, row] for name, column, amount in asked}
+            lack = {name: amount for name, amount in lack.items() if amount > 0}
+            for number, (when, _, record) in enumerate(here, 1):
+                for name, amount in record.spec.requests:
+                    if name in lack:
+                        lack[name] -= amount
+                if all(amount <= 0 for amount in lack.values()):
+                    enough.append((when, row, number))
+                    break
+        heapq.heapify(enough)
+        for _ in range(_MOMENTS):
+            if not enough:
+                break
+            when, row, number = heapq.heappop(enough)
+            here = by_row[row]
+            if rows := self._fits(pods, 1, [r for _, _, r in here[:number]], now):
+                return Reservation(unit, rows, when)
+            if number < len(here):
+                heapq.heappush(enough, (here[number][0], row, number + 1))
+        return None
 
     def _fits(
         self, pods: Sequence[Record], count: int, gone: Sequence[Record], now: float
