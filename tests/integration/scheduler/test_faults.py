@@ -169,6 +169,11 @@ async def test_a_graceful_end_hands_over_at_once(
 
     await eventually(first_leads)
     second = start_scheduler()
+
+    async def second_waits() -> bool:
+        return "serving health" in second.log.read_text()
+
+    await eventually(second_waits)
     first.signal(signal.SIGTERM)
     assert first.process.returncode == 0
 
