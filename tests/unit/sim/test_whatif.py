@@ -267,7 +267,7 @@ def test_all_that_is_wrong_with_the_changes_is_told_before_any_is_made() -> None
     with pytest.raises(ChangeError) as error:
         question(there, changes)
     assert str(error.value).splitlines() == [
-        "--remove-node elsewhere: there is no such node among the 1 of the cluster",
+        "--remove-node elsewhere: there is no such node; there are gpu-1",
         "--drain gpu-2: there is no such node; did you mean gpu-1?",
         "--add-nodes: there is a node gpu-1 already: give the new one another name",
         "--submit: there is a pod default/p already: rename the one in the file",

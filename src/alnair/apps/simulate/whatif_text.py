@@ -18,7 +18,7 @@ _HEADS: Final = {
     "drained": "drained",
     "removed": "on removed nodes",
     "evicted": "evicted to make room",
-    "waiting": "waited before, and start now or meanwhile",
+    "waiting": "waited before and start",
 }
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -12,6 +12,9 @@ from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim.whatif import budgets
 from alnair.sim.whatif.course import Course
+
+#: Nodes that are named when another was meant.
+_NAMED: Final = 5
 
 
 class ChangeError(Exception):
@@ -100,7 +103,10 @@ def _problems(changes: Changes, course: Course) -> Iterator[str]:
 
 def _near(name: str, nodes: dict[str, Node]) -> str:
     close = difflib.get_close_matches(name, nodes, 1)
-    return f"; did you mean {close[0]}?" if close else f" among the {len(nodes)} of the cluster"
+    if close:
+        return f"; did you mean {close[0]}?"
+    more = ", …" if len(nodes) > _NAMED else ""
+    return f"; there are {', '.join(sorted(nodes)[:_NAMED])}{more}"
 
 
 def make(changes: Changes, course: Course) -> tuple[list[Left], list[Stays]]:
