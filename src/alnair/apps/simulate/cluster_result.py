@@ -83,7 +83,7 @@ def show(result: Result, *, json: bool) -> None:
         ("wait", _times(wait)),
         ("completion", _times(completion)),
         ("stays cut short", ", ".join(f"{n} {how}" for how, n in ended.items() if n) or "none"),
-        ("digest", result.digest),
+        ("digest", result.digest or "none: nothing was decided"),
     ):
         table.add_row(name, value)
     Console(file=sys.stderr if json else sys.stdout, highlight=False, soft_wrap=True).print(table)

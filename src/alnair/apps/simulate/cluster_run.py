@@ -96,6 +96,8 @@ def carry_out(simulation: Simulation, places: Places, *, json: bool) -> None:
         raise typer.Exit(UNWRITABLE) from None
     result = cluster_result.of(simulation, compute(history), took, before)
     cluster_result.show(result, json=json)
+    if places.report is not None:
+        typer.echo(f"report: {places.report / 'index.html'}", err=True)
 
 
 def _advance(simulation: Simulation, places: Places) -> bool:
