@@ -153,7 +153,8 @@ def test_pods_of_a_group_are_one_job(tmp_path: Path, api: str) -> None:
     assert job.gang is not None
     assert (job.gang.min_member, job.gang.api, len(job.pods)) == (3, api, 3)
     assert job.name == "default/PodGroup/g"
-    assert any("will wait for ever" in note for note in made(tmp_path, pod, group).notes)
+    odd = made(tmp_path, pod.replace(": g", ": 'g{x}'"), group.replace(": g", ": 'g{x}'"))
+    assert any("will wait for ever" in note for note in odd.notes)
 
 
 def test_priorities_are_those_of_their_classes(tmp_path: Path) -> None:
@@ -187,7 +188,6 @@ def test_pods_that_run_go_on_and_what_they_need_comes_along(tmp_path: Path) -> N
         "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
         "status: {allocatable: {cpu: 8, memory: 8Gi, pods: 9}}\n---\n"
     )
-    running = controller("Pod")  # replaced below: a pod as `kubectl get -o yaml` writes it
     running = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: r, uid: u}\n"
         "spec: {nodeName: n, schedulerName: alnair-scheduler, containers: [{name: c}]}\n"

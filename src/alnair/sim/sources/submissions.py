@@ -117,7 +117,7 @@ class Submissions:
                     f"only {len(one.pods)}: they will wait for ever"
                 ] += 1
         found.running = tuple(running)
-        found.notes = [text.format(n) for text, n in self._notes.items()]
+        found.notes = [text.replace("{}", str(n)) for text, n in self._notes.items()]
         return found
 
     # --- parts ------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Submissions:
             wrong(f"{inside}.metadata.annotations", first.ignored)
         scheduler = first.scheduler
         if scheduler == _NO_SCHEDULER:
-            self._notes["{} pods name no scheduler: " + self._options.profile + " is taken"] += 1
+            self._notes["{} objects name no scheduler: " + self._options.profile + " is taken"] += 1
             scheduler = self._options.profile
         first = msgspec.structs.replace(
             first,
