@@ -58,13 +58,15 @@ def check_score(
 ) -> None:
     """Check that scores are 0 to 100 in the end, and the same for parts as for the whole.
 
+    A plugin with a finer scale says its highest score by `most`.
+
     Raises:
         ContractError: They are not.
     """
     compiled = plugin.score(spec, cluster)
     if compiled is None:
         return
-    n, what = cluster.columns.n, f"{plugin.name}: score"
+    n, what, most = cluster.columns.n, f"{plugin.name}: score", getattr(plugin, "most", 100)
     if compiled.depends is not Depends.PODS:
         score = cast("Score", compiled)
         full = _ask(what, score, slice(0, n), cluster)
@@ -75,10 +77,10 @@ def check_score(
     _check_shape(what, values, n)
     for row in np.flatnonzero(will_do):
         value, node = values[row], cluster.columns.nodes[row]
-        if not 0 <= value <= 100 or value != int(value):
+        if not 0 <= value <= most or value != int(value):
             raise ContractError(
                 f"{what} gives node {node.name if node else row} {value}: it must be a whole number"
-                " from 0 to 100, if need be by `normalize`"
+                f" from 0 to {most}, if need be by `normalize`"
             )
 
 

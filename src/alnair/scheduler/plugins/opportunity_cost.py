@@ -54,6 +54,9 @@ class OpportunityCost:
 
     name = "OpportunityCost"
     Args = OpportunityCostArguments
+    #: A step of the costs is a point, and 100 points would not reach from bad to good. A placement
+    #: may also gain: no node has as many GPUs as this leaves room for.
+    most = int(2 * _EVEN)
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
