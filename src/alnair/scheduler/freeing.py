@@ -108,6 +108,7 @@ class Freeing:
         self._count = count
         self._guest_profile = profiles.get(names.SCHEDULER) or next(iter(profiles.values()))
         self._budgets = budgets(engine.accounts.objects)
+        #: Placements that may still be tried, and where the present choice of nodes must stop.
         self._left = EFFORT
         self._floor = 0
         #: Of the choices in their order: the moves that the first so many take.

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from alnair.model import names
@@ -29,15 +30,12 @@ _GRACE: Final = 30.0
 _MOST_STEPS: Final = 1_000_000
 
 
-class Placed:
-    """When a pod got its node, and which of its GPUs (seconds since the epoch)."""
+class Placed(msgspec.Struct, frozen=True):
+    """The node that a pod got, its GPUs there, and when (seconds since the epoch)."""
 
-    __slots__ = ("assignment", "node", "time")
-
-    def __init__(self, node: str, assignment: Assignment, time: float) -> None:
-        self.node = node
-        self.assignment = assignment
-        self.time = time
+    node: str
+    assignment: Assignment
+    time: float
 
 
 class Course:
