@@ -116,7 +116,8 @@ class _Cost:
         self._imbalance = imbalance = known.imbalance
         self._step = step
         requests = dict(spec.requests)
-        asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]])
+        # Sums of requests may be larger than any integer of NumPy.
+        asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]], float)
         self._more: Column = asked * imbalance.each
         self._cpu, self._memory = (float(part) for part in self._more[:, 0])
         demand = spec.gpu

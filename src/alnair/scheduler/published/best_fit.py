@@ -6,7 +6,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.columns import Column, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
-from alnair.scheduler.published.room import Ask, Room
+from alnair.scheduler.published.room import Ask, Room, lifted
 
 
 class PublishedBestFit:
@@ -34,5 +34,4 @@ class _Left:
         # In the order of the original, since the last bit decides what an integer is.
         left = (room.cpu_left(rows) - ask.cpu_milli) / LARGEST_CPU * 0.5
         left += (room.gpu_left(rows) - ask.gpu_milli) / LARGEST_GPU * 0.5
-        score: Column = np.trunc((1.0 - left) * 100.0)
-        return score
+        return lifted(np.trunc((1.0 - left) * 100.0))

@@ -9,7 +9,7 @@ from alnair.scheduler.columns import Column, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 from alnair.scheduler.pods import PodQuery
 from alnair.scheduler.published import LARGEST_GPU
-from alnair.scheduler.published.room import Room
+from alnair.scheduler.published.room import Room, lifted
 
 #: Label of pods by what they ask of GPUs: `share`, or how many whole ones.
 LABEL: Final = "gpus"
@@ -57,8 +57,7 @@ class _Company:
         # 75 beside its own kind alone, 50 beside others too, 25 on an empty node, 0 beside others.
         base = np.where(own, np.where(others, 50.0, 75.0), np.where(others, 0.0, 25.0))
         used = LARGEST_GPU - self._room.gpu_left(rows)
-        score: Column = base + np.trunc(25.0 * used / LARGEST_GPU)
-        return score
+        return lifted(base + np.trunc(25.0 * used / LARGEST_GPU))
 
     def _there(self, kind: str, rows: Rows) -> "np.typing.NDArray[np.bool_]":
         selector = LabelSelector((Requirement(LABEL, "In", (kind,)),))

@@ -6,7 +6,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.columns import Column, Rows
 from alnair.scheduler.framework import Cluster, Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
-from alnair.scheduler.published.room import Ask, Room
+from alnair.scheduler.published.room import Ask, Room, lifted
 
 
 class PublishedDotProd:
@@ -32,5 +32,4 @@ class _Unlike:
         # In the order of the original, since the last bit decides what an integer is.
         product = room.cpu_left(rows) / LARGEST_CPU * (ask.cpu_milli / LARGEST_CPU)
         product += room.gpu_left(rows) / LARGEST_GPU * (ask.gpu_milli / LARGEST_GPU)
-        score: Column = np.trunc(100.0 * (1.0 - product / 2.0))
-        return score
+        return lifted(np.trunc(100.0 * (1.0 - product / 2.0)))

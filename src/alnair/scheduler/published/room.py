@@ -1,5 +1,7 @@
 """What the published policies have in common: the room of a node, and what a pod takes of it."""
 
+from typing import Final
+
 import msgspec
 import numpy as np
 
@@ -22,6 +24,10 @@ class ResourcesFit:
     def filter(self, spec: PodSpec, cluster: Cluster) -> Filter | None:
         """Compile the filter."""
         return self._fit.filter(spec, cluster)
+
+
+#: What is added to scores: far more than they fall below 0 on nodes larger than the paper's.
+_LIFT: Final = 2.0**20
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -71,3 +77,9 @@ class Room:
         """Return the free milli-GPUs of each row."""
         total: Column = self.milli_left(rows).sum(axis=0)
         return total
+
+
+def lifted(score: Column) -> Column:
+    """Return scores in the same order, none below 0: what is below would be no node at all."""
+    found: Column = np.maximum(score + _LIFT, 0.0)
+    return found
