@@ -326,3 +326,25 @@ def test_a_waiting_gang_is_not_tried_at_every_change(monkeypatch: pytest.MonkeyP
         world.put(make.node("n0", gpus=4, labels={"round": str(number)}))
         world.step()
     assert len(tried) <= 8
+
+
+def test_of_many_gangs_that_lack_room_each_change_tries_one_in_vain() -> None:
+    world = World(make.node("n", gpus=2))
+    for number in range(30):
+        world.declare(make.gang(f"g{number}", 3, created=float(number)))
+        world.create(*make.members(f"g{number}", 3, make.spec(whole=1)))
+    world.settle()
+
+    def tries() -> int:
+        return sum(record.tries for record in world.engine.accounts.records.values())
+
+    before = tries()
+    for number in range(6):
+        world.now += 30.0
+        world.put(make.node("n", gpus=2, labels={"round": str(number)}))
+        world.settle(20.0)
+    assert tries() - before <= 6 * 3, "all pods of one gang each time"
+    world.put(make.node("m", gpus=1))
+    world.settle()
+    assert len(world.placed()) == 3
+    world.check_gangs()

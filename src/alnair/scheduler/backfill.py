@@ -64,6 +64,8 @@ class Backfill:
         self._accounts = accounts
         self._patience = patience
         self._looked = 0.0
+        #: What the last look saw: with the same, the next one finds the same.
+        self._seen: tuple[object, ...] = ()
 
     def allowed(self, unit: Unit, record: Record, now: float) -> Mask | None:
         """Return the rows that a pod of the unit may use now, None if it may use all."""
@@ -108,16 +110,25 @@ class Backfill:
         before = self.reservation
         self._looked = now
         patience = self._patience if self._patience is not None else math.inf
-        patient = sorted(
-            (u for u in units if _waits(u) and now - _since(u) >= patience), key=_order
+        patient = heapq.nsmallest(
+            _CONSIDERED, (u for u in units if _waits(u) and now - _since(u) >= patience), key=_order
         )
+        waiting = tuple((u.key, len(u.pods), lacking.get(u.key, 1)) for u in patient)
+        if self._seen == (waiting, *self._state()) and (before is None or before.until > now):
+            return False
         self.reservation = None
         if self._accounts.limited:
-            for unit in patient[:_CONSIDERED]:
+            for unit in patient:
                 if found := self._reserve(unit, lacking.get(unit.key, 1), now):
                     self.reservation = found
                     break
+        self._seen = (waiting, *self._state())  # looking itself books, and takes it back
         return before is not None and before != self.reservation
+
+    def _state(self) -> tuple[int, int, int]:
+        accounts = self._accounts
+        columns = accounts.columns
+        return columns.booked.end, columns.nodes_changed.end, accounts.objects.changes
 
     def _reserve(self, unit: Unit, count: int, now: float) -> Reservation | None:
         """Return where and when the unit fits by the limits of what runs; None if it does not."""

@@ -37,6 +37,11 @@ class Objects:
         """Return a number that changes whenever an object of the kind does."""
         return self._versions[kind]
 
+    @property
+    def changes(self) -> int:
+        """A number that changes whenever any object does."""
+        return sum(self._versions.values())
+
     def state(self, read: Read) -> Any:
         """Return what changes whenever the object, or any of the kind, does."""
         kind, key = read

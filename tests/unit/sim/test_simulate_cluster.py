@@ -16,7 +16,7 @@ from alnair.sim import checkpoint, history_file
 from alnair.sim.history import History
 from command import COMMAND, alnair, last_json
 
-JOBS = 800
+JOBS = 400
 
 
 @pytest.fixture(scope="module")
