@@ -39,7 +39,7 @@ demo: install ## Start a real cluster and place 2,000 pods of a production trace
 	@$(BIN)/alnair demo $(ARGS)
 
 .PHONY: test
-test: lint programs ## Lint, then all tests, two at a time; no integration tests after others failed
+test: lint programs ## Lint, then all tests, in two processes; stops after a stage that failed
 	@$(BIN)/python -m pytest -n 2 $(STAGES) $(ARGS)
 
 .PHONY: test-unit
