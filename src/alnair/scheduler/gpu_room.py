@@ -36,11 +36,15 @@ def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
 def accepted(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
     """Return which GPUs are of a model that the pod accepts."""
     models: NDArray[np.int32] = of_rows(devices.model, rows)
-    found: Mask = models >= 0
-    if demand.models:
-        found &= np.isin(models, _known(demand.models, devices))
-    if demand.models_not:
-        found &= ~np.isin(models, _known(demand.models_not, devices))
+    if not demand.choosy:
+        present: Mask = models >= 0
+        return present
+    # By model, and last for -1, where there is no GPU: many times faster than looking for each.
+    will_do = np.full(len(devices.models) + 1, not demand.models)
+    will_do[_known(demand.models, devices)] = True
+    will_do[_known(demand.models_not, devices)] = False
+    will_do[-1] = False
+    found: Mask = will_do.take(models)
     return found
 
 
