@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -15,6 +16,9 @@ from alnair.sim.jobs import Job
 from alnair.sim.recorder import Recorder, gpus_of
 from alnair.sim.tenancy import Tenancy
 from alnair.sim.work import Member, Task
+
+#: Percent.
+_ROUGHLY: Final = 5.0
 
 
 class _JobState:
@@ -251,7 +255,7 @@ class Controller:
     def _create(self, pod: Pod, task: Task, now: float, template: Pod | None = None) -> None:
         spec = pod.spec
         if self._expects and spec.gpu is not None and not spec.expected_util:
-            spec = msgspec.structs.replace(spec, expected_util=float(round(task.job.util)))
+            spec = msgspec.structs.replace(spec, expected_util=_roughly(task.job.util))
         created = msgspec.structs.replace(
             pod,
             spec=spec,
@@ -308,3 +312,11 @@ class Controller:
 def _named(pod: Pod) -> Pod:
     """Return the pod with a uid; those of traces have none."""
     return pod if pod.uid else msgspec.structs.replace(pod, uid=f"{pod.namespace}/{pod.name}")
+
+
+def _roughly(util: float) -> float:
+    """Return what a pod expects to use of a GPU: nobody knows it better than to 5 percent.
+
+    It also keeps pods alike that the scheduler would otherwise look at one by one.
+    """
+    return max(_ROUGHLY, _ROUGHLY * round(util / _ROUGHLY))
