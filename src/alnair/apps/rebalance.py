@@ -78,8 +78,8 @@ def rebalance(
     if free_gpus is None and node is None:
         raise typer.BadParameter("give it, or --node, or both", param_hint="--free-gpus")
     try:
-        wanted = conf.load(config) if config is not None else conf.Configuration()
-        profiles = assemble(wanted, str(config)).profiles()
+        wanted = conf.load(config)
+        profiles = assemble(wanted, str(config or "command line")).profiles()
     except conf.ConfigurationError as error:
         typer.echo(f"alnair: {error}", err=True)
         raise typer.Exit(2) from error

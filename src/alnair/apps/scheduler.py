@@ -98,7 +98,7 @@ def scheduler(
     from alnair.kube.errors import KubeError
 
     try:
-        wanted = conf.load(config) if config is not None else conf.Configuration()
+        wanted = conf.load(config)
         wanted = conf.override(
             wanted,
             {

@@ -118,6 +118,12 @@ class Record:
         """What it has in common with pods that have the same chances."""
         return self.pod.scheduler, self.spec
 
+    def replacement(self) -> "Record":
+        """Return a pod like this one that has no place yet, as its controller would create it."""
+        record = Record(msgspec.structs.replace(self.pod, node="", assignment=()))
+        record.spec = self.spec
+        return record
+
 
 class Lifted(msgspec.Struct, frozen=True):
     """Where a pod was booked that was lifted off the books for a moment."""

@@ -315,7 +315,7 @@ class Freeing:
             return not split([step.record for step in steps], self._budgets)[0]
         record, rest = todo[0], todo[1:]
         profile = self._profiles[record.pod.scheduler]
-        again = _copy(record)
+        again = record.replacement()
         mark = len(statement.placed)
         for row in self._targets(record, sources[record.pod.uid]):
             if not self._try(statement, again, profile, row):
@@ -426,7 +426,7 @@ class Freeing:
         allowed = allowed.copy()
         allowed[step.source] = False
         best = self._evaluations.of(step.record.spec, profile).best(allowed)
-        again = _copy(step.record)
+        again = step.record.replacement()
         if not statement.place_on(again, profile, self._name(step.target)):
             return None
         return msgspec.structs.replace(step, bookings=again.bookings, own=best == step.target)
@@ -456,12 +456,6 @@ def free_already(
     if evaluation.refusal is not None:
         return []
     return [row for row in rows if evaluation.feasible(row)]
-
-
-def _copy(record: Record) -> Record:
-    copy = Record(msgspec.structs.replace(record.pod, node="", assignment=()))
-    copy.spec = record.spec
-    return copy
 
 
 def _guest(count: int, number: int) -> Pod:

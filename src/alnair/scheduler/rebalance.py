@@ -204,8 +204,7 @@ class Rebalance:
             for record in leaving:
                 trial.lift(record)
             for record in order:
-                again = Record(msgspec.structs.replace(record.pod, node="", assignment=()))
-                again.spec = record.spec
+                again = record.replacement()
                 profile = self._profiles[record.pod.scheduler]
                 if statement.place(again, profile, elsewhere) is not None:
                     break

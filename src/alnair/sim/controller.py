@@ -80,9 +80,6 @@ class Controller:
         self.executed = 0.0
         self.lost = 0.0
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
     @property
     def waiting(self) -> int:
         """Number of pods that have no node."""

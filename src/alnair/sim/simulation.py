@@ -154,10 +154,6 @@ class Simulation:
         submitted, finished = self._recorder.counts
         return Progress(self.time, self._jobs, submitted, finished)
 
-    def jobs_left(self) -> int:
-        """Return the number of jobs that have been submitted and have not finished."""
-        return len(self._controller)
-
     def pods_waiting(self) -> int:
         """Return the number of pods without a node."""
         return self._controller.waiting

@@ -193,12 +193,14 @@ class Configuration(_Section, frozen=True):
         return found
 
 
-def load(path: Path) -> Configuration:
-    """Read a configuration file.
+def load(path: Path | None) -> Configuration:
+    """Read a configuration file; None is the built-in configuration.
 
     Raises:
         ConfigurationError: It cannot be read, or not all of it is understood.
     """
+    if path is None:
+        return Configuration()
     try:
         raw = parse(path.read_text(encoding="utf-8"))
         _require_version(raw)

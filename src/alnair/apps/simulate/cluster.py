@@ -303,7 +303,7 @@ def _begun(
     from alnair.sim.interference import measured
     from alnair.sim.simulation import Options, Simulation
 
-    wanted = conf.load(config) if config is not None else conf.Configuration()
+    wanted = conf.load(config)
     profiles = tuple(assemble(wanted, str(config or "command line")).profiles())
     known = [each.scheduler for each in profiles]
     if profile and profile not in known:

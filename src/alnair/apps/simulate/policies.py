@@ -39,7 +39,7 @@ def profile(name: str | None, config: Path | None) -> Profile:
         ConfigurationError: The file cannot be used.
         UnknownPolicyError: There is none of this name.
     """
-    wanted = conf.load(config) if config is not None else conf.Configuration()
+    wanted = conf.load(config)
     profiles = assemble(wanted, str(config or "command line")).profiles()
     for each in profiles:
         if name in (each.scheduler, None):

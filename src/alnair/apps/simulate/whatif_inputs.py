@@ -178,8 +178,8 @@ def from_cluster(
         UnreadableError: the cluster cannot be read.
     """
     try:
-        wanted = conf.load(config) if config is not None else conf.Configuration()
-        profiles = assemble(wanted, str(config)).profiles()
+        wanted = conf.load(config)
+        profiles = assemble(wanted, str(config or "command line")).profiles()
     except conf.ConfigurationError as error:
         raise InputError(str(error)) from error
     try:

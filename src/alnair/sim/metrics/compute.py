@@ -41,7 +41,7 @@ def compute(history: History, spans: int = SPANS) -> Metrics:
     """Return all metrics of a history.
 
     Args:
-        history: It.
+        history: of a simulation or of a live cluster.
         spans: how many spans of time its series have.
 
     Raises:

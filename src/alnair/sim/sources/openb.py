@@ -11,6 +11,7 @@ from alnair.sim.jobs import Job
 from alnair.sim.sources import clusters
 from alnair.sim.sources.options import Found, Options
 from alnair.sim.sources.stamping import PodStamp, node
+from alnair.sim.sources.timing import without_run_time
 
 _NAMESPACE = "openb"
 
@@ -95,14 +96,3 @@ def _found(
         job = Job(name=pod.name, submitted=came, pods=(), duration=duration)
         jobs.append(stamp.job(job, namespace, (pod,)))
     return Found(format="openb", jobs=jobs, nodes=nodes, notes=without_run_time(unknown, options))
-
-
-def without_run_time(jobs: int, options: Options) -> list[str]:
-    """Return the note on jobs whose run time the trace does not say."""
-    if not jobs:
-        return []
-    if options.default_duration is None:
-        done = "they are left out (--default-duration keeps them)"
-    else:
-        done = f"they are taken to run {options.default_duration:g} s"
-    return [f"{jobs} jobs never ran in the trace, so that nobody knows for how long: {done}"]

@@ -12,9 +12,9 @@ from alnair.model.cluster import Node
 from alnair.model.csv_table import Problem, Row, rows
 from alnair.model.node_shapes import EXAMPLES
 from alnair.sim.jobs import Job
-from alnair.sim.sources.openb import without_run_time
 from alnair.sim.sources.options import Found, Options
 from alnair.sim.sources.stamping import PodStamp, commonest, gpu_shape, parts
+from alnair.sim.sources.timing import without_run_time
 
 SUBMITTED, DURATION, GPUS = "timestamp", "duration", "num_gpus"
 REQUIRED = (SUBMITTED, DURATION, GPUS)

@@ -14,9 +14,9 @@ from alnair.model.csv_table import Problem
 from alnair.model.node_shapes import MOST_NODES
 from alnair.model.openb import TraceNode, TracePod
 from alnair.sim.jobs import Job
-from alnair.sim.sources.openb import without_run_time
 from alnair.sim.sources.options import Found, Options
 from alnair.sim.sources.stamping import PodStamp, commonest, node, parts
+from alnair.sim.sources.timing import without_run_time
 
 #: The fields, by their place in a line.
 _FIELDS: Final = (

@@ -1,4 +1,4 @@
-"""Which part of a trace is simulated, and how fast its jobs come."""
+"""Which part of a trace is simulated, how fast its jobs come, and how long they run."""
 
 import math
 from collections.abc import Iterable
@@ -46,6 +46,17 @@ def estimated(jobs: Iterable[Job], factor: float) -> list[Job]:
         )
         for job in jobs
     ]
+
+
+def without_run_time(jobs: int, options: Options) -> list[str]:
+    """Return the note on jobs whose run time the trace does not say."""
+    if not jobs:
+        return []
+    if options.default_duration is None:
+        done = "they are left out (--default-duration keeps them)"
+    else:
+        done = f"they are taken to run {options.default_duration:g} s"
+    return [f"{jobs} jobs never ran in the trace, so that nobody knows for how long: {done}"]
 
 
 def _whole(seconds: float) -> int:

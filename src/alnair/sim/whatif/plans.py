@@ -2,7 +2,6 @@
 
 import msgspec
 
-from alnair.scheduler.accounts import Record
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.rebalance import Outcome, Rebalance
 from alnair.scheduler.statement import Statement
@@ -33,8 +32,7 @@ def moved(engine: Engine, plan: Outcome, workload: tuple[PodClass, ...]) -> Figu
         for move in plan.moves:
             record = accounts.records[move.uid]
             trial.lift(record)
-            again = Record(msgspec.structs.replace(record.pod, node="", assignment=()))
-            again.spec = record.spec
+            again = record.replacement()
             placed = statement.place_on(again, engine.profiles[again.pod.scheduler], move.target)
             assert placed  # the plan was made on these books
         then = figures(engine, workload)
