@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 #: Exit codes: the cluster cannot be read; interrupted.
 UNREADABLE = 3
 INTERRUPTED = 130
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -144,10 +142,12 @@ def _connection(kubeconfig: Path | None, context: str | None, name: str | None) 
 
 def _moment(since: str | None) -> tuple[float | None, float | None]:
     """Return what --since means: seconds since the epoch, or seconds before the end."""
+    from alnair.sim import spans
+
     if since is None:
         return None, None
-    if match := re.fullmatch(r"([0-9]{1,9})([smhd])", since):
-        return None, float(match[1]) * _UNITS[match[2]]
+    with contextlib.suppress(ValueError):
+        return None, spans.seconds(since)
     try:
         time = datetime.fromisoformat(since)
     except ValueError:

@@ -5,7 +5,7 @@ Every change and every answer goes to `inbox`, in order, as the events that an e
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,9 @@ from alnair.model.workload import Assignment, Gang, Planned, Pod, Requirement, T
 from alnair.scheduler import events
 from alnair.scheduler.claims import CLAIMS, CLASSES, VOLUMES
 
+#: Seconds that a pod which is being deleted still takes, if nobody says otherwise: the default of
+#: `terminationGracePeriodSeconds`.
+GRACE: Final = 30.0
 _Plan = dict[str, Planned]
 
 

@@ -20,7 +20,7 @@ from alnair.scheduler import events
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.framework import Profile
 from alnair.scheduler.loads import SETTLE_SECONDS
-from alnair.sim.api import VirtualApi
+from alnair.sim.api import GRACE, VirtualApi
 from alnair.sim.clock import Agenda, Arrives, Ends, Gone, Happening, Reports
 from alnair.sim.controller import Controller
 from alnair.sim.elastic import ElasticPlan
@@ -59,7 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     profile: str = ""
     durations: Durations = "limit"
     checkpoint: float = 0.0
-    grace: float = 30.0
+    grace: float = GRACE
     loads: bool = False
     patience: float | None = 300.0
 

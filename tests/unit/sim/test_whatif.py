@@ -11,12 +11,12 @@ from alnair.scheduler import events
 from alnair.scheduler.budgets import KIND as BUDGETS
 from alnair.scheduler.profiles import profiles
 from alnair.sim.api import VirtualApi
+from alnair.sim.spans import seconds, span
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.changes import ChangeError, Changes
 from alnair.sim.whatif.plans import Freeing
 from alnair.sim.whatif.question import ask
 from alnair.sim.whatif.shapes import ShapeError, nodes
-from alnair.sim.whatif.spans import seconds, span
 
 NOW = 1_000_000.0
 HOUR = 3600.0

@@ -5,9 +5,9 @@ from typing import Final
 
 from alnair.apps import rebalance_text
 from alnair.apps.rebalance_text import place, table
+from alnair.sim.spans import span
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.figures import Figures
-from alnair.sim.whatif.spans import span
 
 #: Pods that are listed one by one for each reason to be in the answer; `--json` has them all.
 _LISTED: Final = 40

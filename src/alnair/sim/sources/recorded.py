@@ -8,13 +8,11 @@ import msgspec
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim import snapshot
+from alnair.sim.api import GRACE
 from alnair.sim.files import TraceFileError
 from alnair.sim.jobs import Job
 from alnair.sim.snapshot import Snapshot, SnapshotError
 from alnair.sim.sources.options import Found, Options
-
-#: Seconds that a pod which is being deleted still takes: the grace period that pods have unasked.
-_GRACE = 30.0
 
 
 def read(text: str, source: str, options: Options, nodes: tuple[Node, ...]) -> Found:
@@ -88,7 +86,7 @@ def _job(pods: Sequence[Pod], gang: Gang | None, options: Options) -> Job:
     first = pods[0]
     fallback = math.inf if options.default_duration is None else options.default_duration
     if all(pod.deleting for pod in pods):
-        duration = _GRACE - min(pod.bound_at for pod in pods)
+        duration = GRACE - min(pod.bound_at for pod in pods)
     else:
         duration = max(pod.time_limit for pod in pods) or fallback
     kept = tuple(msgspec.structs.replace(pod, deleting=False) for pod in pods)

@@ -17,15 +17,13 @@ from alnair.model.workload import Assignment, Pod
 from alnair.scheduler import events
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.framework import Profile
-from alnair.sim.api import VirtualApi
+from alnair.sim.api import GRACE, VirtualApi
 from alnair.sim.whatif import budgets
 
 #: Seconds without a decision after which waiting alone is taken to change nothing any more.
 _PATIENCE: Final = 900.0
 #: Part of the time since the begin within which pods are taken to end together.
 _AT_ONCE: Final = 0.02
-#: Seconds that pods which are being deleted still take: the grace period that they have unasked.
-_GRACE: Final = 30.0
 #: Decisions in one moment without an end would be a mistake of the engine.
 _MOST_STEPS: Final = 1_000_000
 
@@ -197,7 +195,7 @@ class Course:
 
     def _note_end(self, pod: Pod) -> None:
         if pod.node and pod.deleting:
-            heapq.heappush(self._ends, (self.now + _GRACE, pod.uid))
+            heapq.heappush(self._ends, (self.now + GRACE, pod.uid))
         if not pod.node or pod.deleting or pod.finished or not pod.time_limit:
             return
         since = max(pod.started, pod.bound_at) or self.now

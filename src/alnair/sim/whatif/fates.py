@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from alnair.model.workload import Assignment, Pod
 from alnair.scheduler.diagnose import diagnose
 from alnair.scheduler.diagnosis import Change
+from alnair.sim.spans import span
 from alnair.sim.whatif.answer import Fate, Role
 from alnair.sim.whatif.changes import Left
 from alnair.sim.whatif.course import Course
-from alnair.sim.whatif.spans import span
 
 #: Kinds of pods whose possible changes are looked for; each costs up to some seconds.
 _DIAGNOSED: Final = 8
