@@ -243,9 +243,10 @@ class Controller:
     def _create_further(self, template: Pod, task: Task, now: float) -> None:
         state = self._jobs[task.job.name]
         state.created += 1
-        base, number = template.uid, state.created
+        # No pod of a trace or of manifests has such a name.
+        ending = f"+{state.created}"
         renamed = msgspec.structs.replace(
-            template, uid=f"{base}-r{number}", name=f"{template.name}-r{number}"
+            template, uid=template.uid + ending, name=template.name + ending
         )
         self._create(renamed, task, now, template)
 

@@ -100,6 +100,19 @@ def test_without_checkpoints_an_evicted_pod_begins_anew() -> None:
     assert simulation.work[1] == 250
 
 
+def test_a_pod_in_place_of_another_is_never_taken_for_a_job_of_its_name() -> None:
+    big, small = make.spec(whole=8), make.spec(whole=1)
+    others = [job(f"a{mark}1", small, at=1, duration=1000) for mark in ("-r", "-", ".")]
+    history, _ = simulate(
+        [make.node(gpus=8), make.node("other", gpus=4)],
+        job("a", big, duration=100),
+        *others,
+        job("above", big, at=5, duration=10, priority=9),
+    )
+    assert len(history.jobs["a"].pods) == 2, "it was preempted, and there is another pod of it"
+    assert all(found.finished is not None for found in history.jobs.values())
+
+
 def test_a_gang_waits_for_a_pod_that_its_node_took_away_and_falls_back_as_a_whole() -> None:
     nodes = [make.node("a", gpus=1), make.node("b", gpus=1)]
     back = NodeEvent(900, "joins", nodes[1])
