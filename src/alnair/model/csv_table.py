@@ -18,7 +18,9 @@ SHOWN: Final = 20
 _MOST: Final = 10**9
 
 # Only ASCII digits: int() would also take underscores, spaces and the digits of other scripts.
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_WHOLE = re.compile(r"-?[0-9]+")
+#: More digits are out of any range, and take Python long.
+_DIGITS: Final = 18
 _REAL = re.compile(r"[-+]?[0-9.]{1,40}(?:[eE][-+]?[0-9]{1,3})?")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -97,11 +99,11 @@ class Row:
         if not _WHOLE.fullmatch(found):
             self.wrong(column, f"{found!r} is not a whole number: write digits only")
             return least
-        number = int(found)
-        if number < 0:
-            self.wrong(column, f"{number} is negative: write {least} or more")
-        elif not least <= number <= most:
-            self.wrong(column, f"{number} is not between {least} and {most}")
+        number = int(found) if len(found) <= _DIGITS else None
+        if found.startswith("-") and number != 0:
+            self.wrong(column, f"{found} is negative: write {least} or more")
+        elif number is None or not least <= number <= most:
+            self.wrong(column, f"{found} is not between {least} and {most}")
         else:
             return number
         return least

@@ -57,6 +57,8 @@ def test_the_model_column_may_be_absent() -> None:
         (PODS.replace("cpu_milli", "name"), "column 'name': the column is there twice"),
         (PODS + "p,1,1,1\n", "line 2: 4 values for 6 columns"),
         (PODS + "p,many,1,0,0,\n", "line 2, column 'cpu_milli': 'many' is not a whole number"),
+        (PODS + f"p,{10**30},1,0,0,\n", f"'cpu_milli': {10**30} is not between 0 and 1000000000"),
+        (PODS + f"p,-{10**30},1,0,0,\n", "000 is negative: write 0 or more"),
         (PODS + "p,1.5,1,0,0,\n", "column 'cpu_milli': '1.5' is not a whole number"),
         (PODS + "p,1_000,1,0,0,\n", "column 'cpu_milli': '1_000' is not a whole number"),
         (PODS + "p,-4000,1,0,0,\n", "column 'cpu_milli': -4000 is negative: write 0 or more"),

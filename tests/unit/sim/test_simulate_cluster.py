@@ -144,6 +144,17 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(wrong: tuple[str, ...],
     assert said in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--history", "--checkpoint"])
+def test_what_is_no_file_stays_what_it_is(option: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    wrong = ["simulate", "cluster", "synthetic", "--jobs", "1", option, str(pipe)]
+    done = CliRunner().invoke(cli.build(["simulate"]), wrong)
+    assert done.exit_code == 2
+    assert f"{option} {pipe}: this is a device or a pipe" in done.stderr
+    assert pipe.is_fifo()
+
+
 def test_a_checkpoint_that_is_damaged_or_of_another_version_is_refused(
     trace: tuple[str, ...], tmp_path: Path
 ) -> None:

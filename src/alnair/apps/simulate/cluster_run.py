@@ -49,6 +49,9 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         for option, path in (("--checkpoint", self.checkpoint), ("--history", self.history)):
             if path is not None and path.is_dir():
                 raise PlaceError(f"{option} {path}: this is a folder: name a file")
+            # What is written takes the place of what is there, which must not be /dev/null.
+            if path is not None and path.exists() and not path.is_file():
+                raise PlaceError(f"{option} {path}: this is a device or a pipe: name a file")
             if path is not None and not path.parent.is_dir():
                 raise PlaceError(f"{option} {path}: there is no folder {path.parent}: make it")
         if self.report is not None:
