@@ -35,8 +35,7 @@ def worth(demand: Mapping[int, float]) -> Column:
     sizes, counts = _merged(demand)
     if not sizes:
         return np.arange(UNITS + 1) / UNITS
-    prices, values = _solve(sizes, counts)
-    del prices
+    _, values = _solve(sizes, counts)
     worth: Column = values / values[UNITS]
     return worth
 
@@ -88,7 +87,7 @@ def _solve(sizes: list[int], counts: Column) -> tuple[Column, Column]:
         # Sums rather than products of matrices: those depend on the machine's library.
         prices: Column = (cost[:, None] * inverse).sum(axis=0)
         values = knapsack(sizes, prices)
-        if (least := int(prices.argmin())) >= 0 and prices[least] < -_TOLERANCE:
+        if prices[least := int(prices.argmin())] < -_TOLERANCE:
             entering, its_cost = -inverse[:, least], 0.0
         elif values[UNITS] > 1 + _TOLERANCE:
             pattern = _pattern(sizes, prices, values)
