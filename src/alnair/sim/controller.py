@@ -13,7 +13,7 @@ from alnair.sim.elastic import ElasticJob
 from alnair.sim.estimates import Estimates
 from alnair.sim.history import End
 from alnair.sim.jobs import Job
-from alnair.sim.recorder import Recorder, gpus_of
+from alnair.sim.recorder import Recorder
 from alnair.sim.tenancy import Tenancy
 from alnair.sim.work import Member, Task
 
@@ -194,7 +194,7 @@ class Controller:
             running = sum(member.works for member in members)
             waiting = sum(not member.node for member in members)
             left = job.duration - state.tasks[0].done
-            gpus = gpus_of(job.pods[0].spec.gpu)
+            gpus = self._recorder.gpus_of(job.pods[0])
             asked = len(job.pods)
             found.append(ElasticJob(job.name, job.elastic, asked, running, waiting, gpus, left))
         return found
@@ -226,7 +226,7 @@ class Controller:
         total = 0.0
         for uid, member in self._members.items():
             if not member.node and (member.task.job.elastic is None or not member.task.rate):
-                total += gpus_of(self._templates[uid].spec.gpu)
+                total += self._recorder.gpus_of(self._templates[uid])
         return total
 
     # --- parts ------------------------------------------------------------------------------------

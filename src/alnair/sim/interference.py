@@ -1,7 +1,7 @@
 """How fast jobs run that share a GPU: the interface, and the model that is used by default.
 
 Without measurements a GPU's time is what is shared: tenants that would together use more than all
-of it run slower, all by the same factor (`PROPORTIONAL`). Two tenants whose kinds have been
+of it run slower, all by the same factor (`Proportional`). Two tenants whose kinds have been
 measured together run as fast as they were measured to (Gavel: Narayanan et al.,
 *Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads*, OSDI 2020).
 """

@@ -86,7 +86,7 @@ class Recorder:
             name=job.name,
             user=job.user,
             submitted=now - self._begin,
-            gpus=sum(gpus_of(pod.spec.gpu) for pod in job.pods),
+            gpus=sum(map(self.gpus_of, job.pods)),
             gang=job.gang is not None,
             least=job.gang.min_member if job.gang is not None else 0,
             duration=job.duration if math.isfinite(job.duration) else None,
@@ -98,6 +98,11 @@ class Recorder:
         """Note that the last work of a job was done."""
         self._jobs[job].finished = now - self._begin
         self._finished += 1
+
+    def gpus_of(self, pod: Pod) -> float:
+        """Return the GPUs that a pod asks for, a half is 0.5."""
+        demand = pod.spec.gpu
+        return demand.whole + self._slice(demand) / _WHOLE if demand else 0.0
 
     # --- pods -------------------------------------------------------------------------------------
 
@@ -197,16 +202,16 @@ class Recorder:
         )
 
     def _milli(self, demand: GpuDemand) -> int:
-        if demand.whole or not demand.memory_mib:
-            return _WHOLE
+        """Return the thousandths that are asked of each GPU."""
+        return _WHOLE if demand.whole or not demand.memory_mib else self._slice(demand)
+
+    def _slice(self, demand: GpuDemand) -> int:
+        """Return the thousandths of a slice; of memory alone, those of the smallest GPU."""
         if demand.compute:
             return demand.compute * 10
+        if not demand.memory_mib:
+            return 0
         return min(_WHOLE, round(demand.memory_mib * _WHOLE / self._smallest))
-
-
-def gpus_of(demand: GpuDemand | None) -> float:
-    """Return the GPUs that a pod asks for, a half is 0.5; without a percentage, a slice is none."""
-    return demand.whole + demand.compute / 100.0 if demand else 0.0
 
 
 def _gist(action: Action) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from alnair.sim.estimates import Durations, Estimates
 from alnair.sim.history import History, Stay
 from alnair.sim.interference import Proportional, Tenant, measured
 from alnair.sim.jobs import Elastic, Job, NodeEvent
+from alnair.sim.metrics import compute
 from alnair.sim.simulation import Options, Simulation
 from simulation_kit import job, random_scenario, simulate
 from world import World
@@ -38,6 +39,19 @@ def test_a_job_that_finds_no_room_waits_for_the_one_before_it() -> None:
     assert stays(history, "two")[0].begin == 100
     assert history.jobs["two"].finished == 200
     assert history.pods["uid-default-two"].refused == ""
+
+
+def test_a_job_that_asks_for_memory_of_a_gpu_alone_is_one_that_shares_a_gpu() -> None:
+    quarter = make.spec(slice_mib=4096)
+    both = make.spec(slice_mib=4096, compute=50)
+    nodes = [make.node("large", gpus=2), make.node("small", gpus=1, gpu_memory=16384)]
+    history, _ = simulate(nodes, job("one", quarter), job("two", quarter, pods=2), job("a", both))
+    found = {name: each.gpus for name, each in history.jobs.items()}
+    assert found == {"one": 0.25, "two": 0.5, "a": 0.5}
+    assert {size: times.over.count for size, times in compute(history).wait.items()} == {
+        "all": 3,
+        "shared": 3,
+    }
 
 
 def test_a_job_that_never_fits_is_left_with_the_reason() -> None:
