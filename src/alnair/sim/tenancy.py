@@ -14,7 +14,7 @@ from alnair.sim.work import Member, Task
 _FULL: Final = 100.0
 
 
-class _Guest(msgspec.Struct, frozen=True):
+class _Occupant(msgspec.Struct, frozen=True):
     """A member on one GPU; `memory_mib` is what it may use of its memory."""
 
     member: Member
@@ -22,14 +22,14 @@ class _Guest(msgspec.Struct, frozen=True):
     memory_mib: int
 
 
-class _House:
-    """A GPU; `rates` are those of its guests, since a moment."""
+class _SharedGpu:
+    """A GPU; `rates` are those of its occupants, since a moment."""
 
-    __slots__ = ("gpu", "guests", "rates", "since")
+    __slots__ = ("gpu", "occupants", "rates", "since")
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
-        self.guests: list[_Guest] = []
+        self.occupants: list[_Occupant] = []
         self.rates: list[float] = []
         self.since = 0.0
 
@@ -45,7 +45,7 @@ class Tenancy:
     def __init__(self, model: Interference | None, recorder: Recorder) -> None:
         self._model = model
         self._recorder = recorder
-        self._houses: dict[str, _House] = {}
+        self._shared: dict[str, _SharedGpu] = {}
 
     def join(self, member: Member, pod: Pod, node: Node, now: float) -> list[Task]:
         """Note that a pod uses GPUs from now on; returns whose speed changed.
@@ -61,28 +61,28 @@ class Tenancy:
         shares = {s.uuid: s for _, parts in pod.assignment for s in parts}
         job, demand = member.task.job, pod.spec.gpu
         for uuid, share in shares.items():
-            house = self._houses.get(uuid)
-            if house is None:
+            shared = self._shared.get(uuid)
+            if shared is None:
                 if uuid not in gpus:
                     continue
-                house = self._houses[uuid] = _House(gpus[uuid])
+                shared = self._shared[uuid] = _SharedGpu(gpus[uuid])
             util = job.util
             if not share.whole and demand and demand.hard and demand.compute:
                 util = min(util, float(demand.compute))  # its limit binds it also when alone
             memory = demand.memory_mib if demand and not share.whole else share.memory_mib
             member.gpus += (uuid,)
             member.util += util / _FULL
-            guests = [*house.guests, _Guest(member, Tenant(util, job.kind), memory)]
-            changed += self._change(house, guests, now)
+            occupants = [*shared.occupants, _Occupant(member, Tenant(util, job.kind), memory)]
+            changed += self._change(shared, occupants, now)
         return changed
 
     def leave(self, member: Member, now: float) -> list[Task]:
         """Note that a pod uses no GPU any more; returns which others' speed changed."""
         changed: list[Task] = []
         for uuid in member.gpus:
-            house = self._houses[uuid]
-            guests = [guest for guest in house.guests if guest.member is not member]
-            changed += self._change(house, guests, now)
+            shared = self._shared[uuid]
+            occupants = [occupant for occupant in shared.occupants if occupant.member is not member]
+            changed += self._change(shared, occupants, now)
         member.gpus = ()
         return changed
 
@@ -92,32 +92,32 @@ class Tenancy:
 
     def end(self, now: float) -> None:
         """Tell the recorder of the pairs that are there still."""
-        for house in self._houses.values():
-            self._note_pair(house, now)
-            house.since = now
+        for shared in self._shared.values():
+            self._note_pair(shared, now)
+            shared.since = now
 
     def _load(self, gpu: Gpu, now: float) -> GpuLoad:
-        house = self._houses.get(gpu.uuid)
+        shared = self._shared.get(gpu.uuid)
         util, memory = 0.0, 0
-        for guest in house.guests if house else ():
-            memory += guest.memory_mib
-            if guest.member.task.rate > 0:  # a gang that lacks a pod waits
-                util += guest.tenant.util * guest.member.rate
+        for occupant in shared.occupants if shared else ():
+            memory += occupant.memory_mib
+            if occupant.member.task.rate > 0:  # a gang that lacks a pod waits
+                util += occupant.tenant.util * occupant.member.rate
         return GpuLoad(gpu.uuid, round(min(util, _FULL), 1), min(memory, gpu.memory_mib), now)
 
-    def _change(self, house: _House, guests: list[_Guest], now: float) -> Iterable[Task]:
-        self._note_pair(house, now)
-        house.guests, house.since = guests, now
+    def _change(self, shared: _SharedGpu, occupants: list[_Occupant], now: float) -> Iterable[Task]:
+        self._note_pair(shared, now)
+        shared.occupants, shared.since = occupants, now
         if self._model is None:
             return ()
-        if len(guests) > 1:
-            tenants = [guest.tenant for guest in guests]
-            house.rates = list(self._model.rates(tenants, house.gpu.model))
+        if len(occupants) > 1:
+            tenants = [occupant.tenant for occupant in occupants]
+            shared.rates = list(self._model.rates(tenants, shared.gpu.model))
         else:
-            house.rates = [1.0] * len(guests)
+            shared.rates = [1.0] * len(occupants)
         changed = []
-        for guest, rate in zip(guests, house.rates, strict=True):
-            member = guest.member
+        for occupant, rate in zip(occupants, shared.rates, strict=True):
+            member = occupant.member
             if len(member.gpus) > 1:
                 rate = min(self._rate(member, uuid) for uuid in member.gpus)
             if rate != member.rate:
@@ -126,16 +126,16 @@ class Tenancy:
         return changed
 
     def _rate(self, member: Member, uuid: str) -> float:
-        house = self._houses[uuid]
-        for guest, rate in zip(house.guests, house.rates, strict=True):
-            if guest.member is member:
+        shared = self._shared[uuid]
+        for occupant, rate in zip(shared.occupants, shared.rates, strict=True):
+            if occupant.member is member:
                 return rate
         return 1.0
 
-    def _note_pair(self, house: _House, now: float) -> None:
-        if self._model is None or len(house.guests) != 2 or now <= house.since:
+    def _note_pair(self, shared: _SharedGpu, now: float) -> None:
+        if self._model is None or len(shared.occupants) != 2 or now <= shared.since:
             return
-        first, second = (guest.member.task.job.name for guest in house.guests)
+        first, second = (occupant.member.task.job.name for occupant in shared.occupants)
         if first != second:
-            rates = (house.rates[0], house.rates[1])
-            self._recorder.shared((first, second), now - house.since, rates)
+            rates = (shared.rates[0], shared.rates[1])
+            self._recorder.shared((first, second), now - shared.since, rates)
