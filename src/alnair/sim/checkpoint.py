@@ -11,7 +11,6 @@ with any pickle, whoever can write the file can run code as you: resume only fil
 
 import gc
 import hashlib
-import os
 import pickle
 import sys
 import zlib
@@ -24,6 +23,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from alnair.sim import writing
 from alnair.sim.simulation import Simulation
 
 _FORMAT: Final = "alnair-simulation"
@@ -52,15 +52,7 @@ def save(simulation: Simulation, path: Path) -> None:
     with _uncollected():
         data = zlib.compress(pickle.dumps(simulation, protocol=5), _LEVEL)
     head = msgspec.json.encode(_Head(_FORMAT, code(), _sum(data)))
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        with beside.open("wb") as file:
-            file.write(head + b"\n" + data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    writing.write(path, head + b"\n" + data)
 
 
 def load(path: Path) -> Simulation:

@@ -43,9 +43,6 @@ class Agenda:
         self._heap: list[tuple[float, int, Happening]] = []
         self._number = 0
 
-    def __len__(self) -> int:
-        return len(self._heap)
-
     def note(self, when: float, what: Happening) -> None:
         """Note that something will happen."""
         heapq.heappush(self._heap, (when, self._number, what))

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from alnair.sim import writing
 from alnair.sim.history import History, JobHistory, NodeHistory, PairRate, PodHistory
 
 T = TypeVar("T")
@@ -60,12 +61,7 @@ def save(history: History, path: Path) -> None:
     content = data.getvalue()
     if path.suffix == ".gz":
         content = gzip.compress(content, 6, mtime=0)
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    writing.write(path, content)
 
 
 def _items(history: History) -> Iterator[_Head | _Line]:

@@ -101,7 +101,7 @@ def node_list(trace: Path | None) -> Source:
     have = ", ".join(p.name for p in others) or "none"
     raise TraceFileError(
         f"{folder}: no {NODE_LIST} and not just one node list (there are: {have}): "
-        "give the node list itself as --trace"
+        "name the node list itself"
     )
 
 
