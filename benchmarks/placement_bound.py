@@ -20,13 +20,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import machine
 import msgspec
 import numpy as np
-import placement_cases as cases
 from scipy import sparse
 from scipy.optimize import linprog
 
+import machine
+import placement_cases as cases
 from alnair.model.openb import WHOLE, TraceNode, TracePod
 
 #: A pattern is worth adding if it improves the objective by more than this, in milli-GPU.

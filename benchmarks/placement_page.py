@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.figure import Figure
+
 import placement_cases as cases
 from alnair.model.fragmentation import target_workload
 from alnair.sim import placement
-from matplotlib.figure import Figure
 from placement import profile_of
 
 OURS = "opportunitycost"
@@ -240,9 +241,7 @@ def _save(figure: Figure, path: Path) -> None:
 
 def put(page: str, name: str, text: str) -> str:
     """Replace what stands between the markers of a name."""
-    pattern = re.compile(
-        rf"(<!-- {re.escape(name)}: generated -->\n).*?(<!-- end -->)", re.DOTALL
-    )
+    pattern = re.compile(rf"(<!-- {re.escape(name)}: generated -->\n).*?(<!-- end -->)", re.DOTALL)
     if not pattern.search(page):
         sys.exit(f"the page has no marker <!-- {name}: generated -->: add it, or drop the table")
 
