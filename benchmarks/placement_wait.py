@@ -1,0 +1,111 @@
+"""What a placement policy does to waiting: openb's pods arrive, run and leave on a busy cluster.
+
+Method: `alnair.sim.simulation`, the production engine on a virtual clock. Every twentieth GPU node of
+the trace; its pods in a shuffled order with Poisson arrivals, so many that GPUs are asked for at
+`--loads` times what there is; run times as in the trace, at most six hours. The balanced profile as it
+is against the same with OpportunityCost (`with`) and without it (`without`): same jobs, same times,
+same seed. Waits are means over all jobs, from submission to start, by the size of the job.
+"""
+
+import argparse
+import json
+import random
+import time
+from typing import Any
+
+import machine
+import msgspec
+from alnair.model import names
+from alnair.scheduler.arguments import made
+from alnair.scheduler.framework import Profile
+from alnair.scheduler.profiles import ARGUMENTS, OMITTED, WEIGHTS, registry
+from alnair.sim.jobs import Job, Scenario
+from alnair.sim.metrics import compute
+from alnair.sim.simulation import Options, Simulation
+from alnair.sim.sources import Options as Inputs
+from alnair.sim.sources import load
+
+PLUGIN = "OpportunityCost"
+LONGEST = 6 * 3600.0
+SIZES = ("all", "cpu", "shared", "1", "2-4", "5-8")
+
+
+def profile(*, with_plugin: bool) -> Profile:
+    """Return the balanced profile with or without the plugin."""
+    omitted = OMITTED[names.SCHEDULER] - {PLUGIN}
+    if not with_plugin:
+        omitted |= {PLUGIN}
+    arguments = ARGUMENTS[names.SCHEDULER]
+    plugins = [
+        made(make, arguments.get(name, {}), name)
+        for name, make in registry().items()
+        if name not in omitted
+    ]
+    return Profile(names.SCHEDULER, plugins, WEIGHTS)
+
+
+def scenario(load_factor: float, seed: int) -> Scenario:
+    """Return openb's pods on a twentieth of its nodes, at a load."""
+    read = load((), Inputs(default_duration=3600.0, seed=seed)).scenario
+    nodes = read.nodes[::20]
+    draw = random.Random(f"{seed}/wait")
+    jobs = list(read.jobs)
+    draw.shuffle(jobs)
+    jobs = [msgspec.structs.replace(j, duration=min(j.duration, LONGEST)) for j in jobs]
+    offered = sum(_gpus(job) * job.duration for job in jobs)
+    gpus = sum(len(node.gpus) for node in nodes)
+    rate = len(jobs) * load_factor * gpus / offered
+    now, arriving = 0.0, []
+    for job in jobs:
+        now += draw.expovariate(rate)
+        arriving.append(msgspec.structs.replace(job, submitted=now))
+    return Scenario(nodes=nodes, jobs=tuple(arriving), begin=read.begin)
+
+
+def _gpus(job: Job) -> float:
+    total = 0.0
+    for pod in job.pods:
+        if demand := pod.spec.gpu:
+            total += demand.whole + demand.compute / 100
+    return total
+
+
+def simulate(load_factor: float, seed: int, *, with_plugin: bool) -> dict[str, Any]:
+    told = scenario(load_factor, seed)
+    begun = time.perf_counter()
+    simulation = Simulation(told, [profile(with_plugin=with_plugin)], Options(seed=seed))
+    history = simulation.run()
+    found = compute(history)
+    waits = {size: found.wait[size].at_least for size in SIZES if size in found.wait}
+    return {
+        "load": load_factor,
+        "seed": seed,
+        "policy": "with" if with_plugin else "without",
+        "wait_mean_s": waits["all"].mean,
+        "wait_p99_s": waits["all"].p99,
+        "waits_mean_s": {size: wait.mean for size, wait in waits.items()},
+        "gpu_allocated_pct": found.gpu.allocated_pct,
+        "f_pct": found.fragmentation.f_pct,
+        "makespan_s": found.makespan,
+        "jobs_per_second": len(told.jobs) / (time.perf_counter() - begun),
+        "digest": simulation.digest,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loads", default="0.85,0.95,1.05")
+    parser.add_argument("--seeds", default="1,2,3")
+    options = parser.parse_args()
+    runs = []
+    for load_factor in map(float, options.loads.split(",")):
+        for seed in map(int, options.seeds.split(",")):
+            for with_plugin in (True, False):
+                run = simulate(load_factor, seed, with_plugin=with_plugin)
+                runs.append(run)
+                print({k: round(v, 2) if isinstance(v, float) else v for k, v in run.items()})
+    print(json.dumps({"benchmark": "placement_wait", "runs": runs, "machine": machine.describe()}))
+
+
+if __name__ == "__main__":
+    main()
