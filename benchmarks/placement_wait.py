@@ -1,6 +1,6 @@
 """What a placement policy does to waiting: openb's pods arrive, run and leave on a busy cluster.
 
-Method: `alnair.sim.simulation`, the production engine on a virtual clock. Every twentieth GPU node of
+Method: `alnair.sim.simulation`, the production engine on a virtual clock. Every twelfth GPU node of
 the trace; its pods in a shuffled order with Poisson arrivals, so many that GPUs are asked for at
 `--loads` times what there is; run times as in the trace, at most six hours. The balanced profile as it
 is against the same with OpportunityCost (`with`) and without it (`without`): same jobs, same times,
@@ -44,12 +44,12 @@ def profile(*, with_plugin: bool) -> Profile:
     return Profile(names.SCHEDULER, plugins, WEIGHTS)
 
 
-def scenario(load_factor: float, seed: int) -> Scenario:
-    """Return openb's pods on a twentieth of its nodes, at a load."""
+def scenario(load_factor: float, seed: int, times: int) -> Scenario:
+    """Return openb's pods, so many times over, on a twelfth of its nodes, at a load."""
     read = load((), Inputs(default_duration=3600.0, seed=seed)).scenario
-    nodes = read.nodes[::20]
+    nodes = read.nodes[::12]
     draw = random.Random(f"{seed}/wait")
-    jobs = list(read.jobs)
+    jobs = [again(job, i) for i in range(times) for job in read.jobs]
     draw.shuffle(jobs)
     jobs = [msgspec.structs.replace(j, duration=min(j.duration, LONGEST)) for j in jobs]
     offered = sum(_gpus(job) * job.duration for job in jobs)
@@ -62,6 +62,17 @@ def scenario(load_factor: float, seed: int) -> Scenario:
     return Scenario(nodes=nodes, jobs=tuple(arriving), begin=read.begin)
 
 
+def again(job: Job, number: int) -> Job:
+    """Return a job once more, under a name of its own."""
+    if not number:
+        return job
+    pods = [
+        msgspec.structs.replace(p, uid=f"{p.uid}-{number}", name=f"{p.name}-{number}")
+        for p in job.pods
+    ]
+    return msgspec.structs.replace(job, name=f"{job.name}-{number}", pods=tuple(pods))
+
+
 def _gpus(job: Job) -> float:
     total = 0.0
     for pod in job.pods:
@@ -70,8 +81,8 @@ def _gpus(job: Job) -> float:
     return total
 
 
-def simulate(load_factor: float, seed: int, *, with_plugin: bool) -> dict[str, Any]:
-    told = scenario(load_factor, seed)
+def simulate(load_factor: float, seed: int, times: int, *, with_plugin: bool) -> dict[str, Any]:
+    told = scenario(load_factor, seed, times)
     begun = time.perf_counter()
     simulation = Simulation(told, [profile(with_plugin=with_plugin)], Options(seed=seed))
     history = simulation.run()
@@ -96,12 +107,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--loads", default="0.85,0.95,1.05")
     parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--times", type=int, default=2, help="the list so many times over")
     options = parser.parse_args()
     runs = []
     for load_factor in map(float, options.loads.split(",")):
         for seed in map(int, options.seeds.split(",")):
             for with_plugin in (True, False):
-                run = simulate(load_factor, seed, with_plugin=with_plugin)
+                run = simulate(load_factor, seed, options.times, with_plugin=with_plugin)
                 runs.append(run)
                 print({k: round(v, 2) if isinstance(v, float) else v for k, v in run.items()})
     print(json.dumps({"benchmark": "placement_wait", "runs": runs, "machine": machine.describe()}))
