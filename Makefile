@@ -15,7 +15,7 @@ ARGS :=
 # Where this is set, each of the hundreds of processes that tests start would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 STAGES := $(wildcard tests/unit tests/scenarios tests/integration)
-BENCHMARKS := openb_130 scheduler_throughput decision_core gang_decision kube_client placement interference
+BENCHMARKS := openb_130 scheduler_throughput decision_core gang_decision kube_client interference
 
 .PHONY: help
 help: ## Show the targets
@@ -80,6 +80,19 @@ bench: install ## Run all benchmarks, one after the other; each ends with a line
 	@for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; \
 	done
+
+.PHONY: bench-placement
+bench-placement: install ## Measure placement on nine traces, and write docs/concepts/placement.md anew (an hour)
+	@.venv/bin/python requirements/install.py bench
+	@mkdir -p build/placement
+	@cd benchmarks && run() { echo "== benchmarks/$$1"; ../$(BIN)/python "$$@"; } && out=../build/placement && \
+		run placement.py --out $$out/placement.json && \
+		run placement.py --traces default,gpushare40,multigpu20,gpuspec20 --seeds 7,8 --variants all \
+			--policies opportunitycost,fgd,firstfit --out $$out/placement-variants.json && \
+		run placement.py --traces default,gpuspec20 --seeds 43 --policies opportunitycost --online && \
+		run placement_wait.py --out $$out/placement-wait.json && \
+		run placement_bound.py --out $$out/placement-bounds.json && \
+		run placement_page.py $$out
 
 .PHONY: generate
 generate: install ## Write generated files anew: CRD manifests, the CLI reference

@@ -1,8 +1,8 @@
 """Writes the tables and plots of docs/concepts/placement.md anew (`make bench-placement`).
 
-Reads what placement.py and placement_bound.py have measured, and puts it between the markers
-`<!-- NAME: generated -->` and `<!-- end -->` of the page; the prose around them is by hand, and says
-nothing that a new measurement could make wrong.
+Reads what placement.py, placement_wait.py and placement_bound.py have measured, and puts it between
+the markers `<!-- NAME: generated -->` and `<!-- end -->` of the page; the prose around them is by
+hand, and says nothing that a new measurement could make wrong.
 """
 
 import argparse
@@ -40,6 +40,8 @@ TITLES = {
 #: Told apart by the colour-blind too. Source: Okabe, Ito, *Color Universal Design*, 2008.
 COLOURS = {"opportunitycost": "#0072B2", "fgd": "#D55E00", "firstfit": "#009E73", "bestfit": "#888"}
 LEVELS = (100, 130)
+#: Sizes of jobs whose waits are shown.
+WAITS = ("all", "shared", "1", "2-4", "5-8")
 #: Means over seeds: trace, variant, policy, level → percent.
 Means = Mapping[tuple[str, str, str, int], float]
 Runs = Sequence[dict[str, Any]]
@@ -90,13 +92,13 @@ def variants(found: Means) -> str:
             continue
         traces = sorted({trace for trace, variant, _, _ in found if variant == name})
         row = [f"`{name}`", str(len(traces))]
-        for policy in (OURS, *RIVALS):
-            row.append(
-                _pair(
-                    statistics.fmean(found[trace, name, policy, level] for trace in traces)
-                    for level in LEVELS
-                )
+        row += [
+            _pair(
+                statistics.fmean(found[trace, name, policy, level] for trace in traces)
+                for level in LEVELS
             )
+            for policy in (OURS, *RIVALS)
+        ]
         gains = {
             level: [g for trace in traces if (g := gain(found, trace, name, level)) is not None]
             for level in LEVELS
@@ -130,6 +132,27 @@ def speed(runs: Runs) -> str:
                     ]
                 )
     return _table(["policy", "nodes", "pods/s", "p50 us", "p99 us", "most MB"], rows)
+
+
+def waits(runs: Runs) -> str:
+    """Return the table of waits: means over the seeds, without the policy and with it."""
+    rows = []
+    for load in sorted({run["load"] for run in runs}):
+        for policy in ("without", "with"):
+            these = [r for r in runs if (r["load"], r["policy"]) == (load, policy)]
+            each = [statistics.fmean(r["waits_mean_s"][size] for r in these) for size in WAITS]
+            figures = [statistics.fmean(r[name] for r in these) for name in ("wait_p99_s", "f_pct")]
+            rows.append(
+                [
+                    f"{load:g}",
+                    policy,
+                    *(f"{wait:,.0f}" for wait in each),
+                    f"{figures[0]:,.0f}",
+                    f"{figures[1]:.1f}",
+                ]
+            )
+    head = ["load", TITLES[OURS], "mean wait, s", *(f"{size} GPU" for size in WAITS[1:])]
+    return _table([*head, "p99, s", "F, %"], rows)
 
 
 def summary(found: Means, runs: Runs) -> dict[str, Any]:
@@ -259,6 +282,7 @@ def main() -> None:
     measured = json.loads((options.measured / "placement.json").read_text())
     varied = json.loads((options.measured / "placement-variants.json").read_text())["runs"]
     bounds = json.loads((options.measured / "placement-bounds.json").read_text())["bounds"]
+    waited = json.loads((options.measured / "placement-wait.json").read_text())["runs"]
     runs = measured["runs"]
     found, of_variants = means(runs), means(varied)
     page = options.docs / "concepts" / "placement.md"
@@ -266,6 +290,7 @@ def main() -> None:
     text = put(text, "results", results(found, bounds))
     text = put(text, "variants", variants(of_variants))
     text = put(text, "speed", speed([*runs, *varied]))
+    text = put(text, "waits", waits(waited))
     text = put(text, "machine", f"Measured on: {measured['machine']}.")
     page.write_text(text)
     images = options.docs / "images"

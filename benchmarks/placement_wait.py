@@ -2,19 +2,21 @@
 
 Method: `alnair.sim.simulation`, the production engine on a virtual clock. Every twelfth GPU node of
 the trace; its pods in a shuffled order with Poisson arrivals, so many that GPUs are asked for at
-`--loads` times what there is; run times as in the trace, at most six hours. The balanced profile as it
-is against the same with OpportunityCost (`with`) and without it (`without`): same jobs, same times,
-same seed. Waits are means over all jobs, from submission to start, by the size of the job.
+`--loads` times what there is; run times as in the trace, at most six hours. The balanced profile
+with OpportunityCost (`with`) against the same without it: same jobs, same times, same seed. Waits
+are means over all jobs, from submission to start, by the size of the job.
 """
 
 import argparse
 import json
 import random
 import time
+from pathlib import Path
 from typing import Any
 
-import machine
 import msgspec
+
+import machine
 from alnair.model import names
 from alnair.scheduler.arguments import made
 from alnair.scheduler.framework import Profile
@@ -108,6 +110,7 @@ def main() -> None:
     parser.add_argument("--loads", default="0.85,0.95,1.05")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--times", type=int, default=2, help="the list so many times over")
+    parser.add_argument("--out", type=Path, help="where the result goes too")
     options = parser.parse_args()
     runs = []
     for load_factor in map(float, options.loads.split(",")):
@@ -116,7 +119,12 @@ def main() -> None:
                 run = simulate(load_factor, seed, options.times, with_plugin=with_plugin)
                 runs.append(run)
                 print({k: round(v, 2) if isinstance(v, float) else v for k, v in run.items()})
-    print(json.dumps({"benchmark": "placement_wait", "runs": runs, "machine": machine.describe()}))
+    result = json.dumps(
+        {"benchmark": "placement_wait", "runs": runs, "machine": machine.describe()}
+    )
+    if options.out:
+        options.out.write_text(result)
+    print(result)
 
 
 if __name__ == "__main__":
