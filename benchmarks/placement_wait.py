@@ -68,10 +68,7 @@ def again(job: Job, number: int) -> Job:
     """Return a job once more, under a name of its own."""
     if not number:
         return job
-    pods = [
-        msgspec.structs.replace(p, uid=f"{p.uid}-{number}", name=f"{p.name}-{number}")
-        for p in job.pods
-    ]
+    pods = [msgspec.structs.replace(p, name=f"{p.name}-{number}") for p in job.pods]
     return msgspec.structs.replace(job, name=f"{job.name}-{number}", pods=tuple(pods))
 
 
