@@ -81,14 +81,18 @@ bench: install ## Run all benchmarks, one after the other; each ends with a line
 		echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; \
 	done
 
+COMPARED := opportunitycost,fgd,firstfit
+VARIANTS := shares,cpu2,half,models,scarce-T4,scarce-P100,scarce-V100M16,scarce-V100M32,scarce-G3
 .PHONY: bench-placement
 bench-placement: install ## Measure placement on nine traces, and write docs/concepts/placement.md anew (an hour)
 	@.venv/bin/python requirements/install.py bench
 	@mkdir -p build/placement
 	@cd benchmarks && run() { echo "== benchmarks/$$1"; ../$(BIN)/python "$$@"; } && out=../build/placement && \
 		run placement.py --out $$out/placement.json && \
-		run placement.py --traces default,gpushare40,multigpu20,gpuspec20 --seeds 7,8 --variants all \
-			--policies opportunitycost,fgd,firstfit --out $$out/placement-variants.json && \
+		run placement.py --traces default,gpushare40,gpuspec20 --seeds 7 --policies $(COMPARED) \
+			--variants $(VARIANTS) --out $$out/placement-variants.json && \
+		run placement.py --traces default --seeds 7 --variants ,x2,x4,x8 --workers 1 \
+			--policies $(COMPARED),alnair-scheduler --out $$out/placement-speed.json && \
 		run placement.py --traces default,gpuspec20 --seeds 43 --policies opportunitycost --online && \
 		run placement_wait.py --out $$out/placement-wait.json && \
 		run placement_bound.py --out $$out/placement-bounds.json && \

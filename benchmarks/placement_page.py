@@ -88,8 +88,6 @@ def variants(found: Means) -> str:
     head = ["variant", "traces", TITLES[OURS], *(TITLES[r] for r in RIVALS), "gain", "worst gain"]
     rows = []
     for name in names:
-        if name.startswith("x"):
-            continue
         traces = sorted({trace for trace, variant, _, _ in found if variant == name})
         row = [f"`{name}`", str(len(traces))]
         row += [
@@ -111,27 +109,18 @@ def variants(found: Means) -> str:
 
 def speed(runs: Runs) -> str:
     """Return the table of speed and memory, by policy and number of nodes."""
-    rows = []
-    for policy in (OURS, "alnair-scheduler", *RIVALS, *OTHERS):
-        for variant in ("", "x2", "x4", "x8"):
-            these = [
-                r
-                for r in runs
-                if (r["policy"], r["variant"]) == (policy, variant)
-                and (not variant or r["trace"] == "default")
-            ]
-            if these:
-                rows.append(
-                    [
-                        TITLES[policy],
-                        f"{these[0]['nodes']:,}",
-                        f"{statistics.median(r['pods_per_second'] for r in these):,.0f}",
-                        f"{statistics.median(r['p50_us'] for r in these):.0f}",
-                        f"{statistics.median(r['p99_us'] for r in these):,.0f}",
-                        f"{max(r['peak_rss_mb'] for r in these):.0f}",
-                    ]
-                )
-    return _table(["policy", "nodes", "pods/s", "p50 us", "p99 us", "most MB"], rows)
+    rows = [
+        [
+            TITLES[run["policy"]],
+            f"{run['nodes']:,}",
+            f"{run['pods_per_second']:,.0f}",
+            f"{run['p50_us']:.0f}",
+            f"{run['p99_us']:,.0f}",
+            f"{run['peak_rss_mb']:.0f}",
+        ]
+        for run in sorted(runs, key=lambda run: (run["policy"], run["nodes"]))
+    ]
+    return _table(["policy", "nodes", "pods/s", "p50 us", "p99 us", "MB"], rows)
 
 
 def waits(runs: Runs) -> str:
@@ -279,17 +268,21 @@ def main() -> None:
     parser.add_argument("measured", type=Path, help="folder of the measurements")
     parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
     options = parser.parse_args()
-    measured = json.loads((options.measured / "placement.json").read_text())
-    varied = json.loads((options.measured / "placement-variants.json").read_text())["runs"]
-    bounds = json.loads((options.measured / "placement-bounds.json").read_text())["bounds"]
-    waited = json.loads((options.measured / "placement-wait.json").read_text())["runs"]
+
+    def read(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((options.measured / f"{name}.json").read_text())
+        return found
+
+    measured, bounds = read("placement"), read("placement-bounds")["bounds"]
+    varied, waited = read("placement-variants")["runs"], read("placement-wait")["runs"]
+    timed = read("placement-speed")["runs"]
     runs = measured["runs"]
     found, of_variants = means(runs), means(varied)
     page = options.docs / "concepts" / "placement.md"
     text = page.read_text()
     text = put(text, "results", results(found, bounds))
     text = put(text, "variants", variants(of_variants))
-    text = put(text, "speed", speed([*runs, *varied]))
+    text = put(text, "speed", speed(timed))
     text = put(text, "waits", waits(waited))
     text = put(text, "machine", f"Measured on: {measured['machine']}.")
     page.write_text(text)
