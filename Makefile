@@ -92,7 +92,7 @@ bench-placement: install ## Measure placement on nine traces, and write docs/con
 		run placement.py --traces default,gpushare40,gpuspec20 --seeds 7 --policies $(COMPARED) \
 			--variants $(VARIANTS) --out $$out/placement-variants.json && \
 		run placement.py --traces default --seeds 7 --variants ,x2,x4,x8 --workers 1 \
-			--policies $(COMPARED),alnair-scheduler --out $$out/placement-speed.json && \
+			--policies $(COMPARED),alnair-low-fragmentation --out $$out/placement-speed.json && \
 		run placement.py --traces default,gpuspec20 --seeds 43 --policies opportunitycost --online && \
 		run placement_wait.py --out $$out/placement-wait.json && \
 		run placement_bound.py --out $$out/placement-bounds.json && \

@@ -34,7 +34,7 @@ from alnair.scheduler.framework import Profile
 from alnair.scheduler.published.profiles import POLICIES
 from alnair.sim import placement
 
-PROFILES = ("alnair-scheduler",)
+PROFILES = ("alnair-low-fragmentation", "alnair-scheduler")
 #: Pods after which a policy is shown others.
 KEPT = (100, 1_000, 5_000)
 #: Printed figures have two digits.

@@ -3,8 +3,9 @@
 Method: `alnair.sim.simulation`, the production engine on a virtual clock. Every twelfth GPU node of
 the trace; its pods in a shuffled order with Poisson arrivals, so many that GPUs are asked for at
 `--loads` times what there is; run times as in the trace, at most six hours. The balanced profile
-with OpportunityCost (`with`) against the same without it: same jobs, same times, same seed. Waits
-are means over all jobs, from submission to start, by the size of the job.
+with OpportunityCost (`with`, that is alnair-low-fragmentation) against the same without it: same
+jobs, same times, same seed. Waits are means over all jobs, from submission to start, by the size of
+the job.
 """
 
 import argparse
@@ -18,32 +19,15 @@ import msgspec
 
 import machine
 from alnair.model import names
-from alnair.scheduler.arguments import made
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.profiles import ARGUMENTS, OMITTED, WEIGHTS, registry
+from alnair.scheduler.profiles import profiles
 from alnair.sim.jobs import Job, Scenario
 from alnair.sim.metrics import compute
 from alnair.sim.simulation import Options, Simulation
 from alnair.sim.sources import Options as Inputs
 from alnair.sim.sources import load
 
-PLUGIN = "OpportunityCost"
 LONGEST = 6 * 3600.0
 SIZES = ("all", "cpu", "shared", "1", "2-4", "5-8")
-
-
-def profile(*, with_plugin: bool) -> Profile:
-    """Return the balanced profile with or without the plugin."""
-    omitted = OMITTED[names.SCHEDULER] - {PLUGIN}
-    if not with_plugin:
-        omitted |= {PLUGIN}
-    arguments = ARGUMENTS[names.SCHEDULER]
-    plugins = [
-        made(make, arguments.get(name, {}), name)
-        for name, make in registry().items()
-        if name not in omitted
-    ]
-    return Profile(names.SCHEDULER, plugins, WEIGHTS)
 
 
 def scenario(load_factor: float, seed: int, times: int) -> Scenario:
@@ -83,7 +67,8 @@ def _gpus(job: Job) -> float:
 def simulate(load_factor: float, seed: int, times: int, *, with_plugin: bool) -> dict[str, Any]:
     told = scenario(load_factor, seed, times)
     begun = time.perf_counter()
-    simulation = Simulation(told, [profile(with_plugin=with_plugin)], Options(seed=seed))
+    profile = names.LOW_FRAGMENTATION if with_plugin else names.SCHEDULER
+    simulation = Simulation(told, profiles(), Options(seed=seed, profile=profile))
     history = simulation.run()
     found = compute(history)
     waits = {size: found.wait[size].at_least for size in SIZES if size in found.wait}
@@ -104,8 +89,8 @@ def simulate(load_factor: float, seed: int, times: int, *, with_plugin: bool) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loads", default="0.85,0.95,1.05")
-    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--loads", default="0.9,1.0")
+    parser.add_argument("--seeds", default="1,2,3,4")
     parser.add_argument("--times", type=int, default=2, help="the list so many times over")
     parser.add_argument("--out", type=Path, help="where the result goes too")
     options = parser.parse_args()

@@ -15,6 +15,7 @@ from world import World
 USED_FIRST = 1
 BALANCED, PACK = names.SCHEDULER, names.COST_SAVING
 SPREAD, LOAD = names.HIGH_PERFORMANCE, names.UTILSCHED
+DENSE = names.LOW_FRAGMENTATION
 CLASSES = {
     "several GPUs": make.spec(whole=2),
     "one GPU": make.spec(whole=1),
@@ -58,7 +59,8 @@ def gpus(world: World, name: str) -> list[int]:
 
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize(
-    ("profile", "node"), [(BALANCED, "used"), (PACK, "used"), (SPREAD, "empty"), (LOAD, "used")]
+    ("profile", "node"),
+    [(BALANCED, "used"), (PACK, "used"), (DENSE, "used"), (SPREAD, "empty"), (LOAD, "used")],
 )
 def test_each_profile_sends_each_class_to_its_node(profile: str, node: str, kind: str) -> None:
     world = cluster(loads=profile == LOAD)
@@ -66,7 +68,7 @@ def test_each_profile_sends_each_class_to_its_node(profile: str, node: str, kind
     world.settle(0.0)
     assert world.where("new") == [node]
     if kind == "part of a GPU":
-        taken = {BALANCED: [1], PACK: [1], LOAD: [2]}
+        taken = {BALANCED: [1], PACK: [1], DENSE: [1], LOAD: [2]}
         assert gpus(world, "new") == taken.get(profile, gpus(world, "new"))
 
 
@@ -94,7 +96,9 @@ def test_pods_without_gpus_are_kept_off_gpu_nodes_or_packed_or_spread(
     assert world.where("new") == [node]
 
 
-@pytest.mark.parametrize(("profile", "fits"), [(BALANCED, True), (PACK, True), (SPREAD, False)])
+@pytest.mark.parametrize(
+    ("profile", "fits"), [(BALANCED, True), (PACK, True), (DENSE, True), (SPREAD, False)]
+)
 def test_spreading_slices_leaves_no_node_whole_and_packing_does(profile: str, fits: bool) -> None:
     world = World(*(make.node(f"n{i}", cpu=64000, gpus=4) for i in range(2)))
     for number in range(2):

@@ -12,7 +12,7 @@ from alnair.kube.errors import KubeError
 from alnair.model import names
 
 #: Profiles of our scheduler, whose lease can be looked at.
-OURS: Final = (names.SCHEDULER, names.COST_SAVING, names.HIGH_PERFORMANCE)
+OURS: Final = names.SCHEDULERS
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 
 

@@ -5,9 +5,12 @@ from typing import Final
 SCHEDULER: Final = "alnair-scheduler"
 COST_SAVING: Final = "alnair-cost-saving"
 HIGH_PERFORMANCE: Final = "alnair-high-performance"
+LOW_FRAGMENTATION: Final = "alnair-low-fragmentation"
 UTILSCHED: Final = "utilsched"
 #: The scheduler names that are ours.
-SCHEDULERS: Final = frozenset((SCHEDULER, COST_SAVING, HIGH_PERFORMANCE, UTILSCHED))
+SCHEDULERS: Final = frozenset(
+    (SCHEDULER, COST_SAVING, HIGH_PERFORMANCE, LOW_FRAGMENTATION, UTILSCHED)
+)
 #: The controller's lease, and who tells in its events.
 CONTROLLER: Final = "alnair-controller"
 

@@ -90,15 +90,17 @@ _ALL = {
     # Spreading that nobody asked for would scatter pods over nodes with GPUs.
     "PodTopologySpread": {"defaultingType": "List"},
 }
+_IN_ORDER: Mapping[str, Mapping[str, object]] = {
+    **_ALL,
+    "NodeResourcesFit": {"scoringStrategy": _LEAST, "gpuNodesInOrder": True},
+    "GpuShare": {"choice": "tightest"},
+    "ImageLocality": {"gpuNodesInOrder": True},
+}
 #: Scheduler name → plugin → its arguments, where they are not the defaults: balanced, cost saving
-#: (pack), high performance (spread), by measured load.
+#: (pack), high performance (spread), low fragmentation (as balanced, and by what a placement takes
+#: from pods to come), by measured load.
 ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    names.SCHEDULER: {
-        **_ALL,
-        "NodeResourcesFit": {"scoringStrategy": _LEAST, "gpuNodesInOrder": True},
-        "GpuShare": {"choice": "tightest"},
-        "ImageLocality": {"gpuNodesInOrder": True},
-    },
+    names.SCHEDULER: _IN_ORDER,
     names.COST_SAVING: {
         **_ALL,
         "NodeResourcesFit": {"scoringStrategy": _MOST},
@@ -109,6 +111,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "NodeResourcesFit": {"scoringStrategy": _LEAST},
         "GpuShare": {"choice": "emptiest"},
     },
+    names.LOW_FRAGMENTATION: _IN_ORDER,
     names.UTILSCHED: {
         **_ALL,
         "NodeResourcesFit": {"scoringStrategy": _LEAST},
@@ -117,19 +120,15 @@ ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 }
 _BY_LOAD = frozenset({"UtilSched", "Interference"})
 _BY_COST = frozenset({"OpportunityCost"})
-#: The switch: whether `alnair-scheduler` goes by what placements take from pods to come; if not, it
-#: only fills GPU nodes in the order that breaks ties.
-BALANCED_BY_COST = False
 #: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
 #: would draw pods away from the GPU node that is being filled, and with images from the fullest.
 OMITTED: Mapping[str, frozenset[str]] = {
-    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"})
-    | _BY_LOAD
-    | (frozenset() if BALANCED_BY_COST else _BY_COST),
+    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD | _BY_COST,
     names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"})
     | _BY_LOAD
     | _BY_COST,
     names.HIGH_PERFORMANCE: _BY_LOAD | _BY_COST,
+    names.LOW_FRAGMENTATION: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD,
     names.UTILSCHED: _BY_COST,
 }
 

@@ -3,7 +3,13 @@
 from typing import Final
 
 SCHEDULERS: Final = frozenset(
-    {"alnair-scheduler", "alnair-cost-saving", "alnair-high-performance", "utilsched"}
+    {
+        "alnair-scheduler",
+        "alnair-cost-saving",
+        "alnair-high-performance",
+        "alnair-low-fragmentation",
+        "utilsched",
+    }
 )
 
 WHOLE: Final = "nvidia.com/gpu"
