@@ -60,6 +60,16 @@ def test_all_jobs_are_simulated_and_measured(whole: tuple[Any, History]) -> None
     assert result["metrics"]["gangs"]["whole"] == JOBS // 40
 
 
+def test_jobs_that_never_started_are_told_beside_the_waits_of_the_others(tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    table.write_text("timestamp,duration,num_gpus\n0,100,4\n0,100,8\n")
+    done = CliRunner().invoke(cli.app, ["simulate", "cluster", str(table), "--nodes", "1x4xV100"])
+    assert done.exit_code == 0, done.output
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "wait mean 0 s, p50 0 s, p90 0 s, p99 0 s; 1 not started" in lines
+    assert "completion mean 100 s, p50 100 s, p90 100 s, p99 100 s; 1 not finished" in lines
+
+
 def test_the_same_seed_decides_the_same_however_python_hashes(
     trace: tuple[str, ...], whole: tuple[Any, History], tmp_path: Path
 ) -> None:

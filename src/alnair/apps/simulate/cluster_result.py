@@ -70,7 +70,6 @@ def show(result: Result, *, json: bool) -> None:
     from rich.table import Table
 
     metrics = result.metrics
-    wait, completion = (metrics[name]["all"]["over"] for name in ("wait", "completion"))
     ended = metrics["disruption"]["ended"]
     table = Table(show_header=False, box=None)
     for name, value in (
@@ -80,8 +79,8 @@ def show(result: Result, *, json: bool) -> None:
         ("", f"{result.jobs_per_second:,.0f} jobs a second"),
         ("GPUs allocated", _percent(metrics["gpu"]["allocated_pct"])),
         ("GPUs used", _percent(metrics["gpu"]["used_pct"])),
-        ("wait", _times(wait)),
-        ("completion", _times(completion)),
+        ("wait", _times(metrics["wait"]["all"], "not started")),
+        ("completion", _times(metrics["completion"]["all"], "not finished")),
         ("stays cut short", ", ".join(f"{n} {how}" for how, n in ended.items() if n) or "none"),
         ("digest", result.digest or "none: nothing was decided"),
     ):
@@ -95,7 +94,9 @@ def _percent(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f} %"
 
 
-def _times(found: dict[str, Any]) -> str:
-    if not found["count"]:
-        return "none"
-    return ", ".join(f"{name} {found[name]:,.0f} s" for name in ("mean", "p50", "p90", "p99"))
+def _times(found: dict[str, Any], lacking: str) -> str:
+    """Return a distribution, and of how many jobs the time is not known yet: they count in none."""
+    over, text = found["over"], "none"
+    if over["count"]:
+        text = ", ".join(f"{name} {over[name]:,.0f} s" for name in ("mean", "p50", "p90", "p99"))
+    return f"{text}; {found['open']:,} {lacking}" if found["open"] else text
