@@ -63,7 +63,9 @@ def test_all_jobs_are_simulated_and_measured(whole: tuple[Any, History]) -> None
 def test_jobs_that_never_started_are_told_beside_the_waits_of_the_others(tmp_path: Path) -> None:
     table = tmp_path / "jobs.csv"
     table.write_text("timestamp,duration,num_gpus\n0,100,4\n0,100,8\n")
-    done = CliRunner().invoke(cli.app, ["simulate", "cluster", str(table), "--nodes", "1x4xV100"])
+    done = CliRunner().invoke(
+        cli.build(["simulate"]), ["simulate", "cluster", str(table), "--nodes", "1x4xV100"]
+    )
     assert done.exit_code == 0, done.output
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "wait mean 0 s, p50 0 s, p90 0 s, p99 0 s; 1 not started" in lines
