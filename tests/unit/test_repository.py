@@ -156,6 +156,7 @@ def test_the_installer_keeps_its_wheels_where_the_programs_are_kept(
         ("== 5 passed in 0.10s ==", 0, 0),
         ("===== 7 passed, 1 skipped in 65.12s (0:01:05) =====", 0, 0),
         ("== 1 failed, 4 passed in 0.10s ==", 2, 2),
+        (r"\0\n== 1 failed, 4 passed in 0.10s ==", 2, 2),
         ("== no tests ran in 0.01s ==", 0, 1),
         ("== 3 skipped in 0.01s ==", 0, 1),
         ("ruff found an error", 2, 2),
@@ -166,7 +167,7 @@ def test_ci_ends_with_the_closing_line_and_passes_only_if_tests_passed(
     tmp_path: Path, said: str, status: int, expected: int
 ) -> None:
     make = tmp_path / "make"
-    make.write_text(f"#!/bin/sh\necho '{said}'\necho 'make: done' >&2\nexit {status}\n")
+    make.write_text(f"#!/bin/sh\nprintf '{said}\\n'\necho 'make: done' >&2\nexit {status}\n")
     make.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     run = subprocess.run(
@@ -178,7 +179,8 @@ def test_ci_ends_with_the_closing_line_and_passes_only_if_tests_passed(
     )
     assert run.returncode == expected
     last = run.stdout.splitlines()[-1]
-    assert last == (said if said.startswith("==") else "the tests were not reached")
+    closing = said.rpartition("\\n")[2]
+    assert last == (closing if closing.startswith("==") else "the tests were not reached")
 
 
 def _pyproject() -> dict[str, dict]:
