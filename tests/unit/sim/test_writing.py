@@ -1,0 +1,25 @@
+"""Files that are written whole."""
+
+import os
+from pathlib import Path
+
+from alnair.sim.writing import write
+
+
+def test_a_file_is_replaced(tmp_path: Path) -> None:
+    for data in (b"one", b"two"):
+        write(tmp_path / "file", data)
+        assert (tmp_path / "file").read_bytes() == data
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_device_is_written_to_and_stays_a_device() -> None:
+    reader, writer = os.openpty()
+    try:
+        device = Path(os.ttyname(writer))
+        write(device, b"x")
+        assert os.read(reader, 1) == b"x"
+        assert device.is_char_device()
+    finally:
+        os.close(reader)
+        os.close(writer)
