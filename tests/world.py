@@ -15,6 +15,7 @@ from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.cluster import Node
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
+from alnair.scheduler import events
 from alnair.scheduler.budgets import KIND as BUDGETS
 from alnair.scheduler.engine import Engine
 from alnair.scheduler.profiles import profiles
@@ -60,6 +61,11 @@ class World(VirtualApi):
     def budget(self, budget: DisruptionBudget) -> None:
         """Create or change a disruption budget."""
         self.set_object(BUDGETS, budget.name, budget, budget.namespace)
+
+    def drop_object(self, kind: str, name: str, namespace: str = "") -> None:
+        """Delete an object that is no node, pod or gang."""
+        del self.objects[kind, namespace, name]
+        self.inbox.append(events.ObjectGone(kind, namespace, name))
 
     def evicted(self) -> set[str]:
         """Return the names of pods that the engine evicted."""

@@ -87,11 +87,6 @@ class VirtualApi:
         self.objects[kind, namespace, name] = value
         self.inbox.append(events.ObjectChanged(kind, namespace, name, value))
 
-    def drop_object(self, kind: str, name: str, namespace: str = "") -> None:
-        """Delete an object of another kind."""
-        del self.objects[kind, namespace, name]
-        self.inbox.append(events.ObjectGone(kind, namespace, name))
-
     def known(self) -> Iterator[events.Event]:
         """Return what an engine that begins is told: all that exists."""
         yield from map(events.NodeChanged, self.nodes.values())
