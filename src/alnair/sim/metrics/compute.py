@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 
 from alnair.sim.history import History
-from alnair.sim.metrics import losses
 from alnair.sim.metrics.columns import Columns, asked, columns, counted
 from alnair.sim.metrics.fairness import fairness
 from alnair.sim.metrics.fragmentation import CAUSES, fgd, stranded, workload
+from alnair.sim.metrics.gangs import gangs
+from alnair.sim.metrics.losses import disruption
 from alnair.sim.metrics.result import (
     BySize,
     Counts,
@@ -21,6 +22,7 @@ from alnair.sim.metrics.result import (
     Queue,
     Series,
 )
+from alnair.sim.metrics.sharing import sharing
 from alnair.sim.metrics.sizes import Mask, by_size, sizes
 from alnair.sim.metrics.states import states
 from alnair.sim.metrics.steps import Floats, Steps, held, together
@@ -73,9 +75,9 @@ def compute(history: History, spans: int = SPANS) -> Metrics:
         makespan_open=is_open,
         refusals=_refusals(history),
         fairness=fairness(history, times, _held_by_job(history, table), mean["capacity"]),
-        disruption=losses.disruption(history),
-        gangs=losses.gangs(history, times),
-        sharing=losses.sharing(history),
+        disruption=disruption(history),
+        gangs=gangs(history, times),
+        sharing=sharing(history),
         decisions=Decisions(
             history.decisions,
             history.decision_seconds,
