@@ -16,8 +16,9 @@ def simulate() -> None:
     Decisions come from the code that schedules live clusters; time is virtual.
 
     Examples:
-      alnair simulate placement --profile alnair-scheduler
-      alnair simulate cluster openb --report out/
+      alnair simulate cluster philly --nodes 60x8xV100 --report out/
+      alnair simulate whatif --from-cluster --submit train.yaml
+      alnair simulate placement --profile alnair-low-fragmentation
     """
 
 
