@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from alnair.sim.simulation import Simulation
     from alnair.sim.sources import Loaded
 
+#: Seconds; 31 years, as in traces: sums of times stay exact enough to order what happens.
+_LONGEST = 1e9
 #: Options that say what comes of a simulation, and may be given with --resume.
 _OF_RESULTS = frozenset(("resume", "checkpoint", "checkpoint_every", "report", "history", "json"))
 
@@ -212,12 +214,18 @@ def cluster(
 
     for option, value in (
         ("--stop-at", stop_at),
+        ("--default-duration", None if default_duration == math.inf else default_duration),
+        ("--submit-at", submit_at),
+        ("--node-mtbf", node_mtbf),
+        ("--node-mttr", node_mttr),
         ("--job-checkpoint", job_checkpoint),
         ("--grace", grace),
         ("--checkpoint-every", checkpoint_every),
     ):
-        if value is not None and not math.isfinite(value):
-            raise typer.BadParameter(f"{value} is no number of seconds", param_hint=option)
+        if value is not None and not 0 <= value <= _LONGEST:
+            raise typer.BadParameter(
+                f"{value:g} is no number of seconds from 0 to {_LONGEST:g}", param_hint=option
+            )
     if resume is not None:
         _refuse_fixed(context)
     places = cluster_run.Places(
