@@ -249,6 +249,7 @@ def test_gangs_that_the_whole_cluster_cannot_hold_are_warned_of(tmp_path: Path) 
         (Options(limit=0), "--limit 0"),
         (Options(since=5, until=5), "--since 5 --until 5"),
         (Options(arrivals=0), "--arrivals 0"),
+        (Options(arrivals=1e-300), "--arrivals 1e-300: write a factor from 1e-06 to"),
         (Options(arrivals=math.nan), "--arrivals nan"),
         (Options(estimate=math.nan), "--estimate nan"),
         (Options(default_duration=-1), "--default-duration -1"),
@@ -429,6 +430,7 @@ def test_made_up_jobs_are_the_same_for_the_same_seed_and_of_the_asked_mix() -> N
     [
         (Mix(jobs=0), "0 jobs cannot be made up"),
         (Mix(per_hour=0), "0 jobs an hour"),
+        (Mix(per_hour=1e-300), "1e-300 jobs an hour cannot be made up: write 1e-06 or more"),
         (Mix(median=math.nan), "run times of nan s"),
         (Mix(users=0), "0 users"),
         (Mix(gpus=()), "a size of jobs is"),

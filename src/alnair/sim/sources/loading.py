@@ -219,8 +219,9 @@ def _wrong(options: Options) -> Iterator[str]:
         yield f"--limit {options.limit}: simulate 1 job or more"
     if not 0 <= options.since < options.until:
         yield f"--since {options.since:g} --until {options.until:g}: write 0 <= since < until"
-    if not 0 < options.arrivals <= _FASTEST:
-        yield f"--arrivals {options.arrivals:g}: write a factor above 0, at most {_FASTEST:g}"
+    if not 1 / _FASTEST <= options.arrivals <= _FASTEST:
+        least = 1 / _FASTEST
+        yield f"--arrivals {options.arrivals:g}: write a factor from {least:g} to {_FASTEST:g}"
     for name, value in (
         ("submit-at", options.submit_at),
         ("default-duration", options.default_duration),

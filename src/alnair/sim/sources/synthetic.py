@@ -18,6 +18,8 @@ from alnair.sim.sources.stamping import PodStamp, commonest, gpu_shape, parts
 
 _NAMESPACE = "synthetic"
 _MOST_JOBS = 1_000_000
+#: Jobs an hour: with fewer, times are too large to tell moments apart.
+_FEWEST = 1e-6
 
 
 def read(options: Options, nodes: tuple[Node, ...]) -> Found:
@@ -66,8 +68,8 @@ def read(options: Options, nodes: tuple[Node, ...]) -> Found:
 def _wrong(mix: Mix) -> Iterator[str]:
     if not 1 <= mix.jobs <= _MOST_JOBS:
         yield f"{mix.jobs} jobs cannot be made up: ask for 1 to {_MOST_JOBS}"
-    if not 0 < mix.per_hour < math.inf:
-        yield f"{mix.per_hour:g} jobs an hour cannot be made up: write a number above 0"
+    if not _FEWEST <= mix.per_hour < math.inf:
+        yield f"{mix.per_hour:g} jobs an hour cannot be made up: write {_FEWEST:g} or more"
     if not 0 < mix.median < math.inf or not 0 <= mix.spread <= 10:
         yield f"run times of {mix.median:g} s with a spread of {mix.spread:g}: write 0 < s, 0 to 10"
     if mix.users < 1:
