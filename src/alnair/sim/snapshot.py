@@ -118,9 +118,12 @@ def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Sn
 
 
 def _pod(record: Record, accounts: Accounts) -> Pod:
-    """Return the pod as the API server will have it once its Binding has arrived."""
+    """Return the pod as the API server has it once its Binding has arrived.
+
+    That the Binding was accepted is known before the pod is seen on its node.
+    """
     pod = record.pod
-    if record.state is not State.ASSUMED:
+    if pod.node or record.state not in (State.ASSUMED, State.BOUND):
         return pod
     assignment = pod.assignment
     if pod.spec.gpu is not None and record.row >= 0 and record.bookings:

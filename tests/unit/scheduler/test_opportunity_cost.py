@@ -16,12 +16,13 @@ from alnair.model.fragmentation import target_workload
 from alnair.model.workload import PodSpec
 from alnair.scheduler.arguments import ArgumentError, made
 from alnair.scheduler.cutting_stock import UNITS
+from alnair.scheduler.engine import Engine
 from alnair.scheduler.evaluation import Evaluation
 from alnair.scheduler.gpu_prices import GRAIN, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost import OpportunityCost
 from alnair.scheduler.published.profiles import published
 from alnair.scheduler.workload_mix import Ask
-from alnair.sim import arrivals, placement, traces
+from alnair.sim import arrivals, placement, snapshot, traces
 from make import GIB
 from stream import Stream, profile, share
 
@@ -183,6 +184,23 @@ def test_decisions_are_the_same_whatever_the_hash_seed() -> None:
         text=True,
     )
     assert elsewhere.stdout.strip() == digest()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_snapshot_goes_on_as_the_scheduler_does_that_it_was_taken_of(seed: int) -> None:
+    chance = random.Random(seed)
+    nodes = random_nodes(chance)
+    first, second = Stream(*nodes), Stream(*nodes)
+    for _ in range(60):
+        first.place(random_spec(chance))
+    # No pod was seen on its node yet; that the Bindings were accepted is all that is known.
+    taken = snapshot.take(first.engine, (), 0, 60.0)
+    second.engine = Engine([second.profile], order=[n.name for n in nodes], patience=None)
+    second.engine.learn(list(snapshot.told(taken)), 60.0)
+    second.count = first.count
+    for _ in range(30):
+        spec = random_spec(chance)
+        assert second.place(spec) == first.place(spec)
 
 
 @pytest.mark.parametrize("known", [0, 20, 100])
