@@ -1,0 +1,59 @@
+/* The fake GPU: the hardware and kernel module that the fake libcuda.so.1 and libnvidia-ml.so.1 drive.
+ *
+ * libfakegpu.so keeps one state, mapped by all processes from the file that FAKEGPU_STATE names (on
+ * tmpfs; made by fakegpu_create). libcuda.so.1 and libnvidia-ml.so.1 (both link to it by $ORIGIN) are
+ * the user-space drivers over it. A test drives it by these functions: from C, or from Python by
+ * tests/native/fake.py.
+ *
+ * Environment of a client process:
+ *   FAKEGPU_STATE        the state file; without it cuInit gives CUDA_ERROR_NO_DEVICE
+ *   FAKEGPU_TAG          the "container" that the process belongs to (default: "none"), at most 31 characters
+ *   FAKEGPU_CUDA         driver version presented: 11080, 12040, 13000, 13050 (default: the newest)
+ *   FAKEGPU_FAULT        faults of this process, "name=value,..."; see faults.h
+ *   CUDA_VISIBLE_DEVICES as the real driver (ordinals, UUIDs)
+ *
+ * A kernel's name tells what it does, so that any program can be a load: cuModuleGetFunction accepts
+ *   ns_4000              4,000 ns
+ *   ns_5000000_j20       5 ms with 20 % jitter (uniform, deterministic per launch number)
+ *   bi_4000_400000_25    bimodal: 4 us, and 400 us in 25 % of launches
+ *   blk_100              100 ns per block of the grid
+ *   empty                0 work: only launch cost
+ * A module image of any of the driver's kinds is accepted (cubin ELF, fatbin, PTX text); its size is its cost.
+ */
+#ifndef FAKEGPU_H
+#define FAKEGPU_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes a state file. profile: a model name of profiles/ ("h200", "v100", ...) or a path, gpus: how many;
+ * options: "key=value,..." (clock=virtual|wall, scale=1.0, mode=timeslice|mps, slice_us=2000,
+ * jitter=..., event_ns=..., launch_ns=..., seed=...). 0, or -errno with a line on stderr. */
+int fakegpu_create(const char *state, const char *profile, int gpus, const char *options);
+int fakegpu_attach(const char *state);       /* map it in this process (NULL: FAKEGPU_STATE) */
+void fakegpu_detach(void);
+
+/* ---- time (CLOCK_MONOTONIC nanoseconds where clock=wall; virtual nanoseconds else) ------------- */
+uint64_t fakegpu_now_ns(void);
+void fakegpu_sleep_until_ns(uint64_t when);
+/* virtual clock: time advances only while every joined thread waits (in a sleep, a synchronisation, a
+ * full launch queue). Threads that call cuInit join; a test's own thread joins and leaves by these. */
+void fakegpu_join(void);
+void fakegpu_leave(void);
+
+/* ---- the oracle: what is true, per tag ("container") and GPU ------------------------------------ */
+uint64_t fakegpu_used(const char *tag, int gpu);       /* bytes now: contexts, modules, blocks */
+uint64_t fakegpu_peak(const char *tag, int gpu);       /* high-water mark, taken inside the lock */
+uint64_t fakegpu_work_ns(const char *tag, int gpu);    /* GPU time really executed for it (no waiting, no slices of others) */
+uint64_t fakegpu_kernels(const char *tag, int gpu);    /* kernels completed */
+void fakegpu_watch(const char *tag, int gpu, uint64_t limit); /* count instants over this limit */
+uint64_t fakegpu_over(const char *tag, int gpu);       /* how many changes left it over the watched limit */
+uint64_t fakegpu_over_bytes(const char *tag, int gpu); /* the worst of them, bytes over */
+void fakegpu_reset(const char *tag);                   /* peak, work, over: from now on */
+uint64_t fakegpu_sweep(void);                          /* release what dead processes held; bytes */
+/* Calls by name since creation, "" for all; which calls a program made is a test's fixture. */
+uint64_t fakegpu_calls(const char *name);
+
+/* ---- faults and events -------------------------------------------------------------------------- */
+int fakegpu_xid(int gpu, unsigned xid);                /* an XID event to all event sets */
+int fakegpu_fault(const char *text);                   /* "name=value": the same names, for all processes */
+#endif

@@ -1,0 +1,146 @@
+/* What the vGPU server (Python, alnair.node.vgpu) and libalnair_vgpu.so share: the pages of one
+ * container and the frames of its socket. Both sides are held to this file by a test that compares
+ * every offset (tests/native/test_abi.py). Little-endian, fixed-width, no pointers.
+ *
+ * A container sees one folder, /run/alnair/vgpu (VG_FOLDER), with three entries:
+ *   limits    read-only to it (a read-only bind mount of a tmpfs file); only the server writes
+ *   counters  shared by the container's processes, which write; the server reads it by pread and
+ *             writes it by pwrite (a mapping of a file that a tenant may truncate could kill it)
+ *   socket    where the first process registers the container; identity is SO_PEERCRED and cgroup
+ *
+ * Everything a tenant may read must be safe to read, everything it writes is untrusted.
+ */
+#ifndef ALNAIR_VGPU_ABI_H
+#define ALNAIR_VGPU_ABI_H
+
+#include <stdint.h>
+
+#define VG_FOLDER "/run/alnair/vgpu"
+#define VG_ABI 1u
+#define VG_LIMITS_MAGIC 0x314c4756414e4c41ull   /* "ALNAVGL1" */
+#define VG_COUNTERS_MAGIC 0x314347564e4c4155ull
+#define VG_FRAME_MAGIC 0x31464756414e4c41ull
+#define VG_DEVICES 16                           /* GPUs that one container may see */
+#define VG_SLOTS 256                            /* processes of one container that use CUDA at once */
+
+/* ---- limits: one page per container, written by the server ------------------------------- */
+
+enum vg_state {
+    VG_STATE_WAITING = 1,     /* prepared, no process has registered yet */
+    VG_STATE_REGISTERED = 2,  /* the server knows the container: processes may go on */
+    VG_STATE_REFUSED = 3,     /* the server refuses it (see message): no CUDA */
+};
+enum vg_device_flags {
+    VG_SOFT = 1u,             /* compute: work-conserving, may borrow what others leave */
+    VG_LOW_PRIORITY = 2u,     /* compute: yields to tenants without this flag */
+    VG_TIER_A = 4u,           /* the driver itself enforces memory_limit (NVML memory limits) */
+};
+
+struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may use */
+    uint8_t uuid[16];         /* the GPU's UUID: rows are found by it, never by ordinal */
+    uint64_t memory_limit;    /* bytes; 0: no limit */
+    uint64_t memory_overhead; /* bytes that NVML charges to the container beyond its ledger: the
+                                 server's slow correction; counts as used */
+    uint64_t context_bytes;   /* cost of one context on this GPU and driver, as the server measured
+                                 it; 0: not known (the library takes VG_CONTEXT_DEFAULT) */
+    uint32_t compute_percent; /* guaranteed share of GPU time, 1-100; 0: no limit */
+    uint32_t flags;           /* enum vg_device_flags */
+    uint64_t rate_ppm;        /* GPU time per time now granted, in millionths: at least the
+                                 guaranteed share; 0: no rate given, the guaranteed share holds */
+    uint64_t rate_until_ns;   /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
+                                 share again (a dead server never leaves a borrowed rate behind) */
+    uint64_t cost_scale_ppm;  /* outer correction: predicted GPU time is multiplied by this; 0: 1 */
+    uint32_t neighbours;      /* other tenants that had GPU work in the last tick (contention) */
+    uint32_t sm_count;        /* SMs that the container shall see; 0: all */
+    uint64_t reserved[6];
+};
+#define VG_CONTEXT_DEFAULT (512ull << 20)
+
+struct vg_limits {            /* 4096 bytes */
+    uint64_t magic;           /* VG_LIMITS_MAGIC, written last */
+    uint32_t abi;             /* VG_ABI */
+    uint32_t n_devices;       /* rows in use */
+    _Atomic uint32_t state;   /* enum vg_state */
+    uint32_t deadline_ms;     /* how long a process waits for registration before it fails */
+    _Atomic uint64_t sequence;/* odd while the server writes; a reader of several fields re-reads */
+    _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the server's last tick */
+    uint64_t host_limit;      /* bytes of page-locked host memory; 0: only counted */
+    uint8_t container[32];    /* opaque id, for messages */
+    char message[160];        /* why refused, NUL-terminated */
+    uint64_t generation;      /* changes when the server rebuilt `counters` */
+    uint8_t reserved[8];
+    struct vg_device_limit device[VG_DEVICES];
+    uint8_t padding[4096 - 256 - 128 * VG_DEVICES];
+};
+
+/* ---- counters: one file per container, written by its processes --------------------------- */
+
+enum vg_class {               /* API classes of struct vg_calls */
+    VG_CALL_LAUNCH, VG_CALL_ALLOC, VG_CALL_FREE, VG_CALL_H2D, VG_CALL_D2H, VG_CALL_D2D,
+    VG_CALL_PEER, VG_CALL_MEMSET, VG_CALL_SYNC, VG_CALL_OTHER, VG_CLASSES = 12
+};
+struct vg_calls { _Atomic uint64_t calls, bytes, ns; };  /* ns: sampled 1 in 64, scaled */
+
+struct vg_slot_device {       /* 64 bytes: what one process uses of one GPU (row of limits) */
+    _Atomic uint64_t held;    /* bytes admitted: context, modules, allocations */
+    _Atomic uint64_t pending; /* bytes announced, not yet admitted (see native/vgpu/ledger.c) */
+    _Atomic uint64_t charged_ns;   /* GPU time debited, after settlement */
+    _Atomic uint64_t throttled_ns; /* time its threads waited for credit */
+    _Atomic uint64_t launches;     /* kernels and graphs */
+    _Atomic uint64_t refused;      /* allocations refused by the limit */
+    _Atomic uint64_t waiting;      /* threads that wait for credit now */
+    _Atomic uint64_t contexts;     /* contexts open now */
+};
+struct vg_slot {              /* 4096 bytes: one process */
+    _Atomic uint64_t owner;   /* pid in the container's namespace, 0: free. Claimed by compare-and-
+                                 swap; given back by the process at exit, or by whoever finds the
+                                 process gone (device[] is zeroed first) */
+    _Atomic uint64_t started; /* its start time in clock ticks since boot (/proc/PID/stat): tells a
+                                 reused pid apart */
+    _Atomic uint64_t host_bytes;   /* page-locked host memory */
+    _Atomic uint64_t unhooked;     /* calls resolved to a driver function that no table knows */
+    uint64_t reserved[4];
+    struct vg_calls calls[VG_CLASSES];
+    uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
+    struct vg_slot_device device[VG_DEVICES];
+    uint8_t padding_b[4096 - 1024 - 64 * VG_DEVICES];
+};
+struct vg_bucket {            /* 64 bytes: one GPU's compute bucket, shared by all processes */
+    _Atomic uint64_t tat_ns;  /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited
+                                 GPU time will have been earned at the current rate */
+    uint64_t reserved[7];
+};
+struct vg_counters {
+    uint64_t magic;           /* VG_COUNTERS_MAGIC */
+    uint32_t abi, n_slots;
+    uint64_t generation;
+    _Atomic uint64_t slots_used; /* slots [0, slots_used) have ever been claimed */
+    _Atomic uint64_t totals[4];  /* reserved */
+    struct vg_bucket bucket[VG_DEVICES];
+    uint8_t padding[4096 - 64 - 64 * VG_DEVICES];
+    struct vg_slot slot[VG_SLOTS];
+};
+
+/* ---- socket: SOCK_SEQPACKET, one frame each way, 256 bytes ---------------------------------- */
+
+enum vg_operation { VG_OP_REGISTER = 1, VG_OP_PING = 2 };
+enum vg_reply { VG_REPLY_OK = 0, VG_REPLY_REFUSED = 1, VG_REPLY_BAD = 2, VG_REPLY_BUSY = 3 };
+struct vg_frame {
+    uint64_t magic;           /* VG_FRAME_MAGIC */
+    uint32_t abi;
+    uint32_t operation;       /* request: enum vg_operation; reply: enum vg_reply */
+    uint64_t pid;             /* in the sender's namespace: for messages only, never believed */
+    uint32_t driver_version;  /* cuDriverGetVersion, 0 where not known yet */
+    uint32_t library_version;
+    uint8_t reserved[32];
+    char text[192];           /* reply: what is wrong and what to do; NUL-terminated */
+};
+
+_Static_assert(sizeof(struct vg_device_limit) == 128, "device limit");
+_Static_assert(sizeof(struct vg_limits) == 4096, "limits page");
+_Static_assert(sizeof(struct vg_slot_device) == 64, "slot device");
+_Static_assert(sizeof(struct vg_slot) == 4096, "slot");
+_Static_assert(sizeof(struct vg_counters) == 4096 * (1 + VG_SLOTS), "counters");
+_Static_assert(sizeof(struct vg_frame) == 256, "frame");
+
+#endif

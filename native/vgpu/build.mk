@@ -1,0 +1,3 @@
+# libalnair_vgpu.so
+.PHONY: vgpu
+vgpu: | $(OUT)
