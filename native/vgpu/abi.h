@@ -9,6 +9,13 @@
  *   socket    where the first process registers the container; identity is SO_PEERCRED and cgroup
  *
  * Everything a tenant may read must be safe to read, everything it writes is untrusted.
+ *
+ * Who frees the slot of another process (vg_reap in the container, the server outside) first takes
+ * flock(LOCK_EX | LOCK_NB) on a descriptor of `counters` of its own, looks again whether the slot
+ * still has the dead owner, zeroes device[], then owner, and closes the descriptor. Who does not get
+ * the lock leaves the slot to who has it. So nobody frees a slot that was freed and claimed again in
+ * between (the server has no compare-and-swap: it writes by pwrite). The kernel gives the lock back
+ * when its holder is killed; claiming, counting and admitting never take it.
  */
 #ifndef ALNAIR_VGPU_ABI_H
 #define ALNAIR_VGPU_ABI_H
