@@ -15,7 +15,7 @@ LANES = (
 )
 #: In parallel these tests keep one process busy, while the other one runs unit tests.
 LONGEST = "integration/scheduler"
-STAGES = ("unit", "scenarios", "integration")
+STAGES = ("unit", "native", "scenarios", "integration")
 
 
 def inside(nodeid: str) -> str:

@@ -32,6 +32,10 @@ int fakegpu_create(const char *state, const char *profile, int gpus, const char 
 int fakegpu_attach(const char *state);       /* map it in this process (NULL: FAKEGPU_STATE) */
 void fakegpu_detach(void);
 
+/* ---- the machine -------------------------------------------------------------------------------- */
+int fakegpu_uuid(int gpu, uint8_t uuid[16]); /* the bytes that CUDA gives and NVML prints; 0 or -errno */
+uint64_t fakegpu_total(int gpu);             /* bytes of device memory */
+
 /* ---- time (CLOCK_MONOTONIC nanoseconds where clock=wall; virtual nanoseconds else) ------------- */
 uint64_t fakegpu_now_ns(void);
 void fakegpu_sleep_until_ns(uint64_t when);

@@ -1,0 +1,124 @@
+"""Builds what native tests need: the libraries once per run, C programs when their text changes."""
+
+import fcntl
+import hashlib
+import importlib
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = Path(__file__).parent / "clients"
+#: "address", "undefined" or "thread": build and test with this sanitizer (see native/Makefile).
+SANITIZE = os.environ.get("ALNAIR_SANITIZE", "")
+COVERAGE = os.environ.get("ALNAIR_COVERAGE", "")
+LIBRARIES = (
+    ROOT / "build" / "-".join(filter(None, ["native", SANITIZE, "coverage" if COVERAGE else ""]))
+)
+#: The interposer, as clients get it by LD_PRELOAD.
+INTERPOSER = LIBRARIES / "libalnair_vgpu.so"
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Tests run in several processes, which must not build the same thing at once."""
+    folder = ROOT / "build"
+    folder.mkdir(exist_ok=True)
+    with (folder / f".{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def libraries() -> Path:
+    """Runs make; returns the folder with libfakegpu.so, libcuda.so.1, libalnair_vgpu.so...
+
+    Raises:
+        RuntimeError: the build failed; with what the compiler said.
+    """
+    arguments = [f"PYTHON={sys.executable}", f"SANITIZE={SANITIZE}", f"COVERAGE={COVERAGE}"]
+    with _locked("native"):
+        _run(["make", "-s", "-C", str(ROOT / "native"), *arguments])
+    return LIBRARIES
+
+
+@cache
+def cuda_headers() -> Path:
+    """Folder of NVIDIA's cuda.h and nvml.h, from the development packages."""
+    for place in importlib.import_module("nvidia").__path__:
+        if (found := Path(place) / "cu13" / "include" / "cuda.h").exists():
+            return found.parent
+    raise RuntimeError("no cuda.h: install the development packages by `make install`")
+
+
+def client(name: str, *flags: str) -> Path:
+    """Compiles tests/native/clients/NAME.c and returns the program.
+
+    Args:
+        name: file name without ".c".
+        flags: more of the compiler's arguments, such as "-l:libcuda.so.1" (linked with the
+            driver), "-static", "-DSTYLE=2". Without any, a program gets the driver by dlopen.
+    """
+    source = CLIENTS / f"{name}.c"
+    sanitizer = [f"-fsanitize={SANITIZE}"] if SANITIZE and "-static" not in flags else []
+    command = ["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", *sanitizer]
+    command += ["-I", str(cuda_headers()), "-I", str(CLIENTS), "-I", str(ROOT / "native" / "vgpu")]
+    after = ["-L", str(LIBRARIES), *flags, "-ldl", "-lpthread", "-lm"]
+    texts = [source, *sorted(CLIENTS.glob("*.h")), ROOT / "native" / "vgpu" / "abi.h"]
+    content = b"".join(path.read_bytes() for path in texts) + shlex.join(command + after).encode()
+    program = LIBRARIES / "clients" / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
+    with _locked("clients"):
+        if not program.exists():
+            program.parent.mkdir(parents=True, exist_ok=True)
+            fresh = program.with_suffix(".new")
+            _run([*command, str(source), "-o", str(fresh), *after])
+            fresh.rename(program)
+    return program
+
+
+def start(
+    program: Path | str, *arguments: object, environment: Mapping[str, str]
+) -> "subprocess.Popen[str]":
+    """Starts a client with this environment, and PATH; its streams are pipes of text."""
+    return subprocess.Popen(
+        [str(program), *map(str, arguments)],
+        env={"PATH": os.environ.get("PATH", ""), **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(
+    program: Path | str, *arguments: object, environment: Mapping[str, str], timeout: float = 60
+) -> "subprocess.CompletedProcess[str]":
+    """Runs a client to its end; a test looks at `returncode`, `stdout` and `stderr`."""
+    with start(program, *arguments, environment=environment) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def checked(
+    program: Path | str, *arguments: object, environment: Mapping[str, str], timeout: float = 60
+) -> str:
+    """As `run`, and fails with the client's words unless it exits with 0; returns its stdout."""
+    done = run(program, *arguments, environment=environment, timeout=timeout)
+    assert done.returncode == 0, (
+        f"{done.args}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
+    return done.stdout
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stdout}\n{done.stderr}")

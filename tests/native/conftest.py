@@ -1,0 +1,35 @@
+"""Fixtures of the native tests: the built libraries, fake GPUs, containers without a server."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from native import build
+from native.container import Container
+from native.fake import Fake
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libraries() -> Path:
+    """The folder of the built libraries; every native test needs them."""
+    return build.libraries()
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    """One H200 in wall time. Tests that need another machine make their own `Fake`."""
+    with Fake() as made:
+        yield made
+
+
+@pytest.fixture
+def container(fake: Fake) -> Iterator[Callable[..., Container]]:
+    """Makes containers that may use the first GPU of `fake`, with these fields of its row."""
+    with ExitStack() as stack:
+
+        def make(**options: int) -> Container:
+            return stack.enter_context(Container(fake.uuid(), **options))
+
+        yield make
