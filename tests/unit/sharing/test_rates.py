@@ -1,0 +1,160 @@
+"""Shares of a GPU's time: guarantees, borrowing, priorities, and the correction of prices."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alnair.sharing.rates import (
+    LINGER_NS,
+    SCALES,
+    YIELDED,
+    Activity,
+    Claim,
+    Reading,
+    corrected,
+    grant,
+    neighbours,
+    observe,
+)
+
+MS = 1_000_000
+CASES: list[tuple[str, dict[str, Claim], dict[str, float]]] = [
+    (
+        "a hard tenant alone has its share and no more",
+        {"a": Claim(0.3, held_back=True)},
+        {"a": 0.3},
+    ),
+    ("a soft tenant alone has all", {"a": Claim(0.3, soft=True, used=0.1)}, {"a": 1.0}),
+    (
+        "two that want all divide by their shares",
+        {"a": Claim(0.3, soft=True, held_back=True), "b": Claim(0.7, soft=True, held_back=True)},
+        {"a": 0.3, "b": 0.7},
+    ),
+    (
+        "what is guaranteed to nobody is divided, too",
+        {"a": Claim(0.2, soft=True, held_back=True), "b": Claim(0.3, soft=True, held_back=True)},
+        {"a": 0.4, "b": 0.6},
+    ),
+    (
+        "a sleeper keeps its guarantee, others may have all meanwhile",
+        {"a": Claim(0.5, soft=True, active=False), "b": Claim(0.5, soft=True, held_back=True)},
+        {"a": 0.5, "b": 1.0},
+    ),
+    (
+        "what a hard tenant leaves is lent to a soft one",
+        {"a": Claim(0.5, used=0.2), "b": Claim(0.5, soft=True, held_back=True)},
+        {"a": 0.5, "b": 0.7},
+    ),
+    (
+        "low yields while another works",
+        {"a": Claim(0.5, held_back=True), "b": Claim(0.5, soft=True, low=True, held_back=True)},
+        {"a": 0.5, "b": YIELDED},
+    ),
+    (
+        "low has all while the other sleeps",
+        {"a": Claim(0.5, active=False), "b": Claim(0.5, soft=True, low=True, held_back=True)},
+        {"a": 0.5, "b": 1.0},
+    ),
+    (
+        "low ones divide what they have among them",
+        {
+            "a": Claim(0.5, soft=True, held_back=True),
+            "b": Claim(0.2, low=True),
+            "c": Claim(0.3, low=True),
+        },
+        {"a": 1.0, "b": YIELDED * 0.4, "c": YIELDED * 0.6},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_grants(claims: dict[str, Claim], expected: dict[str, float]) -> None:
+    assert grant(claims) == pytest.approx(expected)
+
+
+@st.composite
+def tenants(draw: st.DrawFn) -> dict[str, Claim]:
+    parts = draw(st.lists(st.integers(1, 100), min_size=1, max_size=6))
+    room = max(100, sum(parts))
+    return {
+        str(at): Claim(
+            part / room,
+            soft=draw(st.booleans()),
+            low=draw(st.booleans()),
+            active=draw(st.booleans()),
+            used=draw(st.floats(0, 1)),
+            held_back=draw(st.booleans()),
+        )
+        for at, part in enumerate(parts)
+    }
+
+
+@given(tenants())
+def test_nobody_is_granted_what_is_not_there_nor_less_than_its_guarantee(
+    claims: dict[str, Claim],
+) -> None:
+    shares = grant(claims)
+    assert shares.keys() == claims.keys()
+    yielding = any(claim.active and not claim.low for claim in claims.values())
+    low = sum(share for name, share in shares.items() if claims[name].low)
+    assert not yielding or low <= YIELDED + 1e-9
+    used = sum(min(shares[name], claim.wants) for name, claim in claims.items() if claim.active)
+    assert used <= 1 + (YIELDED if yielding else 0) + 1e-9
+    for name, claim in claims.items():
+        assert shares[name] <= 1 + 1e-9
+        assert claim.soft or shares[name] <= claim.guaranteed + 1e-9
+        assert (claim.low and yielding) or shares[name] >= claim.guaranteed - 1e-9
+
+
+@given(tenants())
+def test_a_gpu_with_a_soft_tenant_that_wants_more_is_granted_in_full(
+    claims: dict[str, Claim],
+) -> None:
+    hungry = [c for c in claims.values() if c.soft and c.active and c.held_back and not c.low]
+    shares = grant(claims)
+    if hungry:
+        wanted = sum(
+            min(shares[name], claim.wants) for name, claim in claims.items() if not claim.low
+        )
+        assert wanted >= 1 - 1e-9
+
+
+def test_use_is_a_mean_of_readings_and_work_lingers() -> None:
+    activity: Activity | None = None
+    for tick in range(11):
+        now = tick * 50 * MS
+        activity = observe(activity, Reading(now, charged_ns=now // 4, launches=tick, waiting=0))
+    assert activity is not None
+    assert activity.used == pytest.approx(0.25, abs=0.01)
+    worked = activity.last.now_ns
+    for tick in range(11, 20):
+        activity = observe(activity, Reading(tick * 50 * MS, worked // 4, 10, waiting=0))
+    assert activity.worked_ns == worked
+    assert activity.is_active(worked + LINGER_NS)
+    assert not activity.is_active(worked + LINGER_NS + 1)
+
+
+def test_a_waiting_thread_is_work_and_a_lost_slot_is_none() -> None:
+    first = observe(None, Reading(0, 900, 9, waiting=1))
+    assert first.is_active(0)
+    assert first.held_back
+    gone = observe(Activity(Reading(0, 900, 9, 0)), Reading(50 * MS, 0, 0, 0))
+    assert (gone.used, gone.worked_ns) == (0.0, None)
+
+
+def test_neighbours_are_the_others_that_work() -> None:
+    claims = {"a": Claim(0.2, used=0.2), "b": Claim(0.3, used=0.3), "c": Claim(0.5, active=False)}
+    assert neighbours("a", claims) == (1, 0.3)
+    assert neighbours("c", claims) == (2, 0.5)
+
+
+def test_prices_follow_the_driver_slowly_and_within_bounds() -> None:
+    scale = 1.0
+    for _ in range(12):
+        scale = corrected(scale, charged=0.5 * scale, measured=0.4)
+    assert scale == pytest.approx(0.8, rel=0.001)
+    assert corrected(1.0, charged=0.01, measured=0.4) == 1.0
+    assert corrected(1.0, charged=0.4, measured=0.0) == 1.0
+    assert corrected(3.9, charged=0.1, measured=1.0) == SCALES[1]
