@@ -110,7 +110,9 @@ struct vg_slot {              /* 4096 bytes: one process */
     struct vg_calls calls[VG_CLASSES];
     uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
     struct vg_slot_device device[VG_DEVICES];
-    uint8_t padding_b[4096 - 1024 - 64 * VG_DEVICES];
+    _Atomic uint64_t leaving[VG_DEVICES]; /* part of held that the driver is freeing now: a refusal
+                                             waits for it; it never admits anybody */
+    uint8_t padding_b[4096 - 1024 - 72 * VG_DEVICES];
 };
 struct vg_bucket {            /* 64 bytes: one GPU's compute bucket, shared by all processes */
     _Atomic uint64_t tat_ns;  /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited

@@ -18,9 +18,11 @@
  * freed with the process (vg_reap, by any peer or the server), so nothing is lost or ambiguous.
  *
  * The price: two announcements can see each other and both find the limit exceeded although one would
- * fit. So a refusal is not given at once where the bytes in the way are only announced. The process
- * withdraws, waits and tries again (vg_contend); among those that try, the one in the lowest slot lets
- * its announcement stand, which makes the others withdraw. */
+ * fit, and bytes count until their process has credited them, a little longer than the driver holds
+ * them. So no refusal is given at once where the bytes in the way are only announced, or are leaving
+ * (a hint that counts for nothing else). The process withdraws, waits and tries again (vg_contend);
+ * among those that try, the one in the lowest slot lets its announcement stand, which makes the others
+ * withdraw. */
 #include <sched.h>
 #include <unistd.h>
 
@@ -29,7 +31,12 @@
 #define VG_CONTEND_NS 50000000ull /* no allocation waits longer for others' announcements */
 #define VG_CONTEND_SPINS 32       /* yields before the first sleep */
 
-struct vg_sum { uint64_t held, total; bool lower; };
+struct vg_sum {
+    uint64_t held;  /* of all slots, and the server's overhead */
+    uint64_t firm;  /* the part of it that is not leaving */
+    uint64_t total; /* held and pending: what decides */
+    bool lower;     /* a lower slot has announced something */
+};
 
 static uint64_t vg_saturated(uint64_t a, uint64_t b)
 {
@@ -49,13 +56,16 @@ uint64_t vg_limit(int row)
 
 static struct vg_sum vg_scan(int row, const struct vg_slot *mine)
 {
-    struct vg_sum sum = {vg_word(&vg_limits->device[row].memory_overhead), 0, false};
-    uint64_t pending = 0, used = atomic_load(&vg_counters->slots_used);
+    uint64_t overhead = vg_word(&vg_limits->device[row].memory_overhead), pending = 0;
+    struct vg_sum sum = {overhead, overhead, 0, false};
+    uint64_t used = atomic_load(&vg_counters->slots_used);
 
     for (uint64_t i = 0; i < used && i < VG_SLOTS; i++) {
         struct vg_slot *slot = &vg_counters->slot[i];
         uint64_t announced = atomic_load(&slot->device[row].pending); /* before held: see above */
-        sum.held = vg_saturated(sum.held, atomic_load(&slot->device[row].held));
+        uint64_t held = atomic_load(&slot->device[row].held), leaving = atomic_load(&slot->leaving[row]);
+        sum.held = vg_saturated(sum.held, held);
+        sum.firm = vg_saturated(sum.firm, leaving < held ? held - leaving : 0);
         pending = vg_saturated(pending, announced);
         sum.lower |= announced && slot < mine;
     }
@@ -122,8 +132,8 @@ static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
             admitted = true;
             break;
         }
-        if (vg_saturated(sum.held, bytes) > limit || late) {
-            /* Refused by what is held; but the dead hold nothing, nor announce. */
+        if (vg_saturated(sum.firm, bytes) > limit || late) {
+            /* Refused by what is held; but the dead hold nothing and announce nothing. */
             atomic_fetch_sub(pending, bytes);
             announced = false;
             if (reaped || vg_reap() == 0)
@@ -176,14 +186,33 @@ void vg_settle(int row, uint64_t reserved, uint64_t actual)
         atomic_fetch_sub(&mine->device[row].pending, reserved);
 }
 
-void vg_release(int row, uint64_t bytes)
+/* Never below zero, whatever another process wrote here: an underflow would read as 2^64. */
+static void vg_subtract(_Atomic uint64_t *word, uint64_t bytes)
+{
+    uint64_t now = atomic_load(word);
+    while (!atomic_compare_exchange_weak(word, &now, now > bytes ? now - bytes : 0))
+        ;
+}
+
+void vg_leave(int row, uint64_t bytes)
 {
     struct vg_slot *mine = vg_slot();
-    if (!mine || !bytes)
+    if (mine)
+        atomic_fetch_add(&mine->leaving[row], bytes);
+}
+
+void vg_left(int row, uint64_t leaving, uint64_t freed)
+{
+    struct vg_slot *mine = vg_slot();
+    if (!mine)
         return;
-    /* Never below zero, whatever another process wrote here: an underflow would read as 2^64. */
-    _Atomic uint64_t *held = &mine->device[row].held;
-    uint64_t now = atomic_load(held);
-    while (!atomic_compare_exchange_weak(held, &now, now > bytes ? now - bytes : 0))
-        ;
+    if (freed)
+        vg_subtract(&mine->device[row].held, freed);
+    if (leaving)
+        vg_subtract(&mine->leaving[row], leaving);
+}
+
+void vg_release(int row, uint64_t bytes)
+{
+    vg_left(row, 0, bytes);
 }

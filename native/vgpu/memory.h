@@ -14,8 +14,12 @@ static inline uint64_t vg_rounded(uint64_t bytes) /* to blocks; what would wrap 
     return bytes > UINT64_MAX - VG_BLOCK ? UINT64_MAX & ~(VG_BLOCK - 1) : (bytes + VG_BLOCK - 1) & ~(VG_BLOCK - 1);
 }
 
-/* ---- ledger.c: as vg_reserve, but a refusal is not counted (the caller has another way) --------- */
+/* ---- ledger.c, beyond vgpu.h ---------------------------------------------------------------------- */
+/* As vg_reserve, but a refusal is not counted (the caller has another way). */
 bool vg_try_reserve(int row, uint64_t bytes);
+/* Around a driver call that frees: others wait for bytes that leave rather than be refused. */
+void vg_leave(int row, uint64_t bytes);
+void vg_left(int row, uint64_t leaving, uint64_t freed); /* freed: what the call really gave back */
 
 /* ---- book.c ------------------------------------------------------------------------------------- */
 enum vg_kind {

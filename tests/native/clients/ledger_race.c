@@ -28,6 +28,8 @@ struct vg_counters *vg_counters;
 bool vg_reserve(int row, uint64_t bytes);
 void vg_settle(int row, uint64_t reserved, uint64_t actual);
 void vg_release(int row, uint64_t bytes);
+void vg_leave(int row, uint64_t bytes);
+void vg_left(int row, uint64_t leaving, uint64_t freed);
 uint64_t vg_used(int row);
 uint64_t vg_limit(int row);
 
@@ -67,6 +69,7 @@ int vg_reap(void) /* the parent marks a slot dead (owner 1) once the driver has 
         if (atomic_compare_exchange_strong(&vg_counters->slot[i].owner, &dead, 2)) {
             atomic_store(&vg_counters->slot[i].device[0].held, 0);
             atomic_store(&vg_counters->slot[i].device[0].pending, 0);
+            atomic_store(&vg_counters->slot[i].leaving[0], 0);
             atomic_store(&vg_counters->slot[i].owner, 0);
             freed++;
         }
@@ -111,8 +114,9 @@ static void work(int slot, long operations, uint64_t limit, unsigned seed)
     for (long i = 0; i < operations; i++) {
         uint64_t *one = &held[rand_r(&seed) % 16];
         if (*one) {
+            vg_leave(0, *one);
             take(slot, *one);
-            vg_release(0, *one);
+            vg_left(0, *one, *one);
             *one = 0;
             continue;
         }
