@@ -1,0 +1,189 @@
+/* The fake GPU's timing: streams, GPU scheduling, clock and utilisation samples, in the shared state.
+ *
+ * Everything here has a fixed size and is addressed by index, so that any process may map it. It is read
+ * and written under `engine.lock` (robust; see fg_engine_enter), which is taken after fg_lock() and
+ * never the other way round. A SIGKILL may fall anywhere: a stream is a ring of operations whose head and
+ * tail only ever grow, so that an operation either was queued or was not; an interrupted step of the
+ * simulation loses or repeats at most that step.
+ *
+ * The simulation is lazy. Whoever needs to know something brings it up to date: to CLOCK_MONOTONIC with
+ * the wall clock, to the least time that any joined thread has reached with the virtual one (clock.h).
+ *
+ * Model of a GPU. Kernels, memsets and event marks belong to a context and need the compute engine:
+ *   timeslice  one context at a time, for slice_ns, round robin among those with work, switch_ns
+ *              between two; a kernel whose slice ends goes on in the next one; a context without work
+ *              gives up its slice at once, and waits for the others' slices when it has work again
+ *   mps        all contexts at once, each on its part of the SMs (its active thread percentage, less
+ *              where the sum exceeds 100), slowed by contention_pct per other context at work
+ * Inside a context streams run by priority, then in order of arrival, as far as there are SMs left; a
+ * kernel takes all SMs unless its name says otherwise. Copies to and from the host run on two copy
+ * engines, beside kernels and outside slices.
+ */
+#ifndef FG_ENGINE_H
+#define FG_ENGINE_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FG_ENGINE_GPUS 16
+#define FG_ENGINE_TAGS 256
+#define FG_ENGINE_THREADS 512   /* joined threads of all processes */
+#define FG_ENGINE_CONTEXTS 1024
+#define FG_ENGINE_STREAMS 1024
+#define FG_ENGINE_DEPTH 1024    /* operations queued in a stream before the host blocks */
+#define FG_ENGINE_EVENTS 65536
+#define FG_SAMPLES 128          /* utilisation samples kept per GPU: 21 s */
+#define FG_SAMPLE_ROWS 32
+#define FG_SAMPLE_NS 166666667ull
+#define FG_WHOLE 65536u         /* all SMs; 16.16 fixed point */
+#define FG_NEVER UINT64_MAX
+
+enum fg_op_kind {
+    FG_OP_NONE,
+    FG_OP_KERNEL,     /* compute, `count` kernels in one after the other */
+    FG_OP_FILL,       /* compute without counting as a kernel: memset, copies inside a GPU */
+    FG_OP_MARK,       /* event record: `ref` event, `ref_seq` which record of it */
+    FG_OP_WAIT,       /* waits for that record of an event */
+    FG_OP_JOIN,       /* waits for operation `ref_seq` of stream `ref` */
+    FG_OP_HOST,       /* a function of the process: `ref` is its own number for it */
+    FG_OP_TO_HOST, FG_OP_TO_DEVICE, /* copies */
+    FG_OP_NOTHING,    /* completes at once */
+};
+struct fg_op {        /* 64 bytes */
+    uint64_t stamp;   /* may not begin before */
+    uint64_t left;    /* nanoseconds of all SMs it still needs, << 16 */
+    uint64_t order;   /* of all operations of its context: legacy stream semantics */
+    uint64_t begun;   /* 0: not yet */
+    uint64_t ref_seq;
+    uint32_t kind, ref, count;
+    uint32_t share;   /* of the SMs that it can use, 16.16 */
+    uint64_t ends;    /* copies: when */
+};
+enum fg_stream_flags { FG_STREAM_NONBLOCKING = 1, FG_STREAM_LEGACY = 2 };
+struct fg_estream {
+    _Atomic uint64_t head, tail; /* operations done, operations queued: never reset, also not on reuse */
+    int32_t context;             /* + 1; 0: free */
+    int32_t priority;            /* as CUDA: less is more urgent */
+    uint32_t flags, closing;
+    struct fg_op ring[FG_ENGINE_DEPTH];
+};
+struct fg_econtext {
+    int32_t process;             /* + 1; 0: free */
+    int32_t gpu, tag;
+    uint32_t part;               /* MPS: its part of the SMs, 16.16 */
+    int32_t legacy;              /* its legacy stream + 1 */
+    uint32_t streams;
+    uint64_t order;              /* operations queued so far */
+    uint64_t draws;              /* random numbers drawn */
+    uint64_t busy;               /* SM time in the present sample, << 16 */
+    uint64_t copy_busy;          /* copy time in the present sample, ns */
+    uint64_t identity;           /* seeds its random numbers: tag and number within the tag */
+};
+struct fg_eevent {
+    int32_t process;             /* + 1; 0: free */
+    uint32_t holders;
+    uint64_t recorded, done;     /* records queued, records completed */
+    uint64_t time;               /* of the last completed record */
+};
+
+struct fg_sample_row { int32_t process, pid; uint32_t sm_ppm, memory_ppm; };
+struct fg_sample {               /* of one sixth of a second */
+    uint64_t end_ns;             /* 0: none yet */
+    uint32_t busy_ppm;           /* some kernel was on the GPU */
+    uint32_t memory_ppm;         /* copies, and a fifth of kernel time */
+    uint32_t rows;
+    struct fg_sample_row row[FG_SAMPLE_ROWS];
+};
+struct fg_egpu {
+    uint32_t sm_count;
+    int32_t current;             /* context that has the slice, + 1 */
+    uint64_t slice_end, switch_end;
+    uint64_t copy_free[2];       /* when each copy engine will be free: to the host, to the device */
+    uint64_t sample_begun, busy, copy_busy;
+    uint64_t samples;            /* taken so far; the last one is ring[(samples - 1) % FG_SAMPLES] */
+    struct fg_sample ring[FG_SAMPLES];
+    uint64_t work[FG_ENGINE_TAGS];    /* GPU time executed, << 16 */
+    uint64_t kernels[FG_ENGINE_TAGS];
+    uint64_t switches;
+};
+
+enum fg_thread_state {
+    FG_THREAD_FREE, FG_THREAD_RUNS,
+    FG_THREAD_TIME,    /* waits until all others have reached `need` */
+    FG_THREAD_OP,      /* until operation `seq` of stream `ref` is done */
+    FG_THREAD_EVENT,   /* until record `seq` of event `ref` is done */
+    FG_THREAD_HOST,    /* a callback thread: until a function of its process is due */
+    FG_THREAD_PARKED,  /* blocks outside the fake: the clock does not wait for it */
+};
+struct fg_ethread {
+    _Atomic uint32_t state;      /* also the futex word */
+    int32_t process, pid, tid;   /* process: row + 1 */
+    _Atomic uint64_t now;        /* its own virtual time: it can do nothing before */
+    uint64_t need, seq;
+    uint32_t ref, sleeping;
+    uint64_t seen_switches, seen_now;
+};
+
+struct fg_engine {
+    _Alignas(64) pthread_mutex_t lock;
+    uint32_t virtual_clock, mps;
+    uint64_t slice_ns, switch_ns, event_ns, launch_ns, call_ns, sync_ns, window_ns;
+    uint64_t seed, scale;        /* scale: factor of all durations, 16.16 */
+    uint32_t jitter_pct, contention_pct, noise_pct, start_threads, gpus;
+    uint32_t joined;             /* threads that ever joined */
+    _Atomic uint64_t t;          /* simulated up to here; with the virtual clock, the time */
+    uint64_t checked_ns;         /* CLOCK_MONOTONIC of the last look for dead processes */
+    uint64_t to_host_bps, to_device_bps, inside_bps;
+    _Atomic uint32_t host_epoch; /* futex: grows when a host function is queued, or has returned */
+    uint32_t threads, contexts, events; /* ever used */
+    uint64_t tag_contexts[FG_ENGINE_TAGS];
+    uint64_t active[FG_ENGINE_STREAMS / 64]; /* streams with operations */
+    struct fg_ethread thread[FG_ENGINE_THREADS];
+    struct fg_econtext context[FG_ENGINE_CONTEXTS];
+    struct fg_egpu gpu[FG_ENGINE_GPUS];
+    struct fg_eevent event[FG_ENGINE_EVENTS];
+    struct fg_estream stream[FG_ENGINE_STREAMS];
+};
+
+#pragma GCC visibility push(default)
+
+/* ---- contexts: fake-core's context.c calls these ------------------------------------------------- */
+/* percent: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE (0: all). Index, or -1 where the table is full. */
+int fg_engine_open(int process, int tag, int gpu, unsigned percent);
+void fg_engine_close(int context);             /* drops what is queued; its streams are gone */
+void fg_engine_drain(int context);             /* waits for all its streams */
+bool fg_engine_idle(int context);
+
+/* ---- streams ------------------------------------------------------------------------------------- */
+int fg_stream_open(int context, unsigned flags, int priority); /* -1: no room */
+void fg_stream_close(int stream);              /* what is queued still runs */
+/* Queues an operation; blocks while the stream is full. op: kind, left (nanoseconds, not shifted),
+ * ref, ref_seq, count, share (0: all SMs). Gives its number, to be waited for. */
+uint64_t fg_stream_queue(int stream, const struct fg_op *op);
+uint64_t fg_stream_tail(int stream);
+bool fg_stream_done(int stream, uint64_t seq); /* now, as a query sees it */
+void fg_stream_wait(int stream, uint64_t seq); /* blocks the host */
+uint64_t fg_draw(int context);                 /* 64 random bits, the same in each run */
+
+/* ---- events -------------------------------------------------------------------------------------- */
+int fg_event_open(int process);
+void fg_event_hold(int event);
+void fg_event_close(int event);
+uint64_t fg_event_record(int event, int stream);
+bool fg_event_done(int event);
+void fg_event_wait(int event);
+uint64_t fg_event_recorded(int event);         /* records queued: 0, never recorded */
+uint64_t fg_event_time(int event);
+
+/* ---- host functions: a process has one thread that calls them -------------------------------------- */
+bool fg_host_next(int process, int *stream, uint32_t *ref); /* blocks; false: ask again */
+void fg_host_returned(int stream);
+
+/* ---- utilisation, for NVML ------------------------------------------------------------------------- */
+/* Copies up to `room` samples of a GPU that ended after `since_ns`, oldest first; how many. Shares are
+ * in millionths, with the noise of option noise=PERCENT (deterministic per sample and process). */
+int fg_samples(int gpu, uint64_t since_ns, struct fg_sample *out, int room);
+
+#pragma GCC visibility pop
+#endif
