@@ -105,7 +105,8 @@ class Slot(ctypes.Structure):
         ("calls", Calls * 12),
         ("padding_a", ctypes.c_uint8 * (1024 - 64 - 24 * 12)),
         ("device", SlotDevice * DEVICES),
-        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 64 * DEVICES)),
+        ("leaving", _U64 * DEVICES),
+        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 72 * DEVICES)),
     )
 
 
