@@ -53,13 +53,16 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     uint32_t compute_percent; /* guaranteed share of GPU time, 1-100; 0: no limit */
     uint32_t flags;           /* enum vg_device_flags */
     uint64_t rate_ppm;        /* GPU time per time now granted, in millionths: at least the
-                                 guaranteed share; 0: no rate given, the guaranteed share holds */
+                                 guaranteed share, unless the container must yield by its priority;
+                                 0: no rate given, the guaranteed share holds */
     uint64_t rate_until_ns;   /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
                                  share again (a dead server never leaves a borrowed rate behind) */
     uint64_t cost_scale_ppm;  /* outer correction: predicted GPU time is multiplied by this; 0: 1 */
     uint32_t neighbours;      /* other tenants that had GPU work in the last tick (contention) */
     uint32_t sm_count;        /* SMs that the container shall see; 0: all */
-    uint64_t reserved[6];
+    uint64_t others_ppm;      /* GPU time per time that those neighbours use together, in millionths;
+                                 0: not known */
+    uint64_t reserved[5];
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
@@ -117,7 +120,8 @@ struct vg_slot {              /* 4096 bytes: one process */
 struct vg_bucket {            /* 64 bytes: one GPU's compute bucket, shared by all processes */
     _Atomic uint64_t tat_ns;  /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited
                                  GPU time will have been earned at the current rate */
-    uint64_t reserved[7];
+    _Atomic uint64_t rate_ppm; /* the rate at which tat_ns was last reckoned; 0: none yet */
+    uint64_t reserved[6];
 };
 struct vg_counters {
     uint64_t magic;           /* VG_COUNTERS_MAGIC */

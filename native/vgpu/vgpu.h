@@ -62,17 +62,20 @@ uint64_t vg_used(int row);                 /* of the container, overhead include
 uint64_t vg_limit(int row);                /* bytes; 0: none */
 
 /* ---- limiter.c: GPU time --------------------------------------------------------------------- */
-struct vg_work { int row; void *sample; uint64_t predicted_ns; };
-/* launch.c calls these around each launch that is not captured. */
+struct vg_work { int row; void *sample; uint64_t predicted_ns, begun; };
+/* launch.c calls these around each launch. `key` is the kernel, `shape` tells its grids apart. */
 void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
 void vg_work_end(struct vg_work *work, CUresult result, CUstream stream);
 void vg_work_synchronized(void);           /* after a call that waited for the GPU: settle samples */
+void vg_work_forgotten(CUcontext context); /* before a context ends (NULL: all): its events go with it */
+void vg_compute_forked(void);              /* fork.c calls this in the child */
 
-/* ---- count.c: calls per API class, in thread-local batches ------------------------------------ */
+/* ---- count.c: calls per API class; launches in thread-local batches ---------------------------- */
 void vg_count(enum vg_class cls, uint64_t bytes);
-uint64_t vg_count_begin(enum vg_class cls);             /* 0, or a time when this call is sampled (1 in 64) */
+uint64_t vg_count_begin(void);             /* 0, or a time when this call is sampled (1 in 64) */
 void vg_count_end(enum vg_class cls, uint64_t begun, uint64_t bytes);
-void vg_count_flush(void);
+uint64_t vg_count_launch(int row);         /* as vg_count_begin, for launches */
+void vg_count_flush(void);                 /* what the calling thread has not told its slot yet */
 
 /* ---- clock.c: the only clock; replaced at compile time by -DVG_VIRTUAL_CLOCK ------------------- */
 uint64_t vg_now_ns(void);                  /* CLOCK_MONOTONIC */

@@ -45,7 +45,8 @@ class DeviceLimit(ctypes.Structure):
         ("cost_scale_ppm", _U64),
         ("neighbours", _U32),
         ("sm_count", _U32),
-        ("reserved", _U64 * 6),
+        ("others_ppm", _U64),
+        ("reserved", _U64 * 5),
     )
 
 
