@@ -1,3 +1,46 @@
-# libfakegpu.so, libcuda.so.1 and libnvidia-ml.so.1: the fake GPU (tests only)
+# libfakegpu.so, libcuda.so.1 and libnvidia-ml.so.1: the fake GPU (tests only).
+# cuda-11080/ ... hold the same libcuda.so.1 with only the names that a driver of that version exports
+# (FAKEGPU_CUDA says the same to cuGetProcAddress and cuDriverGetVersion).
+FG := $(ROOT)/native/fakegpu
+FG_OUT := $(OUT)/fakegpu
+FG_GENERATED := $(FG_OUT)/generated
+CUDA_INCLUDE ?= $(shell $(PYTHON) -c 'import nvidia.cu13, pathlib; print(pathlib.Path(list(nvidia.cu13.__path__)[0], "include"))')
+FG_CUDAS := 11080 12040 13000 13050
+
+# libfakegpu.so: the state and what both drivers need of it; nvml*: libnvidia-ml; the rest: libcuda.
+FG_CORE := state ledger profile calls faults engine clock samples placeholder
+FG_C := $(notdir $(basename $(wildcard $(FG)/*.c)))
+FG_CORE_O := $(patsubst %,$(FG_OUT)/%.o,$(filter $(FG_CORE),$(FG_C)) fg_symbols)
+FG_NVML_O := $(patsubst %,$(FG_OUT)/%.o,$(filter nvml%,$(FG_C)))
+FG_CUDA_O := $(patsubst %,$(FG_OUT)/%.o,$(filter-out $(FG_CORE) nvml%,$(FG_C)) fg_entries)
+FG_FLAGS := -I$(FG) -I$(FG_GENERATED) -isystem $(CUDA_INCLUDE) -Wno-deprecated-declarations
+
+$(FG_OUT):
+	@mkdir -p $@
+$(FG_GENERATED)/fg_entries.c: $(ROOT)/native/tools/fake_entries.py $(wildcard $(FG)/*.c) | $(FG_OUT)
+	$(PYTHON) $< --include $(CUDA_INCLUDE) --sources $(FG) --out $(FG_GENERATED) --compiler $(CC)
+	@touch $@
+$(FG_GENERATED)/fg_symbols.c: $(FG_GENERATED)/fg_entries.c ;
+
+$(FG_OUT)/%.o: $(FG)/%.c $(FG_GENERATED)/fg_entries.c $(wildcard $(FG)/*.h)
+	$(CC) $(CFLAGS) $(FG_FLAGS) -c -o $@ $<
+$(FG_OUT)/%.o: $(FG_GENERATED)/%.c $(FG_GENERATED)/fg_entries.c $(wildcard $(FG)/*.h)
+	$(CC) $(CFLAGS) $(FG_FLAGS) -c -o $@ $<
+
+FG_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-soname,$(notdir $@) -o $@
+$(OUT)/libfakegpu.so: $(FG_CORE_O) | $(OUT)
+	$(FG_LINK) $^ -lpthread -ldl -lm
+$(OUT)/libcuda.so.1: $(FG_CUDA_O) $(OUT)/libfakegpu.so
+	$(FG_LINK) $(FG_CUDA_O) -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
+$(OUT)/libnvidia-ml.so.1: $(FG_NVML_O) $(OUT)/libfakegpu.so
+	$(FG_LINK) $(FG_NVML_O) -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
+$(OUT)/cuda-%/libcuda.so.1: $(FG_CUDA_O) $(OUT)/libfakegpu.so
+	@mkdir -p $(@D)
+	$(FG_LINK) $(FG_CUDA_O) -Wl,--version-script=$(FG_GENERATED)/cuda-$*.map -Wl,--undefined-version \
+		-Wl,-rpath,'$$ORIGIN/..' -L$(OUT) -lfakegpu -lpthread -ldl -lm
+$(OUT)/profiles: $(wildcard $(FG)/profiles/*) | $(OUT)
+	@rm -rf $@ && cp -r $(FG)/profiles $@
+
 .PHONY: fakegpu
-fakegpu: | $(OUT)
+fakegpu: $(OUT)/libfakegpu.so $(OUT)/libcuda.so.1 $(if $(FG_NVML_O),$(OUT)/libnvidia-ml.so.1) \
+	$(FG_CUDAS:%=$(OUT)/cuda-%/libcuda.so.1) $(OUT)/profiles

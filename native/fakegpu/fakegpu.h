@@ -24,6 +24,7 @@
 #define FAKEGPU_H
 #include <stddef.h>
 #include <stdint.h>
+#pragma GCC visibility push(default)
 
 /* Makes a state file. profile: a model name of profiles/ ("h200", "v100", ...) or a path, gpus: how many;
  * options: "key=value,..." (clock=virtual|wall, scale=1.0, mode=timeslice|mps, slice_us=2000,
@@ -31,6 +32,8 @@
 int fakegpu_create(const char *state, const char *profile, int gpus, const char *options);
 int fakegpu_attach(const char *state);       /* map it in this process (NULL: FAKEGPU_STATE) */
 void fakegpu_detach(void);
+int fakegpu_uuid(int gpu, uint8_t out[16]);  /* 0, or -ENODEV */
+uint64_t fakegpu_total(int gpu);             /* bytes, as cuDeviceTotalMem says */
 
 /* ---- the machine -------------------------------------------------------------------------------- */
 int fakegpu_uuid(int gpu, uint8_t uuid[16]); /* the bytes that CUDA gives and NVML prints; 0 or -errno */
@@ -60,4 +63,5 @@ uint64_t fakegpu_calls(const char *name);
 /* ---- faults and events -------------------------------------------------------------------------- */
 int fakegpu_xid(int gpu, unsigned xid);                /* an XID event to all event sets */
 int fakegpu_fault(const char *text);                   /* "name=value": the same names, for all processes */
+#pragma GCC visibility pop
 #endif
