@@ -87,7 +87,8 @@ class DeviceLimit(ctypes.LittleEndianStructure):
         ("cost_scale_ppm", U64),
         ("neighbours", U32),
         ("sm_count", U32),
-        ("reserved", U64 * 6),
+        ("others_ppm", U64),
+        ("reserved", U64 * 5),
     ]
 
 
@@ -145,14 +146,15 @@ class Slot(ctypes.LittleEndianStructure):
         ("calls", Calls * CLASSES),
         ("padding_a", U8 * (1024 - 64 - 24 * CLASSES)),
         ("device", SlotDevice * DEVICES),
-        ("padding_b", U8 * (4096 - 1024 - 64 * DEVICES)),
+        ("leaving", U64 * DEVICES),
+        ("padding_b", U8 * (4096 - 1024 - 72 * DEVICES)),
     ]
 
 
 class Bucket(ctypes.LittleEndianStructure):
     """`struct vg_bucket`."""
 
-    _fields_ = [("tat_ns", U64), ("reserved", U64 * 7)]
+    _fields_ = [("tat_ns", U64), ("rate_ppm", U64), ("reserved", U64 * 6)]
 
 
 class Counters(ctypes.LittleEndianStructure):

@@ -20,7 +20,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     Attributes:
         uuid: The GPU, as NVML names it.
         memory_mib: 0 is no limit.
-        compute_percent: Guaranteed part of the GPU's time; 0 is no limit, or none guaranteed if soft.
+        compute_percent: Guaranteed part of the GPU's time; 0 is no limit, if soft none.
         soft: May use what others leave; otherwise never more than guaranteed.
         low_priority: Yields to the tenants that are not low.
         context_mib: Cost of a context on this GPU and driver where it is known.

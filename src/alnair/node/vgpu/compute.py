@@ -23,6 +23,8 @@ THROTTLED: Final = 0.01
 #: The share that stands for a tenant without a limit that used nothing yet.
 _LEAST: Final = 0.01
 
+_MILLION: Final = 1_000_000
+
 _Key = tuple[str, str]
 
 
@@ -91,20 +93,28 @@ class Compute:
     ) -> None:
         share = container.assignment.shares[row]
         name, percent = container.assignment.name, guaranteed(share)
-        rate = granted.get(name, 0.0)
+        ppm = 0
         if (name, share.uuid) in self.throttled:
-            rate = THROTTLED
+            ppm = round(THROTTLED * _MILLION)
+        elif granted:
+            ppm = round(granted[name] * _MILLION)
+        # Without a rate the guaranteed share holds: the page of who has just that is left alone.
+        if not percent or ppm == percent * _MILLION // 100:
+            ppm = 0
         device = container.page.page.device[row]
-        ppm = round(rate * 1_000_000) if percent else 0
-        if not granted or ppm == percent * 10_000:
-            ppm = 0 if (name, share.uuid) not in self.throttled or not percent else ppm
-        others = rates.neighbours(name, claims)[0] if granted else 0
-        until = device.rate_until_ns
-        if not ppm:
-            until = 0
-        elif ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
-            until = now_ns + _HOLDS_NS
-        container.page.update(row, rate_ppm=ppm, rate_until_ns=until, neighbours=others)
+        until = 0
+        if ppm:
+            until = device.rate_until_ns
+            if ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
+                until = now_ns + _HOLDS_NS
+        count, used = rates.neighbours(name, claims) if granted else (0, 0.0)
+        container.page.update(
+            row,
+            rate_ppm=ppm,
+            rate_until_ns=until,
+            neighbours=count,
+            others_ppm=round(used * _MILLION),
+        )
 
 
 def _reading(container: Container, row: int, now_ns: int) -> rates.Reading:

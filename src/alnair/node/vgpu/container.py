@@ -89,12 +89,12 @@ class Container:
     @property
     def is_refused(self) -> bool:
         """Whether it may not use CUDA at all."""
-        return self.page.state == abi.State.REFUSED
+        return bool(self.page.page.state == abi.State.REFUSED)
 
     def change(self, assignment: Assignment) -> None:
         """Put other limits in force, at once; the GPUs must be the same, in the same order."""
         self.assignment = assignment
-        self.page.assign(assignment, self.page.state, self.counters.generation)
+        self.page.assign(assignment, abi.State(self.page.page.state), self.counters.generation)
 
     def refuse(self, message: str) -> None:
         """Let no process of it use CUDA from now on; those that run are not touched."""
@@ -108,6 +108,11 @@ class Container:
         if slots is not self.slots:
             self.totals.add(slots)
             self.slots = slots
+
+    def tick(self, now_ns: int) -> None:
+        """Take in what it used, and tell it that the server lives."""
+        self.read()
+        self.page.beat(now_ns)
 
     def look(self, now: float) -> None:
         """Find out which of its processes live."""

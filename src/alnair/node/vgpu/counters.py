@@ -22,6 +22,8 @@ _U64: Final = struct.Struct("<Q")
 _DEVICE_WORDS: Final = abi.SLOT_DEVICE_BYTES // 8
 _FIRST_DEVICE: Final = abi.offset(abi.Slot, "device") // 8
 _FIRST_CALL: Final = abi.offset(abi.Slot, "calls") // 8
+#: `device` and `leaving`, which lies right behind it.
+_ZEROS: Final = bytes((abi.SLOT_DEVICE_BYTES + 8) * abi.DEVICES)
 _SLOT_WORDS: Final = abi.SLOT_BYTES // 8
 _HEAD_WORDS: Final = abi.HEAD_BYTES // 8
 #: More bytes than any machine has: larger numbers are nonsense and count as this.
@@ -86,7 +88,7 @@ class CountersFile:
         self.was_valid = len(head) == _HEAD.size and self._is_valid(head)
         if self.was_valid:
             self.generation = _HEAD.unpack(head)[3]
-        os.ftruncate(self._fd, abi.COUNTERS_BYTES)
+            os.ftruncate(self._fd, abi.COUNTERS_BYTES)
 
     @staticmethod
     def _is_valid(head: bytes) -> bool:
@@ -154,7 +156,7 @@ class CountersFile:
         self._slots = tuple(slots)
         return self._slots
 
-    def _slot(self, index: int, words: memoryview[int]) -> Slot:
+    def _slot(self, index: int, words: "memoryview[int]") -> Slot:
         devices = []
         for row in range(self.rows):
             first = _FIRST_DEVICE + row * _DEVICE_WORDS
@@ -197,7 +199,7 @@ class CountersFile:
                 now = os.pread(fd, 16, first)
                 if now != owner.to_bytes(8, "little") + started.to_bytes(8, "little"):
                     continue
-                os.pwrite(fd, bytes(abi.SLOT_DEVICE_BYTES * abi.DEVICES), first + _FIRST_DEVICE * 8)
+                os.pwrite(fd, _ZEROS, first + _FIRST_DEVICE * 8)
                 os.pwrite(fd, bytes(8), first)
                 freed += 1
         except OSError:
