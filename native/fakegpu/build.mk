@@ -8,10 +8,11 @@ CUDA_INCLUDE ?= $(shell $(PYTHON) -c 'import nvidia.cu13, pathlib; print(pathlib
 FG_CUDAS := 11080 12040 13000 13050
 
 # libfakegpu.so: the state and what both drivers need of it; nvml*: libnvidia-ml; the rest: libcuda.
-FG_CORE := state ledger profile calls faults engine clock simulate samples
+FG_CORE := state ledger profile calls faults engine clock samples xid placeholder
 FG_C := $(notdir $(basename $(wildcard $(FG)/*.c)))
 FG_CORE_O := $(patsubst %,$(FG_OUT)/%.o,$(filter $(FG_CORE),$(FG_C)) fg_symbols)
 FG_NVML_O := $(patsubst %,$(FG_OUT)/%.o,$(filter nvml%,$(FG_C)))
+FG_NVML_H = $(CUDA_INCLUDE)/nvml.h
 FG_CUDA_O := $(patsubst %,$(FG_OUT)/%.o,$(filter-out $(FG_CORE) nvml%,$(FG_C)) fg_entries)
 FG_FLAGS := -I$(FG) -I$(FG_GENERATED) -isystem $(CUDA_INCLUDE) -Wno-deprecated-declarations
 
@@ -32,8 +33,10 @@ $(OUT)/libfakegpu.so: $(FG_CORE_O) | $(OUT)
 	$(FG_LINK) $^ -lpthread -ldl -lm
 $(OUT)/libcuda.so.1: $(FG_CUDA_O) $(OUT)/libfakegpu.so
 	$(FG_LINK) $(FG_CUDA_O) -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
-$(OUT)/libnvidia-ml.so.1: $(FG_NVML_O) $(OUT)/libfakegpu.so
-	$(FG_LINK) $(FG_NVML_O) -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
+$(FG_GENERATED)/nvml_stubs.c: $(FG)/nvml_stubs.py $(FG_NVML_O)
+	$(PYTHON) $< $(FG_NVML_H) $(FG_NVML_O) > $@.new && mv $@.new $@
+$(OUT)/libnvidia-ml.so.1: $(FG_NVML_O) $(FG_OUT)/nvml_stubs.o $(OUT)/libfakegpu.so
+	$(FG_LINK) $(FG_NVML_O) $(FG_OUT)/nvml_stubs.o -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
 $(OUT)/cuda-%/libcuda.so.1: $(FG_CUDA_O) $(OUT)/libfakegpu.so
 	@mkdir -p $(@D)
 	$(FG_LINK) $(FG_CUDA_O) -Wl,--version-script=$(FG_GENERATED)/cuda-$*.map -Wl,--undefined-version \

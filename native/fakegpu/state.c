@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -69,6 +70,10 @@ int fakegpu_create(const char *path, const char *profile_name, int gpus, const c
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&state->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    state->born = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    state->fault_epoch = state->born; /* faults read from another state are never taken for this one's */
     state->size = sizeof *state;
     state->gpus = gpus;
     state->next_id = 1;
@@ -107,7 +112,6 @@ int fakegpu_attach(const char *path)
 
 void fakegpu_detach(void)
 {
-    fakegpu_leave();
     if (fg_state)
         munmap(fg_state, sizeof *fg_state);
     fg_state = NULL;

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "engine.h"
+#include "xid.h"
 #include "fakegpu.h"
 
 #define FG_GPUS 16
@@ -88,6 +89,8 @@ struct fg_shared {
 struct fg_state {
     uint64_t magic;            /* written last */
     uint64_t size;
+    uint64_t born;             /* no two states have the same: a test attaches to one after the other,
+                                  and what was remembered of the last one is not of the next */
     pthread_mutex_t mutex;
     int32_t gpus, tags, processes, shareds;    /* rows ever used */
     uint64_t next_id;
@@ -101,6 +104,7 @@ struct fg_state {
     _Atomic uint64_t calls[FG_CALLS];
     char extra_name[512][64];  /* names counted beside the driver's symbols */
     _Atomic uint32_t extra_names;
+    struct fg_xid_log xid;
     struct fg_engine engine;
 };
 
