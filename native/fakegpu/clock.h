@@ -6,13 +6,12 @@
  * clock=virtual: a conservative discrete-event clock over all joined threads of all processes. Each joined
  * thread has its own `now`; a driver call adds what it costs (launch_ns, call_ns, ...). The simulation
  * goes as far as the slowest joined thread, and a thread may be ahead of it by window_ns (default 20 us;
- * 0: strict order), or by more only while it does nothing that others could see. So what a thread sees
- * depends on virtual times alone, not on who ran first; what passes between threads outside of the fake
- * (shared memory, sockets) is ordered up to window_ns.
- * - A thread joins by cuInit or its first driver call or by fakegpu_join, and leaves when it ends.
+ * 0: strict order). What a thread sees of the GPU depends on virtual times alone, not on who ran first;
+ * what passes between threads outside of the fake (shared memory, sockets) is ordered up to window_ns.
+ * - A thread joins by cuInit, by its first driver call or by fakegpu_join, and leaves when it ends.
  * - A thread that blocks outside of the fake (a pipe, a join) stops the time; when it has not moved for
  *   some 40 ms of real time the clock goes on without it, until its next call.
- * - start_threads=N keeps time at 0 until N threads have joined: a fair start for several processes.
+ * - start_threads=N keeps the time still until N threads have joined: a fair start for several processes.
  */
 #ifndef FG_CLOCK_H
 #define FG_CLOCK_H
@@ -26,16 +25,24 @@
 void fg_clock_spend(uint64_t ns);
 #pragma GCC visibility pop
 
-/* ---- engine.c and clock.c to each other, all under the lock ------------------------------------------ */
-extern struct fg_engine *fg_engine;            /* NULL until attached */
-bool fg_engine_enter(void);                    /* locks; false where there is no state */
+/* ---- the timing's own modules to each other (all but the first under the lock) ----------------------- */
+struct fg_engine *fg_engine_enter(void);              /* locks; NULL where there is no state */
 void fg_engine_exit(void);
-struct fg_ethread *fg_thread_self(void);       /* virtual: this thread's row, joined at need */
-uint64_t fg_clock_stamp(uint64_t cost);        /* the caller's time, after paying `cost` */
-void fg_clock_wait(uint32_t state, uint32_t ref, uint64_t seq); /* virtual: until that is so */
-void fg_clock_reach(uint64_t when);            /* virtual: until nobody can do anything before `when` */
-void fg_clock_done(uint32_t state, uint32_t ref, uint64_t seq, uint64_t when); /* wakes who waits for it */
+uint64_t fg_clock_stamp(uint64_t cost);        /* the caller's time, after it has paid `cost` */
+/* Virtual: blocks the caller until that operation or event is done, or (FG_THREAD_TIME) until nobody can
+ * do anything before `need`. */
+void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need);
+void fg_clock_notify(uint32_t state, uint32_t ref, uint64_t seq); /* it is done, at engine.t */
+void fg_clock_host_due(int process);           /* a function of it is due */
 void fg_clock_run(void);                       /* simulates as far as is certain */
-bool fg_simulate(uint64_t until);              /* engine.c; true: stopped early since a waiter runs again */
+void fg_clock_gone(int process);               /* forgets the threads of a dead process */
+/* Wall: releases the lock and sleeps for at most so long, or until a host function is due. */
+void fg_clock_nap(uint64_t ns);
 uint64_t fg_monotonic(void);
+
+/* simulate.c: true where it stopped early, because it woke a thread that may act now. */
+bool fg_simulate(uint64_t until);
+/* The least time until operation `seq` of a stream can be done, as things stand. */
+uint64_t fg_least(int stream, uint64_t seq, int depth);
+void fg_stream_drop(int stream);                      /* forgets what is queued */
 #endif

@@ -38,6 +38,7 @@
 #define FG_SAMPLE_NS 166666667ull
 #define FG_WHOLE 65536u         /* all SMs; 16.16 fixed point */
 #define FG_NEVER UINT64_MAX
+#define FG_LOOK_NS 20           /* virtual cost of a look at the clock */
 
 enum fg_op_kind {
     FG_OP_NONE,
@@ -83,8 +84,11 @@ struct fg_econtext {
 struct fg_eevent {
     int32_t process;             /* + 1; 0: free */
     uint32_t holders;
+    uint64_t first;              /* records of earlier events that had this row */
     uint64_t recorded, done;     /* records queued, records completed */
     uint64_t time;               /* of the last completed record */
+    uint64_t seq;                /* the last record: its stream's operation */
+    int32_t stream;
 };
 
 struct fg_sample_row { int32_t process, pid; uint32_t sm_ppm, memory_ppm; };
@@ -130,10 +134,12 @@ struct fg_engine {
     uint32_t virtual_clock, mps;
     uint64_t slice_ns, switch_ns, event_ns, launch_ns, call_ns, sync_ns, window_ns;
     uint64_t seed, scale;        /* scale: factor of all durations, 16.16 */
+    uint64_t nonce;              /* tells this state from another one mapped at the same address */
     uint32_t jitter_pct, contention_pct, noise_pct, start_threads, gpus;
     uint32_t joined;             /* threads that ever joined */
+    uint32_t woken;              /* times that a waiter was woken */
     _Atomic uint64_t t;          /* simulated up to here; with the virtual clock, the time */
-    uint64_t checked_ns;         /* CLOCK_MONOTONIC of the last look for dead processes */
+    _Atomic uint64_t checked_ns; /* CLOCK_MONOTONIC of the last look for dead processes */
     uint64_t to_host_bps, to_device_bps, inside_bps;
     _Atomic uint32_t host_epoch; /* futex: grows when a host function is queued, or has returned */
     uint32_t threads, contexts, events; /* ever used */

@@ -112,6 +112,7 @@ int fakegpu_attach(const char *path)
 
 void fakegpu_detach(void)
 {
+    fakegpu_leave();
     if (fg_state)
         munmap(fg_state, sizeof *fg_state);
     fg_state = NULL;

@@ -1,0 +1,52 @@
+/* GPU time inside the library: what limiter.c, costs.c, samples.c and launch.c share.
+ *
+ * A launch is charged what its kernel is known to cost (costs.c), from credit that its thread holds
+ * (limiter.c), before it goes to the driver. Some launches are timed by a pair of events (samples.c),
+ * and what they really cost goes back into both. */
+#ifndef ALNAIR_VGPU_COMPUTE_H
+#define ALNAIR_VGPU_COMPUTE_H
+
+#include "vgpu.h"
+
+#define VG_PPM 1000000ull
+
+/* ---- costs.c: what a kernel costs -------------------------------------------------------------- */
+struct vg_cost {                 /* one cache line: one kernel in one shape on one GPU */
+    _Atomic uint64_t key;        /* hash of the three; 0: free */
+    _Atomic uint64_t predicted;  /* ns; what a launch is charged */
+    _Atomic uint32_t left;       /* launches until the next one that is timed */
+    _Atomic uint32_t interval;   /* the last such distance: how many launches a sample stands for */
+    _Atomic uint32_t strangers;  /* launches before the first sample came back */
+    uint32_t count;              /* samples in the mean; the rest is guarded by a lock in costs.c */
+    float mean, square;          /* of ns and ns^2, moving */
+    uint64_t alone_ns;           /* when a sample without neighbours last came */
+};
+#define VG_PRIOR_NS 20000u       /* charged for a kernel that was never seen */
+struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
+/* A launch of `cost` took so long. Returns what is still owed (or, negative, was charged too much)
+ * for the timed launch and those that it stands for, which were charged `charged` ns each. */
+struct vg_contention { uint32_t neighbours; uint64_t others_ppm; };
+int64_t vg_cost_measured(struct vg_cost *cost, uint64_t elapsed, uint64_t charged, uint32_t stands_for,
+                         struct vg_contention contention, uint64_t now);
+uint32_t vg_cost_interval(uint64_t predicted); /* launches per timed one */
+void vg_costs_forked(void);
+
+/* ---- samples.c: timing launches by events -------------------------------------------------------- */
+void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, CUstream stream);
+void vg_sample_end(void *sample, CUresult result, CUstream stream);
+void vg_samples_drain(void);     /* takes what has completed; never waits for the GPU */
+extern _Atomic uint32_t vg_samples_pending;
+/* GPU time of this process that was issued and has not been seen to complete. */
+uint64_t vg_backlog(int row);
+void vg_backlog_forget(int row); /* what is pending shall not be waited for */
+void vg_samples_forked(void);
+
+/* ---- limiter.c ------------------------------------------------------------------------------------ */
+extern _Atomic uint64_t vg_issued_ns[VG_DEVICES]; /* predicted GPU time that this process took credit for */
+void vg_owe(int row, int64_t ns);                  /* settle: more (or less) GPU time was used than charged */
+void vg_limiter_flush(void);                       /* the calling thread's credit goes back to the bucket */
+
+/* ---- launch.c ------------------------------------------------------------------------------------- */
+extern _Atomic uint32_t vg_captures;               /* stream captures in progress in this process */
+
+#endif

@@ -1,0 +1,241 @@
+/* GPU time: one bucket per GPU and container, shared by all its processes.
+ *
+ * The bucket is a single word, the theoretical arrival time of GCRA: the moment at which all GPU time
+ * debited so far will have been earned at the container's rate. Who wants to launch waits until that
+ * moment has come, then moves it on by cost / rate with one compare-and-swap. So there is no refill
+ * thread, nothing to lose when a process is killed, no lock, and a new rate holds at once. A tenant
+ * that could not use its time keeps at most BURST_NS of it.
+ *
+ * Threads take credit in batches, so that most launches touch no shared word. What a launch is
+ * charged is predicted (costs.c); what it really cost is settled on the same word later (vg_owe).
+ *
+ * At full rate (a soft tenant alone) nobody waits for credit, but no more than BACKLOG_NS of work is
+ * left on the GPU's queue: a neighbour that wakes must not find seconds of it. Every wait ends: credit
+ * is earned by the clock alone, and waits for the GPU are bounded. */
+#include "compute.h"
+
+#define BATCH_NS 500000ull
+#define BURST_NS 100000000ull
+#define BACKLOG_NS 100000000ull
+#define BACKLOG_WAIT_NS 1000000000ull /* longer than that, a kernel runs that waits for us */
+#define NAP_NS 10000000ull            /* in a wait, limits are looked at again so often */
+#define RATE_LEAST 1000ull            /* ppm: a wait has an end whatever the page says */
+
+_Atomic uint64_t vg_issued_ns[VG_DEVICES];
+
+static VG_TLS struct { uint64_t ns; int row; } credit = {0, -1};
+
+static uint64_t rate_ppm(int row, uint64_t now)
+{
+    const volatile struct vg_device_limit *limit = &vg_limits->device[row];
+    uint64_t percent = limit->compute_percent, granted = limit->rate_ppm;
+    uint64_t rate = percent * (VG_PPM / 100);
+    if (granted && now < limit->rate_until_ns)
+        rate = granted;
+    if (!percent || rate > VG_PPM) /* the limit was just lifted */
+        return VG_PPM;
+    return rate < RATE_LEAST ? RATE_LEAST : rate;
+}
+
+/* Time in which `ns` of predicted GPU time are earned; a double holds it to the nanosecond for hours. */
+static uint64_t earned_in(int row, uint64_t ns, uint64_t rate)
+{
+    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
+    return (uint64_t)((double)ns * (double)(scale ? scale : VG_PPM) / (double)rate);
+}
+
+static struct vg_slot_device *account(int row)
+{
+    struct vg_slot *slot = vg_slot();
+    return slot ? &slot->device[row] : NULL;
+}
+
+static void note_charged(int row, int64_t ns)
+{
+    struct vg_slot_device *device = account(row);
+    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
+    int64_t scaled = (int64_t)((double)ns * (double)(scale ? scale : VG_PPM) / (double)VG_PPM);
+    if (device)
+        atomic_fetch_add_explicit(&device->charged_ns, (uint64_t)scaled, memory_order_relaxed);
+}
+
+/* Debts are kept as time at the rate of the day: a new rate makes them shorter or longer. Whoever
+ * sees it first converts them; killed in between, it leaves a debt or a credit of milliseconds. */
+static void follow(struct vg_bucket *bucket, uint64_t rate, uint64_t now)
+{
+    uint64_t before = atomic_load_explicit(&bucket->rate_ppm, memory_order_relaxed);
+    if (likely(before == rate) || !atomic_compare_exchange_strong(&bucket->rate_ppm, &before, rate) || !before)
+        return;
+    uint64_t tat = atomic_load(&bucket->tat_ns), moved;
+    do {
+        if (tat <= now)
+            return;
+        moved = now + (uint64_t)((double)(tat - now) * (double)before / (double)rate);
+    } while (!atomic_compare_exchange_weak(&bucket->tat_ns, &tat, moved));
+}
+
+static void wait_for_gpu(int row)
+{
+    uint64_t begun = vg_now_ns(), now = begun, backlog;
+    while (vg_samples_drain(), (backlog = vg_backlog(row)) > BACKLOG_NS) {
+        if (now - begun > BACKLOG_WAIT_NS || !atomic_load_explicit(&vg_samples_pending, memory_order_relaxed)) {
+            vg_backlog_forget(row);
+            return;
+        }
+        uint64_t nap = (backlog - BACKLOG_NS) / 2;
+        vg_sleep_until_ns(now + (nap < 100000 ? 100000 : nap > NAP_NS ? NAP_NS : nap));
+        now = vg_now_ns();
+    }
+}
+
+/* Moves the bucket on by `ns` of GPU time, when it is time. */
+static void debit(int row, uint64_t ns)
+{
+    struct vg_bucket *bucket = &vg_counters->bucket[row];
+    struct vg_slot_device *device = NULL;
+    uint64_t begun = 0, now = vg_now_ns();
+    for (;;) {
+        uint64_t rate = rate_ppm(row, now);
+        follow(bucket, rate, now);
+        uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
+        if (rate == VG_PPM || tat <= now) {
+            uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
+            uint64_t to = from + earned_in(row, ns, rate);
+            if (rate == VG_PPM && to > now + BACKLOG_NS)
+                to = now + BACKLOG_NS; /* what may lie on the GPU's queue is all that can be owed */
+            if (atomic_compare_exchange_strong(&bucket->tat_ns, &tat, to))
+                break;
+            continue;
+        }
+        if (!begun) {
+            begun = now;
+            if ((device = account(row)))
+                atomic_fetch_add_explicit(&device->waiting, 1, memory_order_relaxed);
+        }
+        vg_sleep_until_ns(tat - now < NAP_NS ? tat : now + NAP_NS);
+        vg_samples_drain();
+        now = vg_now_ns();
+    }
+    if (begun && device) {
+        atomic_fetch_sub_explicit(&device->waiting, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&device->throttled_ns, now - begun, memory_order_relaxed);
+    }
+}
+
+/* A negative `ns` is a credit. The bucket never goes behind what an idle tenant would have. */
+static void move(int row, int64_t ns)
+{
+    struct vg_bucket *bucket = &vg_counters->bucket[row];
+    uint64_t now = vg_now_ns(), least = now > BURST_NS ? now - BURST_NS : 0;
+    uint64_t by = earned_in(row, (uint64_t)(ns < 0 ? -ns : ns), rate_ppm(row, now));
+    uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed), to;
+    do {
+        uint64_t from = tat < least ? least : tat;
+        to = ns > 0 ? from + by : from > least + by ? from - by : least;
+    } while (!atomic_compare_exchange_weak(&bucket->tat_ns, &tat, to));
+    atomic_fetch_add_explicit(&vg_issued_ns[row], (uint64_t)ns, memory_order_relaxed);
+    note_charged(row, ns);
+}
+
+void vg_owe(int row, int64_t ns)
+{
+    if (ns && vg_limits->device[row].compute_percent)
+        move(row, ns);
+}
+
+void vg_limiter_flush(void)
+{
+    if (credit.row >= 0 && credit.ns)
+        move(credit.row, -(int64_t)credit.ns);
+    credit.ns = 0;
+}
+
+static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
+{
+    if (credit.row != row) {
+        vg_limiter_flush();
+        credit.row = row;
+    }
+    if (vg_backlog(row) > BACKLOG_NS)
+        wait_for_gpu(row);
+    uint64_t missing = ns - credit.ns, batch = missing < BATCH_NS ? BATCH_NS : missing;
+    debit(row, batch);
+    atomic_fetch_add_explicit(&vg_issued_ns[row], batch, memory_order_relaxed);
+    note_charged(row, (int64_t)batch);
+    credit.ns += batch - ns;
+}
+
+/* A kernel of which nothing is known is launched a few times; then its first sample is waited for,
+ * or, where that takes too long, the time waited so far is what it costs for now. */
+static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost)
+{
+    enum { STRANGERS = 8 };
+    uint64_t price = VG_PRIOR_NS, begun = vg_now_ns(), nap = 50000;
+    if (atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS)
+        return price;
+    for (uint64_t now = begun; now - begun < 2 * NAP_NS; now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
+        vg_samples_drain();
+        uint64_t known = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
+        if (known)
+            return known;
+        if (!atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
+            return price;
+        vg_sleep_until_ns(now + nap);
+    }
+    return vg_now_ns() - begun;
+}
+
+void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream)
+{
+    int row = vg_limits ? vg_current_row() : -1;
+    work->row = row;
+    work->sample = NULL;
+    work->begun = 0;
+    if (row < 0)
+        return;
+    if (likely(!vg_limits->device[row].compute_percent)) {
+        work->row = -1;
+        work->begun = vg_count_launch(row);
+        return;
+    }
+    struct vg_cost *cost = vg_cost(row, key, shape);
+    uint64_t price = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
+    if (unlikely(!price))
+        price = price_of_stranger(cost);
+    work->predicted_ns = price;
+    if (likely(credit.row == row && credit.ns >= price))
+        credit.ns -= price;
+    else
+        take_credit(row, price);
+    uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
+    if (likely(left))
+        atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
+    else if (!atomic_load_explicit(&vg_captures, memory_order_relaxed))
+        work->sample = vg_sample_begin(row, cost, price, stream);
+    work->begun = vg_count_launch(row); /* after all waits, which are no time of the driver */
+}
+
+void vg_work_end(struct vg_work *work, CUresult result, CUstream stream)
+{
+    if (unlikely(work->begun))
+        vg_count_end(VG_CALL_LAUNCH, work->begun, 0);
+    if (unlikely(work->sample != NULL))
+        vg_sample_end(work->sample, result, stream);
+    if (unlikely(result != CUDA_SUCCESS) && work->row >= 0)
+        vg_owe(work->row, -(int64_t)work->predicted_ns);
+}
+
+void vg_work_synchronized(void)
+{
+    vg_count_flush();
+    if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
+        vg_samples_drain();
+}
+
+void vg_compute_forked(void)
+{
+    vg_costs_forked();
+    vg_samples_forked();
+    credit.ns = 0; /* the parent's thread still has it */
+    atomic_store(&vg_captures, 0);
+}

@@ -1,0 +1,217 @@
+/* Timing launches on the GPU: a pair of our own events around some of them.
+ *
+ * The events go into the application's stream, so the time between them is the kernel's and that of
+ * what ran meanwhile. They are created in the context that is current, kept for the next sample of
+ * that context, and asked lazily: nothing here ever waits for the GPU. A slot is owned by whoever
+ * moved it to BUSY, so no lock is held across a driver call.
+ *
+ * The samples also tell how far the GPU has come: each remembers how much GPU time the process had
+ * issued before it. */
+#include "compute.h"
+
+#define SLOTS 128u
+#define MISSES 3u                  /* so many that are not complete end a look through the slots */
+#define CALIBRATED 64u             /* one sample in so many also times nothing at all */
+
+enum state { FREE, BUSY, PENDING };
+
+struct sample {
+    _Atomic int state;
+    int row;
+    struct vg_cost *cost;
+    CUcontext context;             /* whose events these are; NULL: none created */
+    CUevent idle, before, after;   /* idle: recorded right before `before`, where `is_calibrating` */
+    bool is_calibrating;
+    uint32_t stands_for;
+    uint64_t charged;
+    uint64_t issued;               /* vg_issued_ns before it */
+    struct vg_contention contention;
+};
+
+static struct sample slots[SLOTS];
+static _Atomic uint32_t next, oldest; /* where to look first: the slots are used in turn */
+static _Atomic uint64_t completed[VG_DEVICES];
+static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
+_Atomic uint32_t vg_samples_pending;
+
+static struct vg_contention contention(int row)
+{
+    const struct vg_device_limit *limit = &vg_limits->device[row];
+    return (struct vg_contention){limit->neighbours, limit->others_ppm};
+}
+
+static bool prepared(struct sample *sample, CUcontext context)
+{
+    if (sample->context == context)
+        return true;
+    if (sample->context) { /* of another context: they may be destroyed from any */
+        REAL(cuEventDestroy_v2)(sample->idle);
+        REAL(cuEventDestroy_v2)(sample->before);
+        REAL(cuEventDestroy_v2)(sample->after);
+        sample->context = NULL;
+    }
+    CUevent *events[] = {&sample->idle, &sample->before, &sample->after};
+    for (int i = 0; i < 3; i++)
+        if (REAL(cuEventCreate)(events[i], 0) != CUDA_SUCCESS) {
+            while (i--)
+                REAL(cuEventDestroy_v2)(*events[i]);
+            return false;
+        }
+    sample->context = context;
+    return true;
+}
+
+void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, CUstream stream)
+{
+    CUcontext context = NULL;
+    if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context)
+        return NULL;
+    if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
+        vg_samples_drain();
+    uint32_t number = atomic_load_explicit(&next, memory_order_relaxed);
+    struct sample *sample = &slots[number % SLOTS];
+    int state = FREE; /* if it is not, all are in use */
+    if (atomic_load_explicit(&sample->state, memory_order_relaxed) != FREE ||
+        !atomic_compare_exchange_strong(&next, &number, number + 1) ||
+        !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+        return NULL;
+    sample->is_calibrating = number % CALIBRATED == 0;
+    if (!prepared(sample, context) ||
+        (sample->is_calibrating && REAL(cuEventRecord)(sample->idle, stream) != CUDA_SUCCESS) ||
+        REAL(cuEventRecord)(sample->before, stream) != CUDA_SUCCESS) {
+        atomic_store(&sample->state, FREE);
+        return NULL;
+    }
+    sample->row = row;
+    sample->cost = cost;
+    sample->charged = charged;
+    sample->issued = atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed);
+    sample->contention = contention(row);
+    sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
+    uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
+    atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
+    atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
+    return sample;
+}
+
+void vg_sample_end(void *handle, CUresult result, CUstream stream)
+{
+    struct sample *sample = handle;
+    if (result != CUDA_SUCCESS || REAL(cuEventRecord)(sample->after, stream) != CUDA_SUCCESS) {
+        atomic_store(&sample->state, FREE);
+        return;
+    }
+    atomic_fetch_add_explicit(&vg_samples_pending, 1, memory_order_relaxed);
+    atomic_store_explicit(&sample->state, PENDING, memory_order_release);
+}
+
+static uint64_t between(CUevent before, CUevent after)
+{
+    float ms = 0;
+    if (REAL(cuEventElapsedTime)(&ms, before, after) != CUDA_SUCCESS || !(ms > 0))
+        return 0;
+    return (uint64_t)((double)ms * 1e6);
+}
+
+static void calibrate(struct sample *sample)
+{
+    uint64_t seen = between(sample->idle, sample->before);
+    uint64_t known = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
+    if (!seen || seen > 20000) /* a slice of another in between */
+        return;
+    atomic_store_explicit(&empty_ns[sample->row], known ? (7 * known + seen) / 8 : seen, memory_order_relaxed);
+}
+
+static void take(struct sample *sample)
+{
+    if (sample->is_calibrating)
+        calibrate(sample);
+    uint64_t empty = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
+    uint64_t elapsed = between(sample->before, sample->after);
+    struct vg_contention at_end = contention(sample->row);
+    if (at_end.neighbours > sample->contention.neighbours)
+        sample->contention = at_end;
+    if (elapsed)
+        vg_owe(sample->row, vg_cost_measured(sample->cost, elapsed > empty ? elapsed - empty : 1, sample->charged,
+                                             sample->stands_for ? sample->stands_for : 1, sample->contention,
+                                             vg_now_ns()));
+    uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
+    while (far < sample->issued &&
+           !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,
+                                                  memory_order_relaxed, memory_order_relaxed)) {}
+}
+
+void vg_samples_drain(void)
+{
+    if (atomic_load_explicit(&vg_captures, memory_order_relaxed))
+        return; /* asking for an event would end a capture in global mode */
+    uint32_t seen = atomic_load_explicit(&oldest, memory_order_relaxed);
+    uint32_t to = atomic_load_explicit(&next, memory_order_relaxed);
+    uint32_t from = to - seen > SLOTS ? to - SLOTS : seen;
+    uint32_t misses = 0, done = from;
+    for (uint32_t at = from; at != to && misses < MISSES; at++) {
+        struct sample *sample = &slots[at % SLOTS];
+        int state = PENDING;
+        if (!atomic_compare_exchange_strong_explicit(&sample->state, &state, BUSY, memory_order_acquire,
+                                                     memory_order_relaxed)) {
+            if (state == BUSY)
+                misses++;
+        } else {
+            CUresult result = REAL(cuEventQuery)(sample->after);
+            if (result == CUDA_ERROR_NOT_READY) {
+                atomic_store_explicit(&sample->state, PENDING, memory_order_release);
+                misses++;
+            } else {
+                if (result == CUDA_SUCCESS)
+                    take(sample);
+                else
+                    sample->context = NULL; /* its context is in error: leave the events to it */
+                atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
+                atomic_store_explicit(&sample->state, FREE, memory_order_release);
+            }
+        }
+        if (!misses)
+            done = at + 1;
+    }
+    atomic_compare_exchange_strong_explicit(&oldest, &seen, done, memory_order_relaxed, memory_order_relaxed);
+}
+
+uint64_t vg_backlog(int row)
+{
+    uint64_t far = atomic_load_explicit(&completed[row], memory_order_relaxed);
+    uint64_t issued = atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed);
+    return issued > far ? issued - far : 0;
+}
+
+void vg_backlog_forget(int row)
+{
+    atomic_store_explicit(&completed[row], atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
+void vg_work_forgotten(CUcontext context)
+{
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct sample *sample = &slots[i];
+        if (!sample->context || (context && sample->context != context))
+            continue;
+        int state = PENDING;
+        if (atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+            atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
+        else if (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+            continue; /* in use by a thread that still works in a context which ends: its error */
+        sample->context = NULL;
+        atomic_store(&sample->state, FREE);
+    }
+}
+
+void vg_samples_forked(void)
+{
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        slots[i].context = NULL; /* a context is not inherited, nor are its events */
+        atomic_store(&slots[i].state, FREE);
+    }
+    atomic_store(&vg_samples_pending, 0);
+    for (int row = 0; row < VG_DEVICES; row++)
+        vg_backlog_forget(row);
+}

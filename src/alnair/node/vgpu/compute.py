@@ -1,0 +1,123 @@
+"""The rates of compute: what each container was seen to use becomes what each may use now.
+
+`alnair.sharing.rates` decides; this feeds it with what the counters say and writes its answers. A
+rate holds for five ticks only, so that a server that died leaves nobody with more, or less, than
+the guaranteed share.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from alnair.node.vgpu.assignment import guaranteed
+from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.counters import Slot
+from alnair.sharing import rates
+
+#: Time between ticks; the control loop's delay, so a tenth of the 500 ms that limits may take.
+TICK_NS: Final = 50_000_000
+_HOLDS_NS: Final = 5 * TICK_NS
+#: What a container may use of a GPU while it is throttled for a violation.
+THROTTLED: Final = 0.01
+#: The share that stands for a tenant without a limit that used nothing yet.
+_LEAST: Final = 0.01
+
+_MILLION: Final = 1_000_000
+
+_Key = tuple[str, str]
+
+
+class Compute:
+    """The rates on all GPUs.
+
+    Attributes:
+        throttled: (container, GPU) held down because of a violation.
+    """
+
+    def __init__(self) -> None:
+        self._activity: dict[_Key, rates.Activity] = {}
+        self._seen: dict[str, tuple[Slot, ...]] = {}
+        self.throttled: set[_Key] = set()
+
+    def forget(self, name: str) -> None:
+        """Drop what is known of a container."""
+        self._seen.pop(name, None)
+        self._activity = {key: a for key, a in self._activity.items() if key[0] != name}
+        self.throttled = {key for key in self.throttled if key[0] != name}
+
+    def activity(self, name: str, uuid: str) -> rates.Activity | None:
+        """What the readings so far say of a container on a GPU."""
+        return self._activity.get((name, uuid))
+
+    def tick(self, containers: Iterable[Container], now_ns: int) -> None:
+        """Read the use of all, and write the rates that follow."""
+        claims: dict[str, dict[str, rates.Claim]] = {}
+        rows: list[tuple[Container, int, str]] = []
+        for container in containers:
+            name, slots = container.assignment.name, container.slots
+            is_idle = self._seen.get(name) is slots
+            self._seen[name] = slots
+            for row, share in enumerate(container.assignment.shares):
+                key = name, share.uuid
+                before = self._activity.get(key)
+                if before is not None and is_idle:
+                    reading = msgspec.structs.replace(before.last, now_ns=now_ns)
+                else:
+                    reading = _reading(container, row, now_ns)
+                after = self._activity[key] = rates.observe(before, reading)
+                rows.append((container, row, share.uuid))
+                percent = guaranteed(share)
+                claims.setdefault(share.uuid, {})[name] = rates.Claim(
+                    guaranteed=percent / 100 if percent else min(1.0, max(_LEAST, after.used)),
+                    soft=share.soft,
+                    low=share.low_priority,
+                    active=after.is_active(now_ns),
+                    used=after.used,
+                    held_back=after.held_back,
+                )
+        granted = {
+            uuid: rates.grant(of) if any(claim.active for claim in of.values()) else {}
+            for uuid, of in claims.items()
+        }
+        for container, row, uuid in rows:
+            self._write(container, row, claims[uuid], granted[uuid], now_ns)
+
+    def _write(
+        self,
+        container: Container,
+        row: int,
+        claims: dict[str, rates.Claim],
+        granted: dict[str, float],
+        now_ns: int,
+    ) -> None:
+        share = container.assignment.shares[row]
+        name, percent = container.assignment.name, guaranteed(share)
+        ppm = 0
+        if (name, share.uuid) in self.throttled:
+            ppm = round(THROTTLED * _MILLION)
+        elif granted:
+            ppm = round(granted[name] * _MILLION)
+        # Without a rate the guaranteed share holds: the page of who has just that is left alone.
+        if not percent or ppm == percent * _MILLION // 100:
+            ppm = 0
+        device = container.page.page.device[row]
+        until = 0
+        if ppm:
+            until = device.rate_until_ns
+            if ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
+                until = now_ns + _HOLDS_NS
+        count, used = rates.neighbours(name, claims) if granted else (0, 0.0)
+        container.page.update(
+            row,
+            rate_ppm=ppm,
+            rate_until_ns=until,
+            neighbours=count,
+            others_ppm=round(used * _MILLION),
+        )
+
+
+def _reading(container: Container, row: int, now_ns: int) -> rates.Reading:
+    sums = container.totals.devices[row]
+    waiting = sum(slot.devices[row].waiting for slot in container.slots if slot.owner)
+    return rates.Reading(now_ns, sums["charged_ns"], sums["launches"], min(waiting, 1 << 20))

@@ -1,0 +1,143 @@
+"""Which processes of a container live, and which slots belong to processes that do not.
+
+A slot names a pid of the container's own namespace, and a tenant may write any. So a slot counts as
+alive only if a process of the container's control group calls itself so (NSpid) and started when
+the slot says. From then on a pidfd watches it: the kernel tells at once when it ends.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from alnair.node.cgroups import Proc
+from alnair.node.vgpu.counters import CountersFile, Slot
+from alnair.node.vgpu.journal import Group
+
+#: Processes of one container that are looked at, at most: it may have forked without end.
+MOST_PROCESSES: Final = 8192
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Whose a slot is, as the slot says."""
+
+    index: int
+    owner: int
+    started: int
+
+
+class Census:
+    """The processes of one container.
+
+    Args:
+        proc: This machine's.
+        counters: The container's.
+        on_end: Called when a process of the container has ended that had a slot.
+
+    Attributes:
+        ended: Host pid → monotonic seconds at which it ended, of those that had a slot lately.
+    """
+
+    def __init__(self, proc: Proc, counters: CountersFile, on_end: Callable[[], None]) -> None:
+        self._proc = proc
+        self._counters = counters
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._watched: dict[Owner, tuple[int, int]] = {}
+        self._dead: set[Owner] = set()
+        self.ended: dict[int, float] = {}
+        self._own_time = _time_namespace("self")
+
+    def close(self) -> None:
+        """Watch nobody any more."""
+        for owner in tuple(self._watched):
+            self._unwatch(owner)
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The host pids of processes with slots → index of the slot."""
+        return {pid: owner.index for owner, (pid, _) in self._watched.items()}
+
+    def look(self, slots: Sequence[Slot], group: Group | None) -> bool:
+        """Join the slots with the processes; free those of the dead.
+
+        Returns:
+            Whether the container's control group is still there; True while it is not known.
+
+        Args:
+            slots: As they are now, or were before.
+            group: The container's.
+        """
+        named = {Owner(s.index, s.owner, s.started) for s in slots if s.owner}
+        for gone in self._watched.keys() - named:
+            self._unwatch(gone)
+        self._dead &= named
+        if group is None:
+            return True
+        unknown = named - self._watched.keys() - self._dead
+        if unknown:
+            # Read after the slots: whose slot was read and who lives is among these.
+            pids = self._proc.processes([(group.path, group.controller)])
+            alive = self._named(pids or ())
+            for owner in unknown:
+                pid = next((p for p in alive.get(owner.owner, ()) if self._is(p, owner)), None)
+                if pid is None or not self._watch(owner, pid):
+                    self._dead.add(owner)
+        self.sweep()
+        folder = self._proc.mounts.folder(group.path, group.controller)
+        return folder is not None and folder.is_dir()
+
+    def sweep(self) -> None:
+        """Free the slots of the dead, unless a process of the container does so right now."""
+        if self._dead:
+            dead = [(each.index, each.owner, each.started) for each in self._dead]
+            self._counters.free(dead)
+            now = self._loop.time()
+            self.ended = {pid: end for pid, end in self.ended.items() if now - end < 10}
+
+    def _named(self, pids: Sequence[int]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for pid in pids[:MOST_PROCESSES]:
+            if own := self._proc.ns_pid(pid):
+                found.setdefault(own, []).append(pid)
+        return found
+
+    def _is(self, pid: int, owner: Owner) -> bool:
+        """Tell whether a process with the slot's pid is also as old as the slot says."""
+        if not owner.started or self._proc.started(pid) == owner.started:
+            return True
+        # In a time namespace of its own a process reads another start.
+        return _time_namespace(str(pid)) != self._own_time
+
+    def _watch(self, owner: Owner, pid: int) -> bool:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return True  # no descriptors left: the next look judges it again
+        self._watched[owner] = (pid, fd)
+        self._loop.add_reader(fd, self._end, owner)
+        return True
+
+    def _unwatch(self, owner: Owner) -> int:
+        pid, fd = self._watched.pop(owner)
+        self._loop.remove_reader(fd)
+        os.close(fd)
+        return pid
+
+    def _end(self, owner: Owner) -> None:
+        self.ended[self._unwatch(owner)] = self._loop.time()
+        self._dead.add(owner)
+        self.sweep()
+        self._on_end()
+
+
+def _time_namespace(pid: str) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/time").readlink())
+    except OSError:
+        return ""

@@ -1,0 +1,271 @@
+"""The vGPU server: all containers of the node, the journal, and the ticks that keep them true."""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import resource
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Final, Self
+
+from alnair.node.cgroups import Proc
+from alnair.node.vgpu import abi
+from alnair.node.vgpu.assignment import Assignment, problem
+from alnair.node.vgpu.compute import TICK_NS, Compute
+from alnair.node.vgpu.container import Container, Status
+from alnair.node.vgpu.journal import Entry, Journal, JournalError
+
+#: Seconds between looks at which processes live; a pidfd tells of those that are known at once.
+LOOK: Final = 0.5
+#: Seconds after which a container whose control group is gone is removed.
+LINGER: Final = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class VgpuServer:
+    """Serves the containers of a node. Use as an async context manager.
+
+    Args:
+        folder: Its own, on a tmpfs: the journal and a folder per container.
+        proc: This machine's.
+
+    Attributes:
+        containers: By name.
+        compute: The rates.
+        registrations: Containers that registered since this server started.
+        ticks: Ticks so far, and the seconds that they took together.
+    """
+
+    def __init__(self, folder: Path, proc: Proc | None = None) -> None:
+        self.folder = folder
+        self.proc = proc or Proc()
+        self.containers: dict[str, Container] = {}
+        self.compute = Compute()
+        self.registrations = 0
+        self.ticks = (0, 0.0)
+        self._journal = Journal(folder)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lock = -1
+
+    async def __aenter__(self) -> Self:
+        """Take over what a server before this one left.
+
+        Raises:
+            OSError: The folder cannot be used, or another server uses it.
+            JournalError: The journal cannot be used.
+        """
+        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._lock = _lock(self.folder)
+        try:
+            entries = self._journal.load()
+            _raise_descriptors()
+            for entry in entries:
+                self._open(entry)
+        except (OSError, JournalError):
+            await self.__aexit__()
+            raise
+        self._sweep()
+        self._save()
+        self._tasks = [
+            asyncio.create_task(self._every(TICK_NS / 1e9, self._tick)),
+            asyncio.create_task(self._every(LOOK, self._look)),
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        for container in self.containers.values():
+            container.close()
+        self.containers.clear()
+        os.close(self._lock)
+
+    def prepare(self, assignment: Assignment) -> str:
+        """Make a container's folder, or change what it holds; before its first process runs.
+
+        If a container of this name runs, its limits are changed. If it ran, it begins anew.
+
+        Returns:
+            Why not, or "" if it is done.
+
+        Raises:
+            OSError: The folder or the journal cannot be written.
+        """
+        if said := problem(assignment):
+            return said
+        if taken := self._taken(assignment):
+            return taken
+        before = self.containers.get(assignment.name)
+        if before is not None:
+            uuids = [
+                [share.uuid for share in one.shares] for one in (assignment, before.assignment)
+            ]
+            is_fresh = before.group is None and before.assignment.who == assignment.who
+            if self._runs(before) or (is_fresh and uuids[0] == uuids[1]):
+                return self.change(assignment)
+            before.close()
+            self._forget(assignment.name)
+            # Its processes are gone: what their slots held is nobody's.
+            (before.folder / "counters").unlink(missing_ok=True)
+        self._open(Entry(assignment, before.counters.generation + 1 if before is not None else 0))
+        self._save()
+        return ""
+
+    def _taken(self, wanted: Assignment) -> str:
+        if wanted.who.pod and not (wanted.who.container or wanted.who.cgroup):
+            return ""  # the containers of a pod: the socket tells which
+        for name, other in self.containers.items():
+            if name != wanted.name and other.assignment.who == wanted.who:
+                return f"container {name} is told by the same: remove it first"
+        return ""
+
+    def _runs(self, container: Container) -> bool:
+        group = container.group
+        if group is None:
+            return False
+        return bool(self.proc.processes([(group.path, group.controller)]))
+
+    def change(self, assignment: Assignment) -> str:
+        """Change the limits of a container at once; it need not stop.
+
+        Returns:
+            Why not, or "" if it is done.
+
+        Raises:
+            OSError: The journal cannot be written.
+        """
+        if said := problem(assignment):
+            return said
+        container = self.containers.get(assignment.name)
+        if container is None:
+            return f"there is no container {assignment.name}"
+        old = [share.uuid for share in container.assignment.shares]
+        if [share.uuid for share in assignment.shares] != old:
+            return f"the GPUs of a container cannot be changed while it runs: it has {old}"
+        if assignment.who != container.assignment.who:
+            return "what tells a container's processes cannot be changed: remove and add it"
+        container.change(assignment)
+        self._save()
+        return ""
+
+    def remove(self, name: str) -> str:
+        """Take a container's slices back; processes of it that run are refused what is new.
+
+        Returns:
+            Why not, or "" if it is done.
+
+        Raises:
+            OSError: The journal cannot be written.
+        """
+        container = self.containers.get(name)
+        if container is None:
+            return f"there is no container {name}"
+        self._forget(name)
+        # The journal first: a folder without an entry is swept away at the next start.
+        self._save()
+        container.delete()
+        return ""
+
+    def status(self) -> list[Status]:
+        """All containers, by name."""
+        return [_status(container) for _, container in sorted(self.containers.items())]
+
+    def _open(self, entry: Entry) -> None:
+        name = entry.assignment.name
+        folder = self.folder / "containers" / name
+        self.containers[name] = Container(folder, entry, self.proc, self._learned)
+
+    def _forget(self, name: str) -> None:
+        self.containers.pop(name, None)
+        self.compute.forget(name)
+
+    def _learned(self) -> None:
+        self.registrations += 1
+        try:
+            self._save()
+        except OSError as error:
+            # After a restart the container registers once more; nothing else is lost.
+            _log.error("the journal cannot be written: %s", error)
+
+    def _save(self) -> None:
+        self._journal.save(tuple(c.entry for _, c in sorted(self.containers.items())))
+
+    def _sweep(self) -> None:
+        """Remove folders that no entry of the journal names: a server died between the two."""
+        with contextlib.suppress(FileNotFoundError):
+            for folder in (self.folder / "containers").iterdir():
+                if folder.name not in self.containers:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        loop = asyncio.get_running_loop()
+        following = loop.time()
+        while True:
+            await work()
+            # A tick that came late is not made up for.
+            following = max(following + seconds, loop.time())
+            await asyncio.sleep(following - loop.time())
+
+    async def _tick(self) -> None:
+        begun, now_ns = time.perf_counter(), time.monotonic_ns()
+        for container in self.containers.values():
+            self._guarded(container, partial(container.tick, now_ns))
+        self.compute.tick(self.containers.values(), now_ns)
+        count, seconds = self.ticks
+        self.ticks = count + 1, seconds + time.perf_counter() - begun
+
+    async def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for name, container in tuple(self.containers.items()):
+            self._guarded(container, partial(container.look, now))
+            gone = container.is_gone
+            if gone is not None and now - gone > LINGER and not container.assignment.keep:
+                _log.info("container %s is gone", name)
+                self.remove(name)
+            await asyncio.sleep(0)  # registrations come in between
+
+    def _guarded(self, container: Container, work: Callable[[], None]) -> None:
+        """Do something with one container; what goes wrong there does not concern the others."""
+        try:
+            work()
+        except OSError as error:
+            _log.warning("container %s: %s", container.assignment.name, error)
+
+
+def _status(container: Container) -> Status:
+    shares = range(len(container.assignment.shares))
+    return Status(
+        assignment=container.assignment,
+        folder=str(container.folder),
+        state=abi.State(container.page.page.state).name.lower(),
+        group=container.group,
+        processes=len(container.census.pids),
+        held_bytes=tuple(container.held(row) for row in shares),
+        overhead_bytes=tuple(container.page.page.device[row].memory_overhead for row in shares),
+    )
+
+
+def _lock(folder: Path) -> int:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        raise OSError(f"{folder} is in use by another agent: stop it, or give --folder") from error
+    return fd
+
+
+def _raise_descriptors() -> None:
+    """Allow as many open files as one may: a pidfd is kept per process that uses CUDA."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
