@@ -23,12 +23,12 @@ YIELDED: Final = 0.05
 ROOM: Final = (1.25, 0.05)
 #: Use is a mean over about so long.
 SMOOTHED_NS: Final = 100_000_000
-#: Corrections of the price of GPU time stay in these bounds, whatever was measured.
+#: Corrections of prices stay in these bounds, whatever was measured.
 SCALES: Final = (0.25, 4.0)
-#: Part of a measured error that one correction takes back.
-GAIN: Final = 0.5
-#: Below this share a measurement in whole percents says too little.
-MEASURABLE: Final = 0.03
+#: What is left of a measurement's weight when the next one comes, a second later.
+REMEMBERED: Final = 0.85
+#: GPU seconds that must have been measured before a price is corrected: NVML gives whole percents.
+MEASURABLE: Final = 0.1
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -84,6 +84,25 @@ class Claim(msgspec.Struct, frozen=True):
         return expected if self.soft else min(expected, self.guaranteed)
 
 
+class Price(msgspec.Struct, frozen=True):
+    """How far a tenant's predicted GPU time is off: both sums forget what is long ago.
+
+    The library times kernels by events, which span the time slices of other containers, too. How
+    much of such a time was its own it can only guess; the driver's accounting knows in the mean.
+    """
+
+    predicted: float = 0.0
+    measured: float = 0.0
+
+    @property
+    def scale(self) -> float:
+        """The factor on predicted GPU time."""
+        if min(self.predicted, self.measured) < MEASURABLE:
+            return 1.0
+        low, high = SCALES
+        return min(high, max(low, self.measured / self.predicted))
+
+
 def observe(before: Activity | None, reading: Reading) -> Activity:
     """Adds a reading.
 
@@ -128,19 +147,15 @@ def neighbours(name: str, claims: Mapping[str, Claim]) -> tuple[int, float]:
     return len(others), min(1.0, sum(others))
 
 
-def corrected(scale: float, *, charged: float, measured: float) -> float:
-    """The factor on a tenant's predicted GPU time, after a look at what the driver measured.
+def weigh(before: Price, *, predicted: float, measured: float) -> Price:
+    """Adds a second's measurement.
 
     Args:
-        scale: the factor that held meanwhile.
-        charged: share that the tenant was charged with it, over a second or more.
-        measured: share that NVML gives its processes for the same time.
+        before: what was known.
+        predicted: GPU seconds that the tenant was charged, without any correction.
+        measured: GPU seconds that NVML gives its processes for the same time.
     """
-    if charged < MEASURABLE or measured < MEASURABLE:
-        return scale
-    low, high = SCALES
-    followed: float = scale * (measured / charged) ** GAIN
-    return min(high, max(low, followed))
+    return Price(before.predicted * REMEMBERED + predicted, before.measured * REMEMBERED + measured)
 
 
 def _divide(claims: Mapping[str, Claim], capacity: float) -> dict[str, float]:

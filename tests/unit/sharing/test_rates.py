@@ -10,11 +10,12 @@ from alnair.sharing.rates import (
     YIELDED,
     Activity,
     Claim,
+    Price,
     Reading,
-    corrected,
     grant,
     neighbours,
     observe,
+    weigh,
 )
 
 MS = 1_000_000
@@ -150,11 +151,14 @@ def test_neighbours_are_the_others_that_work() -> None:
     assert neighbours("c", claims) == (2, 0.5)
 
 
-def test_prices_follow_the_driver_slowly_and_within_bounds() -> None:
-    scale = 1.0
-    for _ in range(12):
-        scale = corrected(scale, charged=0.5 * scale, measured=0.4)
-    assert scale == pytest.approx(0.8, rel=0.001)
-    assert corrected(1.0, charged=0.01, measured=0.4) == 1.0
-    assert corrected(1.0, charged=0.4, measured=0.0) == 1.0
-    assert corrected(3.9, charged=0.1, measured=1.0) == SCALES[1]
+def test_prices_follow_the_driver_within_bounds_and_forget() -> None:
+    price = Price()
+    assert price.scale == 1.0
+    for _ in range(3):
+        price = weigh(price, predicted=0.5, measured=0.4)
+    assert price.scale == pytest.approx(0.8)
+    for _ in range(30):
+        price = weigh(price, predicted=0.5, measured=0.5)
+    assert price.scale == pytest.approx(1.0, abs=0.01)
+    assert weigh(Price(), predicted=0.05, measured=0.9).scale == 1.0
+    assert weigh(Price(), predicted=0.1, measured=0.9).scale == SCALES[1]
