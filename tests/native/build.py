@@ -20,6 +20,8 @@ COVERAGE = os.environ.get("ALNAIR_COVERAGE", "")
 LIBRARIES = (
     ROOT / "build" / "-".join(filter(None, ["native", SANITIZE, "coverage" if COVERAGE else ""]))
 )
+#: The same without sanitizer: for Python, here and in clients, as it is not built with one.
+PLAIN = ROOT / "build" / "native"
 #: The interposer, as clients get it by LD_PRELOAD.
 INTERPOSER = LIBRARIES / "libalnair_vgpu.so"
 
@@ -40,9 +42,11 @@ def libraries() -> Path:
     Raises:
         RuntimeError: the build failed; with what the compiler said.
     """
-    arguments = [f"PYTHON={sys.executable}", f"SANITIZE={SANITIZE}", f"COVERAGE={COVERAGE}"]
+    make = ["make", "-s", "-C", str(ROOT / "native"), f"PYTHON={sys.executable}"]
     with _locked("native"):
-        _run(["make", "-s", "-C", str(ROOT / "native"), *arguments])
+        _run([*make, f"SANITIZE={SANITIZE}", f"COVERAGE={COVERAGE}"])
+        if LIBRARIES != PLAIN:
+            _run(make)
     return LIBRARIES
 
 
@@ -85,8 +89,8 @@ def start(
 ) -> "subprocess.Popen[str]":
     """Starts a client with this environment, and PATH; its streams are pipes of text."""
     return subprocess.Popen(
-        [str(program), *map(str, arguments)],
-        env={"PATH": os.environ.get("PATH", ""), **environment},
+        [*_under(program), str(program), *map(str, arguments)],
+        env={"PATH": os.environ.get("PATH", ""), **_suited(program, environment)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -116,6 +120,32 @@ def checked(
         f"{done.args}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     )
     return done.stdout
+
+
+def _under(program: Path | str) -> list[str]:
+    """What runs the program: valgrind, where ALNAIR_VALGRIND is set and it is one of ours."""
+    if not os.environ.get("ALNAIR_VALGRIND") or Path(program).parent != LIBRARIES / "clients":
+        return []
+    return ["valgrind", "-q", "--error-exitcode=99", "--exit-on-first-error=yes"]
+
+
+def _suited(program: Path | str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with the sanitizer's needs; without the sanitizer for programs not ours."""
+    found = dict(environment)
+    if not SANITIZE:
+        return found
+    if Path(program).parent != LIBRARIES / "clients":
+        return {name: text.replace(str(LIBRARIES), str(PLAIN)) for name, text in found.items()}
+    runtime = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
+    asked = subprocess.run(
+        ["cc", f"-print-file-name={runtime[SANITIZE]}"], capture_output=True, text=True, check=True
+    )
+    if "LD_PRELOAD" in found:  # the runtime must come before everything that it watches
+        found["LD_PRELOAD"] = f"{asked.stdout.strip()} {found['LD_PRELOAD']}"
+    found["ASAN_OPTIONS"] = "detect_leaks=0"  # the fake driver forgets its tables when it exits
+    found["UBSAN_OPTIONS"] = "print_stacktrace=1"
+    found["TSAN_OPTIONS"] = "halt_on_error=1"
+    return found
 
 
 def _run(command: list[str]) -> None:

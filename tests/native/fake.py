@@ -44,7 +44,8 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(build.libraries() / "libfakegpu.so"))
+    build.libraries()
+    library = ctypes.CDLL(str(build.PLAIN / "libfakegpu.so"))
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, f"fakegpu_{name}", None)
         if function is not None:

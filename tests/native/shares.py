@@ -151,9 +151,7 @@ class Shares:
         self._measured = [0.0] * len(self.tenants)
         self._pids: dict[int, int] = {}
         self._since_us = 0
-        ctypes.CDLL(
-            str(build.LIBRARIES / "libnvidia-ml.so.1")
-        )  # its soname is then known to dlopen
+        ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
         os.environ["FAKEGPU_STATE"] = str(self.fake.state)
         self._stack.callback(os.environ.pop, "FAKEGPU_STATE")
         pynvml.nvmlInit()

@@ -23,7 +23,7 @@ MIB = 1 << 20
 @contextmanager
 def using(fake: Fake) -> Iterator[ModuleType]:
     """nvidia-ml-py in this process, on that machine."""
-    ctypes.CDLL(str(build.LIBRARIES / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAKEGPU_STATE", str(fake.state))
         pynvml.nvmlInit()
@@ -199,7 +199,7 @@ def test_every_function_of_the_header_is_there_and_the_unmodelled_ones_are_count
 ) -> None:
     header = (build.cuda_headers() / "nvml.h").read_text()
     names = set(re.findall(r"\bDECLDIR\s+(nvml\w+)\s*\(", header))
-    library = ctypes.CDLL(str(build.LIBRARIES / "libnvidia-ml.so.1"))
+    library = ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
     assert len(names) > 400
     assert not [name for name in names if not hasattr(library, name)]
     before = fake.calls("nvmlDeviceSetComputeMode")
