@@ -47,9 +47,19 @@ def _verbs(app: typer.Typer, verb: str) -> Iterator[tuple[str, ...]]:
     yield (verb,)
     for group in app.registered_groups:
         if group.name == verb and group.typer_instance is not None:
-            for command in group.typer_instance.registered_commands:
-                assert command.name is not None
-                yield verb, command.name
+            yield from ((verb, *words) for words in _within(group.typer_instance))
+
+
+def _within(group: typer.Typer) -> Iterator[tuple[str, ...]]:
+    """The verbs of a group, and of the groups in it."""
+    for command in group.registered_commands:
+        assert command.name is not None
+        yield (command.name,)
+    for inner in group.registered_groups:
+        assert inner.name is not None
+        assert inner.typer_instance is not None
+        yield (inner.name,)
+        yield from ((inner.name, *words) for words in _within(inner.typer_instance))
 
 
 def crds() -> dict[Path, str]:

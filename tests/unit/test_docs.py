@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
+import typer
 import yaml
 from typer.testing import CliRunner
 
@@ -175,9 +176,22 @@ def test_every_command_and_option_in_an_example_exists(page: Path) -> None:
 def _help(verb: str, *words: str) -> str:
     """The help of a verb, or of the verb within it that the words begin with."""
     app = cli.build([verb])
-    groups = (group.typer_instance for group in app.registered_groups)
-    inner = {c.name for group in groups if group for c in group.registered_commands}
-    return CliRunner().invoke(app, [verb, *(w for w in words[:1] if w in inner), "--help"]).output
+    path, inside = [verb], _inside(app)[verb]
+    for word in words:
+        if word not in inside:
+            break
+        path.append(word)
+        inside = inside[word]
+    return CliRunner().invoke(app, [*path, "--help"]).output
+
+
+def _inside(group: typer.Typer) -> dict[str, Any]:
+    """The verbs of a group, with theirs."""
+    groups = {
+        g.name: _inside(g.typer_instance) for g in group.registered_groups if g.typer_instance
+    }
+    commands = {str(c.name): {} for c in group.registered_commands}
+    return {str(name): inner for name, inner in groups.items()} | commands
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ COMMANDS = {
     "down": ("local_cluster", "down"),
     "scheduler": ("scheduler", "app"),
     "controller": ("controller", "controller"),
+    "agent": ("agent", "app"),
     "rebalance": ("rebalance", "rebalance"),
     "replay": ("replay", "replay"),
     "simulate": ("simulate", "app"),
@@ -45,16 +46,24 @@ def build(verbs: Iterable[str]) -> typer.Typer:
         module, function = COMMANDS[verb]
         run = getattr(importlib.import_module(f"alnair.apps.{module}"), function)
         if isinstance(run, typer.Typer):  # a verb that has verbs of its own
-            callback = run.registered_callback
-            assert callback is not None
-            assert callback.callback is not None
-            app.add_typer(run, name=verb, help=_help(callback.callback))
-            for command in run.registered_commands:
-                assert command.callback is not None
-                command.help = _help(command.callback)
+            app.add_typer(run, name=verb, help=_explain(run))
         else:
             app.command(verb, help=_help(run))(run)
     return app
+
+
+def _explain(group: typer.Typer) -> str:
+    """Give the verbs of a group their help, at any depth; return the group's own."""
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        inner.help = _explain(inner.typer_instance)
+    for command in group.registered_commands:
+        assert command.callback is not None
+        command.help = _help(command.callback)
+    callback = group.registered_callback
+    assert callback is not None
+    assert callback.callback is not None
+    return _help(callback.callback)
 
 
 def _help(run: Callable[..., None]) -> str:

@@ -29,12 +29,12 @@ def connect(path: str) -> socket.socket:
 
 def knock(path: str, sent: bytes) -> list[Any]:
     """Send a frame; return [reply, text], or ["closed", ""]."""
-    with connect(path) as peer:
-        peer.send(sent)
-        try:
+    try:
+        with connect(path) as peer:
+            peer.send(sent)
             got = peer.recv(512)
-        except ConnectionResetError:
-            got = b""
+    except (ConnectionError, FileNotFoundError):  # closed, or nobody listens
+        got = b""
     if len(got) != FRAME.size:
         return ["closed", ""]
     _, _, reply, *_, text = FRAME.unpack(got)

@@ -18,7 +18,7 @@ _PROC = Path("/proc/self")
 
 def exposition(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> str:
     """Return all metrics as text; `state` is None while this process does not lead."""
-    parts = [*_counted(tally), *_process()]
+    parts = [*_counted(tally), *process_figures()]
     parts.append(
         gauge(
             "leader_election_master_status",
@@ -156,7 +156,8 @@ def _gpus(gpus: GpuCensus) -> Iterator[str]:
     )
 
 
-def _process() -> Iterator[str]:
+def process_figures() -> Iterator[str]:
+    """The figures of this process, as every exporter names them."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield counter(
         "process_cpu_seconds_total",
