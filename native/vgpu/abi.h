@@ -109,7 +109,9 @@ struct vg_slot {              /* 4096 bytes: one process */
                                  reused pid apart */
     _Atomic uint64_t host_bytes;   /* page-locked host memory */
     _Atomic uint64_t unhooked;     /* calls resolved to a driver function that no table knows */
-    uint64_t reserved[4];
+    _Atomic uint64_t pid_namespace; /* inode; only peers of the same one can judge whether owner lives */
+    _Atomic uint64_t image;   /* of this execve: after another one the process holds no GPU memory */
+    uint64_t reserved[2];
     struct vg_calls calls[VG_CLASSES];
     uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
     struct vg_slot_device device[VG_DEVICES];
@@ -128,7 +130,8 @@ struct vg_counters {
     uint32_t abi, n_slots;
     uint64_t generation;
     _Atomic uint64_t slots_used; /* slots [0, slots_used) have ever been claimed */
-    _Atomic uint64_t totals[4];  /* reserved */
+    _Atomic uint64_t registrar;  /* pid of the process that registers the container now; 0: none */
+    uint64_t reserved[3];
     struct vg_bucket bucket[VG_DEVICES];
     uint8_t padding[4096 - 64 - 64 * VG_DEVICES];
     struct vg_slot slot[VG_SLOTS];

@@ -8,6 +8,7 @@
  *   where fork handlers make them good again.
  * - Without a limits page it is inert; with one and no registration it refuses CUDA (fail closed).
  * - libc symbols no younger than glibc 2.17; TLS is initial-exec and under 256 bytes.
+ * - No hook calls dlsym, dlopen or another exported name of the driver: REAL(name) only.
  */
 #ifndef ALNAIR_VGPU_H
 #define ALNAIR_VGPU_H
@@ -26,31 +27,63 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* ---- resolve.c: the real driver ------------------------------------------------------------- */
+/* ---- resolve.c, lookup.c, procaddress.c: the real driver ------------------------------------- */
 extern void *vg_real[VG_SYMBOLS];          /* by enum; NULL where the driver lacks it */
 #define REAL(name) ((__typeof__(&name))vg_real[VG_##name])
 void *vg_real_dlsym(void *handle, const char *name); /* libc's, never ours */
-/* The first thing of every hook: loads the driver's functions once. Cheap afterwards. */
+void *vg_driver_symbol(const char *name);  /* of the real driver or a library it needs; NULL: none */
+/* Loads the driver's functions once; lock-free. VG_ENTER does it; cheap afterwards. */
 void vg_resolve(void);
-extern _Atomic bool vg_resolved;
-#define VG_ENTER() do { if (unlikely(!atomic_load_explicit(&vg_resolved, memory_order_acquire))) vg_resolve(); } while (0)
+void vg_resolve_nvml(void);                /* the same for nvml*, whose names are in vg_real too */
+extern _Atomic bool vg_resolved, vg_nvml_resolved;
 
-/* ---- session.c: the container's pages, registration, this process's slot --------------------- */
+/* ---- session.c: the container's pages, registration ------------------------------------------ */
 enum vg_mode { VG_MODE_UNKNOWN, VG_MODE_INERT, VG_MODE_LIMITED, VG_MODE_REFUSED };
 extern _Atomic int vg_mode;
 extern const struct vg_limits *vg_limits;  /* NULL unless VG_MODE_LIMITED */
 extern struct vg_counters *vg_counters;
-/* Maps, registers, claims a slot; called by our cuInit (and by any hook that comes before it).
- * CUDA_SUCCESS where inert or limited, an error and one line on stderr where refused. */
+/* Maps the pages and registers. CUDA_SUCCESS where inert or limited; where refused, an error and (once
+ * in a process) one line on stderr. */
 CUresult vg_session(void);
-/* This process's slot; a forked child claims its own at first use. NULL only where inert. */
+/* For NVML views: maps the pages without registering and without a slot. Whether limits are known. */
+bool vg_view(void);
+/* Refuses CUDA from now on, with this line (once in a process); the error to return. */
+CUresult vg_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The first thing of every hook of the driver: on first use resolves, opens the session and claims a
+ * slot (again in a forked child); one load afterwards. Returns from the hook where CUDA is refused. */
+#define VG_ENTER() do { \
+    if (unlikely(!atomic_load_explicit(&vg_entered, memory_order_acquire))) { \
+        CUresult vg_result = vg_enter(); \
+        if (vg_result != CUDA_SUCCESS) \
+            return vg_result; \
+    } } while (0)
+extern _Atomic bool vg_entered;
+CUresult vg_enter(void);
+/* The first thing of every hook of NVML. */
+#define VG_ENTER_NVML() do { if (unlikely(!atomic_load_explicit(&vg_nvml_resolved, memory_order_acquire))) vg_resolve_nvml(); } while (0)
+
+/* ---- slot.c: this process's slot --------------------------------------------------------------- */
+/* This process's slot, claimed by VG_ENTER; a forked child's own. NULL where inert. */
 struct vg_slot *vg_slot(void);
+struct vg_slot *vg_slot_now(void);         /* the same, NULL where none is claimed yet */
+CUresult vg_slot_claim(void);              /* for vg_enter */
 /* Frees the slots of processes that are gone, so that their bytes count no longer. Number freed. */
 int vg_reap(void);
-/* Row of limits/counters for a device ordinal or for the calling thread's current context; -1: none. */
+
+/* ---- context.c: which GPU ---------------------------------------------------------------------- */
+/* Row of limits/counters for a device ordinal or for the calling thread's current context; -1: none
+ * (inert, or no context). */
 int vg_row(CUdevice device);
 int vg_current_row(void);                  /* a few ns: see context.c */
-CUdevice vg_row_device(int row);
+CUdevice vg_row_device(int row);           /* -1: not visible */
+void vg_context_changed(void);             /* call after any call that may make another context current
+                                              (cuCtxCreate*, cuCtxDestroy*, cuDevicePrimaryCtxReset*) */
+
+/* ---- fork.c: what a forked child forgets --------------------------------------------------------- */
+void vg_session_forked(void);
+void vg_slot_forked(void);
+void vg_context_forked(void);
 
 /* ---- ledger.c: device memory, exact and without locks ---------------------------------------- */
 /* Announce, then check: pending += bytes; admitted if the sum over all slots of held + pending, plus

@@ -1,0 +1,151 @@
+/* Looks symbols up in loaded objects by their own hash tables.
+ *
+ * This library exports dlsym and dlvsym, so it cannot ask for libc's by name: glibc 2.34 took
+ * __libc_dlsym away, and before it dlsym was in libdl.so.2. The list of loaded objects and the ELF
+ * hash tables are a stable interface on every glibc.
+ */
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "loaded.h"
+
+struct object {
+    ElfW(Addr) base;
+    const char *strings;
+    const ElfW(Sym) *symbols;
+    const uint32_t *gnu_hash, *hash;
+    const char *soname;
+};
+
+static bool open_object(const struct dl_phdr_info *info, struct object *object)
+{
+    *object = (struct object){.base = info->dlpi_addr};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (!dynamic)
+        return false;
+    ElfW(Addr) soname = 0;
+    bool named = false;
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        /* glibc has relocated these pointers, except in read-only objects such as the vDSO. */
+        ElfW(Addr) at = dynamic->d_un.d_ptr;
+        if (at < object->base)
+            at += object->base;
+        switch (dynamic->d_tag) {
+        case DT_STRTAB: object->strings = (const char *)at; break;
+        case DT_SYMTAB: object->symbols = (const void *)at; break;
+        case DT_GNU_HASH: object->gnu_hash = (const void *)at; break;
+        case DT_HASH: object->hash = (const void *)at; break;
+        case DT_SONAME: soname = dynamic->d_un.d_val; named = true; break;
+        default: break;
+        }
+    }
+    if (!object->strings || !object->symbols)
+        return false;
+    object->soname = named ? object->strings + soname : "";
+    return true;
+}
+
+static void *symbol_at(const struct object *object, uint32_t index, const char *name)
+{
+    const ElfW(Sym) *symbol = &object->symbols[index];
+    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC
+        || strcmp(object->strings + symbol->st_name, name))
+        return NULL;
+    return (void *)(object->base + symbol->st_value);
+}
+
+static void *by_gnu_hash(const struct object *object, const char *name)
+{
+    uint32_t h = 5381;
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+        h = h * 33 + *c;
+    const uint32_t *table = object->gnu_hash;
+    uint32_t buckets = table[0], first = table[1], bloom = table[2];
+    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+    uint32_t index = buckets ? bucket[h % buckets] : 0;
+    if (index < first)
+        return NULL;
+    for (;; index++) {
+        uint32_t entry = chain[index - first];
+        if ((entry | 1) == (h | 1)) {
+            void *found = symbol_at(object, index, name);
+            if (found)
+                return found;
+        }
+        if (entry & 1)
+            return NULL;
+    }
+}
+
+static void *by_hash(const struct object *object, const char *name)
+{
+    uint32_t count = object->hash[1];
+    for (uint32_t index = 1; index < count; index++) {
+        void *found = symbol_at(object, index, name);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+struct wanted { const char *soname, *name; void *found; };
+
+static int find_symbol(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct wanted *wanted = data;
+    struct object object;
+    if (!open_object(info, &object) || strcmp(object.soname, wanted->soname))
+        return 0;
+    wanted->found = object.gnu_hash ? by_gnu_hash(&object, wanted->name)
+        : object.hash ? by_hash(&object, wanted->name) : NULL;
+    return wanted->found != NULL;
+}
+
+void *vg_loaded_symbol(const char *soname, const char *name)
+{
+    struct wanted wanted = {soname, name, NULL};
+    dl_iterate_phdr(find_symbol, &wanted);
+    return wanted.found;
+}
+
+struct place { uintptr_t address, from, to; bool driver; };
+
+static int find_place(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct place *place = data;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD || place->address < from || place->address >= from + segment->p_memsz)
+            continue;
+        struct object object;
+        place->from = from;
+        place->to = from + segment->p_memsz;
+        place->driver = open_object(info, &object)
+            && (!strcmp(object.soname, "libcuda.so.1") || !strcmp(object.soname, "libnvidia-ml.so.1"));
+        return 1;
+    }
+    return 0;
+}
+
+bool vg_in_driver(const void *address)
+{
+    /* An application asks for hundreds of names of the same library. Only a yes is kept: should the
+     * driver be unloaded and another library take its place, a stale yes hands out a hook too many. */
+    static __thread __attribute__((tls_model("initial-exec"))) struct place yes;
+    struct place place = {.address = (uintptr_t)address};
+    if (place.address >= yes.from && place.address < yes.to)
+        return true;
+    dl_iterate_phdr(find_place, &place);
+    if (place.driver)
+        yes = place;
+    return place.driver;
+}

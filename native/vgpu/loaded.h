@@ -1,0 +1,10 @@
+/* What is loaded in this process, read from the dynamic linker's own list (no dlsym, which is ours). */
+#ifndef ALNAIR_VGPU_LOADED_H
+#define ALNAIR_VGPU_LOADED_H
+#include <stdbool.h>
+
+/* The address of `name` in a loaded object whose SONAME is `soname`; NULL: none. */
+void *vg_loaded_symbol(const char *soname, const char *name);
+/* Whether `address` lies in an object whose SONAME is the CUDA driver's or NVML's, and is not us. */
+bool vg_in_driver(const void *address);
+#endif
