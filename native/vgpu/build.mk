@@ -17,11 +17,11 @@ $(VGPU_GEN)/symbols.h: $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py 
 define vgpu_library
 $(OUT)/$(1)/%.o: $(VGPU)/%.c $(VGPU_H)
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS) $(3) -I$(VGPU) -I$(VGPU_GEN) -c $$< -o $$@
+	$(CC) $(CFLAGS) -D_GNU_SOURCE $(3) -I$(VGPU) -I$(VGPU_GEN) -c $$< -o $$@
 $(OUT)/$(1)/symbols.c: $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py
 	$(VGPU_TOOL) table $(VGPU)/symbols.tsv $$@ $$(filter %.o,$$^)
 $(OUT)/$(2): $(OUT)/$(1)/symbols.c $(VGPU)/exports.map
-	$(CC) $(CFLAGS) $(3) -I$(VGPU) -I$(VGPU_GEN) $(VGPU_LINK) $$< $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) -o $$@
+	$(CC) $(CFLAGS) -D_GNU_SOURCE $(3) -I$(VGPU) -I$(VGPU_GEN) $(VGPU_LINK) $$< $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) -o $$@
 endef
 $(eval $(call vgpu_library,vgpu,libalnair_vgpu.so,))
 $(eval $(call vgpu_library,vgpu-virtual,libalnair_vgpu_virtual.so,-DVG_VIRTUAL_CLOCK))

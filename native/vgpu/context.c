@@ -9,7 +9,7 @@
 #include "vgpu.h"
 
 #define ORDINALS 64
-enum { NOT_KNOWN = -2 };
+#define NOT_KNOWN (-2)
 
 static signed char row_of[ORDINALS];
 static signed char device_of[VG_DEVICES];
