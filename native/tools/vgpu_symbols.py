@@ -1,8 +1,8 @@
 """Generate the tables of libalnair_vgpu.so from native/vgpu/symbols.tsv.
 
     vgpu_symbols.py header TSV OUT            symbols.h: enum VG_<name>, VG_SYMBOLS
-    vgpu_symbols.py table  TSV OUT OBJECT...  the tables; which hooks exist is read from the objects
-    vgpu_symbols.py proxy  TSV OUT OBJECT...  trampolines of the proxy for all other driver functions
+    vgpu_symbols.py table  TSV OUT OBJECT...  the tables; which hooks exist the objects tell
+    vgpu_symbols.py proxy  TSV OUT OBJECT...  trampolines to all other driver functions
 
 A line of the TSV is an exported function of the driver (or of NVML): its name, the name by which
 cuGetProcAddress knows it, the CUDA version (as 12040) since which that name means this function, a
@@ -48,7 +48,7 @@ def header(rows: list[dict[str, str]]) -> str:
 
 
 def table(rows: list[dict[str, str]], objects: list[str]) -> str:
-    """Return symbols.c: names, versions, hooks, and the variants of each name of cuGetProcAddress."""
+    """Return symbols.c: names, versions, hooks, variants of each name of cuGetProcAddress."""
     present = defined(objects)
     hooks = [row["name"] for row in rows if row["name"] in present]
     stray = sorted(
