@@ -22,7 +22,7 @@ OUT_OF_MEMORY = "2\n"
 @pytest.fixture
 def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     """The handle of the fake's GPU for nvidia-ml-py in this process."""
-    ctypes.CDLL(str(build.LIBRARIES / "libnvidia-ml.so.1"))
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
     monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
     monkeypatch.delenv("FAKEGPU_CUDA", raising=False)
     pynvml.nvmlInit()

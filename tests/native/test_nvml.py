@@ -226,3 +226,30 @@ def test_without_a_state_there_is_no_driver(
         },
     )
     assert int(said) == pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+
+
+def test_no_function_crashes_on_missing_arguments_or_a_wrong_handle(fake: Fake) -> None:
+    script = r"""
+import ctypes, re, sys
+library = ctypes.CDLL("libnvidia-ml.so.1")
+header = open(sys.argv[1]).read()
+names = set(re.findall(r"\bDECLDIR\s+(nvml\w+)\s*\(", header))
+of_device = set(re.findall(r"\bDECLDIR\s+(nvml\w+)\s*\(\s*nvmlDevice_t", header))
+names -= {"nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags", "nvmlShutdown", "nvmlErrorString"}
+assert [n for n in names if getattr(library, n)(None, None, None, None, None) != 1] == []
+assert library.nvmlInit_v2() == 0
+handle = ctypes.c_void_p()
+assert library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0
+for first in (None, ctypes.c_void_p(12345), handle):
+    for name in sorted(of_device if first else names):
+        print(name, flush=True)
+        result = getattr(library, name)(first, None, None, None, None)
+        assert result in (1, 2, 3, 6, 7, 9, 13), (name, result)
+        assert first is handle or result != 0
+assert library.nvmlShutdown() == 0
+assert library.nvmlShutdown() == 1
+"""
+    header = str(build.cuda_headers() / "nvml.h")
+    environment = fake.environment()
+    done = build.run(sys.executable, "-c", script, header, environment=environment)
+    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}: {done.stderr}"
