@@ -18,14 +18,17 @@ FG_FLAGS := -I$(FG) -I$(FG_GENERATED) -isystem $(CUDA_INCLUDE) -Wno-deprecated-d
 
 $(FG_OUT):
 	@mkdir -p $@
-$(FG_GENERATED)/fg_entries.c: $(ROOT)/native/tools/fake_entries.py $(wildcard $(FG)/*.c) | $(FG_OUT)
+# The generator writes only what changed, so that an edited model does not rebuild everything.
+$(FG_OUT)/generated.stamp: $(ROOT)/native/tools/fake_entries.py $(wildcard $(FG)/*.c) | $(FG_OUT)
 	$(PYTHON) $< --include $(CUDA_INCLUDE) --sources $(FG) --out $(FG_GENERATED) --compiler $(CC)
 	@touch $@
-$(FG_GENERATED)/fg_symbols.c: $(FG_GENERATED)/fg_entries.c ;
+$(FG_GENERATED)/fg_entries.c $(FG_GENERATED)/fg_symbols.c $(FG_GENERATED)/fg_symbols.h \
+$(FG_GENERATED)/fg_declarations.h: $(FG_OUT)/generated.stamp ;
+FG_H := $(wildcard $(FG)/*.h) $(FG_GENERATED)/fg_declarations.h $(FG_GENERATED)/fg_symbols.h
 
-$(FG_OUT)/%.o: $(FG)/%.c $(FG_GENERATED)/fg_entries.c $(wildcard $(FG)/*.h)
+$(FG_OUT)/%.o: $(FG)/%.c $(FG_H)
 	$(CC) $(CFLAGS) $(FG_FLAGS) -c -o $@ $<
-$(FG_OUT)/%.o: $(FG_GENERATED)/%.c $(FG_GENERATED)/fg_entries.c $(wildcard $(FG)/*.h)
+$(FG_OUT)/%.o: $(FG_GENERATED)/%.c $(FG_H)
 	$(CC) $(CFLAGS) $(FG_FLAGS) -c -o $@ $<
 
 FG_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-soname,$(notdir $@) -o $@

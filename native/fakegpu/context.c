@@ -58,7 +58,8 @@ static CUresult push(struct fg_context *context)
 
 /* ---- making and ending ----------------------------------------------------------------------------- */
 
-static CUresult make(CUdevice device, unsigned flags, bool is_primary, struct fg_context **out)
+/* sm_count: of a green context, which shares what its GPU's primary context costs; 0: a real one. */
+static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_count, struct fg_context **out)
 {
     int gpu = fg_gpu_of(device);
     if (gpu < 0)
@@ -67,19 +68,21 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, struct fg
     if (result)
         return result;
     const struct fg_profile *profile = &fg_state->gpu[gpu].profile;
+    uint64_t cost = sm_count ? profile->green_context_bytes : profile->context_bytes;
     uint64_t slow = fg_fault_number("slow_context_ms", 0);
     if (slow)
         usleep((useconds_t)slow * 1000);
     fg_clock_spend(0);
-    if (fg_fault_memory(gpu, 0) || fg_charge(gpu, profile->context_bytes))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = fg_grab(gpu, cost);
+    if (result)
+        return result;
     struct fg_context *context = contexts;
     while (context && context->alive)
         context = context->next;
     if (!context) {
         context = calloc(1, sizeof *context);
         if (!context) {
-            fg_uncharge(gpu, profile->context_bytes);
+            fg_uncharge(gpu, cost);
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
         context->next = contexts;
@@ -88,7 +91,7 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, struct fg
     struct fg_context *next = context->next;
     *context = (struct fg_context){
         .next = next, .id = ++next_id, .gpu = gpu, .device = device, .flags = flags, .primary = is_primary,
-        .api_version = 3020, .charged = profile->context_bytes,
+        .api_version = 3020, .charged = cost, .sm_count = sm_count,
         .limit = {[CU_LIMIT_STACK_SIZE] = 1024, [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
                   [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20, [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
                   [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
@@ -98,8 +101,11 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, struct fg
     row->contexts[gpu]++;
     int tag = row->tag;
     fg_unlock();
-    const char *percent = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-    context->engine = fg_engine_open(fg_self(), tag, gpu, percent ? (unsigned)atoi(percent) : 0);
+    const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    unsigned percent = text ? (unsigned)atoi(text) : 0;
+    if (sm_count)
+        percent = (unsigned)((sm_count * 100 + (int)profile->sm_count / 2) / (int)profile->sm_count);
+    context->engine = fg_engine_open(fg_self(), tag, gpu, percent);
     context->alive = true;
     fg_streams_context_made(context);
     *out = context;
@@ -110,6 +116,8 @@ static void end(struct fg_context *context)
 {
     fg_streams_context_gone(context);
     fg_engine_close(context->engine);
+    fg_modules_context_gone(context);
+    fg_arrays_context_gone(context);
     fg_memory_context_gone(context);
     fg_uncharge(context->gpu, context->charged);
     fg_lock();
@@ -121,13 +129,20 @@ static void end(struct fg_context *context)
     context->alive = false;
 }
 
+CUresult fg_green_context_make(CUdevice device, int sm_count, struct fg_context **out)
+{
+    return make(device, 0, false, sm_count, out);
+}
+
+void fg_green_context_end(struct fg_context *context) { end(context); }
+
 static CUresult create(CUcontext *out, CUdevice device, unsigned flags, unsigned api_version)
 {
     if (!out || flags & ~0x1ffu)
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_context *context;
     pthread_mutex_lock(&fg_mutex);
-    CUresult result = make(device, flags, false, &context);
+    CUresult result = make(device, flags, false, 0, &context);
     pthread_mutex_unlock(&fg_mutex);
     if (result)
         return result;
@@ -168,7 +183,7 @@ CUresult FG(cuCtxDestroy_v2)(CUcontext handle)
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&fg_mutex);
     struct fg_context *context = fg_context_of(handle);
-    if (context && !context->primary) {
+    if (context && !context->primary && !context->sm_count) {
         if (context == fg_current())
             depth--;
         end(context);
@@ -206,7 +221,7 @@ CUresult FG(cuDevicePrimaryCtxRetain)(CUcontext *out, CUdevice device)
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&fg_mutex);
     if (!primary[gpu])
-        result = make(device, primary_flags[gpu], true, &primary[gpu]);
+        result = make(device, primary_flags[gpu], true, 0, &primary[gpu]);
     if (!result) {
         primary[gpu]->retained++;
         *out = (CUcontext)primary[gpu];

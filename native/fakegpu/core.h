@@ -60,12 +60,23 @@ struct fg_context *fg_current(void);    /* the calling thread's, NULL: none (or 
 CUresult fg_need_context(struct fg_context **context);
 struct fg_context *fg_context_of(CUcontext handle);   /* NULL: not a live context */
 
+/* With fg_mutex held; see green.c. */
+CUresult fg_green_context_make(CUdevice device, int sm_count, struct fg_context **out);
+void fg_green_context_end(struct fg_context *context);
+
 /* ---- called by context.c; stream.c defines them (weak, empty ones stand in context.c) ------------- */
 void fg_streams_context_made(struct fg_context *context);
 void fg_streams_context_gone(struct fg_context *context);  /* before its memory goes */
 
 /* ---- memory.c ---------------------------------------------------------------------------------- */
-enum fg_kind { FG_DEVICE, FG_MANAGED, FG_POOLED, FG_MAPPED, FG_IMPORTED, FG_HOST, FG_GLOBAL };
+enum fg_kind {
+    FG_DEVICE, FG_MANAGED,
+    FG_POOLED,                          /* owner: pool */
+    FG_MAPPED,                          /* owner: struct fg_physical */
+    FG_IMPORTED,                        /* another process's memory */
+    FG_HOST, FG_REGISTERED,             /* page-locked */
+    FG_GLOBAL,                          /* part of a module */
+};
 struct fg_range {                       /* one allocation as the program sees it */
     uint64_t base, size;                /* size: as asked for */
     enum fg_kind kind;
@@ -80,6 +91,7 @@ struct fg_range {                       /* one allocation as the program sees it
     int shared;                         /* index in fg_state->shared, -1: private */
     uint64_t shared_id;
 };
+struct fg_range *fg_find_in(uint64_t base, uint64_t size); /* any range that overlaps it */
 struct fg_range *fg_find(uint64_t address);  /* the range that holds it; NULL: ordinary host memory */
 /* All with fg_mutex held. take: from the driver's heap of a context (small ones share blocks). */
 CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range);
@@ -93,6 +105,35 @@ uint64_t fg_va_take(uint64_t bytes, uint64_t align); /* device addresses; 0: non
 bool fg_va_take_at(uint64_t at, uint64_t bytes);
 void fg_va_give(uint64_t at, uint64_t bytes);
 bool fg_va_ours(uint64_t address);           /* only the fake gives out such addresses */
+
+/* ---- pool.c ------------------------------------------------------------------------------------- */
+void fg_pools_synchronized(void);            /* the host waited for GPU work: pools let go what they may */
+bool fg_pools_trim(int gpu);                 /* under need; true: something was released */
+CUresult fg_pool_give(struct fg_range *range);
+/* Memory of graphs' allocation nodes, reserved per GPU until cuDeviceGraphMemTrim. Any thread. */
+CUresult fg_graph_memory_take(int gpu, uint64_t bytes, CUdeviceptr *address);
+void fg_graph_memory_give(CUdeviceptr address);
+
+/* ---- vmm.c -------------------------------------------------------------------------------------- */
+struct fg_physical {                      /* physical memory: lives while held, mapped, or exported */
+    uint64_t number;                    /* CUmemGenericAllocationHandle */
+    struct fg_physical *next;
+    int gpu;                            /* -1: of the host */
+    uint64_t size;
+    unsigned held, mapped;
+    CUmemAllocationProp properties;
+    int shared;                         /* as in struct fg_range */
+    uint64_t shared_id;
+    void *backing;
+};
+
+/* ---- module.c ----------------------------------------------------------------------------------- */
+void fg_modules_context_gone(struct fg_context *context);
+
+/* ---- array.c ------------------------------------------------------------------------------------ */
+void fg_arrays_context_gone(struct fg_context *context);
+/* An array's content: rows of `pitch` bytes, slices of `pitch * rows`. NULL: reads as zero. */
+void *fg_array_data(CUarray handle, uint64_t *pitch, uint64_t *rows, bool write);
 
 /* ---- data.c: the bytes themselves, for copy.c ----------------------------------------------------- */
 /* Device memory has content as far as it was written by copies of up to FAKEGPU_DATA bytes (default

@@ -19,18 +19,23 @@ static uint64_t most(void)
     return bytes;
 }
 
-static bool host_readable(const struct fg_range *range) { return range->kind == FG_MANAGED || range->kind == FG_HOST; }
+static bool host_readable(const struct fg_range *range)
+{
+    return range->kind == FG_MANAGED || range->kind == FG_HOST || range->kind == FG_REGISTERED;
+}
 
 static void *backing(struct fg_range *range, bool make)
 {
     if (host_readable(range))
         return (void *)range->base;
-    if (!range->backing && make) {
-        void *mapped = mmap(NULL, range->size, PROT_READ | PROT_WRITE,
+    struct fg_physical *handle = range->kind == FG_MAPPED ? range->owner : NULL;
+    void **at = handle ? &handle->backing : &range->backing;
+    if (!*at && make) {
+        void *mapped = mmap(NULL, handle ? handle->size : range->size, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        range->backing = mapped == MAP_FAILED ? NULL : mapped;
+        *at = mapped == MAP_FAILED ? NULL : mapped;
     }
-    return range->backing;
+    return *at;
 }
 
 void fg_backing_end(struct fg_range *range)

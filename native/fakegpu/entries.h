@@ -29,4 +29,9 @@ static inline CUresult fg_enter(unsigned symbol, bool early)
         bool was_ = fg_per_thread; fg_per_thread = true; \
         CUresult r_ = call; fg_per_thread = was_; return r_; \
     } while (0)
+#define WAIT(call, per_thread) do { \
+        bool was_ = fg_per_thread; fg_per_thread = per_thread; \
+        CUresult r_ = call; fg_per_thread = was_; \
+        fg_pools_synchronized(); return r_; \
+    } while (0)
 #endif

@@ -5,8 +5,10 @@
  * good by fg_recount(): rows are changed by one store each, sums are computed from rows. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ledger.h"
 #include "state.h"
@@ -121,10 +123,50 @@ static void release_if_unheld(struct fg_shared *shared)
     for (int i = 0; i < FG_HOLDERS; i++)
         if (shared->holder[i].count)
             return;
+    if (shared->exported) {
+        char path[FG_PATH + 64];
+        fg_export_path(shared->id, path, sizeof path);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+        bool held = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+        if (fd >= 0)
+            close(fd);
+        if (held)
+            return;
+        unlink(path);
+    }
     int gpu = shared->gpu;
     shared->gpu = -1;
     fg_state->tag[shared->tag].used[gpu] -= shared->bytes;
     fg_state->gpu[gpu].used -= shared->bytes;
+}
+
+void fg_sweep_shared(void)
+{
+    for (int i = 0; i < fg_state->shareds; i++)
+        if (fg_state->shared[i].gpu >= 0)
+            release_if_unheld(&fg_state->shared[i]);
+}
+
+void fg_export_path(uint64_t id, char *path, size_t size)
+{
+    snprintf(path, size, "%s.export.%llu", fg_state->path, (unsigned long long)id);
+}
+
+void fg_export_note(int index, uint64_t id)
+{
+    fg_lock();
+    if (fg_state->shared[index].gpu >= 0 && fg_state->shared[index].id == id)
+        fg_state->shared[index].exported = 1;
+    fg_unlock();
+}
+
+uint64_t fg_new_id(void)
+{
+    fg_lock();
+    uint64_t id = fg_state->next_id++;
+    fg_unlock();
+    return id;
 }
 
 int fg_share(int gpu, uint64_t bytes, uint64_t *id)
@@ -144,6 +186,7 @@ int fg_share(int gpu, uint64_t bytes, uint64_t *id)
         memset(shared->holder, 0, sizeof shared->holder);
         shared->tag = fg_state->process[row].tag;
         shared->bytes = bytes;
+        shared->exported = 0;
         shared->id = *id = fg_state->next_id++;
         shared->holder[0] = (struct fg_holder){row, 1};
         /* Sums stay: it only moves from the process's row to its own. */

@@ -12,14 +12,18 @@
 
 #define VA_BASE 0x030000000000ull     /* where no process maps anything: a host that reads here faults */
 #define VA_BYTES (64ull << 40)
+#define LOW_BASE (1ull << 30)          /* for the ABI of CUDA 3.1 */
+#define LOW_BYTES (2ull << 30)
 
 struct fg_block {
     struct fg_block *next;
     uint64_t base, bytes;
     unsigned live;
     struct fg_space space;
+    int shared;                       /* exported by IPC: index in fg_state->shared */
+    uint64_t shared_id;
 };
-static struct fg_space addresses;
+static struct fg_space addresses, low_addresses;
 static void *ranges;                  /* tsearch tree by address */
 static uint64_t next_id = 1;
 
@@ -45,7 +49,10 @@ bool fg_va_take_at(uint64_t at, uint64_t bytes)
     return fg_space_take_at(&addresses, at, bytes);
 }
 
-void fg_va_give(uint64_t at, uint64_t bytes) { fg_space_add(&addresses, at, bytes); }
+void fg_va_give(uint64_t at, uint64_t bytes)
+{
+    fg_space_add(at < LOW_BASE + LOW_BYTES ? &low_addresses : &addresses, at, bytes);
+}
 
 bool fg_va_ours(uint64_t address) { return address >= VA_BASE && address < VA_BASE + VA_BYTES; }
 
@@ -56,12 +63,14 @@ static int compare(const void *left, const void *right)
     return a->base + a->size <= b->base ? -1 : b->base + b->size <= a->base;
 }
 
-struct fg_range *fg_find(uint64_t address)
+struct fg_range *fg_find_in(uint64_t base, uint64_t size)
 {
-    struct fg_range key = {.base = address, .size = 1};
+    struct fg_range key = {.base = base, .size = size};
     struct fg_range **found = tfind(&key, &ranges, compare);
     return found ? *found : NULL;
 }
+
+struct fg_range *fg_find(uint64_t address) { return fg_find_in(address, 1); }
 
 struct fg_range *fg_range_new(enum fg_kind kind, int gpu, struct fg_context *context, uint64_t base, uint64_t size)
 {
@@ -99,9 +108,11 @@ void fg_range_end(struct fg_range *range)
 
 CUresult fg_grab(int gpu, uint64_t bytes)
 {
-    if (fg_fault_memory(gpu, bytes) || fg_charge(gpu, bytes))
+    if (fg_fault_memory(gpu, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return CUDA_SUCCESS;
+    if (!fg_charge(gpu, bytes) || (fg_pools_trim(gpu) && !fg_charge(gpu, bytes)))
+        return CUDA_SUCCESS;
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* ---- the heap of a context -------------------------------------------------------------------------- */
@@ -115,6 +126,7 @@ static struct fg_block *new_block(struct fg_context *context)
         return NULL;
     }
     block->bytes = profile->block_bytes;
+    block->shared = -1;
     block->base = fg_va_take(block->bytes, block->bytes);
     fg_space_add(&block->space, block->base, block->bytes);
     block->next = context->blocks;
@@ -128,7 +140,10 @@ static void end_block(struct fg_context *context, struct fg_block *block)
     while (*at != block)
         at = &(*at)->next;
     *at = block->next;
-    fg_uncharge(context->gpu, block->bytes);
+    if (block->shared >= 0)
+        fg_drop(block->shared, block->shared_id);
+    else
+        fg_uncharge(context->gpu, block->bytes);
     fg_va_give(block->base, block->bytes);
     fg_space_end(&block->space);
     free(block);
@@ -156,6 +171,21 @@ static CUresult take_small(struct fg_context *context, uint64_t bytes, enum fg_k
     return CUDA_SUCCESS;
 }
 
+/* The host uses managed memory as its own. */
+static uint64_t map_managed(uint64_t size, uint64_t align)
+{
+    void *mapped = mmap(NULL, size + align, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
+        return 0;
+    uint64_t from = (uint64_t)mapped, base = fg_round_up(from, align);
+    if (base > from)
+        munmap(mapped, base - from);
+    if (from + align > base)
+        munmap((void *)(base + size), from + align - base);
+    return base;
+}
+
 CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range)
 {
     const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
@@ -170,9 +200,8 @@ CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, 
     CUresult result = fg_grab(context->gpu, size);
     if (result)
         return result;
-    if (kind == FG_MANAGED) {          /* the host uses it as its own */
-        void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        base = mapped == MAP_FAILED ? 0 : (uint64_t)mapped;
+    if (kind == FG_MANAGED) {
+        base = map_managed(size, profile->block_bytes);
     } else {
         base = fg_va_take(size, profile->block_bytes);
     }
@@ -211,16 +240,42 @@ CUresult fg_give(struct fg_range *range)
         fg_range_end(range);
         munmap((void *)base, charged);
         return CUDA_SUCCESS;
+    case FG_POOLED:
+        return fg_pool_give(range);
+    case FG_IMPORTED:
+        if (range->shared >= 0)
+            fg_drop(range->shared, range->shared_id);
+        fg_range_end(range);
+        fg_va_give(base, fg_round_up(size, 2 << 20));
+        return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
+}
+
+/* Makes the memory under a range one that other processes can hold. The size exported; 0: no room. */
+uint64_t fg_export_range(struct fg_range *range, int *shared, uint64_t *id, uint64_t *offset)
+{
+    struct fg_block *block = range->charged ? NULL : range->owner;
+    int *index = block ? &block->shared : &range->shared;
+    uint64_t *number = block ? &block->shared_id : &range->shared_id;
+    uint64_t bytes = block ? block->bytes : range->charged;
+    if (*index < 0)
+        *index = fg_share(range->gpu, bytes, number);
+    *shared = *index;
+    *id = *number;
+    *offset = block ? range->base - block->base : 0;
+    return *index < 0 ? 0 : bytes;
 }
 
 void fg_memory_context_gone(struct fg_context *context)
 {
     for (struct fg_range *range = context->ranges, *next; range; range = next) {
         next = range->next;
-        fg_give(range);
+        if (range->kind <= FG_MANAGED || (range->kind == FG_IMPORTED))
+            fg_give(range);
+        else if (range->kind == FG_HOST || range->kind == FG_REGISTERED)
+            fg_host_end(range);
     }
 }
 
@@ -281,12 +336,61 @@ CUresult FG(cuMemFree_v2)(CUdeviceptr address)
     return result;
 }
 
-/* The first ABI had 32-bit addresses: real drivers answer, within what fits. */
+CUresult FG(cuMemGetInfo)(unsigned int *free_bytes, unsigned int *total)
+{
+    size_t left, all;
+    CUresult result = FG(cuMemGetInfo_v2)(&left, &all);
+    if (!result && (!free_bytes || !total))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!result) {
+        *free_bytes = left > UINT32_MAX ? UINT32_MAX : (unsigned)left;
+        *total = all > UINT32_MAX ? UINT32_MAX : (unsigned)all;
+    }
+    return result;
+}
+
+/* The first ABI has 32-bit addresses: its memory lies below 4 GiB, never in a shared block. */
 CUresult FG(cuMemAlloc)(CUdeviceptr_v1 *out, unsigned int bytes)
 {
-    (void)bytes;
-    return out ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    struct fg_context *context;
+    if (!out || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&fg_mutex);
+    CUresult result = fg_need_context(&context);
+    if (!result) {
+        uint64_t size = fg_round_up(bytes, 2 << 20), base = 0;
+        if (!low_addresses.gap)
+            fg_space_add(&low_addresses, LOW_BASE, LOW_BYTES);
+        result = fg_grab(context->gpu, size);
+        if (!result) {
+            base = fg_space_take(&low_addresses, size, 2 << 20);
+            struct fg_range *range = base ? fg_range_new(FG_DEVICE, context->gpu, context, base, bytes) : NULL;
+            if (range) {
+                range->charged = size;
+                *out = (CUdeviceptr_v1)base;
+            } else {
+                fg_uncharge(context->gpu, size);
+                result = CUDA_ERROR_OUT_OF_MEMORY;
+            }
+        }
+    }
+    pthread_mutex_unlock(&fg_mutex);
+    return result;
 }
+
+CUresult FG(cuMemAllocPitch)(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width, unsigned int height,
+                             unsigned int element)
+{
+    if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t row = fg_round_up(width, 512), bytes = row * height;
+    CUresult result = bytes > UINT32_MAX ? CUDA_ERROR_OUT_OF_MEMORY : FG(cuMemAlloc)(out, (unsigned)bytes);
+    if (!result)
+        *pitch = (unsigned)row;
+    return result;
+}
+
+CUresult FG(cuMemFree)(CUdeviceptr_v1 address) { return FG(cuMemFree_v2)(address); }
 
 CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
 {

@@ -77,6 +77,9 @@ int fakegpu_create(const char *path, const char *profile_name, int gpus, const c
     state->size = sizeof *state;
     state->gpus = gpus;
     state->next_id = 1;
+    if (!realpath(fresh, state->path))
+        return -errno;
+    state->path[strlen(state->path) - strlen(strrchr(fresh, '.'))] = 0;
     snprintf(state->options, sizeof state->options, "%s", options ? options : "");
     name_gpus(state, &profile, gpus);
     fg_engine_create(state);
@@ -203,6 +206,7 @@ uint64_t fg_sweep(void)
     for (int i = 0; i < fg_state->processes; i++)
         if (fg_state->process[i].pid && !fg_alive(&fg_state->process[i]))
             free_row(i);
+    fg_sweep_shared();
     for (int gpu = 0; gpu < fg_state->gpus; gpu++)
         after += fg_state->gpu[gpu].used;
     return before - after;

@@ -29,6 +29,7 @@
 #define FG_SHARED 4096
 #define FG_HOLDERS 64          /* processes that hold one shared object at once */
 #define FG_CALLS 4096          /* names whose calls are counted: driver symbols, then NVML's as they come */
+#define FG_PATH 1024
 #define FG_MAGIC 0x3130555047454b46ull
 
 /* A GPU model: public facts, and constants of the model (see profiles/README). */
@@ -83,6 +84,7 @@ struct fg_shared {
     int32_t gpu;               /* -1: free */
     int32_t tag;
     uint64_t bytes, id;        /* id: never used twice */
+    uint32_t exported;         /* a file descriptor may hold it, too: see export.c */
     struct fg_holder holder[FG_HOLDERS];
 };
 
@@ -94,6 +96,7 @@ struct fg_state {
     pthread_mutex_t mutex;
     int32_t gpus, tags, processes, shareds;    /* rows ever used */
     uint64_t next_id;
+    char path[FG_PATH];        /* of this file */
     char options[512];         /* of fakegpu_create */
     char fault[512];           /* of fakegpu_fault, for all processes */
     _Atomic uint64_t fault_epoch;
@@ -128,6 +131,9 @@ void fg_uncharge(int gpu, uint64_t bytes);
 int fg_share(int gpu, uint64_t bytes, uint64_t *id);
 int fg_hold(int shared, uint64_t id);          /* one more reference of this process; -ENOENT: gone */
 void fg_drop(int shared, uint64_t id);         /* one less; the memory is released with the last */
+void fg_export_path(uint64_t id, char *path, size_t size);
+void fg_export_note(int shared, uint64_t id);  /* a descriptor of this memory was given out */
+uint64_t fg_new_id(void);
 
 const char *fg_option(const char *key, char *value, size_t size); /* of fakegpu_create; NULL: not given */
 uint64_t fg_option_number(const char *key, uint64_t otherwise);

@@ -28,6 +28,8 @@ PRESENTED = (11080, 12040, 13000, 13050)
 EARLY = re.compile(
     r"cu(Init|DriverGetVersion|GetProcAddress|GetExportTable|GetErrorName|GetErrorString)"
 )
+# After these memory pools let go what is free.
+WAITS = re.compile(r"cu(Ctx|Stream|Event)Synchronize")
 
 
 class Entry(NamedTuple):
@@ -120,6 +122,9 @@ def body(entry: Entry, modelled: set[str]) -> str:
     if entry.parameters is None or not modelled & {entry.symbol, alias(entry)}:
         return f"{head} {{ {enter}; return CUDA_ERROR_NOT_SUPPORTED; }}"
     call = arguments(entry.parameters)
+    if WAITS.match(entry.symbol):
+        per_thread = int(bool(entry.variant))
+        return f"{head} {{ {enter}; WAIT(fgi_{alias(entry)}({call}), {per_thread}); }}"
     if entry.symbol in modelled:
         return f"{head} {{ {enter}; return fgi_{entry.symbol}({call}); }}"
     return f"{head} {{ {enter}; PER_THREAD(fgi_{alias(entry)}({call})); }}"
