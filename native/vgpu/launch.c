@@ -119,10 +119,10 @@ VG_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstre
 
 VG_EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
-    LAUNCH(graph, 0, stream, REAL(cuGraphLaunch)(graph, stream));
+    LAUNCH(graph, 0, stream, vg_graph_run(REAL(cuGraphLaunch), graph, stream));
 }
 
 VG_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
 {
-    LAUNCH(graph, 0, PER_THREAD(stream), REAL(cuGraphLaunch_ptsz)(graph, stream));
+    LAUNCH(graph, 0, PER_THREAD(stream), vg_graph_run(REAL(cuGraphLaunch_ptsz), graph, stream));
 }

@@ -167,11 +167,17 @@ bool vg_try_reserve(int row, uint64_t bytes)
     return vg_contend(row, bytes, mine);
 }
 
+void vg_refused(int row)
+{
+    atomic_fetch_add(&vg_slot()->device[row].refused, 1);
+}
+
 bool vg_reserve(int row, uint64_t bytes)
 {
-    if (vg_try_reserve(row, bytes))
+    /* Before a refusal: what this process keeps in stock and does not use. */
+    if (vg_try_reserve(row, bytes) || (vg_pools_give_back(row) && vg_try_reserve(row, bytes)))
         return true;
-    atomic_fetch_add(&vg_slot()->device[row].refused, 1);
+    vg_refused(row);
     return false;
 }
 

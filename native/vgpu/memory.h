@@ -17,6 +17,7 @@ static inline uint64_t vg_rounded(uint64_t bytes) /* to blocks; what would wrap 
 /* ---- ledger.c, beyond vgpu.h ---------------------------------------------------------------------- */
 /* As vg_reserve, but a refusal is not counted (the caller has another way). */
 bool vg_try_reserve(int row, uint64_t bytes);
+void vg_refused(int row);
 /* Around a driver call that frees: others wait for bytes that leave rather than be refused. */
 void vg_leave(int row, uint64_t bytes);
 void vg_left(int row, uint64_t leaving, uint64_t freed); /* freed: what the call really gave back */
@@ -34,7 +35,7 @@ enum vg_kind {
     VG_KIND_MODULE, VG_KIND_LIBRARY,
     VG_KIND_CONTEXT, VG_KIND_PRIMARY, VG_KIND_GREEN,
     VG_KIND_GRAPH,
-    VG_KIND_HOST,
+    VG_KIND_HOST, VG_KIND_REGISTERED, /* page-locked host memory */
 };
 struct vg_record {
     uint64_t key;
@@ -62,7 +63,47 @@ uint64_t vg_blocks_use(uint64_t address, uint64_t bytes);
 uint64_t vg_blocks_leave(uint64_t address, uint64_t bytes); /* bytes of blocks that are free now */
 void vg_blocks_forked(void);
 
-/* A forked child holds nothing of its parent's GPU memory: fork.c calls this in the child. */
-void vg_memory_forked(void);
+/* ---- memory.c: one allocation on its way ---------------------------------------------------------- */
+struct vg_charge {
+    int row;              /* -1: not limited, nothing is charged */
+    enum vg_class cls;
+    uint64_t asked, reserved, begun;
+};
+/* Reserves `bytes` for a call that asks for `asked`; false: refused, and nothing is left to be done. */
+bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes, enum vg_class cls);
+bool vg_charge_more(struct vg_charge *charge, uint64_t actual); /* reserves what is missing to `actual` */
+void vg_charge_end(struct vg_charge *charge, uint64_t actual);  /* 0: the driver refused */
+void *vg_context(void);                                         /* the calling thread's */
+
+/* ---- pool.c ---------------------------------------------------------------------------------------- */
+/* cuMemFree of memory from a pool, whose record was taken out of the book. */
+CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t));
+
+
+bool vg_pools_give_back(int row); /* gives unused stock back to the GPU; whether there was any */
+void vg_pools_forked(void);
+
+/* ---- later.c ---------------------------------------------------------------------------------------- */
+/* cuMemFreeAsync of memory that is not from a pool: credited when the stream has come to it. */
+CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream));
+bool vg_later_settle(void); /* credits those that are done; whether there were any */
+void vg_later_forked(void);
+
+/* ---- graph_memory.c -------------------------------------------------------------------------------- */
+void vg_graphs_trimmed(void);
+
+/* ---- contexts.c ------------------------------------------------------------------------------------ */
+void vg_contexts_forked(void);
+
+/* ---- host.c ---------------------------------------------------------------------------------------- */
+bool vg_host_reserve(uint64_t bytes);
+void vg_host_release(uint64_t bytes);
+
+/* ---- image.c: size of a module's image; 0 where it cannot be told ---------------------------------- */
+uint64_t vg_image_bytes(const void *image);
+uint64_t vg_image_file_bytes(const char *path);
+
+/* ---- view.c: the container's memory as it shall see it; false: no limit, the GPU's own figures ------- */
+bool vg_memory_view(int row, uint64_t *total, uint64_t *used);
 
 #endif

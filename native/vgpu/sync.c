@@ -10,6 +10,7 @@
         CUresult result = REAL(name) arguments;                                                              \
         vg_count_end(VG_CALL_SYNC, begun, 0);                                                                \
         vg_work_synchronized();                                                                              \
+        vg_pools_refresh();                                                                                  \
         return result;                                                                                       \
     }
 
@@ -24,8 +25,10 @@ WAIT(cuEventSynchronize, (CUevent event), (event))
     {                                                                                                        \
         VG_ENTER();                                                                                          \
         CUresult result = REAL(name) arguments;                                                              \
-        if (result == CUDA_SUCCESS)                                                                          \
+        if (result == CUDA_SUCCESS) {                                                                        \
             vg_work_synchronized();                                                                          \
+            vg_pools_refresh();                                                                              \
+        }                                                                                                    \
         return result;                                                                                       \
     }
 

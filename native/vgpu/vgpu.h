@@ -91,6 +91,10 @@ void vg_context_forked(void);
 bool vg_reserve(int row, uint64_t bytes);
 void vg_settle(int row, uint64_t reserved, uint64_t actual); /* pending -> held, after the driver's answer */
 void vg_release(int row, uint64_t bytes);
+void vg_memory_forked(void);               /* fork.c calls this in the child */
+void vg_pools_refresh(void);               /* after a call that waited: pools may have given memory back */
+/* Calls (upload or launch) with the memory that the graph allocates reserved; OUT_OF_MEMORY: refused. */
+CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream);
 uint64_t vg_used(int row);                 /* of the container, overhead included */
 uint64_t vg_limit(int row);                /* bytes; 0: none */
 

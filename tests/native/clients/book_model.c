@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "abi.h"
+#include "cuda_abi.h"
 #include "book.c"
 #include "blocks.c"
 

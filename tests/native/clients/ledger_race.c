@@ -22,12 +22,15 @@
 #include <unistd.h>
 
 #include "abi.h"
+#include "cuda_abi.h"
 #define unlikely(x) (x)
 const struct vg_limits *vg_limits;
 struct vg_counters *vg_counters;
 bool vg_reserve(int row, uint64_t bytes);
 void vg_settle(int row, uint64_t reserved, uint64_t actual);
 void vg_release(int row, uint64_t bytes);
+void vg_refused(int row);
+bool vg_pools_give_back(int row);
 void vg_leave(int row, uint64_t bytes);
 void vg_left(int row, uint64_t leaving, uint64_t freed);
 uint64_t vg_used(int row);
@@ -76,6 +79,8 @@ int vg_reap(void) /* the parent marks a slot dead (owner 1) once the driver has 
     }
     return freed;
 }
+
+bool vg_pools_give_back(int row) { (void)row; return false; }
 
 #include "ledger.c"
 

@@ -1,0 +1,61 @@
+/* How large a module's image is: the bytes of device memory that it is charged with.
+ *
+ * The driver keeps code, constants and globals of what it loads; nobody outside can ask how much, and
+ * the image's own size is a fair figure, known before the call. An image comes as an ELF file (a
+ * cubin), a fat binary (bare, or behind the wrapper that nvcc makes), or PTX text. */
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+#define VG_FATBIN_WRAPPER 0x466243b1u
+#define VG_FATBIN 0xba55ed50u
+
+static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf)
+{
+    uint64_t end = elf->e_shoff + (uint64_t)elf->e_shentsize * elf->e_shnum;
+    uint64_t programs = elf->e_phoff + (uint64_t)elf->e_phentsize * elf->e_phnum;
+    const char *section = (const char *)elf + elf->e_shoff;
+    if (programs > end)
+        end = programs;
+    for (int i = 0; elf->e_shoff && i < elf->e_shnum; i++, section += elf->e_shentsize) {
+        Elf64_Shdr header;
+        memcpy(&header, section, sizeof header);
+        if (header.sh_type != SHT_NOBITS && header.sh_offset + header.sh_size > end)
+            end = header.sh_offset + header.sh_size;
+    }
+    return end;
+}
+
+uint64_t vg_image_bytes(const void *image)
+{
+    uint32_t magic;
+    if (!image || strnlen(image, sizeof magic) < sizeof magic) /* none of the magic words has a zero */
+        return image ? strlen(image) : 0;
+    memcpy(&magic, image, sizeof magic);
+    if (magic == VG_FATBIN_WRAPPER) { /* {magic, version, pointer to the fat binary, file name} */
+        const void *inner;
+        memcpy(&inner, (const char *)image + 8, sizeof inner);
+        return vg_image_bytes(inner);
+    }
+    if (magic == VG_FATBIN) { /* {magic, version, size of this header, size of what follows} */
+        uint16_t header;
+        uint64_t body;
+        memcpy(&header, (const char *)image + 6, sizeof header);
+        memcpy(&body, (const char *)image + 8, sizeof body);
+        return header + body;
+    }
+    if (memcmp(&magic, ELFMAG, SELFMAG) == 0)
+        return vg_elf_bytes(image);
+    return strlen(image);
+}
+
+uint64_t vg_image_file_bytes(const char *path)
+{
+    struct stat status; /* by the system call: libc's stat() is younger than glibc 2.17 */
+    return path && syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 ? (uint64_t)status.st_size : 0;
+}

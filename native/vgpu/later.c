@@ -1,0 +1,78 @@
+/* cuMemFreeAsync of memory that is not from a pool: legal, and done when the stream comes to it.
+ *
+ * Until then the driver holds the memory, so it stays charged. An event behind the call tells when; it
+ * is looked at whenever the stocks are (pool.h), and before anything is refused. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pool.h"
+
+struct vg_later {
+    struct vg_later *next;
+    struct vg_record record;
+    CUevent event;
+};
+
+static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_later *vg_later;
+
+static void vg_freed(const struct vg_record *record)
+{
+    vg_release(record->row, record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
+}
+
+bool vg_later_settle(void)
+{
+    bool any = false;
+    if (likely(!__atomic_load_n(&vg_later, __ATOMIC_RELAXED)))
+        return false;
+    pthread_mutex_lock(&vg_later_lock);
+    for (struct vg_later **at = &vg_later; *at;) {
+        struct vg_later *one = *at;
+        if (REAL(cuEventQuery)(one->event) == CUDA_ERROR_NOT_READY) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        REAL(cuEventDestroy_v2)(one->event);
+        vg_freed(&one->record);
+        free(one);
+        any = true;
+    }
+    pthread_mutex_unlock(&vg_later_lock);
+    return any;
+}
+
+CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream))
+{
+    CUresult result = call(record->key, given);
+    if (result != CUDA_SUCCESS) {
+        vg_book_put(record);
+        return result;
+    }
+    struct vg_later *one = malloc(sizeof *one);
+    if (!one || REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+        free(one);
+        REAL(cuStreamSynchronize)(stream); /* then it is freed now */
+        vg_freed(record);
+        return result;
+    }
+    one->record = *record;
+    REAL(cuEventRecord)(one->event, stream);
+    pthread_mutex_lock(&vg_later_lock);
+    one->next = vg_later;
+    vg_later = one;
+    pthread_mutex_unlock(&vg_later_lock);
+    vg_later_settle();
+    return result;
+}
+
+void vg_later_forked(void)
+{
+    pthread_mutex_init(&vg_later_lock, NULL);
+    while (vg_later) {
+        struct vg_later *one = vg_later;
+        vg_later = one->next;
+        free(one);
+    }
+}

@@ -1,0 +1,334 @@
+/* Stocks of memory (see pool.h): their size, charged and followed. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pool.h"
+
+static pthread_mutex_t vg_pools_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_pool *vg_pools;
+static _Atomic bool vg_pools_any;
+
+static bool vg_pool_size(const struct vg_pool *pool, uint64_t *bytes)
+{
+    cuuint64_t now = 0;
+    CUresult result = pool->handle
+        ? REAL(cuMemPoolGetAttribute)(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &now)
+        : REAL(cuDeviceGetGraphMemAttribute)(pool->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &now);
+    *bytes = now;
+    return result == CUDA_SUCCESS;
+}
+
+static void vg_pool_refresh(struct vg_pool *pool)
+{
+    uint64_t now;
+    if (pool->row < 0 || pool->destroyed || !vg_pool_size(pool, &now))
+        return;
+    if (now < pool->charged) {
+        if (pool->borrowed)
+            return; /* what it gave back may be about to be taken again, unreserved */
+        vg_release(pool->row, pool->charged - now);
+        pool->n_ranges = 0; /* which of them the driver gave back is not known */
+    } else if (now > pool->charged) {
+        vg_settle(pool->row, 0, now - pool->charged);
+    }
+    pool->charged = now;
+}
+
+void vg_pools_refresh(void)
+{
+    vg_later_settle();
+    if (!atomic_load_explicit(&vg_pools_any, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&vg_pools_lock);
+    for (struct vg_pool *pool = vg_pools; pool; pool = pool->next)
+        if (pool->charged)
+            vg_pool_refresh(pool);
+    pthread_mutex_unlock(&vg_pools_lock);
+}
+
+static struct vg_pool *vg_pool_new(CUmemoryPool handle, CUdevice device)
+{
+    struct vg_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    pool->handle = handle;
+    pool->device = device;
+    pool->row = device >= 0 ? vg_row(device) : -1;
+    pool->next = vg_pools;
+    vg_pools = pool;
+    atomic_store_explicit(&vg_pools_any, true, memory_order_relaxed);
+    vg_pool_refresh(pool); /* it may be older than us */
+    return pool;
+}
+
+static struct vg_pool *vg_pool_find(CUmemoryPool handle, CUdevice device)
+{
+    struct vg_pool *pool = vg_pools;
+    while (pool && (pool->destroyed || pool->handle != handle || (!handle && pool->device != device)))
+        pool = pool->next;
+    return pool;
+}
+
+static bool vg_pools_trim(int row)
+{
+    bool any = false;
+    for (struct vg_pool *pool = vg_pools; pool; pool = pool->next) {
+        if (pool->row != row || !pool->charged || pool->destroyed || pool->borrowed)
+            continue;
+        if (pool->handle) {
+            REAL(cuMemPoolTrimTo)(pool->handle, 0);
+        } else {
+            REAL(cuDeviceGraphMemTrim)(pool->device);
+            vg_graphs_trimmed();
+        }
+        uint64_t before = pool->charged;
+        vg_pool_refresh(pool);
+        any |= pool->charged < before;
+    }
+    return any;
+}
+
+bool vg_pools_give_back(int row)
+{
+    bool any = vg_later_settle();
+    if (!atomic_load_explicit(&vg_pools_any, memory_order_relaxed))
+        return any;
+    pthread_mutex_lock(&vg_pools_lock);
+    any |= vg_pools_trim(row);
+    pthread_mutex_unlock(&vg_pools_lock);
+    return any;
+}
+
+/* ---- what is free inside --------------------------------------------------------------------------- */
+
+static void vg_range_freed(struct vg_pool *pool, uint64_t start, uint64_t end, CUstream stream)
+{
+    for (unsigned int i = 0; i < pool->n_ranges;) {
+        struct vg_range *r = &pool->range[i];
+        if (r->stream == stream && (r->end == start || r->start == end)) {
+            start = r->start < start ? r->start : start;
+            end = r->end > end ? r->end : end;
+            *r = pool->range[--pool->n_ranges];
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+    if (pool->n_ranges < sizeof pool->range / sizeof *pool->range)
+        pool->range[pool->n_ranges++] = (struct vg_range){start, end, stream};
+}
+
+static void vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end)
+{
+    for (unsigned int i = 0; i < pool->n_ranges;) {
+        struct vg_range r = pool->range[i];
+        if (start >= r.end || end <= r.start) {
+            i++;
+            continue;
+        }
+        pool->range[i] = pool->range[--pool->n_ranges];
+        if (r.start < start)
+            vg_range_freed(pool, r.start, start, r.stream);
+        if (r.end > end)
+            vg_range_freed(pool, end, r.end, r.stream);
+        i = 0;
+    }
+}
+
+static bool vg_range_fits(const struct vg_pool *pool, uint64_t bytes, CUstream stream)
+{
+    for (unsigned int i = 0; i < pool->n_ranges; i++)
+        if (pool->range[i].stream == stream && pool->range[i].end - pool->range[i].start >= bytes)
+            return true;
+    return false;
+}
+
+static uint64_t vg_fine(uint64_t bytes) /* allocations in a pool start at multiples of 512 */
+{
+    return bytes > UINT64_MAX - 511 ? bytes : (bytes + 511) & ~511ull;
+}
+
+/* ---- allocations -------------------------------------------------------------------------------------- */
+
+uint64_t vg_pool_steps(uint64_t bytes)
+{
+    return bytes > UINT64_MAX - VG_POOL_STEP ? UINT64_MAX : (bytes + VG_POOL_STEP - 1) / VG_POOL_STEP * VG_POOL_STEP;
+}
+
+#define VG_BORROW_WAIT_NS 20000000ull
+
+bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, uint64_t growth, uint64_t bytes,
+                   CUstream stream)
+{
+    *draw = (struct vg_draw){.reserved = growth};
+    pthread_mutex_lock(&vg_pools_lock);
+    struct vg_pool *pool = vg_pool_find(handle, device);
+    if (!pool)
+        pool = vg_pool_new(handle, device);
+    if (pool) {
+        pool->live++; /* so it stays */
+        vg_pool_refresh(pool);
+    }
+    pthread_mutex_unlock(&vg_pools_lock);
+    if (!pool)
+        return false;
+    draw->pool = pool;
+    uint64_t deadline = vg_now_ns() + VG_BORROW_WAIT_NS;
+    for (bool trimmed = false, again = true; again;) {
+        /* No lock is held here: to reserve may mean to wait for another process. */
+        if (pool->row < 0 || vg_try_reserve(pool->row, growth))
+            return true;
+        pthread_mutex_lock(&vg_pools_lock);
+        bool busy = pool->borrowed; /* what another thread draws is not to be trimmed from under it */
+        if (!busy && bytes && vg_range_fits(pool, bytes, stream)) {
+            draw->reserved = 0;
+            draw->borrowed = pool->borrowed = true;
+        } else if (!busy && !trimmed) {
+            vg_pools_trim(pool->row);
+        }
+        again = busy ? vg_now_ns() < deadline : !trimmed;
+        trimmed |= !busy;
+        if (!again)
+            pool->live--;
+        pthread_mutex_unlock(&vg_pools_lock);
+        if (draw->borrowed)
+            return true;
+        if (busy && again)
+            vg_sleep_until_ns(vg_now_ns() + 20000);
+    }
+    vg_refused(pool->row);
+    return false;
+}
+
+bool vg_draw_end(struct vg_draw *draw)
+{
+    struct vg_pool *pool = draw->pool;
+    uint64_t now, limit, growth = 0;
+    pthread_mutex_lock(&vg_pools_lock);
+    pool->live--;
+    if (draw->borrowed)
+        pool->borrowed = false;
+    if (pool->row >= 0 && vg_pool_size(pool, &now)) {
+        growth = now > pool->charged ? now - pool->charged : 0;
+        vg_settle(pool->row, draw->reserved, growth);
+        if (now < pool->charged)
+            vg_release(pool->row, pool->charged - now);
+        pool->charged = now;
+    } else if (pool->row >= 0) {
+        vg_settle(pool->row, draw->reserved, 0);
+    }
+    pthread_mutex_unlock(&vg_pools_lock);
+    return growth <= draw->reserved || !(limit = vg_limit(pool->row)) || vg_used(pool->row) <= limit;
+}
+
+CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *address, size_t bytes, CUstream stream,
+                          CUstream given, CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
+{
+    uint64_t begun = vg_count_begin();
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct vg_draw draw;
+    if (vg_draw_begin(&draw, handle, device, vg_pool_steps(bytes), vg_fine(bytes), stream)) {
+        result = call(address, bytes, handle, given);
+        bool fits = vg_draw_end(&draw);
+        pthread_mutex_lock(&vg_pools_lock);
+        if (result == CUDA_SUCCESS && !fits) { /* the driver needed more than expected */
+            REAL(cuMemFreeAsync)(*address, stream);
+            REAL(cuStreamSynchronize)(stream);
+            vg_pools_trim(draw.pool->row);
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        } else if (result == CUDA_SUCCESS) {
+            vg_range_taken(draw.pool, *address, *address + vg_fine(bytes));
+            draw.pool->live++;
+            vg_book_put(&(struct vg_record){.kind = VG_KIND_STREAMED, .key = *address, .row = (int8_t)draw.pool->row,
+                                            .bytes = vg_fine(bytes), .other = (uint64_t)draw.pool});
+        }
+        pthread_mutex_unlock(&vg_pools_lock);
+    }
+    vg_count_end(VG_CALL_ALLOC, begun, result ? 0 : bytes);
+    return result;
+}
+
+static void vg_pool_end(struct vg_pool *pool) /* destroyed, and nothing of it is in use */
+{
+    for (struct vg_pool **at = &vg_pools; *at; at = &(*at)->next)
+        if (*at == pool) {
+            *at = pool->next;
+            break;
+        }
+    if (pool->row >= 0)
+        vg_release(pool->row, pool->charged);
+    free(pool);
+}
+
+static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const CUstream *stream)
+{
+    struct vg_pool *pool = (struct vg_pool *)record->other;
+    if (result != CUDA_SUCCESS) {
+        vg_book_put(record);
+        return result;
+    }
+    pthread_mutex_lock(&vg_pools_lock);
+    pool->live--;
+    if (pool->destroyed && !pool->live) {
+        vg_pool_end(pool);
+    } else {
+        if (stream)
+            vg_range_freed(pool, record->key, record->key + record->bytes, *stream);
+        vg_pool_refresh(pool);
+    }
+    pthread_mutex_unlock(&vg_pools_lock);
+    return result;
+}
+
+CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t))
+{
+    uint64_t begun = vg_count_begin();
+    CUresult result = vg_pool_freed(record, free_it(record->key), NULL);
+    vg_count_end(VG_CALL_FREE, begun, result ? 0 : record->bytes);
+    return result;
+}
+
+CUresult vg_pool_free_async(struct vg_record *record, CUstream stream, CUstream given,
+                            CUresult (*call)(CUdeviceptr, CUstream))
+{
+    uint64_t begun = vg_count_begin();
+    CUresult result = vg_pool_freed(record, call(record->key, given), &stream);
+    vg_count_end(VG_CALL_FREE, begun, result ? 0 : record->bytes);
+    return result;
+}
+
+void vg_pool_note(CUmemoryPool handle, CUdevice device)
+{
+    pthread_mutex_lock(&vg_pools_lock);
+    vg_pool_new(handle, device);
+    pthread_mutex_unlock(&vg_pools_lock);
+}
+
+CUresult vg_pool_destroy(CUmemoryPool handle)
+{
+    pthread_mutex_lock(&vg_pools_lock);
+    struct vg_pool *pool = vg_pool_find(handle, -1);
+    if (pool) {
+        vg_pool_refresh(pool);
+        pool->destroyed = true; /* first: the driver may give its handle to another */
+    }
+    pthread_mutex_unlock(&vg_pools_lock);
+    CUresult result = REAL(cuMemPoolDestroy)(handle);
+    pthread_mutex_lock(&vg_pools_lock);
+    if (pool && result != CUDA_SUCCESS)
+        pool->destroyed = false;
+    else if (pool && !pool->live)
+        vg_pool_end(pool);
+    pthread_mutex_unlock(&vg_pools_lock);
+    return result;
+}
+
+void vg_pools_forked(void)
+{
+    pthread_mutex_init(&vg_pools_lock, NULL);
+    while (vg_pools) {
+        struct vg_pool *pool = vg_pools;
+        vg_pools = pool->next;
+        free(pool);
+    }
+}

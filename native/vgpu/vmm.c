@@ -1,0 +1,143 @@
+/* Virtual memory management: physical handles, and the mappings that keep them alive.
+ *
+ * A handle is charged when it is created, to the GPU of its location (not the current one). It is
+ * credited when its last reference goes: each of cuMemCreate, cuMemRetainAllocationHandle and every
+ * mapping is one. So memory that was released but is still mapped stays charged. Imported handles are
+ * the exporter's to pay and in no book, unless the exporter is this process.
+ *
+ * An export's descriptor and other processes keep memory alive as well, where nobody here can see it:
+ * what they still hold when the exporter has let go is found by NVML, and comes back as overhead. */
+#include "memory.h"
+
+static void vg_physical_gone(const struct vg_record *record)
+{
+    if (record->row >= 0)
+        vg_release(record->row, record->bytes);
+    else
+        vg_host_release(record->bytes);
+}
+
+/* One reference less, after the driver dropped it. */
+static void vg_physical_drop(uint64_t handle)
+{
+    struct vg_record record;
+    if (vg_book_count(VG_KIND_PHYSICAL, handle, -1, &record) == 0)
+        vg_physical_gone(&record);
+}
+
+VG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                               unsigned long long flags)
+{
+    VG_ENTER();
+    if (!prop || !vg_limits)
+        return REAL(cuMemCreate)(handle, size, prop, flags);
+    bool host = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    struct vg_charge charge;
+    struct vg_record record = {.kind = VG_KIND_PHYSICAL, .row = -1, .count = 1, .bytes = vg_rounded(size)};
+    if (host ? !vg_host_reserve(record.bytes)
+             : !vg_charge_begin(&charge, vg_row(prop->location.id), size, record.bytes, VG_CALL_ALLOC))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = REAL(cuMemCreate)(handle, size, prop, flags);
+    if (host) {
+        if (result != CUDA_SUCCESS)
+            vg_host_release(record.bytes);
+    } else {
+        record.row = (int8_t)charge.row;
+        vg_charge_end(&charge, result == CUDA_SUCCESS ? record.bytes : 0);
+    }
+    if (result == CUDA_SUCCESS && (host || record.row >= 0)) {
+        record.key = *handle;
+        vg_book_put(&record);
+    }
+    return result;
+}
+
+VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    VG_ENTER();
+    struct vg_record record;
+    /* Before the call: the driver may give the handle's value to another thread at once. */
+    int64_t left = vg_book_count(VG_KIND_PHYSICAL, handle, -1, &record);
+    if (left == 0 && record.row >= 0)
+        vg_leave(record.row, record.bytes);
+    CUresult result = REAL(cuMemRelease)(handle);
+    if (left == 0 && record.row >= 0)
+        vg_left(record.row, record.bytes, result == CUDA_SUCCESS ? record.bytes : 0);
+    else if (left == 0 && result == CUDA_SUCCESS)
+        vg_physical_gone(&record);
+    if (result != CUDA_SUCCESS && left == 0) {
+        record.count = 1;
+        vg_book_put(&record);
+    } else if (result != CUDA_SUCCESS && left > 0) {
+        vg_book_count(VG_KIND_PHYSICAL, handle, 1, &record);
+    }
+    return result;
+}
+
+VG_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    VG_ENTER();
+    struct vg_record record;
+    CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
+    if (result == CUDA_SUCCESS)
+        vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record);
+    return result;
+}
+
+/* What this process exported comes back as the same handle, with one more reference. */
+VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
+                                                  CUmemAllocationHandleType type)
+{
+    VG_ENTER();
+    struct vg_record record;
+    CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
+    if (result == CUDA_SUCCESS)
+        vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record);
+    return result;
+}
+
+VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                            unsigned long long flags)
+{
+    VG_ENTER();
+    struct vg_record record;
+    /* Before the call, so that a release in another thread cannot credit what is about to be mapped. */
+    bool ours = vg_book_count(VG_KIND_PHYSICAL, handle, 1, &record) > 0;
+    CUresult result = REAL(cuMemMap)(ptr, size, offset, handle, flags);
+    if (ours && result == CUDA_SUCCESS)
+        vg_book_put(&(struct vg_record){.kind = VG_KIND_MAPPING, .key = ptr, .row = record.row, .bytes = size, .other = handle});
+    else if (ours)
+        vg_physical_drop(handle);
+    return result;
+}
+
+struct vg_span { uint64_t start, end; };
+
+static bool vg_mapped_in(const struct vg_record *record, const void *argument)
+{
+    const struct vg_span *span = argument;
+    return record->kind == VG_KIND_MAPPING && record->key >= span->start && record->key < span->end;
+}
+
+static void vg_unmapped(const struct vg_record *record)
+{
+    vg_physical_drop(record->other);
+}
+
+/* One call may take away several mappings that lie side by side. */
+VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+    VG_ENTER();
+    CUresult result = REAL(cuMemUnmap)(ptr, size);
+    struct vg_record record;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (vg_book_take(VG_KIND_MAPPING, ptr, &record)) {
+        vg_unmapped(&record);
+        if (record.bytes >= size)
+            return result;
+    }
+    struct vg_span span = {ptr, ptr + size};
+    vg_book_sweep(vg_mapped_in, &span, vg_unmapped);
+    return result;
+}
