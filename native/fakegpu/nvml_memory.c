@@ -60,8 +60,10 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemor
         memory->reserved = 0;
         memory->used = own;
     }
-    uint64_t held = memory->reserved + memory->used;
+    uint64_t held = memory->reserved + memory->used, room = nv_profile(gpu)->memory_bytes - all;
     memory->free = held < memory->total ? memory->total - held : 0;
+    if (memory->free > room) /* others may hold what the limit would allow */
+        memory->free = room;
     return NVML_SUCCESS;
 }
 

@@ -132,6 +132,32 @@ def test_pids_are_those_of_a_namespace_where_the_driver_errs(
     assert process.usedGpuMemory == fake.used("a")
 
 
+def test_utilisation_is_seen_per_gpu_and_per_process(
+    nvml: ModuleType, fake: Fake, hold: Callable[..., int]
+) -> None:
+    handle = nvml.nvmlDeviceGetHandleByIndex(0)
+    assert raised(
+        nvml.NVML_ERROR_NOT_FOUND, lambda: nvml.nvmlDeviceGetProcessUtilization(handle, 0)
+    )
+    idle = hold(1)
+    pid = hold(1, "ns_1000000", tag="b")
+    time.sleep(1.0)
+    rows = {row.pid: row for row in nvml.nvmlDeviceGetProcessUtilization(handle, 0)}
+    assert rows[pid].smUtil > 50
+    assert idle not in rows or rows[idle].smUtil == 0
+    assert abs(rows[pid].timeStamp / 1e6 - time.time()) < 2
+    assert nvml.nvmlDeviceGetUtilizationRates(handle).gpu > 50
+    last = rows[pid].timeStamp
+    again = nvml.nvmlDeviceGetProcessesUtilizationInfo(handle, last - 1)
+    assert any(row.pid == pid for row in again)
+    fake.fault("nvml_util_zero=1")
+    assert {row.smUtil for row in nvml.nvmlDeviceGetProcessUtilization(handle, 0)} == {0}
+    fake.fault("nvml_util_off=1")
+    assert raised(
+        nvml.NVML_ERROR_NOT_SUPPORTED, lambda: nvml.nvmlDeviceGetProcessUtilization(handle, 0)
+    )
+
+
 def test_an_xid_reaches_every_event_set_and_a_lost_gpu_answers_nothing(
     nvml: ModuleType, fake: Fake
 ) -> None:

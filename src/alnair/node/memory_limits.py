@@ -12,7 +12,7 @@ says what follows. NVML must have been initialised; devices are its handles.
 from pathlib import Path
 
 import msgspec
-import pynvml  # type: ignore[import-untyped]
+import pynvml
 
 from alnair.sharing.tiers import MEMORY_LIMITS_DRIVER, NodeFacts, release
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import pynvml  # type: ignore[import-untyped]
+import pynvml
 
 from alnair.node import memory_limits
 from alnair.node.vgpu.container import Container
