@@ -67,6 +67,11 @@ TOPOLOGY_PREFIX: Final = "topology.kubernetes.io/"
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"
 
+#: Condition of a pod: a container of it uses more of a GPU than its slice.
+VGPU_VIOLATION: Final = "alnair/vgpu-violation"
+#: Who tells in the events of a node's agent.
+AGENT: Final = "alnair-agent"
+
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"
 

@@ -3,22 +3,77 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from alnair.apps.agency.enforcement import Enforcement
 from alnair.apps.scheduling.exposition import Labels, counter, gauge
 from alnair.apps.scheduling.metrics import process_figures
 from alnair.node.vgpu import abi
 from alnair.node.vgpu.assignment import guaranteed
 from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.violations import Kind
 
 _GIGA: Final = 1_000_000_000
 _Row = tuple[Container, int]
 
 
-def exposition(server: VgpuServer) -> str:
-    """Return all metrics as text."""
+def exposition(server: VgpuServer, inspection: Inspection | None, enforcement: Enforcement) -> str:
+    """Return all metrics as text; `inspection` is None without NVML."""
     containers = [container for _, container in sorted(server.containers.items())]
     parts = [*_slices(containers), *_containers(containers), *_server(server), *process_figures()]
+    if inspection is not None:
+        parts += _inspected(containers, inspection)
+    parts.append(
+        counter(
+            "alnair_vgpu_evictions_total",
+            "Pods whose eviction the API server has accepted.",
+            [({}, enforcement.evictions)],
+        )
+    )
     return "".join(parts)
+
+
+def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[str]:
+    """What the driver says."""
+    by_name = {container.assignment.name: container for container in containers}
+    slices = [(c, share.uuid) for c in containers for share in c.assignment.shares]
+    yield gauge(
+        "alnair_vgpu_memory_driver_bytes",
+        "Memory of the GPU that the driver charges to its processes.",
+        (
+            ({**_of(c), "gpu": uuid}, inspection.measured.get((c.assignment.name, uuid), 0))
+            for c, uuid in slices
+        ),
+    )
+    yield gauge(
+        "alnair_vgpu_violation",
+        "Whether it uses more than its slice now, by kind.",
+        (
+            (
+                {**_of(c), "gpu": uuid, "kind": kind},
+                float(kind in inspection.violations(c.assignment.name, uuid)),
+            )
+            for c, uuid in slices
+            for kind in Kind
+        ),
+    )
+    yield counter(
+        "alnair_vgpu_violations_total",
+        "Violations that were confirmed, by kind.",
+        (
+            ({**_of(by_name[name]), "gpu": uuid, "kind": kind}, count)
+            for (name, uuid, kind), count in sorted(inspection.confirmed.items())
+            if name in by_name
+        ),
+    )
+    yield gauge(
+        "alnair_vgpu_stray_processes",
+        "Processes on a GPU with slices that are of no container known here.",
+        (({"gpu": uuid}, count) for uuid, count in sorted(inspection.strays.items())),
+    )
+    yield gauge(
+        "alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(not inspection.problem))]
+    )
 
 
 def _slices(containers: list[Container]) -> Iterator[str]:

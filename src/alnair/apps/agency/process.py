@@ -4,18 +4,26 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 from aiohttp import web
 
-from alnair.apps.agency.admin import Admin
+from alnair.apps.agency.admin import Admin, Gpu
+from alnair.apps.agency.enforcement import Enforcement
 from alnair.apps.agency.metrics import exposition
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.server import Server
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.model import names
+from alnair.node.nvml import Nvml, NvmlError
+from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.violations import Policy
 
 _log = logging.getLogger(__name__)
 
@@ -52,22 +60,52 @@ async def serve(settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def _agent(settings: Settings) -> AsyncIterator[str]:
-    async with (
-        VgpuServer(settings.folder) as server,
-        Server(_application(server), settings.host, settings.port) as http,
-        Admin(settings.folder / "admin.sock", server),
-    ):
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(VgpuServer(settings.folder))
+        client = None
+        if settings.kubeconfig is not None or settings.in_cluster:
+            found = config.in_cluster() if settings.in_cluster else config.load(settings.kubeconfig)
+            client = await stack.enter_async_context(Client(found, user_agent=names.AGENT))
+        enforcement = Enforcement(client, settings.node)
+        await stack.enter_async_context(_beside(enforcement.run()))
+        gpus: tuple[Gpu, ...] = ()
+        inspection, problem = None, ""
+        try:
+            nvml = await asyncio.to_thread(Nvml.open)
+        except NvmlError as error:
+            problem = str(error)
+            _log.warning("%s; limits hold, but nobody looks whether they are gone round", error)
+        else:
+            stack.callback(nvml.close)
+            gpus = tuple(Gpu(g.index, g.uuid, g.model, g.memory_bytes >> 20) for g in nvml.gpus)
+            policy = Policy(settings.policy)
+            inspection = Inspection(server, nvml, policy, enforcement.tell)
+            await stack.enter_async_context(_beside(inspection.run()))
+        figures = partial(exposition, server, inspection, enforcement)
+        http = Server(_application(figures), settings.host, settings.port)
+        await stack.enter_async_context(http)
+        admin = Admin(settings.folder / "admin.sock", server, gpus, problem)
+        await stack.enter_async_context(admin)
         yield http.url
 
 
-def _application(server: VgpuServer) -> web.Application:
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do something that never ends while the block is run; what breaks it ends the process."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+def _application(figures: Callable[[], str]) -> web.Application:
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(
-            body=exposition(server).encode(), headers={"Content-Type": CONTENT_TYPE}
-        )
+        return web.Response(body=figures().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
     app.router.add_get("/healthz", healthz)

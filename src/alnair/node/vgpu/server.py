@@ -52,6 +52,8 @@ class VgpuServer:
         self._journal = Journal(folder)
         self._tasks: list[asyncio.Task[None]] = []
         self._lock = -1
+        #: What went wrong and was logged: it may go wrong again twenty times a second.
+        self._told: set[str] = set()
 
     async def __aenter__(self) -> Self:
         """Take over what a server before this one left.
@@ -210,7 +212,11 @@ class VgpuServer:
         loop = asyncio.get_running_loop()
         following = loop.time()
         while True:
-            await work()
+            try:
+                await work()
+            except Exception:  # noqa: BLE001 (logged)
+                # The next one may be well; without ticks the containers would lose their rates.
+                _log.exception("a tick failed")
             # A tick that came late is not made up for.
             following = max(following + seconds, loop.time())
             await asyncio.sleep(following - loop.time())
@@ -237,8 +243,11 @@ class VgpuServer:
         """Do something with one container; what goes wrong there does not concern the others."""
         try:
             work()
-        except OSError as error:
-            _log.warning("container %s: %s", container.assignment.name, error)
+        except Exception as error:  # noqa: BLE001 (logged)
+            told = f"{container.assignment.name}: {error!r}"
+            if told not in self._told:
+                self._told = {*list(self._told)[-99:], told}
+                _log.exception("container %s", container.assignment.name)
 
 
 def _status(container: Container) -> Status:

@@ -1,0 +1,141 @@
+"""What the NVIDIA driver knows of the GPUs and of the processes on them.
+
+One small class over `nvidia-ml-py`, which is the extra `agent`. Its calls can take long where a
+driver hangs, so they are made in a thread.
+"""
+
+import contextlib
+from typing import Any, Final, Self
+
+import msgspec
+
+_MIB: Final = 1 << 20
+
+
+class NvmlError(Exception):
+    """There is no NVML, or it does not answer; says why and what to do."""
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """A GPU of the node."""
+
+    index: int
+    uuid: str
+    model: str
+    memory_bytes: int
+
+
+class Load(msgspec.Struct, frozen=True):
+    """What the driver says of a GPU at one moment.
+
+    Attributes:
+        memory: Host pid → bytes charged to it; None if the driver does not say.
+        shares: Host pid → part of the GPU's time since the last look; empty if not measured.
+        mps: Whether an MPS server's clients are among them.
+    """
+
+    memory: dict[int, int | None]
+    shares: dict[int, float]
+    mps: bool = False
+
+
+class Nvml:
+    """NVML, opened; close it again.
+
+    Attributes:
+        gpus: Those of the node, by index.
+        driver: The driver's version.
+    """
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self._handles: dict[str, Any] = {}
+        self._seen: dict[str, int] = {}
+        self.gpus: tuple[Gpu, ...] = ()
+        self.driver = ""
+
+    @classmethod
+    def open(cls) -> Self:
+        """Open it and list the GPUs.
+
+        Raises:
+            NvmlError: There is no driver, or the package is missing.
+        """
+        try:
+            import pynvml  # noqa: PLC0415 (an extra that other commands lack)
+        except ImportError as error:
+            raise NvmlError("nvidia-ml-py is missing: install alnair[agent]") from error
+        made = cls(pynvml)
+        try:
+            pynvml.nvmlInit()
+            made._list()
+        except pynvml.NVMLError as error:
+            raise NvmlError(f"the NVIDIA driver does not answer: {error}") from error
+        return made
+
+    def close(self) -> None:
+        """Close it."""
+        with contextlib.suppress(self._api.NVMLError):
+            self._api.nvmlShutdown()
+
+    def _list(self) -> None:
+        api, gpus = self._api, []
+        self.driver = _text(api.nvmlSystemGetDriverVersion())
+        for index in range(api.nvmlDeviceGetCount()):
+            handle = api.nvmlDeviceGetHandleByIndex(index)
+            uuid = _text(api.nvmlDeviceGetUUID(handle))
+            memory = int(api.nvmlDeviceGetMemoryInfo(handle).total)
+            gpus.append(Gpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
+            self._handles[uuid] = handle
+        self.gpus = tuple(gpus)
+
+    def load(self, uuid: str) -> Load:
+        """Ask what a GPU does.
+
+        Raises:
+            NvmlError: The GPU is not there, or is lost.
+        """
+        handle = self._handles.get(uuid)
+        if handle is None:
+            raise NvmlError(f"there is no GPU {uuid} on this node")
+        api, memory = self._api, dict[int, int | None]()
+        mps = False
+        for name in (
+            "nvmlDeviceGetComputeRunningProcesses",
+            "nvmlDeviceGetGraphicsRunningProcesses",
+            "nvmlDeviceGetMPSComputeRunningProcesses",
+        ):
+            try:
+                found = getattr(api, name)(handle)
+            except api.NVMLError as error:
+                if error.value == api.NVML_ERROR_NOT_SUPPORTED or "Graphics" in name:
+                    continue
+                if "MPS" in name and error.value == api.NVML_ERROR_FUNCTION_NOT_FOUND:
+                    continue
+                raise NvmlError(f"{uuid}: {error}") from error
+            mps = mps or ("MPS" in name and bool(found))
+            for process in found:
+                # A process that computes and draws is in both lists, with the same bytes.
+                old, new = memory.get(process.pid), process.usedGpuMemory
+                memory[process.pid] = max((b for b in (old, new) if b is not None), default=None)
+        return Load(memory, self._shares(uuid, handle), mps)
+
+    def _shares(self, uuid: str, handle: Any) -> dict[int, float]:
+        api = self._api
+        try:
+            samples = api.nvmlDeviceGetProcessUtilization(handle, self._seen.get(uuid, 0))
+        except api.NVMLError:
+            # Not supported, or nothing ran since: not measured is not zero.
+            return {}
+        sums: dict[int, list[int]] = {}
+        newest = self._seen.get(uuid, 0)
+        for sample in samples:
+            if sample.timeStamp > self._seen.get(uuid, 0):
+                sums.setdefault(sample.pid, []).append(min(sample.smUtil, 100))
+                newest = max(newest, sample.timeStamp)
+        self._seen[uuid] = newest
+        return {pid: sum(found) / len(found) / 100 for pid, found in sums.items()}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

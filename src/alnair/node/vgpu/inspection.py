@@ -1,0 +1,245 @@
+"""Once a second, the driver's word against the containers': corrections, and violations.
+
+What the driver lists by host pid is joined with the containers by the kernel's control groups.
+`alnair.sharing` decides on the joined figures; this writes what the pages must say and hands the
+rest out as values.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from alnair.node.nvml import Load, NvmlError
+from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing import rates
+from alnair.sharing.corrections import Overhead, learn
+from alnair.sharing.violations import (
+    Action,
+    Case,
+    Kind,
+    Observation,
+    Policy,
+    Process,
+    Rules,
+    Throttle,
+    judge,
+    respond,
+)
+
+#: Seconds between looks.
+EVERY: Final = 1.0
+_TICKS_PER_SECOND: Final = 100  # of /proc/PID/stat, on all that Linux runs on
+_MILLION: Final = 1_000_000
+
+_log = logging.getLogger(__name__)
+
+_Key = tuple[str, str]
+Tell = Callable[[Container, str, Action], None]
+
+
+class Driver(Protocol):
+    """What is asked of NVML."""
+
+    def load(self, uuid: str) -> Load:
+        """Ask what a GPU does; raises NvmlError."""
+        ...
+
+
+class Inspection:
+    """Looks at all GPUs that containers have slices of.
+
+    Args:
+        server: The containers.
+        driver: NVML.
+        policy: What follows from a violation.
+        tell: Called with (container, GPU, what is to be told or done).
+        rules: Of violations.
+
+    Attributes:
+        confirmed: Violations so far by (container, GPU, kind).
+        measured: Bytes that the driver charges to a container on a GPU, by both.
+        strays: Processes on a GPU that are of no container, by GPU.
+        problem: Why the driver does not answer, or "".
+    """
+
+    def __init__(
+        self,
+        server: VgpuServer,
+        driver: Driver,
+        policy: Policy,
+        tell: Tell,
+        rules: Rules = Rules(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._server = server
+        self._driver = driver
+        self._policy = policy
+        self._tell = tell
+        self._rules = rules
+        self._cases: dict[_Key, Case] = {}
+        self._overheads: dict[_Key, Overhead] = {}
+        self._prices: dict[_Key, rates.Price] = {}
+        self._charged: dict[_Key, tuple[float, int]] = {}
+        self._listed: dict[tuple[str, int], float] = {}
+        self.confirmed: dict[tuple[str, str, Kind], int] = {}
+        self.measured: dict[_Key, int] = {}
+        self.strays: dict[str, int] = {}
+        self.problem = ""
+
+    def violations(self, name: str, uuid: str) -> dict[Kind, str]:
+        """What is confirmed of a container on a GPU now."""
+        return self._cases.get((name, uuid), Case()).violations
+
+    async def run(self) -> None:
+        """Look each second, until cancelled."""
+        while True:
+            began = time.monotonic()
+            await self.look()
+            await asyncio.sleep(max(0.1, EVERY - (time.monotonic() - began)))
+
+    async def look(self) -> None:
+        """Look once. A driver that hangs holds up this look, and nothing else."""
+        uuids = {
+            share.uuid for c in self._server.containers.values() for share in c.assignment.shares
+        }
+        loads = await asyncio.to_thread(self._ask, sorted(uuids))
+        self._forget(uuids)
+        now = time.monotonic()
+        for uuid, load in loads.items():
+            try:
+                self._judge(uuid, load, now)
+            except OSError as error:
+                _log.warning("%s: %s", uuid, error)
+
+    def _ask(self, uuids: Iterable[str]) -> dict[str, Load]:
+        loads, problem = {}, ""
+        for uuid in uuids:
+            try:
+                loads[uuid] = self._driver.load(uuid)
+            except NvmlError as error:
+                problem = str(error)
+        if problem != self.problem:
+            _log.warning("NVML: %s", problem or "answers again")
+        self.problem = problem
+        return loads
+
+    def _forget(self, uuids: set[str]) -> None:
+        there = self._server.containers
+        all_known: tuple[dict[_Key, Any], ...] = (
+            self._cases,
+            self._overheads,
+            self._prices,
+            self._charged,
+            self.measured,
+        )
+        for known in all_known:
+            for key in [k for k in known if k[0] not in there or k[1] not in uuids]:
+                del known[key]
+
+    def _judge(self, uuid: str, load: Load, now: float) -> None:
+        for pid in load.memory:
+            self._listed.setdefault((uuid, pid), now)
+        for key in [k for k in self._listed if k[0] == uuid and k[1] not in load.memory]:
+            del self._listed[key]
+        mine, self.strays[uuid] = self._join(load.memory)
+        for name, container in self._server.containers.items():
+            rows = [share.uuid for share in container.assignment.shares]
+            pids = mine.get(name, [])
+            if uuid in rows:
+                self._correct(container, rows.index(uuid), pids, load, now)
+            if uuid in rows or pids or (name, uuid) in self._cases:
+                self._suspect(container, uuid, pids, load, now)
+
+    def _join(self, pids: Iterable[int]) -> tuple[dict[str, list[int]], int]:
+        """Return the processes of each container by name, and how many are of none."""
+        found: dict[str, list[int]] = {}
+        strays = 0
+        for pid in pids:
+            place = self._server.proc.cgroup(pid)
+            if place is None:
+                continue  # it has ended
+            containers = self._server.containers.values()
+            one = next((c for c in containers if c.has(place)), None)
+            if one is None:
+                strays += 1
+            else:
+                found.setdefault(one.assignment.name, []).append(pid)
+        return found, strays
+
+    def _correct(
+        self, container: Container, row: int, pids: list[int], load: Load, now: float
+    ) -> None:
+        share = container.assignment.shares[row]
+        key = container.assignment.name, share.uuid
+        said = [memory for pid in pids if (memory := load.memory[pid]) is not None]
+        self.measured[key] = sum(said)
+        fields = {}
+        if len(said) == len(pids) and not load.mps:
+            overhead = self._overheads[key] = learn(
+                self._overheads.get(key, Overhead()),
+                measured=sum(said),
+                ledger=container.held(row),
+                limit=share.memory_mib << 20,
+            )
+            fields["memory_overhead"] = overhead.bytes
+        charged = container.totals.devices[row]["charged_ns"]
+        then, before = self._charged.get(key, (now, charged))
+        self._charged[key] = now, charged
+        used = [load.shares[pid] for pid in pids if pid in load.shares]
+        if used and now > then and not load.mps:
+            scale = container.page.page.device[row].cost_scale_ppm / _MILLION or 1.0
+            price = self._prices[key] = rates.weigh(
+                self._prices.get(key, rates.Price()),
+                predicted=(charged - before) / 1e9 / scale,
+                measured=sum(used) * (now - then),
+            )
+            fields["cost_scale_ppm"] = round(price.scale * _MILLION)
+        container.page.update(row, **fields)
+
+    def _suspect(
+        self, container: Container, uuid: str, pids: list[int], load: Load, now: float
+    ) -> None:
+        shares = [share for share in container.assignment.shares if share.uuid == uuid]
+        # A GPU that it has no slice of is one that it goes past all limits on.
+        memory = shares[0].memory_mib << 20 if shares else 0
+        is_hard = bool(shares and shares[0].compute_percent and not shares[0].soft)
+        key = container.assignment.name, uuid
+        used = [load.shares[pid] for pid in pids if pid in load.shares]
+        seen = Observation(
+            now=now,
+            since=container.since,
+            processes=tuple(
+                self._process(container, uuid, pid, load, now, has_slice=bool(shares))
+                for pid in pids
+            ),
+            memory_limit=memory,
+            used=min(1.0, sum(used)) if used else None,
+            share=shares[0].compute_percent / 100 if is_hard else None,
+            mps=load.mps,
+        )
+        before = self._cases.get(key, Case())
+        after = self._cases[key] = judge(before, seen, self._rules)
+        for kind in after.violations.keys() - before.violations.keys():
+            counted = (*key, kind)
+            self.confirmed[counted] = self.confirmed.get(counted, 0) + 1
+        for action in respond(self._policy, before, after):
+            if isinstance(action, Throttle):
+                throttled = self._server.compute.throttled
+                (throttled.add if action.on else throttled.discard)(key)
+            self._tell(container, uuid, action)
+
+    def _process(
+        self, container: Container, uuid: str, pid: int, load: Load, now: float, *, has_slice: bool
+    ) -> Process:
+        started = self._server.proc.started(pid) / _TICKS_PER_SECOND
+        ended = container.census.ended.get(pid)
+        return Process(
+            pid=pid,
+            memory=load.memory[pid],
+            registered=has_slice and pid in container.census.pids,
+            age=time.clock_gettime(time.CLOCK_BOOTTIME) - started if started else 0.0,
+            listed=now - self._listed[uuid, pid],
+            ended=now - ended if ended is not None else None,
+        )

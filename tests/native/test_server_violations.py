@@ -1,0 +1,193 @@
+"""Tier D on the fake GPU: the real nvidia-ml-py, real processes, real control groups."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from alnair.node.nvml import Nvml, NvmlError
+from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.compute import THROTTLED
+from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.violations import Action, Evict, Kind, Policy, Rules, Throttle, Violation
+from native import build
+from native.fake import Fake
+from native.server_kit import Group, claim, control_group, limits
+
+MIB = 1 << 20
+#: A shell enters the group, and becomes the client.
+ENTER = 'echo $$ > "$0" && exec "$@"'
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    """A container's control group."""
+    with control_group() as made:
+        yield made
+
+
+@pytest.fixture
+def nvml(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nvml]:
+    """NVML on the fake driver."""
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
+    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
+    opened = Nvml.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[VgpuServer]:
+    """A server without containers."""
+    async with VgpuServer(tmp_path) as serving:
+        yield serving
+
+
+class Hold:
+    """A client of the fake driver, without our library: holds memory until it is closed."""
+
+    def __init__(self, fake: Fake, group: Group, mib: int, *kernel: str) -> None:
+        program = build.client("hold", "-l:libcuda.so.1")
+        procs = group.folder / "cgroup.procs"
+        self.process = subprocess.Popen(
+            ["/bin/sh", "-c", ENTER, str(procs), str(program), str(mib), *kernel],
+            env={**os.environ, **fake.environment("a")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        assert self.process.stdout.readline() == "held\n"
+
+    def close(self) -> None:
+        for end in (self.process.stdin, self.process.stdout):
+            assert end
+            end.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        self.process.kill()
+        self.process.wait()
+
+    def start_time(self) -> int:
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(stat[19])
+
+
+def assignment(fake: Fake, group: Group, mib: int = 8192, **fields: object) -> Assignment:
+    share = Share(f"GPU-{fake.uuid()}", mib, 50)
+    return Assignment(
+        "a", Who(cgroup=group.name), (msgspec.structs.replace(share, **fields),), keep=True
+    )
+
+
+def test_nvml_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
+    monkeypatch.setenv("FAKEGPU_STATE", "/nowhere")
+    with pytest.raises(NvmlError, match="does not answer"):
+        Nvml.open()
+
+
+def test_nvml_tells_what_processes_hold(fake: Fake, group: Group, nvml: Nvml) -> None:
+    (gpu,) = nvml.gpus
+    assert gpu.uuid == f"GPU-{fake.uuid()}"
+    with contextlib.closing(Hold(fake, group, 256)) as held:
+        memory = nvml.load(gpu.uuid).memory
+        assert memory.keys() == {held.process.pid}
+        assert (memory[held.process.pid] or 0) >= 256 * MIB
+    with pytest.raises(NvmlError, match="no GPU"):
+        nvml.load("GPU-none")
+
+
+async def test_a_bypass_is_found_and_its_eviction_posted_within_five_seconds(
+    fake: Fake, group: Group, nvml: Nvml, server: VgpuServer
+) -> None:
+    told: list[tuple[float, Action]] = []
+    server.prepare(assignment(fake, group))
+    container = server.containers["a"]
+    inspection = Inspection(
+        server,
+        nvml,
+        Policy.EVICT,
+        lambda _, __, action: told.append((time.monotonic(), action)),
+        Rules(grace=0.0),
+    )
+    async with asyncio.TaskGroup() as running:
+        task = running.create_task(inspection.run())
+        await asyncio.sleep(1.3)
+        assert not told
+        with contextlib.closing(await asyncio.to_thread(Hold, fake, group, 64)):
+            began = time.monotonic()
+            while not any(isinstance(action, Evict) for _, action in told):
+                assert time.monotonic() - began < 6
+                await asyncio.sleep(0.05)
+            seconds = told[-1][0] - began
+            await asyncio.sleep(0.2)
+            page = limits(container.folder).device[0]
+        assert seconds <= 5
+        assert [type(action) for _, action in told] == [Violation, Throttle, Evict]
+        assert page.rate_ppm == round(THROTTLED * 1e6)
+        assert inspection.confirmed == {("a", f"GPU-{fake.uuid()}", Kind.UNREGISTERED): 1}
+        await asyncio.sleep(1.5)  # the process is gone, and the container is let off
+        assert not inspection.violations("a", f"GPU-{fake.uuid()}")
+        assert not limits(container.folder).device[0].rate_ppm
+        task.cancel()
+
+
+async def test_what_the_driver_charges_beyond_the_ledger_counts_as_used(
+    fake: Fake, group: Group, nvml: Nvml, server: VgpuServer
+) -> None:
+    server.prepare(assignment(fake, group))
+    container = server.containers["a"]
+    told: list[Action] = []
+    inspection = Inspection(
+        server, nvml, Policy.EVICT, lambda _, __, a: told.append(a), Rules(grace=0.0)
+    )
+    tenant = group.start(container.folder)
+    await asyncio.to_thread(tenant.ask, do="register")
+    with ExitStack() as stack:
+        held = stack.enter_context(
+            contextlib.closing(await asyncio.to_thread(Hold, fake, group, 1024))
+        )
+        claim(container.folder, 0, held.process.pid, held.start_time(), held=1024 * MIB)
+        await asyncio.sleep(0.7)  # the server has seen the slot
+        for _ in range(6):
+            await inspection.look()
+        measured = inspection.measured["a", f"GPU-{fake.uuid()}"]
+        page = limits(container.folder).device[0]
+        assert page.memory_overhead == measured - 1024 * MIB > 0
+        assert not told
+
+
+async def test_without_a_container_on_it_no_gpu_is_asked_and_strays_are_counted(
+    fake: Fake, group: Group, nvml: Nvml, server: VgpuServer
+) -> None:
+    inspection = Inspection(server, nvml, Policy.WARN, lambda *_: None)
+    await inspection.look()
+    assert inspection.strays == {}
+    with control_group() as other:
+        server.prepare(assignment(fake, group))
+        with contextlib.closing(await asyncio.to_thread(Hold, fake, other, 64)):
+            await inspection.look()
+        assert inspection.strays == {f"GPU-{fake.uuid()}": 1}
+
+
+async def test_a_gpu_that_does_not_answer_is_named_and_nobody_is_accused(
+    fake: Fake, group: Group, nvml: Nvml, server: VgpuServer
+) -> None:
+    server.prepare(
+        msgspec.structs.replace(
+            assignment(fake, group), shares=(Share("GPU-00000000-0000-0000-0000-000000000009"),)
+        )
+    )
+    inspection = Inspection(server, nvml, Policy.EVICT, lambda *_: None)
+    await inspection.look()
+    assert "there is no GPU" in inspection.problem

@@ -1,0 +1,192 @@
+"""Tier D: what is a violation, what only looks like one, and what follows."""
+
+import random
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from alnair.sharing.violations import (
+    Case,
+    Cleared,
+    Evict,
+    Kind,
+    Observation,
+    Policy,
+    Process,
+    Throttle,
+    Violation,
+    judge,
+    respond,
+)
+
+MIB = 1 << 20
+GIB = 1 << 30
+HONEST = Process(pid=7, memory=GIB, registered=True, age=100.0, listed=90.0)
+STRANGER = Process(pid=8, memory=GIB, registered=False, age=100.0, listed=90.0)
+FINE = Observation(
+    now=100.0, since=0.0, processes=(HONEST,), memory_limit=2 * GIB, used=0.5, share=0.5
+)
+
+
+def at(seconds: float, seen: Observation = FINE, **fields: object) -> Observation:
+    """A look so many seconds after the first."""
+    return msgspec.structs.replace(seen, now=100.0 + seconds, **fields)
+
+
+def after(*looks: Observation) -> Case:
+    """What is held against it after these looks, and one before at which all was well."""
+    case = judge(Case(), at(-1))
+    for seen in looks:
+        case = judge(case, seen)
+    return case
+
+
+def many(count: int, seen: Observation = FINE, **fields: object) -> Iterator[Observation]:
+    """Looks a second apart."""
+    return (at(second, seen, **fields) for second in range(count))
+
+
+def test_who_keeps_to_its_slice_is_held_against_nothing() -> None:
+    assert after(*many(60)).suspicions == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "seconds"),
+    [
+        ({"processes": (HONEST, STRANGER)}, Kind.UNREGISTERED, 2),
+        ({"processes": (msgspec.structs.replace(HONEST, memory=4 * GIB),)}, Kind.MEMORY, 3),
+        ({"used": 0.75}, Kind.COMPUTE, 10),
+    ],
+)
+def test_what_stays_wrong_is_a_violation_and_not_before(
+    fields: dict[str, object], kind: Kind, seconds: int
+) -> None:
+    assert after(*many(seconds, **fields)).violations == {}
+    assert list(after(*many(seconds + 1, **fields)).violations) == [kind]
+
+
+NO_VIOLATION = {
+    "a context that costs more than was reckoned": {
+        "processes": (msgspec.structs.replace(HONEST, memory=2 * GIB + 300 * MIB),)
+    },
+    "no limit": {
+        "processes": (msgspec.structs.replace(HONEST, memory=64 * GIB),),
+        "memory_limit": 0,
+    },
+    "memory that the driver does not tell": {
+        "processes": (msgspec.structs.replace(HONEST, memory=None),)
+    },
+    "a share measured a little above": {"used": 0.69},
+    "a soft share": {"used": 1.0, "share": None},
+    "nothing measured": {"used": None},
+    "an MPS server's memory and time": {
+        "processes": (msgspec.structs.replace(HONEST, memory=64 * GIB),),
+        "used": 1.0,
+        "mps": True,
+    },
+    "memory of a process that has just ended": {
+        "processes": (msgspec.structs.replace(STRANGER, ended=1.9),)
+    },
+    "a number that the driver lists of a process before": {
+        "processes": (msgspec.structs.replace(STRANGER, age=3.0, listed=90.0),)
+    },
+    "a process whose slot the server has not seen yet": {
+        "processes": (msgspec.structs.replace(STRANGER, listed=0.9),)
+    },
+    "a container that has just started": {"processes": (STRANGER,), "since": 96.0 + 20},
+}
+
+
+@pytest.mark.parametrize("fields", NO_VIOLATION.values(), ids=NO_VIOLATION)
+def test_what_only_looks_wrong_is_none(fields: dict[str, object]) -> None:
+    assert after(*many(20, **fields)).violations == {}
+
+
+def test_a_zombie_that_stays_listed_is_judged_at_last() -> None:
+    zombie = msgspec.structs.replace(STRANGER, ended=2.1)
+    assert Kind.UNREGISTERED in after(*many(5, processes=(zombie,))).violations
+
+
+def test_a_suspicion_does_not_outlive_a_look_without_it() -> None:
+    bad = {"processes": (STRANGER,)}
+    assert after(at(0, **bad), at(2, **bad), at(2.5), at(3, **bad), at(4, **bad)).violations == {}
+
+
+def test_two_looks_far_apart_say_nothing_of_the_time_between() -> None:
+    bad = {"processes": (STRANGER,)}
+    assert after(at(0, **bad), at(60, **bad), at(62, **bad)).violations == {}
+    assert after(at(0, **bad), at(60, **bad), at(62, **bad), at(63, **bad)).violations
+
+
+def test_each_policy_does_what_those_before_it_do() -> None:
+    before = Case()
+    now = after(*many(4, processes=(STRANGER,)))
+    (message,) = now.violations.values()
+    violation = Violation(Kind.UNREGISTERED, message)
+    assert respond(Policy.WARN, before, now) == [violation]
+    assert respond(Policy.THROTTLE, before, now) == [violation, Throttle(True)]
+    assert respond(Policy.EVICT, before, now) == [violation, Throttle(True), Evict(message)]
+    assert respond(Policy.EVICT, now, judge(now, at(4, processes=(STRANGER,)))) == []
+    cleared = [Cleared(Kind.UNREGISTERED)]
+    assert respond(Policy.WARN, now, before) == cleared
+    assert respond(Policy.EVICT, now, before) == [*cleared, Throttle(False)]
+
+
+def test_a_bypass_is_answered_within_five_seconds_of_its_first_moment() -> None:
+    for offset in (0.0, 0.3, 0.999):
+        case, began = Case(), 100.0 + offset
+        first = 100.0 + (offset > 0)  # the first look at which the driver lists it
+        for second in range(10):
+            now = 100.0 + second
+            bad = msgspec.structs.replace(STRANGER, listed=now - first)
+            seen = at(second, processes=(HONEST, bad) if now >= began else (HONEST,))
+            following = judge(case, seen)
+            if any(isinstance(a, Evict) for a in respond(Policy.EVICT, case, following)):
+                assert now - began <= 4.0
+                break
+            case = following
+        else:
+            raise AssertionError("never")
+
+
+def test_nobody_honest_is_accused_in_a_day_of_coming_and_going() -> None:
+    """A virtual day: processes start, end, linger in the driver's list and give numbers on."""
+    chance = random.Random(11)
+    case, alive, listed = Case(), dict[int, float](), dict[int, float]()
+    ended = dict[int, float]()
+    accused = 0
+    for second in range(86_400):
+        now = float(second)
+        if chance.random() < 0.2 and len(alive) < 8:
+            alive[chance.randrange(40)] = now - chance.random()  # numbers are used again
+        for pid in [pid for pid in alive if chance.random() < 0.05]:
+            del alive[pid]
+            ended[pid] = now
+        # The driver lists who lives, and who ended up to two seconds ago.
+        shown = {*alive, *(pid for pid, end in ended.items() if now - end < 2)}
+        listed = {pid: listed.get(pid, now) for pid in shown}
+        processes = tuple(
+            Process(
+                pid,
+                int(chance.random() * GIB / 6),
+                # Half a second passes before the server has seen a slot.
+                registered=pid in alive and now - alive[pid] >= 0.5,
+                age=now - alive.get(pid, now - 50),
+                listed=now - listed[pid],
+                ended=None if pid in alive else now - ended[pid],
+            )
+            for pid in sorted(shown)
+        )
+        seen = Observation(
+            now,
+            0.0,
+            processes,
+            memory_limit=2 * GIB,
+            used=chance.random() * 0.65,
+            share=0.5,
+        )
+        following = judge(case, seen)
+        accused += len(respond(Policy.EVICT, case, following))
+        case = following
+    assert accused == 0
