@@ -117,9 +117,10 @@ def test_a_node_knows_whether_it_has_limits(
     if cuda:
         monkeypatch.setenv("FAKEGPU_CUDA", cuda)
     assert memory_limits.lacks(gpu, tmp_path) == why
-    (tmp_path / "cgroup.controllers").touch()
     facts = memory_limits.observe(interposer="", mps="not chosen", cgroups=tmp_path)
     assert facts.cgroup_v2
+    v1 = memory_limits.observe(interposer="", mps="not chosen", cgroups=None)
+    assert offer(v1).memory is Tier.INTERPOSER
     assert not facts.mig
     assert offer(facts).memory == (Tier.INTERPOSER if why else Tier.DRIVER)
 
@@ -135,7 +136,6 @@ def test_an_old_driver_answers_a_question_for_limits_with_a_reason(
 
 def test_mig_has_no_limits(fake: Fake, gpu: object, cgroup: Path, tmp_path: Path) -> None:
     fake.fault("mig=1")
-    (tmp_path / "cgroup.controllers").touch()
     facts = memory_limits.observe(interposer="", mps="", cgroups=tmp_path)
     assert facts.mig
     assert offer(facts).memory is Tier.INTERPOSER

@@ -108,7 +108,7 @@ def shows_limit(cgroup: Path) -> bool:
 
 
 def observe(
-    *, interposer: str, mps: str, accounting: str = "", cgroups: Path = CGROUPS
+    *, interposer: str, mps: str, accounting: str = "", cgroups: Path | None = CGROUPS
 ) -> NodeFacts:
     """The facts about this node that its tiers follow from.
 
@@ -116,7 +116,7 @@ def observe(
         interposer: "" or why there is none, see `NodeFacts`.
         mps: "" or why there is none, as `MpsHealth.missing` says.
         accounting: "" or why NVML does not tell the memory of processes.
-        cgroups: Where the cgroup file system is.
+        cgroups: Where cgroups are mounted; None: not as version 2, or not only so.
 
     Raises:
         pynvml.NVMLError: NVML does not work at all.
@@ -124,11 +124,11 @@ def observe(
     devices = [
         pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
     ]
-    missing = [found for device in devices if (found := lacks(device, cgroups))]
+    missing = [found for device in devices if (found := lacks(device, cgroups or CGROUPS))]
     return NodeFacts(
         driver=pynvml.nvmlSystemGetDriverVersion(),
         memory_limits=missing[0] if missing else "" if devices else "there is no GPU",
-        cgroup_v2=(cgroups / "cgroup.controllers").exists(),
+        cgroup_v2=cgroups is not None,
         mig=any(_has_mig(device) for device in devices),
         interposer=interposer,
         mps=mps,

@@ -1,0 +1,81 @@
+"""What isolates the containers of a node beside the interposer: the driver's limits, and MPS.
+
+Which tiers the node offers is asked again and again, for a GPU may be lost and an MPS daemon die.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from alnair.node.mps import MpsDaemon
+from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.tiers import NodeFacts, Offer, Tier, offer
+
+#: Seconds between looks.
+EVERY: Final = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Isolation:
+    """Keeps what a node offers.
+
+    Args:
+        server: The containers.
+        mps: The daemon; None: the operator did not choose MPS.
+        nvml: "" if NVML is open, else why it is not.
+
+    Attributes:
+        offer: What the node offers, as of the last look; at first nothing.
+        mps: As given.
+    """
+
+    def __init__(self, server: VgpuServer, mps: MpsDaemon | None = None, nvml: str = "") -> None:
+        self.offer: Offer = offer(NodeFacts(driver="", interposer="not known yet", accounting="-"))
+        self.mps = mps
+        self._server = server
+        self._nvml = nvml
+
+    async def run(self) -> None:
+        """Look every few seconds, until cancelled; the MPS daemon is cared for meanwhile.
+
+        Raises:
+            OSError: The MPS daemon's folder cannot be written.
+        """
+        async with asyncio.TaskGroup() as group:
+            if self.mps:
+                group.create_task(self.mps.run())
+            limiting: asyncio.Task[None] | None = None
+            while True:
+                await self.look()
+                if limiting is None and self.offer.memory is Tier.DRIVER:
+                    from alnair.node.vgpu.driver_limits import DriverLimits
+
+                    limiting = group.create_task(DriverLimits(self._server).run())
+                await asyncio.sleep(EVERY)
+
+    async def look(self) -> None:
+        """Look once, and tell what has changed."""
+        found = offer(await asyncio.to_thread(self._facts))
+        if found != self.offer:
+            _log.info("isolation %s: %s", found.label, found.promise)
+            for standing in found.standings:
+                if not standing.offered:
+                    _log.info("not tier %s: %s", standing.tier.value, standing.missing)
+            self.offer = found
+
+    def _facts(self) -> NodeFacts:
+        mps = self.mps.health.missing if self.mps else "not chosen"
+        if self._nvml:
+            return NodeFacts(driver="", mps=mps, accounting=self._nvml)
+        import pynvml
+
+        from alnair.node.memory_limits import observe
+
+        mounts = self._server.proc.mounts
+        # With both versions mounted, runtimes put containers into groups of version 1.
+        cgroups = mounts.folder("/") if set(mounts.at) == {""} else None
+        try:
+            return observe(interposer="", mps=mps, cgroups=cgroups)
+        except pynvml.NVMLError as error:
+            return NodeFacts(driver="", mps=mps, accounting=f"NVML: {error}")

@@ -1,0 +1,111 @@
+"""The agent keeps what its node offers, and acts on it."""
+
+import asyncio
+import ctypes
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from alnair.apps.agency import isolation
+from alnair.apps.agency.isolation import Isolation
+from alnair.node import memory_limits
+from alnair.node.cgroups import Proc
+from alnair.node.memory_limits import MemoryLimit
+from alnair.node.mps import MpsDaemon
+from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.tiers import Tier
+from native import build
+from native.fake import Fake
+from native.mps_kit import faults, healthy, options, until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
+    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
+    pynvml.nvmlInit()
+    yield pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlShutdown()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[VgpuServer]:
+    """On a machine whose control groups are of version 2 only, in a folder."""
+    (tmp_path / "groups" / "mine").mkdir(parents=True)
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    mount = f"30 23 0:26 / {tmp_path / 'groups'} rw - cgroup2 cgroup2 rw\n"
+    (tmp_path / "proc" / "self" / "mountinfo").write_text(mount)
+    async with VgpuServer(tmp_path / "agent", Proc(tmp_path / "proc")) as found:
+        yield found
+
+
+@asynccontextmanager
+async def running(kept: Isolation) -> AsyncIterator[None]:
+    task = asyncio.create_task(kept.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_node_with_a_new_driver_has_it_limit_its_containers(
+    fake: Fake, gpu: object, server: VgpuServer, tmp_path: Path
+) -> None:
+    kept = Isolation(server)
+    async with running(kept):
+        await until(lambda: kept.offer.memory is Tier.DRIVER)
+        assert kept.offer.label == "A-B"
+        shares = (Share(f"GPU-{fake.uuid()}", memory_mib=512),)
+        assert server.prepare(Assignment("a", Who(cgroup="/mine"), shares, keep=True)) == ""
+        folder = tmp_path / "groups" / "mine"
+        expected = MemoryLimit(512 * MIB, 512 * MIB, 0)
+        await until(lambda: memory_limits.read(gpu, folder) == expected)
+
+
+async def test_a_node_with_an_older_driver_has_the_interposer(
+    gpu: object, server: VgpuServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKEGPU_CUDA", "13000")
+    kept = Isolation(server)
+    await kept.look()
+    assert kept.offer.label == "B-B"
+
+
+async def test_without_nvml_the_interposer_is_left_and_the_reason_told(server: VgpuServer) -> None:
+    kept = Isolation(server, nvml="there is no driver")
+    await kept.look()
+    assert kept.offer.label == "B-B"
+    missing = {standing.tier: standing.missing for standing in kept.offer.standings}
+    assert missing[Tier.DETECT] == "there is no driver"
+
+
+async def test_a_gpu_that_is_lost_does_not_end_the_looking(
+    fake: Fake, gpu: object, server: VgpuServer
+) -> None:
+    kept = Isolation(server)
+    fake.xid(79)
+    await kept.look()
+    assert kept.offer.memory is Tier.INTERPOSER
+
+
+async def test_mps_is_offered_while_its_daemon_is_well(
+    gpu: object, server: VgpuServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "EVERY", 0.05)
+    daemon = MpsDaemon(options(tmp_path / "mps", answer_s=0.5))
+    kept = Isolation(server, daemon)
+    async with running(kept):
+        await healthy(daemon)
+        await until(lambda: kept.offer.compute is Tier.MPS)
+        faults(tmp_path / "mps", "error")
+        await until(lambda: kept.offer.compute is Tier.INTERPOSER)
+        faults(tmp_path / "mps", "")
+        await until(lambda: kept.offer.compute is Tier.MPS)
