@@ -17,8 +17,6 @@ static struct fg_context *primary[FG_GPUS];
 static unsigned primary_flags[FG_GPUS];
 static uint64_t next_id;
 
-__attribute__((weak)) void fg_streams_context_made(struct fg_context *context) { (void)context; }
-__attribute__((weak)) void fg_streams_context_gone(struct fg_context *context) { (void)context; }
 
 /* ---- finding ------------------------------------------------------------------------------------- */
 

@@ -76,6 +76,7 @@ enum fg_kind {
     FG_IMPORTED,                        /* another process's memory */
     FG_HOST, FG_REGISTERED,             /* page-locked */
     FG_GLOBAL,                          /* part of a module */
+    FG_GRAPHED,                         /* of a graph's allocation node */
 };
 struct fg_range {                       /* one allocation as the program sees it */
     uint64_t base, size;                /* size: as asked for */
@@ -110,9 +111,9 @@ bool fg_va_ours(uint64_t address);           /* only the fake gives out such add
 void fg_pools_synchronized(void);            /* the host waited for GPU work: pools let go what they may */
 bool fg_pools_trim(int gpu);                 /* under need; true: something was released */
 CUresult fg_pool_give(struct fg_range *range);
-/* Memory of graphs' allocation nodes, reserved per GPU until cuDeviceGraphMemTrim. Any thread. */
-CUresult fg_graph_memory_take(int gpu, uint64_t bytes, CUdeviceptr *address);
-void fg_graph_memory_give(CUdeviceptr address);
+/* graph_memory.c: ends an allocation that a launch of a graph made; false: there is none there now. */
+bool fg_graph_free(uint64_t address);
+CUresult fg_free(CUdeviceptr address);       /* memory.c: cuMemFree without waiting for the GPU */
 
 /* ---- vmm.c -------------------------------------------------------------------------------------- */
 struct fg_physical {                      /* physical memory: lives while held, mapped, or exported */

@@ -133,6 +133,7 @@ CUresult FG(cuEventSynchronize)(CUevent handle)
     if (result)
         return result;
     fg_event_wait(event->engine);
+    fg_pools_synchronized();
     return fg_gpu_result(event->context->gpu);
 }
 

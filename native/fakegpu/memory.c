@@ -9,6 +9,7 @@
 #include "core.h"
 #include "faults.h"
 #include "memory.h"
+#include "work.h"
 
 #define VA_BASE 0x030000000000ull     /* where no process maps anything: a host that reads here faults */
 #define VA_BYTES (64ull << 40)
@@ -242,6 +243,8 @@ CUresult fg_give(struct fg_range *range)
         return CUDA_SUCCESS;
     case FG_POOLED:
         return fg_pool_give(range);
+    case FG_GRAPHED:
+        return fg_graph_free(base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case FG_IMPORTED:
         if (range->shared >= 0)
             fg_drop(range->shared, range->shared_id);
@@ -322,7 +325,7 @@ CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, s
     return result;
 }
 
-CUresult FG(cuMemFree_v2)(CUdeviceptr address)
+CUresult fg_free(CUdeviceptr address)
 {
     struct fg_context *context;
     pthread_mutex_lock(&fg_mutex);
@@ -390,6 +393,17 @@ CUresult FG(cuMemAllocPitch)(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned 
     return result;
 }
 
+/* It waits for all work that could still use the memory. */
+CUresult FG(cuMemFree_v2)(CUdeviceptr address)
+{
+    struct fg_context *context = fg_current();
+    CUresult result = fg_capture_forbids();
+    if (result)
+        return result;
+    if (context && !fg_engine_idle(context->engine))
+        fg_engine_drain(context->engine);
+    return fg_free(address);
+}
 CUresult FG(cuMemFree)(CUdeviceptr_v1 address) { return FG(cuMemFree_v2)(address); }
 
 CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)

@@ -9,6 +9,7 @@
 
 #include "core.h"
 #include "export.h"
+#include "work.h"
 
 struct segment { struct segment *next; uint64_t base, bytes; };
 struct pool {
@@ -21,13 +22,13 @@ struct pool {
     uint64_t live;                     /* allocations */
     uint64_t limit;                    /* maxSize; 0: none */
     int reuse[4];
-    bool doomed, imported, graphs;
+    bool doomed, imported;
     CUmemPoolProps properties;
     uint64_t export_id;
 };
 #define MAGIC 0x6c6f6f7070756746ull
 static struct pool *pools;             /* all of this process */
-static struct pool *standard[FG_GPUS], *chosen[FG_GPUS], *graph_pool[FG_GPUS];
+static struct pool *standard[FG_GPUS], *chosen[FG_GPUS];
 static bool unreleased;                /* some pool may hold free memory */
 
 static struct pool *find_pool(CUmemoryPool handle)
@@ -63,17 +64,6 @@ static struct pool *standard_pool(int gpu)
         standard[gpu] = new_pool(gpu, &properties);
     }
     return standard[gpu];
-}
-
-static struct pool *graphs_pool(int gpu)
-{
-    if (!graph_pool[gpu]) {
-        CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
-        graph_pool[gpu] = new_pool(gpu, &properties);
-        graph_pool[gpu]->threshold = UINT64_MAX;
-        graph_pool[gpu]->graphs = true;
-    }
-    return graph_pool[gpu];
 }
 
 /* ---- reserving ------------------------------------------------------------------------------------ */
@@ -196,7 +186,7 @@ bool fg_pools_trim(int gpu)
 {
     bool released = false;
     for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->gpu == gpu && !pool->graphs)
+        if (pool->gpu == gpu)
             released |= trim(pool, 0);
     return released;
 }
@@ -205,12 +195,17 @@ bool fg_pools_trim(int gpu)
 
 CUresult FG(cuMemAllocFromPoolAsync)(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
 {
-    (void)stream;
+    struct fg_stream *ordered;
     struct fg_range *range;
+    CUresult result = fg_stream_of(stream, &ordered);
+    if (result)
+        return result;
+    if (ordered->capture)
+        return out ? fg_capture_alloc(ordered, bytes, out) : CUDA_ERROR_INVALID_VALUE;
     fg_clock_spend(0);
     pthread_mutex_lock(&fg_mutex);
     struct pool *pool = find_pool(handle);
-    CUresult result = pool && out ? take(pool, bytes, &range) : CUDA_ERROR_INVALID_VALUE;
+    result = pool && out ? take(pool, bytes, &range) : CUDA_ERROR_INVALID_VALUE;
     if (!result)
         *out = range->base;
     pthread_mutex_unlock(&fg_mutex);
@@ -232,8 +227,11 @@ CUresult FG(cuMemAllocAsync)(CUdeviceptr *out, size_t bytes, CUstream stream)
 
 CUresult FG(cuMemFreeAsync)(CUdeviceptr address, CUstream stream)
 {
-    (void)stream;
-    return FG(cuMemFree_v2)(address);
+    struct fg_stream *ordered;
+    CUresult result = fg_stream_of(stream, &ordered);
+    if (result)
+        return result;
+    return ordered->capture ? fg_capture_free(ordered, address) : fg_free(address);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------- */
@@ -263,7 +261,7 @@ CUresult FG(cuMemPoolDestroy)(CUmemoryPool handle)
     struct pool *pool = find_pool(handle);
     bool users = pool != NULL;
     for (int gpu = 0; gpu < FG_GPUS; gpu++) {
-        users = users && pool != standard[gpu] && pool != graph_pool[gpu];
+        users = users && pool != standard[gpu];
         if (pool && chosen[gpu] == pool)
             chosen[gpu] = NULL;
     }
@@ -483,78 +481,4 @@ CUresult FG(cuMemPoolImportPointer)(CUdeviceptr *out, CUmemoryPool handle, CUmem
     }
     pthread_mutex_unlock(&fg_mutex);
     return result;
-}
-
-/* ---- graphs --------------------------------------------------------------------------------------------- */
-
-CUresult fg_graph_memory_take(int gpu, uint64_t bytes, CUdeviceptr *address)
-{
-    struct fg_range *range;
-    pthread_mutex_lock(&fg_mutex);
-    CUresult result = take(graphs_pool(gpu), bytes, &range);
-    if (!result)
-        *address = range->base;
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-void fg_graph_memory_give(CUdeviceptr address)
-{
-    pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
-    if (range && range->kind == FG_POOLED)
-        fg_pool_give(range);
-    pthread_mutex_unlock(&fg_mutex);
-}
-
-static CUresult graph_attribute(CUdevice device, CUgraphMem_attribute attribute, uint64_t **number)
-{
-    int gpu = fg_gpu_of(device);
-    if (gpu < 0)
-        return CUDA_ERROR_INVALID_DEVICE;
-    struct pool *pool = graphs_pool(gpu);
-    *number = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ? &pool->used
-            : attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ? &pool->used_high
-            : attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? &pool->reserved
-            : attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH ? &pool->reserved_high : NULL;
-    return *number ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult FG(cuDeviceGetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attribute, void *value)
-{
-    uint64_t *number;
-    pthread_mutex_lock(&fg_mutex);
-    CUresult result = value ? graph_attribute(device, attribute, &number) : CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        memcpy(value, number, sizeof *number);
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-CUresult FG(cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attribute, void *value)
-{
-    uint64_t *number, wanted = 1;
-    pthread_mutex_lock(&fg_mutex);
-    CUresult result = value ? graph_attribute(device, attribute, &number) : CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        memcpy(&wanted, value, sizeof wanted);
-    bool high = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
-    if (!result && (wanted || !high))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *number = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ? graphs_pool(fg_gpu_of(device))->used
-                                                               : graphs_pool(fg_gpu_of(device))->reserved;
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-CUresult FG(cuDeviceGraphMemTrim)(CUdevice device)
-{
-    int gpu = fg_gpu_of(device);
-    if (gpu < 0)
-        return CUDA_ERROR_INVALID_DEVICE;
-    pthread_mutex_lock(&fg_mutex);
-    trim(graphs_pool(gpu), 0);
-    pthread_mutex_unlock(&fg_mutex);
-    return CUDA_SUCCESS;
 }

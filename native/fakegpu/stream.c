@@ -51,8 +51,7 @@ static struct fg_stream *make(struct fg_context *context, unsigned flags, int pr
 
 static void end(struct fg_stream *stream, bool with_context)
 {
-    if (stream->capture)
-        fg_capture_break(stream);
+    fg_capture_stream_gone(stream);
     free(stream->leaves);
     if (!with_context) {
         struct streams *streams = stream->context->streams;
@@ -232,6 +231,7 @@ CUresult FG(cuStreamSynchronize)(CUstream handle)
         for (int i = 0; i < n; i++)
             fg_stream_wait(list[i].engine, list[i].tail);
     }
+    fg_pools_synchronized();
     return fg_gpu_result(stream->context->gpu);
 }
 
@@ -257,6 +257,7 @@ static CUresult synchronize(struct fg_context *context)
     if (result)
         return result;
     fg_engine_drain(context->engine);
+    fg_pools_synchronized();
     return fg_gpu_result(context->gpu);
 }
 

@@ -84,8 +84,7 @@ struct fg_event {
     uint64_t context_id;
     int engine;                      /* the engine's index; ipc.c sends it to another process */
     unsigned flags;
-    struct fg_capture *capture;      /* last recorded in a capture: what had to be done before */
-    uint64_t capture_id;
+    uint64_t capture_id;             /* last recorded in this capture, 0: in none; what came before: */
     struct fg_node **nodes;
     size_t n_nodes;
 };
@@ -104,7 +103,11 @@ CUresult fg_capture_record(struct fg_stream *stream, struct fg_event *event);
 CUresult fg_capture_wait(struct fg_stream *stream, struct fg_event *event);
 void fg_capture_event_gone(struct fg_event *event);
 bool fg_event_captured(const struct fg_event *event);
+void fg_capture_stream_gone(struct fg_stream *stream);
 CUresult fg_capture_break(struct fg_stream *stream); /* invalidates; gives STREAM_CAPTURE_UNSUPPORTED */
+
+CUresult fg_capture_alloc(struct fg_stream *stream, uint64_t bytes, CUdeviceptr *out); /* graph_memory.c */
+CUresult fg_capture_free(struct fg_stream *stream, CUdeviceptr address);
 
 /* ---- graph.c -------------------------------------------------------------------------------------------------- */
 struct fg_graph *fg_graph_of(CUgraph handle);
