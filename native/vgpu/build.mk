@@ -9,22 +9,35 @@ VGPU_H := $(wildcard $(VGPU)/*.h) $(VGPU_GEN)/symbols.h
 VGPU_LINK := -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
 	-Wl,--version-script=$(VGPU)/exports.map
 
+VGPU_FLAGS := $(CFLAGS) -D_GNU_SOURCE -I$(VGPU) -I$(VGPU_GEN)
+
 $(VGPU_GEN)/symbols.h: $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py | $(OUT)
 	@mkdir -p $(VGPU_GEN)
 	$(VGPU_TOOL) header $< $@
 
-# $(1): folder of objects, $(2): the library, $(3): flags
+# $(1): folder of objects, $(2): the library, $(3): flags, $(4): further sources, made in that folder
 define vgpu_library
 $(OUT)/$(1)/%.o: $(VGPU)/%.c $(VGPU_H)
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS) -D_GNU_SOURCE $(3) -I$(VGPU) -I$(VGPU_GEN) -c $$< -o $$@
+	$(CC) $(VGPU_FLAGS) $(3) -c $$< -o $$@
 $(OUT)/$(1)/symbols.c: $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py
 	$(VGPU_TOOL) table $(VGPU)/symbols.tsv $$@ $$(filter %.o,$$^)
-$(OUT)/$(2): $(OUT)/$(1)/symbols.c $(VGPU)/exports.map
-	$(CC) $(CFLAGS) -D_GNU_SOURCE $(3) -I$(VGPU) -I$(VGPU_GEN) $(VGPU_LINK) $$< $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) -o $$@
+$(OUT)/$(1)/trampolines.S: $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py
+	$(VGPU_TOOL) proxy $(VGPU)/symbols.tsv $$@ $$(filter %.o,$$^)
+$(OUT)/$(2): $(OUT)/$(1)/symbols.c $(addprefix $(OUT)/$(1)/,$(4)) $(OUT)/stubs/libdl.so.2 $(VGPU)/exports.map
+	@mkdir -p $$(@D)
+	$(CC) $(VGPU_FLAGS) $(3) $(VGPU_LINK) -Wl,-soname,$(notdir $(2)) $$(filter %.c %.S,$$^) \
+		$(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) -Wl,--no-as-needed $(OUT)/stubs/libdl.so.2 -o $$@
 endef
-$(eval $(call vgpu_library,vgpu,libalnair_vgpu.so,))
-$(eval $(call vgpu_library,vgpu-virtual,libalnair_vgpu_virtual.so,-DVG_VIRTUAL_CLOCK))
+$(eval $(call vgpu_library,vgpu,libalnair_vgpu.so,,))
+$(eval $(call vgpu_library,vgpu-virtual,libalnair_vgpu_virtual.so,-DVG_VIRTUAL_CLOCK,))
+$(eval $(call vgpu_library,vgpu-proxy,proxy/libcuda.so.1,-DVG_PROXY,trampolines.S))
+
+# Before glibc 2.34 dlopen and dlsym are in libdl.so.2, which must then be loaded; we look them up by
+# hand (loaded.c), so no version of a symbol is asked for. An empty library of that name to link with.
+$(OUT)/stubs/libdl.so.2:
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -Wl,-soname,libdl.so.2 -x c /dev/null -o $@
 
 .PHONY: vgpu
-vgpu: $(OUT)/libalnair_vgpu.so $(OUT)/libalnair_vgpu_virtual.so
+vgpu: $(OUT)/libalnair_vgpu.so $(OUT)/libalnair_vgpu_virtual.so $(OUT)/proxy/libcuda.so.1

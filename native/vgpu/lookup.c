@@ -3,7 +3,10 @@
  * Only names of the driver, of NVML, and dlsym's own are looked at; for all others the call jumps to
  * libc's function with registers and stack as the caller left them, so that RTLD_NEXT and
  * RTLD_DEFAULT are resolved from the caller's place and dlerror says what it would have said.
+ *
+ * The proxy has none of this: it is found under the driver's own name.
  */
+#ifndef VG_PROXY
 #include <dlfcn.h>
 #include <string.h>
 
@@ -15,9 +18,9 @@ struct answer { void *value; long jump; };   /* returned in two registers: value
 void *vg_own_dlsym(void *, const char *) __asm__("dlsym");
 void *vg_own_dlvsym(void *, const char *, const char *) __asm__("dlvsym");
 
-static bool in_the_process(const char *name)
+static const char *home(const char *name)
 {
-    return vg_loaded_symbol(strncmp(name, "nvml", 4) ? "libcuda.so.1" : "libnvidia-ml.so.1", name) != NULL;
+    return strncmp(name, "nvml", 4) ? "libcuda.so.1" : "libnvidia-ml.so.1";
 }
 
 /* version: NULL for dlsym */
@@ -35,11 +38,13 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
     if (index >= 0)
         ours = (void *)vg_hook[index];
     if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) {
-        /* RTLD_DEFAULT finds our exported name by itself where we are preloaded, even if the driver
-         * lacks it; RTLD_NEXT, asked by a library behind us, finds the driver's. */
-        if (!ours || (!itself && !in_the_process(name)))
+        /* RTLD_DEFAULT would find our export even of what this driver lacks or before it is loaded;
+         * RTLD_NEXT, asked by a library behind us, would find the driver's. */
+        if (!ours)
             return jump;
-        return (struct answer){ours, 0};
+        if (itself || vg_loaded_symbol(home(name), name))
+            return (struct answer){ours, 0};
+        return (struct answer){vg_libc_dlsym(RTLD_DEFAULT, "a function that this driver lacks"), 0};
     }
     void *found = version ? vg_libc_dlvsym(handle, name, version) : vg_libc_dlsym(handle, name);
     if (!found || (itself ? found != (void *)vg_libc_dlsym && found != (void *)vg_libc_dlvsym : !vg_in_driver(found)))
@@ -83,3 +88,4 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
 
 ENTRY(dlsym, vg_libc_dlsym);
 ENTRY(dlvsym, vg_libc_dlvsym);
+#endif

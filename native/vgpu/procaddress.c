@@ -48,16 +48,26 @@ static void *pointer_of(const struct vg_base *base, int index)
     return known;
 }
 
-/* The index of the function at `real`, -1 where no table knows it. Of two names of one address the one
- * whose kind of default stream was asked for. */
+static bool in_driver(int index)
+{
+    static _Atomic int version;   /* a driver asked for a later version may answer with an earlier ABI */
+    int known = atomic_load_explicit(&version, memory_order_relaxed);
+    if (!known && REAL(cuDriverGetVersion) && REAL(cuDriverGetVersion)(&known) == CUDA_SUCCESS)
+        atomic_store_explicit(&version, known, memory_order_relaxed);
+    return vg_real[index] && vg_since[index] <= known;
+}
+
+/* The index of the function at `real`, -1 where no table knows it. Of several names of one address the
+ * oldest, and before that the one whose kind of default stream was asked for. */
 static int identify(const struct vg_base *base, const void *real, bool per_thread)
 {
     int found = -1;
     for (int pass = 0; base && pass < 2 && found < 0; pass++)
         for (unsigned i = 0; i < base->count; i++) {
             int index = vg_variant[base->first + i];
-            if ((pass ? pointer_of(base, index) : vg_real[index]) == real
-                && (found < 0 || (bool)vg_per_thread[index] == per_thread))
+            void *its = !pass ? vg_real[index] : in_driver(index) ? pointer_of(base, index) : NULL;
+            bool better = found < 0 || (vg_per_thread[index] == per_thread && vg_per_thread[found] != per_thread);
+            if (its == real && better)
                 found = index;
         }
     for (int index = 0; index < VG_CUDA_SYMBOLS && found < 0; index++)
