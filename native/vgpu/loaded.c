@@ -4,6 +4,7 @@
  * __libc_dlsym away, and before it dlsym was in libdl.so.2. The list of loaded objects and the ELF
  * hash tables are a stable interface on every glibc.
  */
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "loaded.h"
+#include "session.h"
 
 struct object {
     ElfW(Addr) base;
@@ -20,15 +22,8 @@ struct object {
     const char *soname;
 };
 
-static bool open_object(const struct dl_phdr_info *info, struct object *object)
+static bool read_dynamic(const ElfW(Dyn) *dynamic, struct object *object)
 {
-    *object = (struct object){.base = info->dlpi_addr};
-    const ElfW(Dyn) *dynamic = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    if (!dynamic)
-        return false;
     ElfW(Addr) soname = 0;
     bool named = false;
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
@@ -94,6 +89,16 @@ static void *by_hash(const struct object *object, const char *name)
     return NULL;
 }
 
+static bool open_object(const struct dl_phdr_info *info, struct object *object)
+{
+    *object = (struct object){.base = info->dlpi_addr};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return dynamic && read_dynamic(dynamic, object);
+}
+
 struct wanted { const char *soname, *name; void *found; };
 
 static int find_symbol(struct dl_phdr_info *info, size_t size, void *data)
@@ -115,6 +120,11 @@ void *vg_loaded_symbol(const char *soname, const char *name)
     return wanted.found;
 }
 
+static bool is_driver(const struct object *object)
+{
+    return !strcmp(object->soname, "libcuda.so.1") || !strcmp(object->soname, "libnvidia-ml.so.1");
+}
+
 struct place { uintptr_t address, from, to; bool driver; };
 
 static int find_place(struct dl_phdr_info *info, size_t size, void *data)
@@ -129,11 +139,29 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *data)
         struct object object;
         place->from = from;
         place->to = from + segment->p_memsz;
-        place->driver = open_object(info, &object)
-            && (!strcmp(object.soname, "libcuda.so.1") || !strcmp(object.soname, "libnvidia-ml.so.1"));
+        place->driver = open_object(info, &object) && is_driver(&object);
         return 1;
     }
     return 0;
+}
+
+/* In another namespace (dlmopen), which the list above does not have. Our hooks act on this namespace's
+ * driver, so a program that keeps another one apart works only where there are no limits. */
+static bool in_driver_elsewhere(const void *address)
+{
+    static int (*dladdr1_)(const void *, Dl_info *, void **, int);
+    if (!vg_folder())
+        return false;
+    if (!dladdr1_) {
+        void *found = vg_loaded_symbol("libc.so.6", "dladdr1");
+        __atomic_store_n((void **)&dladdr1_, found ? found : vg_loaded_symbol("libdl.so.2", "dladdr1"), __ATOMIC_RELAXED);
+    }
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (!dladdr1_ || !dladdr1_(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return false;
+    struct object object = {.base = map->l_addr};
+    return map->l_ld && read_dynamic(map->l_ld, &object) && is_driver(&object);
 }
 
 bool vg_in_driver(const void *address)
@@ -144,7 +172,8 @@ bool vg_in_driver(const void *address)
     struct place place = {.address = (uintptr_t)address};
     if (place.address >= yes.from && place.address < yes.to)
         return true;
-    dl_iterate_phdr(find_place, &place);
+    if (!dl_iterate_phdr(find_place, &place))
+        return in_driver_elsewhere(address);
     if (place.driver)
         yes = place;
     return place.driver;

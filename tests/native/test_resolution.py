@@ -1,0 +1,184 @@
+"""However a program asks for a function of the driver, it gets ours, in the ABI asked for."""
+
+import csv
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from native import build
+from native.container import Container
+from native.fake import Fake
+
+TABLE = build.ROOT / "native" / "vgpu" / "symbols.tsv"
+PROXY = build.LIBRARIES / "proxy"
+OURS = "libalnair_vgpu.so"
+DRIVER = "libcuda.so.1"
+GIB = 1 << 30
+
+Request = tuple[str, int, int]
+
+
+def symbols() -> list[dict[str, str]]:
+    """The lines of symbols.tsv about the driver."""
+    with TABLE.open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [row for row in rows if row["name"].startswith("cu")]
+
+
+def hooks() -> set[str]:
+    """The driver's functions that the built library exports."""
+    said = build.checked("nm", "-D", "--defined-only", "-P", str(build.INTERPOSER), environment={})
+    return {line.split()[0] for line in said.splitlines() if line.startswith("cu")}
+
+
+def ask(environment: dict[str, str], style: str, requests: Sequence[Request]) -> list[list[str]]:
+    """[name, version, flags, object, symbol, status] of what the client got for each request."""
+    done = subprocess.run(
+        [str(build.client("resolve")), style],
+        input="".join(f"{name} {version} {flags}\n" for name, version, flags in requests),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def same_functions(plain: list[list[str]], ours: list[list[str]]) -> None:
+    """Every answer is the same function, in our library exactly where it has a hook."""
+    known = hooks()
+    assert [line[:3] + line[4:] for line in plain] == [line[:3] + line[4:] for line in ours]
+    wrong = [line for line in ours if line[3] != "-" and (line[3] == OURS) != (line[4] in known)]
+    assert not wrong, wrong[:10]
+    assert any(line[3] == OURS for line in ours)
+
+
+@pytest.mark.parametrize("cuda", [11080, 12040, 13000, 13050])
+@pytest.mark.parametrize("style", ["proc1", "proc2"])
+def test_every_name_version_and_stream_flag_resolves_to_the_function_without_us(
+    fake: Fake, cuda: int, style: str
+) -> None:
+    rows = symbols()
+    versions = sorted({int(row["since"]) for row in rows} | {cuda})
+    requests = [
+        (base, version, flags)
+        for base in sorted({row["base"] for row in rows})
+        for version in versions
+        for flags in (0, 1, 2)
+    ]
+    plain = fake.environment(cuda=cuda)
+    if style == "proc2" and cuda < 12000:
+        pytest.skip("this driver has no cuGetProcAddress_v2")
+    same_functions(
+        ask(plain, style, requests),
+        ask({**plain, "LD_PRELOAD": str(build.INTERPOSER)}, style, requests),
+    )
+
+
+@pytest.mark.parametrize("style", ["dlsym", "dlvsym", "default", "next"])
+def test_dlsym_finds_our_function_for_each_exported_name(fake: Fake, style: str) -> None:
+    requests = [(row["name"], 0, 0) for row in symbols()]
+    plain = fake.environment()
+    without = ask(plain, style, requests)
+    ours = ask({**plain, "LD_PRELOAD": str(build.INTERPOSER)}, style, requests)
+    if style == "dlvsym":  # the driver's names have no versions: nobody finds them so
+        assert without == ours
+    else:
+        same_functions(without, ours)
+
+
+def test_other_callers_of_dlsym_notice_nothing(
+    fake: Fake, container: Callable[..., Container], tmp_path: Path
+) -> None:
+    wrapper = tmp_path / "libnext.so"
+    source = build.CLIENTS / "next.c"
+    flags = ["-shared", "-fPIC", "-ldl", "-o", str(wrapper)]
+    build.checked("cc", str(source), *flags, environment={})
+    program = build.client("callers")
+    found = {}
+    for preload in ([str(wrapper)], [str(build.INTERPOSER), str(wrapper)]):
+        environment = {**fake.environment(), **container().environment()}
+        environment["LD_PRELOAD"] = ":".join(preload)
+        said = build.checked(program, environment=environment)
+        found[len(preload)] = dict(line.split(" ", 1) for line in said.splitlines())
+    without, ours = found[1], found[2]
+    assert ours["next"] == ours["chain"] == "1"
+    # Each of these would be a way around us.
+    assert ours.pop("namespace") == ours.pop("dlsym") == OURS
+    without.pop("namespace"), without.pop("dlsym")
+    assert ours == without
+    assert (ours["missing"], ours["error"], ours["early"]) == ("-", "names it", "-")
+
+
+def runtimes() -> list[Path]:
+    """The real libcudart.so.*, from the development packages."""
+    return sorted((build.cuda_headers().parent / "lib").glob("libcudart.so.*"))
+
+
+def test_the_real_runtime_sees_the_same_driver_with_and_without_us(fake: Fake) -> None:
+    library = runtimes()[0]
+    program = build.client("runtime")
+    with Container(fake.uuid(), memory_limit=8 * GIB) as container:
+        plain = build.run(program, library, environment=fake.environment())
+        ours = build.run(
+            program, library, environment={**fake.environment(), **container.environment()}
+        )
+        assert (ours.returncode, ours.stderr) == (plain.returncode, "")
+        steps = [line for line in plain.stdout.splitlines() if not line.startswith("count")]
+        assert [line for line in ours.stdout.splitlines() if not line.startswith("count")] == steps
+
+
+def test_the_static_runtime_sees_the_same_driver_with_and_without_us(fake: Fake) -> None:
+    archive = build.cuda_headers().parent / "lib" / "libcudart_static.a"
+    for stream in ([], ["-DPER_THREAD"]):
+        program = build.client("runtime", "-DLINKED", *stream, str(archive), "-lrt")
+        plain = build.run(program, environment=fake.environment())
+        environment = {**fake.environment(), "LD_PRELOAD": str(build.INTERPOSER)}
+        ours = build.run(program, environment=environment)
+        assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout)
+
+
+# ---- the proxy ----------------------------------------------------------------------------------
+
+
+def behind_proxy(fake: Fake, container: Container, **more: str) -> dict[str, str]:
+    """The environment of a client whose libcuda.so.1 is our proxy; no LD_PRELOAD."""
+    found = {**fake.environment(), **container.environment(preload=False), **more}
+    found["ALNAIR_VGPU_DRIVER"] = str(build.LIBRARIES / DRIVER)
+    return {**found, "LD_LIBRARY_PATH": str(PROXY)}
+
+
+def test_the_proxy_exports_all_of_the_driver_and_limits_without_preload(fake: Fake) -> None:
+    with Container(fake.uuid(), memory_limit=2 * GIB) as container:
+        environment = behind_proxy(fake, container)
+        names = [(row["name"], 0, 0) for row in symbols()]
+        there = [line[4] for line in ask(fake.environment(), "dlsym", names) if line[3] != "-"]
+        assert set(there) <= {line[4] for line in ask(environment, "dlsym", names)}
+        hold = build.client("hold", "-l:libcuda.so.1")
+        assert build.checked(hold, 1024, environment=environment) == "held\n"
+        assert build.checked(hold, 2048, environment=environment) == "2\n"
+
+
+def test_deepbind_and_dlmopen_do_not_pass_the_proxy(fake: Fake) -> None:
+    with Container(fake.uuid(), memory_limit=2 * GIB) as container:
+        requests = [("cuMemAlloc_v2", 0, 0), ("cuMemAlloc", 13000, 0)]
+        for style in ("dlsym", "proc2"):
+            for line in ask(behind_proxy(fake, container), style, requests[:1]):
+                assert line[3] in {DRIVER, "-"}
+        program = build.client("deepbind")
+        said = build.checked(program, 2048, environment=behind_proxy(fake, container))
+        assert said == "deepbind 2\ndlmopen 2\n"
+
+
+def test_preload_and_proxy_together_charge_once(fake: Fake) -> None:
+    with Container(fake.uuid(), memory_limit=2 * GIB) as container:
+        environment = behind_proxy(fake, container, LD_PRELOAD=str(build.INTERPOSER))
+        hold = build.client("hold", "-l:libcuda.so.1")
+        with build.start(hold, 512, environment=environment) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "held\n"
+            assert len(container.slots()) == 1
+            assert container.total("held") == 2 * (512 << 20)  # a context of unknown size, and this
+            process.communicate()
