@@ -2,6 +2,12 @@
 
 import asyncio
 import ctypes
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,7 +26,7 @@ from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import Tier
 from native import build
 from native.fake import Fake
-from native.mps_kit import faults, healthy, options, until
+from native.mps_kit import STAND_IN, faults, healthy, is_gone, options, pid_of, until
 
 MIB = 1 << 20
 
@@ -109,3 +115,36 @@ async def test_mps_is_offered_while_its_daemon_is_well(
         await until(lambda: kept.offer.compute is Tier.INTERPOSER)
         faults(tmp_path / "mps", "")
         await until(lambda: kept.offer.compute is Tier.MPS)
+
+
+def test_an_agent_told_to_runs_mps_and_says_so(fake: Fake, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "nvidia-cuda-mps-control"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(STAND_IN)} "$@"\n')
+    program.chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    environment = {**os.environ, **fake.environment(PATH=path, PYTHONWARNINGS="ignore")}
+    alnair = [sys.executable, "-m", "alnair", "agent"]
+    folder = ["--folder", str(tmp_path / "agent")]
+    options = ["--metrics", "127.0.0.1:0", "--mps", "--mps-percent", "40", "--mps-memory", "512"]
+    with subprocess.Popen(
+        [*alnair, *folder, *options], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline().startswith("ready")
+            deadline = time.monotonic() + 20
+            while True:
+                said = subprocess.check_output(
+                    [*alnair, "status", *folder], env=environment, text=True
+                )
+                if "MPS: healthy, 0 clients" in said or time.monotonic() > deadline:
+                    break
+            assert "MPS: healthy, 0 clients" in said
+            assert "isolation B-" in said or "isolation A-" in said
+            pid = pid_of(tmp_path / "agent" / "mps")
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+    assert is_gone(pid)

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,27 +127,36 @@ async def test_a_program_that_is_not_there_is_a_reason_and_no_crash(tmp_path: Pa
         assert not task.done()
 
 
-async def test_a_daemon_that_outlived_its_agent_is_taken_over(tmp_path: Path) -> None:
+async def test_a_daemon_with_clients_outlives_its_agent_and_is_taken_over(tmp_path: Path) -> None:
     former = MpsDaemon(options(tmp_path))
-    task = asyncio.create_task(former.run())
-    await healthy(former)
-    # The agent is killed: nothing of its care runs any more.
-    former._stop = lambda: asyncio.sleep(0)  # type: ignore[method-assign]
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-    pid = pid_of(tmp_path)
-    await ask(tmp_path, "connect 501 1000")
+    async with cared_for(former):
+        await healthy(former)
+        pid = pid_of(tmp_path)
+        await ask(tmp_path, "connect 501 1000")
+    assert former.health.state is MpsState.STOPPED
+    assert not is_gone(pid)
     daemon = MpsDaemon(options(tmp_path, answer_s=0.5))
     async with cared_for(daemon):
         await healthy(daemon)
         assert (pid_of(tmp_path), daemon.health.clients) == (pid, (501,))
-        faults(tmp_path, "hang")
-        await until(lambda: daemon.health.restarts == 1)
-        faults(tmp_path, "")
+        os.kill(pid, signal.SIGKILL)
         await healthy(daemon, restarts=1)
         assert pid_of(tmp_path) != pid
-    assert daemon.health.state is MpsState.STOPPED
+
+
+async def test_a_daemon_that_was_taken_over_and_hangs_is_replaced(tmp_path: Path) -> None:
+    former = MpsDaemon(options(tmp_path))
+    async with cared_for(former):
+        await healthy(former)
+        pid = pid_of(tmp_path)
+        await ask(tmp_path, "connect 501 1000")
+    daemon = MpsDaemon(options(tmp_path, answer_s=0.5))
+    async with cared_for(daemon):
+        await healthy(daemon)
+        faults(tmp_path, "hang")
+        await until(lambda: is_gone(pid))
+        faults(tmp_path, "")
+        await healthy(daemon, restarts=1)
 
 
 async def test_a_pid_that_means_another_process_now_is_left_alone(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ def agent(
     in_cluster: Annotated[
         bool, typer.Option("--in-cluster", help="The cluster is the one that this pod runs in.")
     ] = False,
+    mps: Annotated[
+        bool, typer.Option("--mps", help="Run an MPS daemon for containers that share SMs.")
+    ] = False,
+    mps_percent: Annotated[
+        int, typer.Option(min=1, max=100, metavar="PERCENT", help="SMs of any MPS client, at most.")
+    ] = 100,
+    mps_memory: Annotated[
+        int,
+        typer.Option(min=0, metavar="MIB", help="Memory of any MPS client on each GPU; 0: all."),
+    ] = 0,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -58,6 +68,7 @@ def agent(
     Examples:
       alnair agent
       alnair agent --policy evict --node gpu-7 --kubeconfig agent.kubeconfig
+      alnair agent --mps --mps-percent 50
       alnair agent status
     """
     if context.invoked_subcommand:
@@ -83,6 +94,9 @@ def agent(
         node=node or platform.node(),
         kubeconfig=kubeconfig,
         in_cluster=in_cluster,
+        mps=mps,
+        mps_percent=mps_percent,
+        mps_memory_mib=mps_memory,
     )
     try:
         asyncio.run(serve(settings))
@@ -110,6 +124,7 @@ def status(folder: FolderOption = DEFAULT_FOLDER, json: Json = False) -> None:
         typer.echo(f"GPU {gpu.index}  {gpu.uuid}  {gpu.model}  {gpu.memory_mib} MiB")
     if shown.nvml:
         typer.echo(f"NVML: {shown.nvml}")
+    _isolation(shown)
     _table(shown)
 
 
@@ -242,6 +257,18 @@ def _status(folder: Path) -> "AgentStatus":
     found = _ask(folder, Show()).status
     assert found is not None
     return found
+
+
+def _isolation(shown: "AgentStatus") -> None:
+    if shown.isolation is None:
+        return
+    typer.echo(f"isolation {shown.isolation.label}: {shown.isolation.promise}")
+    for standing in shown.isolation.standings:
+        if standing.missing:
+            typer.echo(f"not tier {standing.tier.value}: {standing.missing}")
+    if shown.mps is not None:
+        restarts = f", {shown.mps.restarts} restarts" if shown.mps.restarts else ""
+        typer.echo(f"MPS: {shown.mps.state.value}, {len(shown.mps.clients)} clients{restarts}")
 
 
 def _table(shown: "AgentStatus") -> None:

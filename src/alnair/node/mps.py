@@ -1,14 +1,16 @@
 """Cares for an MPS control daemon of its own: starts it, asks how it is, restarts it, stops it.
 
-The daemon runs as our child in the foreground (`-f`), with pipe and log folders that nobody else
-uses, so that a daemon of the machine's owner stays as it is. It is asked for its servers every few
-seconds; one that is gone or does not answer is replaced, ever more slowly if that does not help. A
-daemon that outlived a killed agent is taken over, for a stop would end its clients. The compute
-mode of a GPU is never changed: it belongs to the owner of the machine.
+The daemon runs in the foreground (`-f`), with pipe and log folders that nobody else uses, so that a
+daemon of the machine's owner stays as it is. It is asked for its servers every few seconds; one
+that is gone or does not answer is replaced, ever more slowly if that does not help. At the end it
+is stopped, but not while it has clients, whom that would end: then the next agent takes it over, as
+it does after a crash. The compute mode of a GPU is never changed: it belongs to the owner of the
+machine.
 """
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import Mapping
@@ -24,6 +26,9 @@ from alnair.node.mps_control import Control, MpsError
 MOST_CLIENTS = 48
 #: Questions in a row without an answer after which a daemon is replaced: one may be bad luck.
 PATIENCE = 2
+
+
+_log = logging.getLogger(__name__)
 
 
 class MpsOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +142,8 @@ class MpsDaemon:
         self.health = MpsHealth(state=MpsState.STARTING)
         self._options = options
         self._mark = options.folder / "daemon"
-        self._child: asyncio.subprocess.Process | None = None
+        self._pid = 0  # of the daemon, 0: not known
+        self._exit = ""
         environment = {
             "CUDA_MPS_PIPE_DIRECTORY": str(options.pipe),
             "CUDA_MPS_LOG_DIRECTORY": str(options.log),
@@ -147,7 +153,7 @@ class MpsDaemon:
         self._control = Control(options.command, environment, answer_s=options.answer_s)
 
     async def run(self) -> None:
-        """Keeps the daemon in health until cancelled, then stops it.
+        """Keeps the daemon in health until cancelled, then stops it unless it has clients.
 
         Raises:
             OSError: The folder cannot be written.
@@ -169,7 +175,6 @@ class MpsDaemon:
                 )
                 await asyncio.sleep(restart_delay(self._options, failures))
         finally:
-            # Whatever ended the care, no daemon may stay that nobody cares for.
             await self._stop()
 
     async def set_percent(self, percent: int) -> None:
@@ -200,17 +205,18 @@ class MpsDaemon:
             if clock() - begun > self._options.steady_s and not sick:
                 self._now(self.health.state, failures=0)
             if await self._ended(self._options.check_s):
-                return f"it ended unasked ({self._exit()})"
+                return f"it ended unasked ({self._exit})"
         return self.health.why
 
     async def _begin(self) -> None:
         """Takes over a daemon that is there, or starts one; then sets its limits."""
         try:
             await self._control.ask("get_server_list")
+            self._pid = self._marked()
         except MpsError:
             await self._end()  # of a former agent of ours, and does not answer
-            self._child = await self._control.start(self._options.log / "output")
-            self._mark.write_text(f"{self._child.pid} {_started(self._child.pid)}\n")
+            self._pid = self._control.start(self._options.log / "output")
+            self._mark.write_text(f"{self._pid} {_started(self._pid)}\n")
             await self._answers()
         await self.set_percent(self._options.percent)
         for gpu, mib in sorted(self._options.memory_mib.items()):
@@ -226,7 +232,7 @@ class MpsDaemon:
             except MpsError as error:
                 if await self._ended(0.05):
                     last = (self._options.log / "output").read_text(errors="replace")[-200:]
-                    raise MpsError(f"{self._exit()}: {last.strip()}") from None
+                    raise MpsError(f"{self._exit}: {last.strip()}") from None
                 if clock() > deadline:
                     raise error from None
             else:
@@ -242,19 +248,24 @@ class MpsDaemon:
         self._now(MpsState.HEALTHY, servers=servers, clients=tuple(clients))
 
     async def _ended(self, within_s: float) -> bool:
-        """Whether our child has ended, or does within that time."""
-        if self._child is None:  # taken over: only its answers tell
-            await asyncio.sleep(within_s)
-            return False
+        """Whether the daemon has ended, or does within that time."""
+        loop = asyncio.get_running_loop()
         try:
-            await asyncio.wait_for(self._child.wait(), within_s)
+            fd = os.pidfd_open(self._pid)
+        except OSError:  # 0: one that was not started by an agent; only its answers tell
+            await asyncio.sleep(within_s if not self._pid else 0)
+            return bool(self._pid)
+        ended = asyncio.Event()
+        loop.add_reader(fd, ended.set)
+        try:
+            await asyncio.wait_for(ended.wait(), within_s)
         except TimeoutError:
             return False
+        finally:
+            loop.remove_reader(fd)
+            os.close(fd)
+        self._exit = _buried(self._pid)
         return True
-
-    def _exit(self) -> str:
-        code = self._child.returncode if self._child else None
-        return f"signal {-code}" if code and code < 0 else f"exit {code}"
 
     def _now(self, state: MpsState, **changes: object) -> None:
         self.health = msgspec.structs.replace(self.health, state=state, **changes)
@@ -262,31 +273,53 @@ class MpsDaemon:
     # ---- an end ------------------------------------------------------------------------------
 
     async def _stop(self) -> None:
-        """Asks the daemon to quit, which ends its servers; kills it if it does not."""
+        """Asks a daemon without clients to quit; kills it if it does not."""
         with contextlib.suppress(MpsError):
+            await self._look()
+            if self.health.clients:
+                _log.warning("the MPS daemon is left running, for it has clients: %s", self.health)
+                self._now(MpsState.STOPPED)
+                return
             await self._control.ask("quit -t 1")
-            await self._ended(self._options.answer_s if self._child else 0)
+            await self._ended(self._options.answer_s)
         await self._end()
         self._now(MpsState.STOPPED, servers=(), clients=())
 
     async def _end(self) -> None:
         """Kills a daemon that was asked in vain, ours or one of a former agent."""
+        if pid := self._marked():
+            started = _started(pid)
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if _started(pid) != started:
+                    break
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+                for _ in range(50):  # a second, by looking: it need not be our child
+                    if _started(pid) != started:
+                        break
+                    await asyncio.sleep(0.02)
+        if self._pid:
+            _buried(self._pid)
+        self._mark.unlink(missing_ok=True)
+        self._pid = 0
+
+    def _marked(self) -> int:
+        """The pid of the daemon that an agent started, if that process lives; else 0."""
         try:
             pid, started = map(int, self._mark.read_text().split())
         except (OSError, ValueError):
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            # The start time tells a reused pid apart.
-            if _started(pid) != started:
-                break
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-            for _ in range(50):  # a second, by looking: it need not be our child
-                if _started(pid) != started:
-                    break
-                await asyncio.sleep(0.02)
-        self._mark.unlink(missing_ok=True)
-        self._child = None
+            return 0
+        # The start time tells a reused pid apart.
+        return pid if started and _started(pid) == started else 0
+
+
+def _buried(pid: int) -> str:
+    """How a process ended, if it was our child; it must not stay a zombie."""
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, os.WNOHANG)[1])
+    except ChildProcessError:
+        return "it was not our child"
+    return f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def _started(pid: int) -> int:

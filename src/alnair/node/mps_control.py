@@ -31,8 +31,11 @@ class Control:
         self._answer_s = answer_s
         self.environment = {**os.environ, **environment}
 
-    async def start(self, output: Path) -> asyncio.subprocess.Process:
-        """Starts a daemon as our child, in a session of its own: Ctrl-C is ours, not the clients'.
+    def start(self, output: Path) -> int:
+        """Starts a daemon; returns its pid.
+
+        It is our child, in a session of its own: Ctrl-C is ours, not its. Nothing of asyncio holds
+        it, which would kill it with the event loop: a daemon may outlive us.
 
         Args:
             output: File that gets what it prints.
@@ -40,16 +43,18 @@ class Control:
         Raises:
             OSError: There is no such program, or the file cannot be written.
         """
-        with output.open("ab") as file:
-            return await asyncio.create_subprocess_exec(
-                *self._command,
-                "-f",
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                env=self.environment,
-                start_new_session=True,
-            )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return os.posix_spawnp(
+            self._command[0],
+            [*self._command, "-f"],
+            self.environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(output), flags, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
 
     async def ask(self, question: str) -> str:
         """Sends one command; returns what it prints, without the last newline.

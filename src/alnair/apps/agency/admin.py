@@ -12,10 +12,13 @@ from typing import Final, Self
 
 import msgspec
 
+from alnair.apps.agency.isolation import Isolation
+from alnair.node.mps import MpsHealth
 from alnair.node.vgpu.assignment import Assignment
 from alnair.node.vgpu.container import Status
 from alnair.node.vgpu.peers import credentials
 from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.tiers import Offer
 
 _MOST_BYTES: Final = 1 << 20
 #: Seconds for a request to arrive, and for an answer to be taken.
@@ -68,6 +71,8 @@ class AgentStatus(msgspec.Struct, frozen=True):
         nvml: What is wrong with NVML, or "".
         containers: By name.
         tick_ms: Mean duration of a tick.
+        isolation: The tiers that the node offers; None: not known.
+        mps: The MPS daemon, if there shall be one.
     """
 
     pid: int
@@ -76,6 +81,8 @@ class AgentStatus(msgspec.Struct, frozen=True):
     nvml: str
     containers: tuple[Status, ...]
     tick_ms: float
+    isolation: Offer | None = None
+    mps: MpsHealth | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,15 +107,22 @@ class Admin:
         server: What the requests are about.
         gpus: The GPUs of the node.
         nvml: What is wrong with NVML, or "".
+        isolation: What the node offers, to be told.
     """
 
     def __init__(
-        self, path: Path, server: VgpuServer, gpus: tuple[Gpu, ...] = (), nvml: str = ""
+        self,
+        path: Path,
+        server: VgpuServer,
+        gpus: tuple[Gpu, ...] = (),
+        nvml: str = "",
+        isolation: Isolation | None = None,
     ) -> None:
         self._path = path
         self._server = server
         self._gpus = gpus
         self._nvml = nvml
+        self._isolation = isolation
         self._serving: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -199,6 +213,7 @@ class Admin:
     def status(self) -> AgentStatus:
         """How things are now."""
         count, seconds = self._server.ticks
+        mps = self._isolation.mps if self._isolation else None
         return AgentStatus(
             pid=os.getpid(),
             folder=str(self._server.folder),
@@ -206,6 +221,8 @@ class Admin:
             nvml=self._nvml,
             containers=tuple(self._server.status()),
             tick_ms=round(seconds / max(count, 1) * 1000, 3),
+            isolation=self._isolation.offer if self._isolation else None,
+            mps=mps.health if mps else None,
         )
 
 

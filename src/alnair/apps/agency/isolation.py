@@ -58,10 +58,8 @@ class Isolation:
         """Look once, and tell what has changed."""
         found = offer(await asyncio.to_thread(self._facts))
         if found != self.offer:
-            _log.info("isolation %s: %s", found.label, found.promise)
-            for standing in found.standings:
-                if not standing.offered:
-                    _log.info("not tier %s: %s", standing.tier.value, standing.missing)
+            lacks = [f"{one.tier.value}: {one.missing}" for one in found.standings if one.missing]
+            _log.info("isolation %s; not %s", found.label, "; not ".join(lacks) or "less")
             self.offer = found
 
     def _facts(self) -> NodeFacts:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from alnair.apps.agency.enforcement import Enforcement
+from alnair.apps.agency.isolation import Isolation
 from alnair.apps.scheduling.exposition import Labels, counter, gauge
 from alnair.apps.scheduling.metrics import process_figures
 from alnair.node.vgpu import abi
@@ -17,7 +18,12 @@ _GIGA: Final = 1_000_000_000
 _Row = tuple[Container, int]
 
 
-def exposition(server: VgpuServer, inspection: Inspection | None, enforcement: Enforcement) -> str:
+def exposition(
+    server: VgpuServer,
+    inspection: Inspection | None,
+    enforcement: Enforcement,
+    isolation: Isolation,
+) -> str:
     """Return all metrics as text; `inspection` is None without NVML."""
     containers = [container for _, container in sorted(server.containers.items())]
     parts = [*_slices(containers), *_containers(containers), *_server(server), *process_figures()]
@@ -30,7 +36,26 @@ def exposition(server: VgpuServer, inspection: Inspection | None, enforcement: E
             [({}, enforcement.evictions)],
         )
     )
+    parts += _isolated(isolation)
     return "".join(parts)
+
+
+def _isolated(isolation: Isolation) -> Iterator[str]:
+    """Which tiers there are."""
+    yield gauge(
+        "alnair_node_tier",
+        "Whether the node offers a tier of isolation: A driver, B interposer, C MPS, D detection.",
+        (({"tier": one.tier.value}, float(one.offered)) for one in isolation.offer.standings),
+    )
+    if isolation.mps is None:
+        return
+    health = isolation.mps.health
+    yield gauge("alnair_mps_clients", "Clients of MPS.", [({}, float(len(health.clients)))])
+    yield counter(
+        "alnair_mps_restarts_total",
+        "Times that the MPS daemon ended unasked or had to be replaced.",
+        [({}, health.restarts)],
+    )
 
 
 def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[str]:

@@ -14,12 +14,14 @@ from aiohttp import web
 
 from alnair.apps.agency.admin import Admin, Gpu
 from alnair.apps.agency.enforcement import Enforcement
+from alnair.apps.agency.isolation import Isolation
 from alnair.apps.agency.metrics import exposition
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.server import Server
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.model import names
+from alnair.node.mps import MpsDaemon, MpsOptions
 from alnair.node.nvml import Nvml, NvmlError
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
@@ -38,6 +40,9 @@ class Settings(msgspec.Struct, frozen=True):
     node: str = ""
     kubeconfig: Path | None = None
     in_cluster: bool = False
+    mps: bool = False
+    mps_percent: int = 100
+    mps_memory_mib: int = 0
 
 
 async def serve(settings: Settings) -> None:
@@ -81,12 +86,27 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             policy = Policy(settings.policy)
             inspection = Inspection(server, nvml, policy, enforcement.tell)
             await stack.enter_async_context(_beside(inspection.run()))
-        figures = partial(exposition, server, inspection, enforcement)
+        isolation = Isolation(server, _mps(settings, gpus), problem)
+        await stack.enter_async_context(_beside(isolation.run()))
+        figures = partial(exposition, server, inspection, enforcement, isolation)
         http = Server(_application(figures), settings.host, settings.port)
         await stack.enter_async_context(http)
-        admin = Admin(settings.folder / "admin.sock", server, gpus, problem)
+        admin = Admin(settings.folder / "admin.sock", server, gpus, problem, isolation)
         await stack.enter_async_context(admin)
         yield http.url
+
+
+def _mps(settings: Settings, gpus: tuple[Gpu, ...]) -> MpsDaemon | None:
+    if not settings.mps:
+        return None
+    mib = settings.mps_memory_mib
+    options = MpsOptions(
+        folder=settings.folder / "mps",
+        gpus=tuple(gpu.uuid for gpu in gpus),
+        percent=settings.mps_percent,
+        memory_mib=dict.fromkeys(range(len(gpus)), mib) if mib else {},
+    )
+    return MpsDaemon(options)
 
 
 @contextlib.asynccontextmanager
