@@ -54,20 +54,29 @@ static void judge(int gpu, struct fg_tag *tag)
         g->peak = g->used;
 }
 
-static bool room(int gpu, const struct fg_tag *tag, uint64_t bytes)
+uint64_t fg_limited(int gpu, const struct fg_tag *tag)
+{
+    uint64_t counted = tag->used[gpu];
+    for (int i = 0; i < fg_state->processes; i++)
+        if (fg_state->process[i].pid && &fg_state->tag[fg_state->process[i].tag] == tag)
+            counted -= fg_state->process[i].managed[gpu];
+    return counted;
+}
+
+static bool room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed)
 {
     const struct fg_gpu *g = &fg_state->gpu[gpu];
     if (bytes > g->profile.memory_bytes || g->used > g->profile.memory_bytes - bytes)
         return false;
-    return !tag->hard_limit[gpu] || tag->used[gpu] + bytes <= tag->hard_limit[gpu];
+    return managed || !tag->hard_limit[gpu] || fg_limited(gpu, tag) + bytes <= tag->hard_limit[gpu];
 }
 
-static bool make_room(int gpu, const struct fg_tag *tag, uint64_t bytes)
+static bool make_room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed)
 {
-    return room(gpu, tag, bytes) || (fg_sweep() && room(gpu, tag, bytes));
+    return room(gpu, tag, bytes, managed) || (fg_sweep() && room(gpu, tag, bytes, managed));
 }
 
-int fg_charge(int gpu, uint64_t bytes)
+static int charge(int gpu, uint64_t bytes, bool managed)
 {
     if (!bytes)
         return 0;
@@ -76,8 +85,9 @@ int fg_charge(int gpu, uint64_t bytes)
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
         struct fg_tag *tag = &fg_state->tag[p->tag];
-        if (make_room(gpu, tag, bytes)) {
+        if (make_room(gpu, tag, bytes, managed)) {
             p->used[gpu] += bytes;
+            p->managed[gpu] += managed ? bytes : 0;
             tag->used[gpu] += bytes;
             fg_state->gpu[gpu].used += bytes;
             judge(gpu, tag);
@@ -86,6 +96,19 @@ int fg_charge(int gpu, uint64_t bytes)
     }
     fg_unlock();
     return result;
+}
+
+int fg_charge(int gpu, uint64_t bytes) { return charge(gpu, bytes, false); }
+int fg_charge_managed(int gpu, uint64_t bytes) { return charge(gpu, bytes, true); }
+
+void fg_uncharge_managed(int gpu, uint64_t bytes)
+{
+    fg_lock();
+    int row = fg_self_locked();
+    if (row >= 0)
+        fg_state->process[row].managed[gpu] -= bytes;
+    fg_unlock();
+    fg_uncharge(gpu, bytes);
 }
 
 void fg_uncharge(int gpu, uint64_t bytes)

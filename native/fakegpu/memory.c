@@ -107,14 +107,16 @@ void fg_range_end(struct fg_range *range)
     free(range);
 }
 
-CUresult fg_grab(int gpu, uint64_t bytes)
+static CUresult grab(int gpu, uint64_t bytes, int (*charge)(int, uint64_t))
 {
     if (fg_fault_memory(gpu, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!fg_charge(gpu, bytes) || (fg_pools_trim(gpu) && !fg_charge(gpu, bytes)))
+    if (!charge(gpu, bytes) || (fg_pools_trim(gpu) && !charge(gpu, bytes)))
         return CUDA_SUCCESS;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
+
+CUresult fg_grab(int gpu, uint64_t bytes) { return grab(gpu, bytes, fg_charge); }
 
 /* ---- the heap of a context -------------------------------------------------------------------------- */
 
@@ -198,17 +200,18 @@ CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, 
     if (bytes <= profile->small_bytes && kind != FG_MANAGED)
         return take_small(context, bytes, kind, range);
     uint64_t size = fg_round_up(bytes, profile->block_bytes), base;
-    CUresult result = fg_grab(context->gpu, size);
+    bool managed = kind == FG_MANAGED;
+    CUresult result = grab(context->gpu, size, managed ? fg_charge_managed : fg_charge);
     if (result)
         return result;
-    if (kind == FG_MANAGED) {
+    if (managed) {
         base = map_managed(size, profile->block_bytes);
     } else {
         base = fg_va_take(size, profile->block_bytes);
     }
     *range = base ? fg_range_new(kind, context->gpu, context, base, bytes) : NULL;
     if (!*range) {
-        fg_uncharge(context->gpu, size);
+        (managed ? fg_uncharge_managed : fg_uncharge)(context->gpu, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     (*range)->charged = size;
@@ -237,7 +240,7 @@ CUresult fg_give(struct fg_range *range)
             end_block(context, block);
         return CUDA_SUCCESS;
     case FG_MANAGED:
-        fg_uncharge(range->gpu, charged);
+        fg_uncharge_managed(range->gpu, charged);
         fg_range_end(range);
         munmap((void *)base, charged);
         return CUDA_SUCCESS;
@@ -418,7 +421,7 @@ CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
     struct fg_gpu *gpu = &fg_state->gpu[context->gpu];
     struct fg_tag *tag = &fg_state->tag[fg_state->process[fg_self()].tag];
     uint64_t all = gpu->profile.memory_bytes, left = all - gpu->used;
-    uint64_t limit = tag->hard_limit[context->gpu], used = tag->used[context->gpu];
+    uint64_t limit = tag->hard_limit[context->gpu], used = fg_limited(context->gpu, tag);
     if (limit && limit < all) {
         all = limit;
         left = used >= limit ? 0 : left < limit - used ? left : limit - used;

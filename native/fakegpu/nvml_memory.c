@@ -26,7 +26,7 @@ static uint64_t used(int gpu, uint64_t *limit, uint64_t *own)
     fg_sweep();
     uint64_t all = GPU->used;
     *limit = tag < 0 ? 0 : fg_state->tag[tag].hard_limit[gpu];
-    *own = tag < 0 ? 0 : fg_state->tag[tag].used[gpu];
+    *own = tag < 0 ? 0 : fg_limited(gpu, &fg_state->tag[tag]);
     fg_unlock();
     return all;
 }
@@ -154,7 +154,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGet
     uint64_t hard = its->hard_limit[gpu];
     limits->softLimit = its->soft_limit[gpu];
     limits->hardLimit = hard == 0 ? NVML_DEVICE_MEMORY_LIMIT_MAX : hard == 1 ? 0 : hard;
-    limits->currentUsed = its->used[gpu];
+    limits->currentUsed = fg_limited(gpu, its);
     fg_unlock();
     return limits->softLimit || hard ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }

@@ -190,6 +190,7 @@ static void free_row(int index)
     struct fg_process *row = &fg_state->process[index];
     fg_engine_process_gone(index);
     fg_drop_all(index);
+    memset(row->managed, 0, sizeof row->managed);
     memset(row->used, 0, sizeof row->used);
     memset(row->contexts, 0, sizeof row->contexts);
     row->host_bytes = 0;

@@ -64,6 +64,7 @@ struct fg_process {
     uint8_t image[16];         /* AT_RANDOM: tells an exec() from a second copy of the library */
     char name[64];
     uint64_t used[FG_GPUS];    /* bytes that only this process holds: contexts, modules, blocks */
+    uint64_t managed[FG_GPUS]; /* part of `used`: managed memory */
     uint32_t contexts[FG_GPUS];
     uint64_t host_bytes;       /* page-locked */
     uint32_t initialized;      /* has called cuInit */
@@ -127,6 +128,10 @@ bool fg_alive(const struct fg_process *row);
 /* Device memory of this process. 0, or -ENOMEM where the GPU or the tag's hard limit has no room. */
 int fg_charge(int gpu, uint64_t bytes);
 void fg_uncharge(int gpu, uint64_t bytes);
+/* Managed memory is the system's: the driver's limit of a tag does not count it. */
+int fg_charge_managed(int gpu, uint64_t bytes);
+void fg_uncharge_managed(int gpu, uint64_t bytes);
+uint64_t fg_limited(int gpu, const struct fg_tag *tag); /* locked; what that limit counts */
 /* Moves bytes of this process into a shared object (held once by it). Its index, or -ENOMEM. */
 int fg_share(int gpu, uint64_t bytes, uint64_t *id);
 int fg_hold(int shared, uint64_t id);          /* one more reference of this process; -ENOENT: gone */

@@ -63,6 +63,20 @@ def test_the_hard_limit_holds_to_the_byte_without_the_interposer(
     assert holds(fake, 4096, "container-2"), "another cgroup is not limited"
 
 
+def test_managed_memory_is_beyond_the_drivers_limit(fake: Fake, gpu: object, cgroup: Path) -> None:
+    assert memory_limits.set_limit(gpu, cgroup, hard=GIB) == ""
+    program, environment = build.client("hold", "-l:libcuda.so.1"), fake.environment("container-1")
+    with build.start(program, 4096, "managed", environment=environment) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        found = memory_limits.read(gpu, cgroup)
+        assert isinstance(found, MemoryLimit)
+        assert found.used == fake.used("container-1") - 4 * GIB
+        assert not holds(fake, 1024, "container-1")
+        process.communicate("")
+    assert fake.used("container-1") == 0
+
+
 def test_a_limit_counts_all_processes_and_changes_live(
     fake: Fake, gpu: object, cgroup: Path
 ) -> None:

@@ -1,9 +1,11 @@
-/* hold MIB [KERNEL]: takes so much device memory, says "held" or the error's number, then launches
- * KERNEL again and again (if given) until its stdin is closed. Linked with the driver. */
+/* hold MIB [KERNEL|managed]: takes so much device (or managed) memory, says "held" or the error's
+ * number, then launches KERNEL again and again (if given) until its stdin is closed. Linked with the
+ * driver. */
 #include <cuda.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int closed(int wait_ms)
 {
@@ -23,15 +25,19 @@ int main(int argc, char **argv)
         result = cuDevicePrimaryCtxRetain(&context, device);
     if (result == CUDA_SUCCESS)
         result = cuCtxSetCurrent(context);
-    if (result == CUDA_SUCCESS && argc > 1 && atol(argv[1]))
-        result = cuMemAlloc(&memory, (size_t)atol(argv[1]) << 20);
+    int managed = argc > 2 && !strcmp(argv[2], "managed");
+    size_t bytes = argc > 1 ? (size_t)atol(argv[1]) << 20 : 0;
+    if (result == CUDA_SUCCESS && bytes && managed)
+        result = cuMemAllocManaged(&memory, bytes, CU_MEM_ATTACH_GLOBAL);
+    else if (result == CUDA_SUCCESS && bytes)
+        result = cuMemAlloc(&memory, bytes);
     if (result != CUDA_SUCCESS) {
         printf("%d\n", (int)result);
         return 0;
     }
     puts("held");
     fflush(stdout);
-    if (argc > 2) {
+    if (argc > 2 && !managed) {
         CUmodule module;
         CUfunction kernel;
         if (cuModuleLoadData(&module, "//\n.version 8.0\n") || cuModuleGetFunction(&kernel, module, argv[2]))
