@@ -46,10 +46,19 @@ test: lint programs ## Lint, then all tests, in two processes; stops after a sta
 test-unit: install ## Unit tests only: no processes, under 30 seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
+# Seconds for each fuzzer.
+SECONDS := 60
+.PHONY: test-native
+test-native: install ## Native tests with ASan, UBSan, TSan and valgrind, then fuzzers (SECONDS=60 each)
+	@$(BIN)/python tests/native/thorough.py --seconds $(SECONDS) $(ARGS)
+
+.PHONY: coverage-native
+coverage-native: install ## Which lines of the C library the native tests reach; fails below 90 %
+	@$(BIN)/python tests/native/thorough.py --coverage $(ARGS)
+
 .PHONY: test-gpu
-test-gpu: install ## Tests that need a real GPU
-	@if [ -d tests/gpu ]; then $(BIN)/python -m pytest tests/gpu $(ARGS); \
-	else echo "skipped: no test needs a GPU yet, as there is no agent and no native code yet"; fi
+test-gpu: install ## Fifteen tests on a real GPU, as a table; without one it says so and succeeds
+	@$(BIN)/python tests/gpu/run.py $(ARGS)
 
 .PHONY: lint
 lint: install ## Style (ruff), types (mypy), layers (import-linter)
