@@ -233,8 +233,10 @@ uint64_t fg_stream_queue(int index, const struct fg_op *op)
         return 0;
     struct fg_estream *stream = &e->stream[index];
     uint64_t stamp = fg_clock_stamp(op->kind == FG_OP_MARK ? e->call_ns : e->launch_ns);
-    while (stream->tail - stream->head >= FG_ENGINE_DEPTH) {
-        wait_for(e, index, stream->tail - FG_ENGINE_DEPTH + 1);
+    /* A graph of many kernels takes their room, but an empty stream has room for any. */
+    while (stream->tail - stream->head >= FG_ENGINE_DEPTH ||
+           (stream->tail != stream->head && stream->kernels + op->count > FG_ENGINE_DEPTH)) {
+        wait_for(e, index, stream->head + 1);
         stamp = fg_clock_stamp(1);
     }
     struct fg_op *slot = &stream->ring[stream->tail % FG_ENGINE_DEPTH];
@@ -248,6 +250,7 @@ uint64_t fg_stream_queue(int index, const struct fg_op *op)
     left = e->scale == FG_WHOLE ? left << 16 : left * e->scale;
     slot->left = left ? left : FG_WHOLE;       /* nothing takes no time at all */
     e->active[index / 64] |= 1ull << index % 64;
+    stream->kernels = stream->tail == stream->head ? op->count : stream->kernels + op->count;
     uint64_t seq = ++stream->tail;
     if (op->kind == FG_OP_HOST)
         e->host_epoch++;

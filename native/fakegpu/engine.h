@@ -31,7 +31,7 @@
 #define FG_ENGINE_THREADS 512   /* joined threads of all processes */
 #define FG_ENGINE_CONTEXTS 1024
 #define FG_ENGINE_STREAMS 1024
-#define FG_ENGINE_DEPTH 1024    /* operations queued in a stream before the host blocks */
+#define FG_ENGINE_DEPTH 1024    /* operations, or kernels, queued in a stream before the host blocks */
 #define FG_ENGINE_EVENTS 65536
 #define FG_SAMPLES 128          /* utilisation samples kept per GPU: 21 s */
 #define FG_SAMPLE_ROWS 32
@@ -67,6 +67,7 @@ struct fg_estream {
     int32_t context;             /* + 1; 0: free */
     int32_t priority;            /* as CUDA: less is more urgent */
     uint32_t flags, closing;
+    uint64_t kernels;            /* queued: those of graphs one by one */
     struct fg_op ring[FG_ENGINE_DEPTH];
 };
 struct fg_econtext {
@@ -102,6 +103,7 @@ struct fg_sample {               /* of one sixth of a second */
 struct fg_egpu {
     uint32_t sm_count;
     int32_t current;             /* context that has the slice, + 1 */
+    uint64_t last;               /* its identity */
     uint64_t slice_end, switch_end;
     uint64_t copy_free[2];       /* when each copy engine will be free: to the host, to the device */
     uint64_t sample_begun, busy, copy_busy;

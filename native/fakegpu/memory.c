@@ -293,8 +293,11 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
     struct fg_range *range;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = fg_capture_forbids();
+    if (result)
+        return result;
     pthread_mutex_lock(&fg_mutex);
-    CUresult result = fg_need_context(&context);
+    result = fg_need_context(&context);
     if (!result)
         result = fg_take(context, bytes, kind, &range);
     if (!result)

@@ -82,6 +82,7 @@ static void finish(struct fg_engine *e, const struct head *head)
         e->event[ref].time = e->t;
         e->event[ref].done = op->ref_seq;
     }
+    stream->kernels -= op->count < stream->kernels ? op->count : stream->kernels;
     stream->head++;
     if (stream->head == stream->tail)
         empty(e, head->stream);
@@ -154,7 +155,7 @@ static bool before(const struct fg_engine *e, const struct head *a, const struct
     int32_t mine = e->stream[a->stream].priority, other = e->stream[b->stream].priority;
     if (mine != other)
         return mine < other;
-    return a->op->begun != b->op->begun ? a->op->begun < b->op->begun : a->stream < b->stream;
+    return a->op->begun != b->op->begun ? a->op->begun < b->op->begun : a->op->order < b->op->order;
 }
 
 /* Gives out `budget` SMs among the heads of one context; percent: contention slows them to that. */
@@ -190,15 +191,16 @@ static uint64_t slice(struct fg_engine *e, struct fg_egpu *gpu, int number, stru
 {
     int32_t current = gpu->current - 1, next = -1;
     bool wants = false;
+    /* Round robin: the first after the last one, by what does not depend on who came first. */
+    uint64_t last = gpu->last + 1;
     for (int i = 0; i < heads->n; i++) {
         const struct head *head = &heads->at[i];
         if (head->context->gpu != number || !head->op->begun || !is_compute(head->op))
             continue;
         if (head->index == current)
             wants = true;
-        else if (next < 0 || (uint32_t)(head->index - current - 1) % FG_ENGINE_CONTEXTS <
-                                 (uint32_t)(next - current - 1) % FG_ENGINE_CONTEXTS)
-            next = head->index;               /* the first one after the current, round robin */
+        else if (next < 0 || head->context->identity - last < e->context[next].identity - last)
+            next = head->index;
     }
     if (!wants && next < 0)
         return FG_NEVER;
@@ -209,6 +211,7 @@ static uint64_t slice(struct fg_engine *e, struct fg_egpu *gpu, int number, stru
         gpu->switch_end = e->t + (current >= 0 ? e->switch_ns : 0);
         gpu->slice_end = gpu->switch_end + e->slice_ns;
         gpu->current = next + 1;
+        gpu->last = e->context[next].identity;
         gpu->switches++;
     }
     if (e->t < gpu->switch_end)
