@@ -36,6 +36,14 @@ def defined(objects: list[str]) -> set[str]:
     return {line.split()[0] for line in lines.splitlines() if len(line.split()) >= 3}
 
 
+def gnu_hash(name: str) -> int:
+    """Return the hash of a name in an ELF object's DT_GNU_HASH table."""
+    value = 5381
+    for byte in name.encode():
+        value = (value * 33 + byte) & 0xFFFFFFFF
+    return value
+
+
 def header(rows: list[dict[str, str]]) -> str:
     """Return symbols.h."""
     names = [row["name"] for row in rows]
@@ -76,6 +84,8 @@ def table(rows: list[dict[str, str]], objects: list[str]) -> str:
     lines += [f"extern const char {name}[];" for name in hooks]
     lines += ["const char *const vg_name[VG_SYMBOLS] = {"]
     lines += [f'    "{row["name"]}",' for row in rows]
+    lines += ["};", "const unsigned vg_gnu_hash[VG_SYMBOLS] = {"]
+    lines += [f"    {gnu_hash(row['name'])}u," for row in rows]
     lines += ["};", "const void *const vg_hook[VG_SYMBOLS] = {"]
     lines += [f"    [VG_{name}] = {name}," for name in hooks]
     lines += ["};", "const unsigned short vg_since[VG_SYMBOLS] = {"]

@@ -55,11 +55,16 @@ static void *symbol_at(const struct object *object, uint32_t index, const char *
     return (void *)(object->base + symbol->st_value);
 }
 
-static void *by_gnu_hash(const struct object *object, const char *name)
+static uint32_t gnu_hash_of(const char *name)
 {
     uint32_t h = 5381;
     for (const unsigned char *c = (const unsigned char *)name; *c; c++)
         h = h * 33 + *c;
+    return h;
+}
+
+static void *by_gnu_hash(const struct object *object, const char *name, uint32_t h)
+{
     const uint32_t *table = object->gnu_hash;
     uint32_t buckets = table[0], first = table[1], bloom = table[2];
     const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
@@ -108,7 +113,7 @@ static int find_symbol(struct dl_phdr_info *info, size_t size, void *data)
     struct object object;
     if (!open_object(info, &object) || strcmp(object.soname, wanted->soname))
         return 0;
-    wanted->found = object.gnu_hash ? by_gnu_hash(&object, wanted->name)
+    wanted->found = object.gnu_hash ? by_gnu_hash(&object, wanted->name, gnu_hash_of(wanted->name))
         : object.hash ? by_hash(&object, wanted->name) : NULL;
     return wanted->found != NULL;
 }
@@ -123,6 +128,17 @@ void *vg_loaded_symbol(const char *soname, const char *name)
 static bool is_driver(const struct object *object)
 {
     return !strcmp(object->soname, "libcuda.so.1") || !strcmp(object->soname, "libnvidia-ml.so.1");
+}
+
+bool vg_object_symbols(void *handle, int count, const char *const *names, const uint32_t *hashes, void **found)
+{
+    const struct link_map *map = handle;    /* what a handle of glibc is */
+    struct object object = {.base = map->l_addr};
+    if (!map->l_ld || !read_dynamic(map->l_ld, &object) || !object.gnu_hash)
+        return false;
+    for (int i = 0; i < count; i++)
+        __atomic_store_n(&found[i], by_gnu_hash(&object, names[i], hashes[i]), __ATOMIC_RELAXED);
+    return true;
 }
 
 struct place { uintptr_t address, from, to; bool driver; };

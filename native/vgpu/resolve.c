@@ -101,6 +101,10 @@ void *vg_driver_symbol(const char *name)
 
 static void fill(void *handle, int from, int to)
 {
+    if (vg_object_symbols(handle, to - from, vg_name + from, vg_gnu_hash + from, vg_real + from)
+        && (from || REAL(cuInit)))
+        return;
+    /* another kind of hash table, or a library that only leads to the driver */
     for (int i = from; i < to; i++)
         __atomic_store_n(&vg_real[i], vg_libc_dlsym(handle, vg_name[i]), __ATOMIC_RELAXED);
 }

@@ -146,9 +146,11 @@ int vg_reap(void)
 /* Whether some owner is surely gone: a cheap look before the thorough one. */
 static bool some_are_gone(void)
 {
+    uint64_t self = vg_pid(), now = image();
     for (uint64_t i = 0; i < used_slots(); i++) {
-        uint64_t owner = atomic_load(&vg_counters->slot[i].owner);
-        if (owner && vg_gone(owner))
+        struct vg_slot *slot = &vg_counters->slot[i];
+        uint64_t owner = atomic_load(&slot->owner);
+        if (owner && (owner == self ? atomic_load(&slot->image) != now : vg_gone(owner)))
             return true;
     }
     return false;

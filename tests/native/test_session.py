@@ -1,0 +1,380 @@
+"""A process of a limited container gets CUDA with a valid session only; all else fails closed."""
+
+import contextlib
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from native import build
+from native.container import REFUSED, SLOTS, WAITING, Container
+from native.fake import Fake
+from native.registrar import BAD, BUSY, OK, Registrar, frame
+
+NOT_PERMITTED = 800
+#: What a client prints: the result of cuInit, and of a call after it.
+WORKS, NO_CUDA = "0 0\n", f"{NOT_PERMITTED} {NOT_PERMITTED}\n"
+
+Made = Callable[..., Container]
+
+
+def client() -> Path:
+    """The program; see clients/session.c."""
+    return build.client("session", "-l:libcuda.so.1")
+
+
+@pytest.fixture
+def surroundings(fake: Fake) -> Callable[[Container], dict[str, str]]:
+    """The environment of a process of a container."""
+    return lambda container: {**fake.environment(), **container.environment()}
+
+
+Surroundings = Callable[[Container], dict[str, str]]
+
+
+def refused(container: Container, environment: dict[str, str], *, says: str) -> None:
+    """A process of the container gets no CUDA, and says once why."""
+    done = build.run(client(), "init", environment=environment)
+    assert done.stdout == NO_CUDA
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("alnair-vgpu: no CUDA in this container: ")
+    assert says in lines[0]
+    assert not container.slots()
+
+
+@contextlib.contextmanager
+def holding(environment: dict[str, str], *words: object) -> Iterator["subprocess.Popen[str]"]:
+    """A process that has said its first line and stays."""
+    process = build.start(client(), *words, environment=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    """Its next line."""
+    assert process.stdout
+    return process.stdout.readline()
+
+
+# ---- registration --------------------------------------------------------------------------------
+
+
+def test_a_process_of_a_registered_container_gets_a_slot(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    with holding(surroundings(made), "hold") as process:
+        assert said(process) == WORKS
+        (slot,) = made.slots()
+        started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        assert (slot.owner, slot.started) == (process.pid, int(started))
+
+
+def test_without_a_folder_nothing_is_limited(fake: Fake) -> None:
+    environment = {**fake.environment(), "LD_PRELOAD": str(build.INTERPOSER)}
+    done = build.run(client(), "init", environment=environment)
+    assert (done.stdout, done.stderr) == (WORKS, "")
+
+
+def test_the_first_process_registers_and_the_next_only_map(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container(state=WAITING)
+    with Registrar(made, OK) as server:
+        with (
+            holding(surroundings(made), "hold") as first,
+            holding(surroundings(made), "hold") as second,
+        ):
+            assert said(first) == said(second) == WORKS
+            (request,) = server.requests
+        assert (request.operation, request.abi) == (1, 1)
+        assert request.pid in {first.pid, second.pid}
+        assert request.driver_version == 13050
+
+
+def test_a_storm_registers_once(container: Made, surroundings: Surroundings) -> None:
+    made = container(state=WAITING)
+    with Registrar(made, OK) as server, holding(surroundings(made), "crowd", 24) as crowd:
+        assert said(crowd) == "24\n"
+        assert len(server.requests) == 1
+        assert len(made.slots()) == 24
+
+
+def test_a_busy_or_vanishing_server_is_asked_again(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container(state=WAITING)
+    with Registrar(made, BUSY, None, OK) as server:
+        done = build.run(client(), "init", environment=surroundings(made))
+        assert (done.stdout, done.stderr) == (WORKS, "")
+        assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (1, "this pod has no GPU"),
+        (BAD, "this pod has no GPU"),
+        (frame(OK)[:100], "no answer of this version"),
+        (frame(OK) + b"more", "not registered within"),
+        (frame(OK, magic=1), "no answer of this version"),
+        (frame(OK, abi=2), "no answer of this version"),
+    ],
+    ids=["refused", "bad", "short", "unpublished", "magic", "abi"],
+)
+def test_any_other_answer_refuses(
+    container: Made, surroundings: Surroundings, answer: int | bytes, says: str
+) -> None:
+    made = container(state=WAITING, deadline_ms=200)
+    with Registrar(made, answer, answer, text="this pod has no GPU"):
+        refused(made, surroundings(made), says=says)
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["no server", "a server that never answers"])
+def test_registration_ends_at_the_deadline(
+    container: Made, surroundings: Surroundings, listens: bool
+) -> None:
+    made = container(state=WAITING, deadline_ms=300)
+    with Registrar(made) if listens else contextlib.nullcontext():
+        begun = time.monotonic()
+        refused(made, surroundings(made), says="not registered within 300 ms")
+        assert 0.3 <= time.monotonic() - begun < 3
+
+
+def test_the_next_process_takes_over_from_a_registrar_that_was_killed(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container(state=WAITING, deadline_ms=5000)
+    with Registrar(made):
+        with holding(surroundings(made), "hold"):
+            until(lambda: made.counters.registrar != 0)
+        assert made.counters.registrar
+    (made.folder / "socket").unlink()
+    with Registrar(made, OK):
+        assert build.checked(client(), "init", environment=surroundings(made)) == WORKS
+    assert not made.counters.registrar
+
+
+def test_the_servers_refusal_is_told_in_its_words_on_one_line(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container(state=REFUSED)
+    made.limits.message = b"evicted:\nover its limit\x1b[31m"
+    refused(made, surroundings(made), says="evicted: over its limit [31m")
+
+
+def test_an_unknown_state_refuses(container: Made, surroundings: Surroundings) -> None:
+    made = container(state=7)
+    refused(made, surroundings(made), says="refused")
+
+
+# ---- pages ---------------------------------------------------------------------------------------
+
+
+def truncated(name: str, size: int) -> Callable[[Container], None]:
+    return lambda made: os.truncate(made.folder / name, size)
+
+
+def field(page: str, name: str, value: int) -> Callable[[Container], None]:
+    return lambda made: setattr(getattr(made, page), name, value)
+
+
+def removed(name: str) -> Callable[[Container], None]:
+    return lambda made: (made.folder / name).unlink()
+
+
+def linked(name: str) -> Callable[[Container], None]:
+    def damage(made: Container) -> None:
+        (made.folder / name).rename(made.folder / "elsewhere")
+        (made.folder / name).symlink_to("elsewhere")
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (removed("limits"), "limits: No such file"),
+        (removed("counters"), "counters: No such file"),
+        (linked("limits"), "limits: Too many levels"),
+        (truncated("limits", 4095), "limits: it has a wrong size"),
+        (truncated("limits", 0), "limits: it has a wrong size"),
+        (field("limits", "magic", 0), "limits: it is not a limits page"),
+        (field("limits", "abi", 2), "limits: it is of another version"),
+        (field("limits", "n_devices", 17), "limits: it names more GPUs"),
+        (lambda made: made.change(compute_percent=101), "limits: it has a compute limit"),
+        (truncated("counters", 4096), "counters: it has a wrong size"),
+        (truncated("counters", 4096 * 300), "counters: it has a wrong size"),
+        (field("counters", "magic", 0), "counters: it is not a counters file"),
+        (field("counters", "abi", 2), "counters: it is of another version"),
+        (field("counters", "n_slots", 8), "counters: it is of another version"),
+        (field("counters", "generation", 9), "counters: it is not the one"),
+    ],
+)
+def test_a_bad_page_refuses(
+    container: Made, surroundings: Surroundings, damage: Callable[[Container], None], says: str
+) -> None:
+    made = container()
+    damage(made)
+    done = build.run(client(), "init", environment=surroundings(made))
+    assert done.stdout == NO_CUDA
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_a_gpu_that_was_not_given_refuses(surroundings: Surroundings) -> None:
+    with Fake(gpus=2) as two, Container(two.uuid(1)) as made:
+        environment = {**two.environment(), **made.environment()}
+        done = build.run(client(), "init", environment=environment)
+        assert done.stdout == NO_CUDA
+        assert "GPU 0 is visible in it but was not given to it" in done.stderr
+        one = {**environment, "CUDA_VISIBLE_DEVICES": "1"}
+        assert build.checked(client(), "init", environment=one) == WORKS
+
+
+def test_a_gpu_is_found_by_its_uuid_whatever_its_number() -> None:
+    with Fake(gpus=3) as three, Container(*map(three.uuid, (2, 0, 1))) as made:
+        for visible, row in (("0", 1), ("1", 2), ("2", 0), ("2,0", 0), (f"GPU-{three.uuid(1)}", 2)):
+            environment = {**three.environment(), **made.environment()}
+            with holding({**environment, "CUDA_VISIBLE_DEVICES": visible}, "hold") as process:
+                assert said(process) == WORKS
+                held = [made.total("contexts", each) for each in range(3)]
+                assert held == [int(each == row) for each in range(3)]
+            three.sweep()
+            for slot in made.slots():
+                slot.owner = 0
+                for each in range(3):
+                    slot.device[each].contexts = 0
+
+
+# ---- processes -----------------------------------------------------------------------------------
+
+
+def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    """Wait for it."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.001)
+
+
+def test_threads_that_race_in_cuinit_share_one_slot(
+    container: Made, surroundings: Surroundings
+) -> None:
+    for state in (WAITING, None):
+        made = container(state=state) if state else container()
+        with Registrar(made, OK) if state else contextlib.nullcontext():
+            said = build.checked(client(), "race", 32, environment=surroundings(made))
+        assert said == "32\n"
+        assert made.counters.slots_used == 1
+
+
+def test_a_child_has_its_own_slot_and_one_without_cuda_has_none(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    with holding(surroundings(made), "fork") as process:
+        assert said(process) == WORKS
+        idle, busy = map(int, said(process).split())
+        until(lambda: len(made.slots()) == 2)
+        assert {slot.owner for slot in made.slots()} == {process.pid, busy}
+        assert idle not in {slot.owner for slot in made.slots()}
+
+
+def test_after_execve_the_memory_of_the_program_before_counts_no_longer(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    with holding(surroundings(made), "again") as process:
+        assert said(process) == said(process) == WORKS
+        (slot,) = made.slots()
+        assert slot.owner == process.pid
+        assert slot.device[0].contexts == 1
+
+
+def test_more_processes_than_slots_fail_with_a_clear_line(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    with holding(surroundings(made), "crowd", SLOTS + 44) as crowd:
+        assert said(crowd) == f"{SLOTS}\n"
+        assert len(made.slots()) == SLOTS
+        crowd.kill()
+        _, error = crowd.communicate()
+    assert error.count("\n") == 44
+    assert error.splitlines()[0] == (
+        "alnair-vgpu: no CUDA in this process: 256 processes of this container use it already"
+    )
+    until(lambda: not any(Path(f"/proc/{slot.owner}").exists() for slot in made.slots()))
+    assert build.checked(client(), "init", environment=surroundings(made)) == WORKS
+    assert len(made.slots()) == 1, "the slots of the dead were freed"
+
+
+def test_a_slot_whose_pid_came_again_is_freed(container: Made, surroundings: Surroundings) -> None:
+    made = container()
+    stale = made.counters.slot[0]
+    stale.owner, stale.started = os.getpid(), 1  # alive, but started later
+    stale.device[0].held = 1 << 30
+    made.counters.slots_used = 1
+    for slot in made.counters.slot[1:]:  # so that all slots are asked for
+        slot.owner = 1
+    made.counters.slots_used = SLOTS
+    assert build.checked(client(), "init", environment=surroundings(made)) == WORKS
+    assert stale.device[0].held < 1 << 30
+
+
+def test_the_living_keep_their_slots(container: Made, surroundings: Surroundings) -> None:
+    made = container()
+    for slot in made.counters.slot:
+        slot.owner = os.getpid()
+    made.counters.slots_used = SLOTS
+    done = build.run(client(), "init", environment=surroundings(made))
+    assert done.stdout.startswith(f"{NOT_PERMITTED} ")
+    assert "256 processes" in done.stderr
+
+
+def test_nothing_of_the_process_is_touched(container: Made, surroundings: Surroundings) -> None:
+    made = container(state=WAITING)
+    with Registrar(made, OK):
+        done = build.run(client(), "untouched", environment=surroundings(made))
+    plain = {k: v for k, v in surroundings(made).items() if k != "LD_PRELOAD"}
+    assert done.stdout == build.checked(client(), "untouched", environment=plain) == "0 the same\n"
+    assert done.stderr == ""
+
+
+def test_a_kill_anywhere_in_cuinit_leaves_a_container_that_works(
+    container: Made, surroundings: Surroundings
+) -> None:
+    choose = random.Random(6)
+    for _ in range(60 * int(os.environ.get("ALNAIR_SOAK", "1"))):
+        made = container(state=WAITING, deadline_ms=5000)
+        with Registrar(made, OK, OK, OK):
+            build.run(client(), "kill", choose.randrange(1500), environment=surroundings(made))
+            assert build.checked(client(), "init", environment=surroundings(made)) == WORKS
+        made.close()
+
+
+def test_no_variable_switches_limits_off(container: Made, surroundings: Surroundings) -> None:
+    made = container(state=REFUSED)
+    hidden = made.folder.parent / f"{made.folder.name}-other"
+    commands = (
+        "mount -t tmpfs none /run && mkdir -p /run/alnair/vgpu"
+        f" && cp {made.folder}/limits {made.folder}/counters /run/alnair/vgpu/"
+        f" && exec {client()} init"
+    )
+    for elsewhere in (str(hidden), "", "/"):
+        environment = {**surroundings(made), "ALNAIR_VGPU_DIR": elsewhere}
+        preload = environment.pop("LD_PRELOAD")
+        run = commands.replace("exec ", f"exec env LD_PRELOAD={preload} ")
+        done = build.run("unshare", "-m", "sh", "-c", run, environment=environment)
+        if "unshare" in done.stderr:
+            pytest.skip("no mount namespace can be made here")
+        assert done.stdout == NO_CUDA, done.stderr
