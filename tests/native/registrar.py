@@ -1,5 +1,6 @@
 """A vGPU server that does as a test says: one answer for each connection, in order."""
 
+import contextlib
 import socket
 import struct
 import threading
@@ -63,21 +64,21 @@ class Registrar:
             if not waiting:
                 kept.append(peer)  # it waits in vain
                 continue
-            self._answer(peer, waiting.pop(0))
+            with peer, contextlib.suppress(OSError):  # it was killed in between
+                self._answer(peer, waiting.pop(0))
         for peer in kept:
             peer.close()
 
     def _answer(self, peer: socket.socket, answer: int | bytes | None) -> None:
-        with peer:
-            data = peer.recv(4096)
-            if len(data) == FRAME.size:
-                self.requests.append(Request(*FRAME.unpack(data)))
-            if answer == OK:
-                self._container.limits.state = REGISTERED
-            if isinstance(answer, bytes):
-                peer.send(answer)
-            elif answer is not None:
-                peer.send(frame(answer, self._text))
+        data = peer.recv(4096)
+        if len(data) == FRAME.size:
+            self.requests.append(Request(*FRAME.unpack(data)))
+        if answer == OK:
+            self._container.limits.state = REGISTERED
+        if isinstance(answer, bytes):
+            peer.send(answer)
+        elif answer is not None:
+            peer.send(frame(answer, self._text))
 
 
 def frame(operation: int, text: str = "", *, magic: int = MAGIC, abi: int = ABI) -> bytes:
