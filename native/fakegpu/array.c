@@ -1,5 +1,5 @@
-/* CUDA arrays and mipmapped arrays. Texels lie in tiles of 64 bytes by 8 rows; the whole is aligned to
- * 64 KiB and takes blocks of 2 MiB of its own (the driver may pack small ones closer). An array made
+/* CUDA arrays and mipmapped arrays. Texels lie in tiles of 64 bytes by 8 rows; each level is aligned
+ * to 64 KiB, and the whole takes blocks of 2 MiB of its own (the driver may pack small ones closer). An array made
  * for deferred mapping takes nothing: memory is mapped into it by cuMemMapArrayAsync. */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include "core.h"
+
+#define LEVEL_ALIGN (64ull << 10)
 
 struct array {
     struct array *next;
@@ -98,13 +100,12 @@ static CUresult create(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *shape,
     for (unsigned level = 0; level < (levels ? levels : 1) && bytes != UINT64_MAX; level++) {
         CUDA_ARRAY3D_DESCRIPTOR smaller = level_shape(shape, level);
         uint64_t more = bytes_of(&smaller);
-        bytes = more == UINT64_MAX ? UINT64_MAX : bytes + more;
+        bytes = more == UINT64_MAX ? UINT64_MAX : bytes + fg_round_up(more, LEVEL_ALIGN);
     }
     if (!result && bytes == UINT64_MAX)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) {
         const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
-        bytes = fg_round_up(bytes, profile->array_align_bytes);
         uint64_t charged = shape->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING ? 0 : fg_round_up(bytes, profile->block_bytes);
         if (charged)
             result = fg_grab(context->gpu, charged);
@@ -247,7 +248,7 @@ static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const void *ha
     if (deferred) {
         memset(out, 0, sizeof *out);
         out->size = array->bytes;
-        out->alignment = fg_state->gpu[gpu].profile.array_align_bytes;
+        out->alignment = LEVEL_ALIGN;
     }
     pthread_mutex_unlock(&fg_mutex);
     return deferred ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -287,7 +288,7 @@ CUresult FG(cuMipmappedArrayGetLevel)(CUarray *out, CUmipmappedArray handle, uns
             abort();
         *array = (struct array){.next = arrays, .context = whole->context, .of = whole,
                                 .shape = level_shape(&whole->shape, level)};
-        array->bytes = fg_round_up(bytes_of(&array->shape), 64 << 10);
+        array->bytes = fg_round_up(bytes_of(&array->shape), LEVEL_ALIGN);
         arrays = whole->level[level] = array;
     }
     if (!result)

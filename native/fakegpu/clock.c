@@ -39,7 +39,7 @@ struct fg_engine *fg_engine_enter(void)
     if (!fg_state)
         return NULL;
     struct fg_engine *e = &fg_state->engine;
-    if (pthread_mutex_lock(&e->lock) == EOWNERDEAD)
+    if (fg_lock_robust(&e->lock) == EOWNERDEAD)
         pthread_mutex_consistent(&e->lock);
     return e;
 }

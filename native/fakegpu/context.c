@@ -71,7 +71,7 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_co
     if (slow)
         usleep((useconds_t)slow * 1000);
     fg_clock_spend(0);
-    result = fg_grab(gpu, cost);
+    result = fg_grab_pieces(gpu, cost, profile->block_bytes);
     if (result)
         return result;
     struct fg_context *context = contexts;

@@ -102,6 +102,7 @@ struct fg_range *fg_range_new(enum fg_kind kind, int gpu, struct fg_context *con
 void fg_range_end(struct fg_range *range);   /* forgets it; its bytes are the caller's affair */
 void fg_memory_context_gone(struct fg_context *context);
 CUresult fg_grab(int gpu, uint64_t bytes);   /* fg_charge with faults and as a CUresult */
+CUresult fg_grab_pieces(int gpu, uint64_t bytes, uint64_t largest); /* need not be in one piece */
 uint64_t fg_va_take(uint64_t bytes, uint64_t align); /* device addresses; 0: none left */
 bool fg_va_take_at(uint64_t at, uint64_t bytes);
 void fg_va_give(uint64_t at, uint64_t bytes);

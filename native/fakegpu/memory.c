@@ -107,16 +107,18 @@ void fg_range_end(struct fg_range *range)
     free(range);
 }
 
-static CUresult grab(int gpu, uint64_t bytes, int (*charge)(int, uint64_t))
+static CUresult grab(int gpu, uint64_t bytes, uint64_t largest, int (*charge)(int, uint64_t))
 {
-    if (fg_fault_memory(gpu, bytes))
+    if (fg_fault_memory(gpu, largest))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!charge(gpu, bytes) || (fg_pools_trim(gpu) && !charge(gpu, bytes)))
         return CUDA_SUCCESS;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult fg_grab(int gpu, uint64_t bytes) { return grab(gpu, bytes, fg_charge); }
+CUresult fg_grab(int gpu, uint64_t bytes) { return grab(gpu, bytes, bytes, fg_charge); }
+
+CUresult fg_grab_pieces(int gpu, uint64_t bytes, uint64_t largest) { return grab(gpu, bytes, largest, fg_charge); }
 
 /* ---- the heap of a context -------------------------------------------------------------------------- */
 
@@ -201,7 +203,7 @@ CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, 
         return take_small(context, bytes, kind, range);
     uint64_t size = fg_round_up(bytes, profile->block_bytes), base;
     bool managed = kind == FG_MANAGED;
-    CUresult result = grab(context->gpu, size, managed ? fg_charge_managed : fg_charge);
+    CUresult result = grab(context->gpu, size, size, managed ? fg_charge_managed : fg_charge);
     if (result)
         return result;
     if (managed) {

@@ -46,7 +46,7 @@ static bool set_field(struct fg_profile *profile, const char *key, const char *v
 
 static const struct fg_profile defaults = {
     .block_bytes = 2 << 20, .small_bytes = 1 << 20, .align_bytes = 512, .pool_step_bytes = 32 << 20,
-    .pitch_align = 512, .array_align_bytes = 64 << 10, .green_context_bytes = 2 << 20,
+    .pitch_align = 512, .green_context_bytes = 2 << 20,
     .module_align_bytes = 4096, .event_ns = 1500, .launch_ns = 2200, .slice_us = 2000,
     .switch_us = 100, .threads_per_sm = 2048, .cooperative = 1, .managed_concurrent = 1,
 };

@@ -11,6 +11,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ledger.h"
@@ -134,9 +135,27 @@ bool fg_attach(void)
 
 /* ---- the lock ---------------------------------------------------------------------------------- */
 
+/* Never waits for long at once: where the kernel wakes one waiter because the owner died, and that
+ * waiter is killed before it looks, nobody wakes the others, though the mutex is free (seen on 6.18). */
+int fg_lock_robust(pthread_mutex_t *mutex)
+{
+    int result = pthread_mutex_trylock(mutex);
+    while (result == EBUSY || result == ETIMEDOUT) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 5000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+        result = pthread_mutex_timedlock(mutex, &until);
+    }
+    return result;
+}
+
 void fg_lock(void)
 {
-    int result = pthread_mutex_lock(&fg_state->mutex);
+    int result = fg_lock_robust(&fg_state->mutex);
     if (result == EOWNERDEAD) {
         /* Its owner died halfway: rows are whole, sums may not be. */
         fg_recount();

@@ -36,7 +36,7 @@
 #define FG_PROFILE_NUMBERS(X) \
     X(memory_bytes) X(nvml_bytes) X(sm_count) X(capability_major) X(capability_minor) \
     X(context_bytes) X(block_bytes) X(small_bytes) X(align_bytes) X(pool_step_bytes) X(pitch_align) \
-    X(array_align_bytes) X(green_context_bytes) X(module_align_bytes) \
+    X(green_context_bytes) X(module_align_bytes) \
     X(event_ns) X(launch_ns) X(slice_us) X(switch_us) \
     X(threads_per_sm) X(shared_per_sm) X(l2_bytes) X(clock_mhz) X(memory_clock_mhz) X(bus_bits) \
     X(power_watts) X(pci_device_id) X(pcie_generation) X(bar1_bytes) X(cooperative) X(managed_concurrent)
@@ -117,6 +117,7 @@ extern struct fg_state *fg_state;              /* NULL until attached */
 bool fg_attach(void);                          /* to FAKEGPU_STATE, once; false where there is none */
 void fg_lock(void);
 void fg_unlock(void);
+int fg_lock_robust(pthread_mutex_t *mutex);    /* as pthread_mutex_lock of a robust one */
 
 /* This process's row, claimed at the first call (tag: FAKEGPU_TAG); -1 where the table is full.
  * After a fork the child has no row until it asks. */

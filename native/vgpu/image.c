@@ -20,15 +20,18 @@ static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf)
     uint64_t end = elf->e_shoff + (uint64_t)elf->e_shentsize * elf->e_shnum;
     uint64_t programs = elf->e_phoff + (uint64_t)elf->e_phentsize * elf->e_phnum;
     const char *section = (const char *)elf + elf->e_shoff;
+    uint64_t zeroed = 0;
     if (programs > end)
         end = programs;
     for (int i = 0; elf->e_shoff && i < elf->e_shnum; i++, section += elf->e_shentsize) {
         Elf64_Shdr header;
         memcpy(&header, section, sizeof header);
-        if (header.sh_type != SHT_NOBITS && header.sh_offset + header.sh_size > end)
+        if (header.sh_type == SHT_NOBITS)
+            zeroed += header.sh_size; /* .nv.global: not in the image, but on the device */
+        else if (header.sh_offset + header.sh_size > end)
             end = header.sh_offset + header.sh_size;
     }
-    return end;
+    return end + zeroed;
 }
 
 uint64_t vg_image_bytes(const void *image)

@@ -1,0 +1,88 @@
+/* Allocates and frees at random by several paths until told to stop, or until it is killed.
+ * memory_race SECONDS SEED [MOST_BYTES]: prints how many calls it made. */
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MOST 64
+static unsigned long long state;
+static unsigned long long draw(unsigned long long below)
+{
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return (state >> 33) % below;
+}
+
+static CUresult make(int kind, CUdeviceptr *out, size_t bytes)
+{
+    CUmemAllocationProp p = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}}};
+    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = bytes / 4096 + 1, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    switch (kind) {
+    case 0: return cuMemAlloc(out, bytes);
+    case 1: return cuMemAlloc(out, bytes % 4096 + 1);
+    case 2: return cuMemAllocAsync(out, bytes, NULL);
+    case 3: return cuMemCreate(out, (bytes + (2 << 20) - 1) >> 21 << 21, &p, 0);
+    case 4: return cuArray3DCreate((CUarray *)out, &d);
+    default: return cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL);
+    }
+}
+
+static CUresult end(int kind, CUdeviceptr it)
+{
+    switch (kind) {
+    case 2: return cuMemFreeAsync(it, NULL);
+    case 3: return cuMemRelease(it);
+    case 4: return cuArrayDestroy((CUarray)it);
+    default: return cuMemFree(it);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CUcontext context;
+    CUdeviceptr held[MOST] = {0};
+    int kind[MOST];
+    long calls = 0;
+    if (argc < 3)
+        return 2;
+    double seconds = atof(argv[1]);
+    state = strtoull(argv[2], NULL, 10) * 7919 + 1;
+    size_t most = argc > 3 ? strtoull(argv[3], NULL, 10) : 64 << 20;
+    struct timespec now, begun;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    CUresult r = cuInit(0);
+    if (!r)
+        r = cuDevicePrimaryCtxRetain(&context, 0);
+    if (!r)
+        r = cuCtxSetCurrent(context);
+    if (r) {
+        printf("no context: %d\n", r);
+        return r == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
+    }
+    do {
+        for (int i = 0; i < 100; i++, calls++) {
+            int at = (int)draw(MOST);
+            if (held[at]) {
+                if ((r = end(kind[at], held[at]))) {
+                    printf("freeing kind %d: %d\n", kind[at], r);
+                    return 1;
+                }
+                held[at] = 0;
+            } else {
+                kind[at] = (int)draw(6);
+                r = make(kind[at], &held[at], draw(most) + 1);
+                if (r)
+                    held[at] = 0;
+                if (r && r != CUDA_ERROR_OUT_OF_MEMORY) {
+                    printf("making kind %d: %d\n", kind[at], r);
+                    return 1;
+                }
+            }
+        }
+        if (draw(20) == 0)
+            cuCtxSynchronize();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((double)(now.tv_sec - begun.tv_sec) + 1e-9 * (double)(now.tv_nsec - begun.tv_nsec) < seconds);
+    printf("%ld\n", calls);
+    return 0;
+}
