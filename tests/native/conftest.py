@@ -1,9 +1,11 @@
 """Fixtures of the native tests: the built libraries, fake GPUs, containers without a server."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from native import build
@@ -22,6 +24,16 @@ def fake() -> Iterator[Fake]:
     """One H200 in wall time. Tests that need another machine make their own `Fake`."""
     with Fake() as made:
         yield made
+
+
+@pytest.fixture
+def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """The handle of that GPU for nvidia-ml-py, which this process then uses on the fake driver."""
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
+    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
+    pynvml.nvmlInit()
+    yield pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlShutdown()
 
 
 @pytest.fixture

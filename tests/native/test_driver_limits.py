@@ -1,11 +1,9 @@
 """Tier A in the vGPU server: the driver is told each container's limit and holds it alone."""
 
-import ctypes
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import msgspec
-import pynvml
 import pytest
 
 from alnair.node import memory_limits
@@ -18,15 +16,6 @@ from native.fake import Fake
 from native.server_kit import Group, control_group
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
-    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
-    pynvml.nvmlInit()
-    yield pynvml.nvmlDeviceGetHandleByIndex(0)
-    pynvml.nvmlShutdown()
 
 
 @pytest.fixture

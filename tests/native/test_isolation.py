@@ -1,18 +1,16 @@
 """The agent keeps what its node offers, and acts on it."""
 
 import asyncio
-import ctypes
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from alnair.apps.agency import isolation
@@ -24,20 +22,10 @@ from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.assignment import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import Tier
-from native import build
 from native.fake import Fake
 from native.mps_kit import STAND_IN, faults, healthy, is_gone, options, pid_of, until
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
-    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
-    pynvml.nvmlInit()
-    yield pynvml.nvmlDeviceGetHandleByIndex(0)
-    pynvml.nvmlShutdown()
 
 
 @pytest.fixture

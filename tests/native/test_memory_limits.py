@@ -1,8 +1,6 @@
 """Tier A on the fake: the driver's own limits, set by the agent, hold without an interposer."""
 
-import ctypes
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,17 +15,6 @@ from native.fake import Fake
 
 GIB = 1 << 30
 OUT_OF_MEMORY = "2\n"
-
-
-@pytest.fixture
-def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    """The handle of the fake's GPU for nvidia-ml-py in this process."""
-    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))
-    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
-    monkeypatch.delenv("FAKEGPU_CUDA", raising=False)
-    pynvml.nvmlInit()
-    yield pynvml.nvmlDeviceGetHandleByIndex(0)
-    pynvml.nvmlShutdown()
 
 
 @pytest.fixture

@@ -108,6 +108,19 @@ def test_memory_of_processes_sums_to_what_the_gpu_holds(
     assert "hold" in nvml.nvmlSystemGetProcessName(pids.pop())
 
 
+def test_under_mps_clients_are_in_both_lists() -> None:
+    with Fake(mode="mps") as fake, using(fake) as nvml:
+        handle = nvml.nvmlDeviceGetHandleByIndex(0)
+        program = build.client("hold", "-l:libcuda.so.1")
+        with build.start(program, 1, environment=fake.environment()) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "held\n"
+            for listed in ("Compute", "MPSCompute"):
+                ask = getattr(nvml, f"nvmlDeviceGet{listed}RunningProcesses")
+                assert [found.pid for found in ask(handle)] == [process.pid]
+            process.communicate("")
+
+
 def test_the_memory_of_a_killed_process_is_gone(
     nvml: ModuleType, fake: Fake, hold: Callable[..., int]
 ) -> None:
