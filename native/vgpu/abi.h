@@ -62,7 +62,12 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     uint32_t sm_count;        /* SMs that the container shall see; 0: all */
     uint64_t others_ppm;      /* GPU time per time that those neighbours use together, in millionths;
                                  0: not known */
-    uint64_t reserved[5];
+    uint32_t window_period_us;/* 0: no windows. Else tenants that all want more than they may have take
+                                 turns: of each period (CLOCK_MONOTONIC modulo it) this one's launches
+                                 belong into [begin, begin + window); holds until rate_until_ns */
+    uint32_t window_begin_us, window_us;
+    uint32_t reserved_a;
+    uint64_t reserved[3];
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
@@ -123,7 +128,8 @@ struct vg_bucket {            /* 64 bytes: one GPU's compute bucket, shared by a
     _Atomic uint64_t tat_ns;  /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited
                                  GPU time will have been earned at the current rate */
     _Atomic uint64_t rate_ppm; /* the rate at which tat_ns was last reckoned; 0: none yet */
-    uint64_t reserved[6];
+    _Atomic uint64_t busy_ns;  /* when the GPU will have done what was debited, were it alone with it */
+    uint64_t reserved[5];
 };
 struct vg_counters {
     uint64_t magic;           /* VG_COUNTERS_MAGIC */

@@ -19,20 +19,26 @@ struct vg_cost {                 /* one cache line: one kernel in one shape on o
     _Atomic uint32_t strangers;  /* launches before the first sample came back */
     uint32_t count;              /* samples in the mean; the rest is guarded by a lock in costs.c */
     float mean, square;          /* of ns and ns^2, moving */
-    uint64_t alone_ns;           /* when a sample without neighbours last came */
+    float least;                 /* ns; the shortest, slowly forgotten */
+    uint32_t alone_ms;           /* when a sample that nobody could disturb last came */
+    uint32_t doubt_ms, doubts;   /* when the first of the doubtful ones came, how many there are */
+    float doubted;               /* their mean in ns */
 };
 #define VG_PRIOR_NS 20000u       /* charged for a kernel that was never seen */
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
-/* A launch of `cost` took so long. Returns what is still owed (or, negative, was charged too much)
- * for the timed launch and those that it stands for, which were charged `charged` ns each. */
-struct vg_contention { uint32_t neighbours; uint64_t others_ppm; };
-int64_t vg_cost_measured(struct vg_cost *cost, uint64_t elapsed, uint64_t charged, uint32_t stands_for,
-                         struct vg_contention contention, uint64_t now);
+/* What is known of others on the GPU while a sample is taken; times in ns. */
+struct vg_contention { uint32_t neighbours; uint64_t others_ppm, period, begin, length; };
+/* A launch of `cost` began at `start` and took so long. Returns what is still owed (or, negative, was
+ * charged too much) for it and those that it stands for, which were charged `charged` ns each. */
+int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed, uint64_t charged,
+                         uint32_t stands_for, struct vg_contention contention, uint64_t now);
 uint32_t vg_cost_interval(uint64_t predicted); /* launches per timed one */
 void vg_costs_forked(void);
 
 /* ---- samples.c: timing launches by events -------------------------------------------------------- */
-void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, CUstream stream);
+/* `start`: when the GPU will come to it, as far as one knows. */
+void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream);
+struct vg_contention vg_contention(int row, uint64_t now);
 void vg_sample_end(void *sample, CUresult result, CUstream stream);
 void vg_samples_drain(void);     /* takes what has completed; never waits for the GPU */
 extern _Atomic uint32_t vg_samples_pending;

@@ -5,8 +5,7 @@
  * spread, so that a spread-out kernel does not make the rate of the whole container noisy.
  *
  * With neighbours on the GPU a pair of events also spans the time slices of others. Such a sample is
- * used only where none without neighbours came for a while, and is then deflated by what the others
- * are known to use. What remains wrong is the server's to correct (cost_scale_ppm), slowly.
+ * used only where no undisturbed one came for a while, and then less what the others took. What remains wrong is the server's to correct (cost_scale_ppm), slowly.
  *
  * Readers take no lock. The lock is held for a few arithmetic operations, never across a driver
  * call; a forked child makes it anew. A full table makes strangers share one entry. */
@@ -17,8 +16,8 @@
 #define ENTRIES 4096u
 #define PROBES 8u
 #define SLICE_NS 2000000u          /* a time slice of NVIDIA's drivers, about */
-#define STALE_NS 60000000000ull    /* samples without neighbours are preferred for so long */
-#define TRUSTED 4u                 /* ...if there were that many */
+#define STALE_MS 10000u            /* undisturbed samples are preferred for so long */
+#define LATE_MS 150u               /* it takes so long until the page tells of a neighbour that woke */
 #define OVERHEAD_NS 400000u        /* one timed launch per so much GPU time: two events cost about 2 us */
 #define SPARSEST 128u
 
@@ -54,7 +53,7 @@ struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape)
 
 uint32_t vg_cost_interval(uint64_t predicted)
 {
-    uint64_t launches = OVERHEAD_NS / (predicted + 1);
+    uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1; /* 0: not known yet */
     if (launches < 2)
         return 1;
     if (launches > SPARSEST)
@@ -65,58 +64,123 @@ uint32_t vg_cost_interval(uint64_t predicted)
     return (uint32_t)(launches / 2 + random % launches) + 1;
 }
 
-/* GPU time of its own in what the events span. */
-static double deflated(double elapsed, struct vg_contention contention)
+/* GPU time of its own in what the events span. While others are at work they have half of the time
+ * (k others k / (k + 1): slices are equal), or what they are known to use where that is less. Where
+ * tenants take turns, they are at work outside of the tenant's own windows. */
+static double own_time(uint64_t start, uint64_t elapsed, struct vg_contention contention)
 {
     if (!contention.neighbours || elapsed < SLICE_NS / 2)
-        return elapsed;
-    double most = contention.neighbours / (contention.neighbours + 1.0); /* slices are equal */
-    double others = contention.others_ppm / (double)VG_PPM;
-    return elapsed * (1 - (others > 0 && others < most ? others : most));
+        return (double)elapsed;
+    double most = contention.neighbours / (contention.neighbours + 1.0);
+    if (!contention.period) {
+        double others = contention.others_ppm / (double)VG_PPM;
+        return (double)elapsed * (1 - (others > 0 && others < most ? others : most));
+    }
+    double own = 0;
+    for (uint64_t at = start, end = start + elapsed; at < end;) {
+        uint64_t in = (at + contention.period - contention.begin) % contention.period;
+        bool is_mine = in < contention.length;
+        uint64_t until = at + (is_mine ? contention.length : contention.period) - in;
+        until = until < end ? until : end;
+        own += (double)(until - at) * (is_mine ? 1 : 1 - most);
+        at = until;
+    }
+    return own;
+}
+
+static void note_least(struct vg_cost *cost, uint64_t elapsed)
+{
+    cost->least *= 1.0001f;
+    if (!cost->count || (float)elapsed < cost->least)
+        cost->least = (float)elapsed;
+}
+
+/* Whether it ran in the tenant's own window, away from the edges, where the last kernel of another may
+ * overrun. (It may still have met one that was late: see vg_cost_measured.) */
+static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention contention)
+{
+    if (!contention.period)
+        return false;
+    uint64_t in = (start + contention.period - contention.begin) % contention.period;
+    return in + elapsed < contention.length;
+}
+
+/* Samples over which the mean moves: enough that its error is about 1.4 %. Of long kernels each launch
+ * is timed, and charged what it took, so that their mean may be rough. */
+static double window(const struct vg_cost *cost)
+{
+    double spread = cost->count > 1 ? cost->square / ((double)cost->mean * cost->mean) - 1 : 0;
+    double samples = 2500 * spread, most = cost->mean > OVERHEAD_NS ? 16 : 4096;
+    return samples < 16 ? 16 : samples > most ? most : samples;
 }
 
 static void learn(struct vg_cost *cost, double ns)
 {
-    double spread = cost->count > 1 ? cost->square / ((double)cost->mean * cost->mean) - 1 : 0;
-    double window = 2500 * spread; /* a mean to about 1.4 % */
-    window = window < 16 ? 16 : window > 4096 ? 4096 : window;
-    double weight = cost->count + 1 < window ? 1.0 / (cost->count + 1) : 1 / window;
+    double samples = window(cost);
+    double weight = cost->count + 1 < samples ? 1.0 / (cost->count + 1) : 1 / samples;
     cost->mean += (float)(weight * (ns - cost->mean));
     cost->square += (float)(weight * (ns * ns - cost->square));
     if (cost->count < UINT32_MAX)
         cost->count++;
 }
 
-int64_t vg_cost_measured(struct vg_cost *cost, uint64_t elapsed, uint64_t charged, uint32_t stands_for,
-                         struct vg_contention contention, uint64_t now)
+/* A short kernel that takes much longer now and then either was cut by a slice of another, which says
+ * nothing of itself, or does have long runs. With neighbours it was cut. Without, they may have come
+ * just now: such samples count once it is sure that nobody came. */
+static bool is_doubtful(struct vg_cost *cost, uint64_t elapsed, uint32_t neighbours, uint32_t now_ms)
+{
+    float longest = 4 * cost->least + SLICE_NS / 4;
+    if (neighbours) {
+        if (cost->count && cost->count < 16 && cost->mean > longest)
+            cost->count = 0; /* the first ones were cut */
+        cost->doubts = 0;
+    } else if (cost->doubts && now_ms - cost->doubt_ms > LATE_MS) {
+        for (; cost->doubts; cost->doubts--)
+            learn(cost, cost->doubted);
+    }
+    if ((float)elapsed <= longest)
+        return false;
+    if (neighbours && cost->count >= 16) /* of runs that differ, a slice's end hits one the likelier the longer it is */
+        learn(cost, cost->square / cost->mean);
+    if (!neighbours) {
+        if (!cost->doubts++)
+            cost->doubt_ms = now_ms;
+        cost->doubted += ((float)elapsed - cost->doubted) / (float)cost->doubts;
+    }
+    return true;
+}
+
+int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed, uint64_t charged,
+                         uint32_t stands_for, struct vg_contention contention, uint64_t now)
 {
     while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
         sched_yield();
-    double ns = deflated((double)elapsed, contention);
-    if (!contention.neighbours) {
-        /* What was learnt beside neighbours is worth less than the first sample without. */
-        if (!cost->alone_ns || now > cost->alone_ns + STALE_NS)
-            cost->count = cost->count > 1 ? 1 : cost->count;
-        cost->alone_ns = now;
+    uint32_t now_ms = (uint32_t)(now / 1000000) | 1;
+    double ns = own_time(start, elapsed, contention);
+    note_least(cost, elapsed);
+    bool is_alone = !contention.neighbours ||
+                    (is_inside(start, elapsed, contention) && (float)elapsed < 1.6f * cost->least + SLICE_NS / 4);
+    bool was_alone = cost->alone_ms && now_ms - cost->alone_ms < STALE_MS;
+    bool is_known = cost->count >= 16;
+    if (is_alone) {
+        /* What was learnt beside others is worth less than the first sample without. */
+        if (!was_alone && cost->count > 1)
+            cost->count = 1;
+        cost->alone_ms = now_ms;
     }
-    bool is_known = cost->count >= TRUSTED;
-    bool is_worse = contention.neighbours && is_known && cost->alone_ns && now < cost->alone_ns + STALE_NS;
-    /* A short kernel that was cut by a slice of another says nothing of itself. */
-    bool is_cut = contention.neighbours && is_known && cost->mean < SLICE_NS / 4 &&
-                  elapsed > 4 * cost->mean + SLICE_NS / 4;
     int64_t owed = 0;
-    if (is_worse || is_cut) {
-        owed = (int64_t)cost->mean - (int64_t)charged;
+    if (is_doubtful(cost, elapsed, contention.neighbours, now_ms) || (!is_alone && was_alone && is_known)) {
+        owed = cost->count ? (int64_t)cost->mean - (int64_t)charged : 0;
     } else {
-        if (contention.neighbours && !is_known && cost->count && ns * 8 < cost->mean)
-            cost->count = 0; /* the first one was cut */
         learn(cost, ns);
         owed = (int64_t)ns - (int64_t)charged;
         if (cost->count <= 32) /* until the mean stands, also for those that it stands for */
             owed += ((int64_t)cost->mean - (int64_t)charged) * (int64_t)(stands_for - 1);
     }
-    uint64_t predicted = (uint64_t)cost->mean;
-    atomic_store_explicit(&cost->predicted, predicted ? predicted : 1, memory_order_relaxed);
+    if (cost->count) {
+        uint64_t predicted = (uint64_t)cost->mean;
+        atomic_store_explicit(&cost->predicted, predicted ? predicted : 1, memory_order_relaxed);
+    }
     atomic_flag_clear_explicit(&lock, memory_order_release);
     return owed;
 }

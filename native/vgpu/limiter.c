@@ -15,7 +15,7 @@
 #include "compute.h"
 
 #define BATCH_NS 500000ull
-#define BURST_NS 100000000ull
+#define BURST_NS 300000000ull
 #define BACKLOG_NS 100000000ull
 #define BACKLOG_WAIT_NS 1000000000ull /* longer than that, a kernel runs that waits for us */
 #define NAP_NS 10000000ull            /* in a wait, limits are looked at again so often */
@@ -23,7 +23,8 @@
 
 _Atomic uint64_t vg_issued_ns[VG_DEVICES];
 
-static VG_TLS struct { uint64_t ns; int row; } credit = {0, -1};
+/* starts: when the GPU will come to what this credit is for. */
+static VG_TLS struct { uint64_t ns, starts; int row; } credit = {0, 0, -1};
 
 static uint64_t rate_ppm(int row, uint64_t now)
 {
@@ -88,17 +89,37 @@ static void wait_for_gpu(int row)
     }
 }
 
-/* Moves the bucket on by `ns` of GPU time, when it is time. */
-static void debit(int row, uint64_t ns)
+/* When to look again whether to launch; 0: now is the time.
+ *
+ * Where tenants take turns, a tenant launches in its window while the GPU can still come to it there,
+ * at full speed, as long as its debits do not reach beyond this period's earnings. So it meets nobody
+ * on the GPU, which then need not switch between contexts, and what is timed is its own. Who falls
+ * behind (its kernels are longer than its window, or another's overran) must not push into the windows
+ * of others, or soon all would be behind. */
+static uint64_t due(int row, uint64_t ns, uint64_t rate, uint64_t tat, uint64_t busy, uint64_t now)
+{
+    struct vg_contention turns = vg_contention(row, now);
+    if (rate == VG_PPM || !turns.period)
+        return rate == VG_PPM || tat <= now ? 0 : tat;
+    uint64_t in = (now + turns.period - turns.begin) % turns.period, begin = now - in;
+    uint64_t over = ns / 2 < turns.length / 16 ? ns / 2 : turns.length / 16; /* so it overruns as often as it falls short */
+    if (in < turns.length && tat < begin + turns.period && busy + over < begin + turns.length)
+        return 0;
+    return begin + turns.period;
+}
+
+/* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to it. */
+static uint64_t debit(int row, uint64_t ns)
 {
     struct vg_bucket *bucket = &vg_counters->bucket[row];
     struct vg_slot_device *device = NULL;
-    uint64_t begun = 0, now = vg_now_ns();
+    uint64_t begun = 0, now = vg_now_ns(), busy, starts;
     for (;;) {
-        uint64_t rate = rate_ppm(row, now);
+        uint64_t rate = rate_ppm(row, now), when;
         follow(bucket, rate, now);
         uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
-        if (rate == VG_PPM || tat <= now) {
+        busy = atomic_load_explicit(&bucket->busy_ns, memory_order_relaxed);
+        if (!(when = due(row, earned_in(row, ns, VG_PPM), rate, tat, busy, now))) {
             uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
             uint64_t to = from + earned_in(row, ns, rate);
             if (rate == VG_PPM && to > now + BACKLOG_NS)
@@ -112,14 +133,18 @@ static void debit(int row, uint64_t ns)
             if ((device = account(row)))
                 atomic_fetch_add_explicit(&device->waiting, 1, memory_order_relaxed);
         }
-        vg_sleep_until_ns(tat - now < NAP_NS ? tat : now + NAP_NS);
+        vg_sleep_until_ns(when - now < NAP_NS ? when : now + NAP_NS);
         vg_samples_drain();
         now = vg_now_ns();
     }
+    do
+        starts = busy > now ? busy : now;
+    while (!atomic_compare_exchange_weak(&bucket->busy_ns, &busy, starts + earned_in(row, ns, VG_PPM)));
     if (begun && device) {
         atomic_fetch_sub_explicit(&device->waiting, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&device->throttled_ns, now - begun, memory_order_relaxed);
     }
+    return starts;
 }
 
 /* A negative `ns` is a credit. The bucket never goes behind what an idle tenant would have. */
@@ -159,7 +184,7 @@ static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
     if (vg_backlog(row) > BACKLOG_NS)
         wait_for_gpu(row);
     uint64_t missing = ns - credit.ns, batch = missing < BATCH_NS ? BATCH_NS : missing;
-    debit(row, batch);
+    credit.starts = debit(row, batch);
     atomic_fetch_add_explicit(&vg_issued_ns[row], batch, memory_order_relaxed);
     note_charged(row, (int64_t)batch);
     credit.ns += batch - ns;
@@ -211,7 +236,7 @@ void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstre
     if (likely(left))
         atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
     else if (!atomic_load_explicit(&vg_captures, memory_order_relaxed))
-        work->sample = vg_sample_begin(row, cost, price, stream);
+        work->sample = vg_sample_begin(row, cost, price, credit.starts, stream);
     work->begun = vg_count_launch(row); /* after all waits, which are no time of the driver */
 }
 

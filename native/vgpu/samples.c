@@ -25,6 +25,7 @@ struct sample {
     uint32_t stands_for;
     uint64_t charged;
     uint64_t issued;               /* vg_issued_ns before it */
+    uint64_t start;                /* when the GPU comes to it, about */
     struct vg_contention contention;
 };
 
@@ -34,10 +35,17 @@ static _Atomic uint64_t completed[VG_DEVICES];
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
 _Atomic uint32_t vg_samples_pending;
 
-static struct vg_contention contention(int row)
+struct vg_contention vg_contention(int row, uint64_t now)
 {
-    const struct vg_device_limit *limit = &vg_limits->device[row];
-    return (struct vg_contention){limit->neighbours, limit->others_ppm};
+    const volatile struct vg_device_limit *limit = &vg_limits->device[row];
+    struct vg_contention found = {.neighbours = limit->neighbours, .others_ppm = limit->others_ppm};
+    uint64_t period = limit->window_period_us * 1000ull;
+    if (period && now < limit->rate_until_ns) {
+        found.period = period;
+        found.begin = limit->window_begin_us * 1000ull % period;
+        found.length = limit->window_us * 1000ull;
+    }
+    return found;
 }
 
 static bool prepared(struct sample *sample, CUcontext context)
@@ -61,7 +69,7 @@ static bool prepared(struct sample *sample, CUcontext context)
     return true;
 }
 
-void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, CUstream stream)
+void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream)
 {
     CUcontext context = NULL;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context)
@@ -86,7 +94,9 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, CUstream 
     sample->cost = cost;
     sample->charged = charged;
     sample->issued = atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed);
-    sample->contention = contention(row);
+    uint64_t now = vg_now_ns();
+    sample->start = start > now ? start : now;
+    sample->contention = vg_contention(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
     atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
@@ -128,13 +138,14 @@ static void take(struct sample *sample)
         calibrate(sample);
     uint64_t empty = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
     uint64_t elapsed = between(sample->before, sample->after);
-    struct vg_contention at_end = contention(sample->row);
+    uint64_t now = vg_now_ns();
+    struct vg_contention at_end = vg_contention(sample->row, now);
     if (at_end.neighbours > sample->contention.neighbours)
         sample->contention = at_end;
     if (elapsed)
-        vg_owe(sample->row, vg_cost_measured(sample->cost, elapsed > empty ? elapsed - empty : 1, sample->charged,
-                                             sample->stands_for ? sample->stands_for : 1, sample->contention,
-                                             vg_now_ns()));
+        vg_owe(sample->row, vg_cost_measured(sample->cost, sample->start, elapsed > empty ? elapsed - empty : 1,
+                                             sample->charged, sample->stands_for ? sample->stands_for : 1,
+                                             sample->contention, now));
     uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
     while (far < sample->issued &&
            !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,

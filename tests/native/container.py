@@ -46,7 +46,11 @@ class DeviceLimit(ctypes.Structure):
         ("neighbours", _U32),
         ("sm_count", _U32),
         ("others_ppm", _U64),
-        ("reserved", _U64 * 5),
+        ("window_period_us", _U32),
+        ("window_begin_us", _U32),
+        ("window_us", _U32),
+        ("reserved_a", _U32),
+        ("reserved", _U64 * 3),
     )
 
 

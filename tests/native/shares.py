@@ -121,11 +121,12 @@ class Shares:
         clock: str = "virtual",
         corrects: bool = True,
         serves: bool = True,
+        turns: bool = True,
         then: Callable[["Shares", float], None] | None = None,
         **options: object,
     ) -> None:
         self.tenants, self.seconds, self.clock = tenants, seconds, clock
-        self.corrects, self.serves, self._then = corrects, serves, then
+        self.corrects, self.serves, self.turns, self._then = corrects, serves, turns, then
         self._options = options
         self._stack = ExitStack()
 
@@ -251,19 +252,29 @@ class Shares:
                 active=activity.is_active(now),
                 used=activity.used,
                 held_back=activity.held_back,
+                pressed=activity.pressed,
+                used_long=activity.used_long,
             )
         granted = rates.grant(claims)
+        turns = rates.turns(claims, granted) if self.turns else {}
+        granted |= {name: turn.share for name, turn in turns.items()}
+        beside = frozenset(turns)
+        self.prices = [rates.moved(price, beside) for price in self.prices]
         if self.corrects:
             self._sample()
             if tick and tick % CORRECTED == 0:
                 self._correct()
         for number, container in enumerate(self.containers):
             count, used = rates.neighbours(str(number), claims)
+            turn = turns.get(str(number), rates.Turn(0.0, 0.0, 0.0))
             container.change(
                 rate_ppm=round(granted[str(number)] * MILLION),
                 rate_until_ns=now + 5 * TICK_NS,
                 neighbours=count,
                 others_ppm=round(used * MILLION),
+                window_period_us=rates.PERIOD_NS // 1000 if turn.length else 0,
+                window_begin_us=int(turn.begin * rates.PERIOD_NS / 1000),
+                window_us=int(turn.length * rates.PERIOD_NS / 1000),
                 cost_scale_ppm=round(self.prices[number].scale * MILLION),
             )
 
@@ -283,12 +294,12 @@ class Shares:
         for number, activity in enumerate(self._activity):
             if activity is None:
                 continue
-            scale = self.prices[number].scale
+            price = self.prices[number]
             charged = activity.last.charged_ns - self._charged[number]
             self._charged[number] = activity.last.charged_ns
             self.prices[number] = rates.weigh(
-                self.prices[number],
-                predicted=charged / scale / 1e9,
+                price,
+                predicted=charged / price.scale / 1e9,
                 measured=self._measured[number],
             )
             self._measured[number] = 0.0

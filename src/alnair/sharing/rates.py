@@ -23,6 +23,15 @@ YIELDED: Final = 0.05
 ROOM: Final = (1.25, 0.05)
 #: Use is a mean over about so long.
 SMOOTHED_NS: Final = 100_000_000
+SMOOTHED_LONG_NS: Final = 500_000_000
+#: Time in which each greedy tenant has its turn. The GPU loses about 0.1 ms at each change, and
+#: a kernel that is longer than its window disturbs the next one's; who waits may wait so long.
+PERIOD_NS: Final = 200_000_000
+#: A tenant is greedy that is held back for this part of the time, or uses this part of its share.
+PRESSED: Final = 0.3
+FULL: Final = 0.7
+#: Of a GPU that is booked in full, so much can be given out: changes of turns and timing cost.
+BOOKABLE: Final = 0.98
 #: Corrections of prices stay in these bounds, whatever was measured.
 SCALES: Final = (0.25, 4.0)
 #: What is left of a measurement's weight when the next one comes, a second later.
@@ -46,6 +55,9 @@ class Activity(msgspec.Struct, frozen=True):
     last: Reading
     #: GPU time charged per time, a moving mean.
     used: float = 0.0
+    #: The same over a longer time, and how much of that time it was held back.
+    used_long: float = 0.0
+    pressed: float = 0.0
     #: Has been held back, or still is, since the reading before the last.
     held_back: bool = False
     #: Time of its last sign of work; None: none seen.
@@ -66,6 +78,8 @@ class Claim(msgspec.Struct, frozen=True):
         active: has work now.
         used: share that it uses.
         held_back: would use more if it could.
+        pressed: how much of the time it is held back.
+        used_long: share that it uses, over a longer time.
     """
 
     guaranteed: float
@@ -74,6 +88,8 @@ class Claim(msgspec.Struct, frozen=True):
     active: bool = True
     used: float = 0.0
     held_back: bool = False
+    pressed: float = 0.0
+    used_long: float = 0.0
 
     @property
     def wants(self) -> float:
@@ -82,6 +98,14 @@ class Claim(msgspec.Struct, frozen=True):
             return 0.0
         expected = 1.0 if self.held_back else min(1.0, self.used * ROOM[0] + ROOM[1])
         return expected if self.soft else min(expected, self.guaranteed)
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A tenant's window in each period, as parts of it, and its share, which fits in there."""
+
+    begin: float
+    length: float
+    share: float
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -93,6 +117,10 @@ class Price(msgspec.Struct, frozen=True):
 
     predicted: float = 0.0
     measured: float = 0.0
+    #: Who takes turns on the GPU with it.
+    beside: frozenset[str] = frozenset()
+    #: Measurements to leave out yet: NVML's samples come later than what is charged.
+    settling: int = 2
 
     @property
     def scale(self) -> float:
@@ -113,11 +141,13 @@ def observe(before: Activity | None, reading: Reading) -> Activity:
         return Activity(reading, held_back=reading.waiting > 0, worked_ns=worked)
     span = reading.now_ns - before.last.now_ns
     charged = max(0, reading.charged_ns - before.last.charged_ns)
-    weight = min(1.0, span / SMOOTHED_NS)
+    weight, slowly = min(1.0, span / SMOOTHED_NS), min(1.0, span / SMOOTHED_LONG_NS)
     has_work = charged > 0 or reading.launches > before.last.launches or reading.waiting > 0
     return Activity(
         last=reading,
         used=before.used + weight * (charged / span - before.used),
+        pressed=before.pressed + slowly * ((reading.waiting > 0) - before.pressed),
+        used_long=before.used_long + slowly * (charged / span - before.used_long),
         held_back=reading.waiting > 0 or before.last.waiting > 0,
         worked_ns=reading.now_ns if has_work else before.worked_ns,
     )
@@ -147,6 +177,37 @@ def neighbours(name: str, claims: Mapping[str, Claim]) -> tuple[int, float]:
     return len(others), min(1.0, sum(others))
 
 
+def turns(claims: Mapping[str, Claim], granted: Mapping[str, float]) -> dict[str, Turn]:
+    """Turns for tenants that all want more than they may have; others have none.
+
+    Left to time slices, such tenants meet on the GPU all the time, which then loses some percent to
+    switching between them, and their kernels cannot be timed. A tenant that uses less than it may
+    is in no need of a turn: it may launch whenever it likes, and waits for nobody.
+    """
+    greedy = [
+        name
+        for name, claim in claims.items()
+        if claim.active and (claim.pressed > PRESSED or claim.used_long > FULL * granted[name])
+    ]
+    if len(greedy) < 2:
+        return {}
+    total = sum(granted[name] for name in greedy)
+    rest = sum(claim.used for name, claim in claims.items() if name not in greedy and claim.active)
+    scale = min(1.0, max(0.5, (BOOKABLE - rest) / total))
+    found: dict[str, Turn] = {}
+    begin = 0.0
+    for name in greedy:
+        length = granted[name] / total
+        found[name] = Turn(begin, length, granted[name] * scale)
+        begin += length
+    return found
+
+
+def moved(before: Price, beside: frozenset[str]) -> Price:
+    """The price of a tenant that takes turns with these; what was known beside others is void."""
+    return before if beside == before.beside else Price(beside=beside)
+
+
 def weigh(before: Price, *, predicted: float, measured: float) -> Price:
     """Adds a second's measurement.
 
@@ -155,7 +216,13 @@ def weigh(before: Price, *, predicted: float, measured: float) -> Price:
         predicted: GPU seconds that the tenant was charged, without any correction.
         measured: GPU seconds that NVML gives its processes for the same time.
     """
-    return Price(before.predicted * REMEMBERED + predicted, before.measured * REMEMBERED + measured)
+    if before.settling:
+        return msgspec.structs.replace(before, settling=before.settling - 1)
+    return msgspec.structs.replace(
+        before,
+        predicted=before.predicted * REMEMBERED + predicted,
+        measured=before.measured * REMEMBERED + measured,
+    )
 
 
 def _divide(claims: Mapping[str, Claim], capacity: float) -> dict[str, float]:

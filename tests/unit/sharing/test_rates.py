@@ -13,8 +13,10 @@ from alnair.sharing.rates import (
     Price,
     Reading,
     grant,
+    moved,
     neighbours,
     observe,
+    turns,
     weigh,
 )
 
@@ -152,7 +154,7 @@ def test_neighbours_are_the_others_that_work() -> None:
 
 
 def test_prices_follow_the_driver_within_bounds_and_forget() -> None:
-    price = Price()
+    price = Price(settling=0)
     assert price.scale == 1.0
     for _ in range(3):
         price = weigh(price, predicted=0.5, measured=0.4)
@@ -160,5 +162,38 @@ def test_prices_follow_the_driver_within_bounds_and_forget() -> None:
     for _ in range(30):
         price = weigh(price, predicted=0.5, measured=0.5)
     assert price.scale == pytest.approx(1.0, abs=0.01)
-    assert weigh(Price(), predicted=0.05, measured=0.9).scale == 1.0
-    assert weigh(Price(), predicted=0.1, measured=0.9).scale == SCALES[1]
+    assert weigh(Price(settling=0), predicted=0.05, measured=0.9).scale == 1.0
+    assert weigh(Price(settling=0), predicted=0.1, measured=0.9).scale == SCALES[1]
+
+
+def test_what_was_known_beside_others_is_forgotten_and_late_samples_are_left_out() -> None:
+    price = Price(settling=0)
+    for _ in range(3):
+        price = weigh(price, predicted=0.5, measured=0.4)
+    assert moved(price, frozenset()) is price
+    price = moved(price, frozenset("ab"))
+    assert price.scale == 1.0
+    for _ in range(2):
+        price = weigh(price, predicted=0.5, measured=0.3)
+    assert price.scale == 1.0
+    assert weigh(price, predicted=0.5, measured=0.5).scale == 1.0
+    assert weigh(price, predicted=0.5, measured=0.4).scale == pytest.approx(0.8)
+
+
+def test_greedy_tenants_take_turns_that_fill_the_period() -> None:
+    claims = {
+        "a": Claim(0.3, pressed=0.6, used_long=0.3),
+        "b": Claim(0.6, used_long=0.55),
+        "c": Claim(0.1, used=0.02, used_long=0.02),
+    }
+    found = turns(claims, {"a": 0.3, "b": 0.6, "c": 0.1})
+    assert set(found) == {"a", "b"}
+    assert sum(turn.length for turn in found.values()) == pytest.approx(1.0)
+    assert found["b"].begin == pytest.approx(found["a"].length)
+    assert found["a"].length == pytest.approx(1 / 3, abs=0.02)
+    assert sum(turn.share for turn in found.values()) <= 0.9 + 1e-9
+
+
+def test_one_greedy_tenant_alone_has_no_turns() -> None:
+    claims = {"a": Claim(0.5, pressed=1.0), "b": Claim(0.5, used=0.1, used_long=0.1)}
+    assert turns(claims, {"a": 0.5, "b": 0.5}) == {}

@@ -88,7 +88,11 @@ class DeviceLimit(ctypes.LittleEndianStructure):
         ("neighbours", U32),
         ("sm_count", U32),
         ("others_ppm", U64),
-        ("reserved", U64 * 5),
+        ("window_period_us", U32),
+        ("window_begin_us", U32),
+        ("window_us", U32),
+        ("reserved_a", U32),
+        ("reserved", U64 * 3),
     ]
 
 
@@ -156,7 +160,7 @@ class Slot(ctypes.LittleEndianStructure):
 class Bucket(ctypes.LittleEndianStructure):
     """`struct vg_bucket`."""
 
-    _fields_ = [("tat_ns", U64), ("rate_ppm", U64), ("reserved", U64 * 6)]
+    _fields_ = [("tat_ns", U64), ("rate_ppm", U64), ("busy_ns", U64), ("reserved", U64 * 5)]
 
 
 class Counters(ctypes.LittleEndianStructure):

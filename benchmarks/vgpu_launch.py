@@ -1,0 +1,116 @@
+"""What the interposer adds to a kernel launch: side by side, interleaved, on the fake GPU.
+
+Method: three processes run the same program on a fake GPU in wall time: without interposer, with
+it but without a compute limit, and with a limit that does not bind. They take turns: in each round
+each of them launches batches of 256 empty kernels and gives the median time of a launch. The
+figures are medians over the rounds; what a library adds is the median of its differences to the
+plain process in the same round.
+
+`--preload PATH` measures another library by the same program, with limits by `--env NAME=VALUE`.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import machine
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from native import build
+from native.container import Container
+from native.fake import Fake
+
+PLAIN, FREE, LIMITED = "plain", "no_limit", "limit_not_binding"
+#: Nanoseconds that may be added to a launch.
+BOUNDS = {FREE: 20.0, LIMITED: 60.0}
+
+
+class Process:
+    """One of the processes that take turns."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        program = build.client("launch_cost", "-l:libcuda.so.1")
+        self._process = build.start(program, environment=environment)
+
+    def measure(self, batches: int) -> float:
+        """Median nanoseconds per launch."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{batches}\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the client ended: {self._process.communicate()[1]}")
+        return float(line)
+
+    def close(self) -> None:
+        """Let it end."""
+        self._process.communicate(timeout=60)
+        if self._process.returncode:
+            raise subprocess.CalledProcessError(self._process.returncode, "launch_cost")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--preload", help="another library, instead of ours")
+    parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for that library")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--batches", type=int, default=40, help="of 256 launches, per round")
+    parser.add_argument("--json", action="store_true", help="nothing but the line of JSON")
+    options = parser.parse_args()
+    build.libraries()
+    with ExitStack() as stack:
+        fake = stack.enter_context(Fake(clock="wall"))
+        environments = {PLAIN: fake.environment(PLAIN)}
+        containers: dict[str, Container] = {}
+        if options.preload:
+            its = dict(pair.split("=", 1) for pair in options.env)
+            environments[LIMITED] = fake.environment(LIMITED, LD_PRELOAD=options.preload, **its)
+        else:
+            for name, percent in ((FREE, 0), (LIMITED, 90)):
+                containers[name] = stack.enter_context(
+                    Container(fake.uuid(), compute_percent=percent)
+                )
+                environments[name] = fake.environment(name) | containers[name].environment()
+        processes = {name: Process(its) for name, its in environments.items()}
+        for process in processes.values():  # warm
+            process.measure(options.batches)
+        found: dict[str, list[float]] = {name: [] for name in processes}
+        for at in range(options.rounds):
+            names = list(processes)
+            for name in names[at % len(names) :] + names[: at % len(names)]:
+                found[name].append(processes[name].measure(options.batches))
+        throttled = {name: c.total("throttled_ns") for name, c in containers.items()}
+        for process in processes.values():
+            process.close()
+    added = {
+        name: statistics.median(b - a for a, b in zip(found[PLAIN], values, strict=True))
+        for name, values in found.items()
+        if name != PLAIN
+    }
+    result = {
+        "benchmark": "vgpu_launch",
+        "ns_per_launch": {name: round(statistics.median(v), 1) for name, v in found.items()},
+        "added_ns": {name: round(value, 1) for name, value in added.items()},
+        "bounds_ns": {} if options.preload else BOUNDS,
+        "throttled_ns": throttled,
+        "met": not options.preload
+        and all(added[name] <= bound for name, bound in BOUNDS.items())
+        and not any(throttled.values()),
+        "rounds": options.rounds,
+        "library": options.preload or "libalnair_vgpu.so",
+        "machine": machine.describe(),
+    }
+    if not options.json:
+        for name, values in found.items():
+            print(f"{name:18} {statistics.median(values):8.1f} ns per launch", file=sys.stderr)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
