@@ -84,10 +84,10 @@ class Enforcement:
                 pod, message = await self._work.get()
                 if self._client is not None and pod.uid:
                     # Each on its own: a disruption budget may refuse one for hours.
-                    work = self._mark(self._client, pod)
-                    if message is not None:
-                        work = self._evict(self._client, pod, message)
-                    group.create_task(work)
+                    if message is None:
+                        group.create_task(self._mark(self._client, pod))
+                    else:
+                        group.create_task(self._evict(self._client, pod, message))
 
     async def _mark(self, client: Client, pod: Pod) -> None:
         """Write the pod's condition."""

@@ -23,6 +23,8 @@ THROTTLED: Final = 0.01
 #: The share that stands for a tenant without a limit that used nothing yet.
 _LEAST: Final = 0.01
 
+#: A share below which a tenant without work is not looked at until its counters move.
+_ASLEEP: Final = 0.001
 _MILLION: Final = 1_000_000
 
 _Key = tuple[str, str]
@@ -38,12 +40,15 @@ class Compute:
     def __init__(self) -> None:
         self._activity: dict[_Key, rates.Activity] = {}
         self._seen: dict[str, tuple[Slot, ...]] = {}
+        self._asleep: set[_Key] = set()
+        self._busy: set[str] = set()
         self.throttled: set[_Key] = set()
 
     def forget(self, name: str) -> None:
         """Drop what is known of a container."""
         self._seen.pop(name, None)
         self._activity = {key: a for key, a in self._activity.items() if key[0] != name}
+        self._asleep = {key for key in self._asleep if key[0] != name}
         self.throttled = {key for key in self.throttled if key[0] != name}
 
     def activity(self, name: str, uuid: str) -> rates.Activity | None:
@@ -52,36 +57,53 @@ class Compute:
 
     def tick(self, containers: Iterable[Container], now_ns: int) -> None:
         """Read the use of all, and write the rates that follow."""
-        claims: dict[str, dict[str, rates.Claim]] = {}
-        rows: list[tuple[Container, int, str]] = []
-        for container in containers:
+        all_, busy = list(containers), set[str]()
+        for container in all_:
             name, slots = container.assignment.name, container.slots
             is_idle = self._seen.get(name) is slots
             self._seen[name] = slots
             for row, share in enumerate(container.assignment.shares):
                 key = name, share.uuid
                 before = self._activity.get(key)
-                if before is not None and is_idle:
-                    reading = msgspec.structs.replace(before.last, now_ns=now_ns)
-                else:
-                    reading = _reading(container, row, now_ns)
-                after = self._activity[key] = rates.observe(before, reading)
-                rows.append((container, row, share.uuid))
-                percent = guaranteed(share)
-                claims.setdefault(share.uuid, {})[name] = rates.Claim(
-                    guaranteed=percent / 100 if percent else min(1.0, max(_LEAST, after.used)),
-                    soft=share.soft,
-                    low=share.low_priority,
-                    active=after.is_active(now_ns),
-                    used=after.used,
-                    held_back=after.held_back,
-                )
-        granted = {
-            uuid: rates.grant(of) if any(claim.active for claim in of.values()) else {}
-            for uuid, of in claims.items()
-        }
-        for container, row, uuid in rows:
-            self._write(container, row, claims[uuid], granted[uuid], now_ns)
+                if is_idle and key in self._asleep:
+                    continue  # most containers, most of the time
+                self._activity[key] = after = _observe(container, row, now_ns, before)
+                if after.is_active(now_ns):
+                    busy.add(share.uuid)
+                elif after.used < _ASLEEP:
+                    self._asleep.add(key)
+                    continue
+                self._asleep.discard(key)
+        busy |= {uuid for _, uuid in self.throttled}
+        for uuid in busy | self._busy:
+            self._divide(uuid, all_, now_ns, is_busy=uuid in busy)
+        self._busy = busy
+
+    def _divide(
+        self, uuid: str, containers: list[Container], now_ns: int, *, is_busy: bool
+    ) -> None:
+        """Write the rates of one GPU; where nobody works, everybody has the guaranteed share."""
+        rows = [
+            (container, row, share)
+            for container in containers
+            for row, share in enumerate(container.assignment.shares)
+            if share.uuid == uuid
+        ]
+        claims = {}
+        for container, _, share in rows:
+            seen = self._activity[container.assignment.name, uuid]
+            percent = guaranteed(share)
+            claims[container.assignment.name] = rates.Claim(
+                guaranteed=percent / 100 if percent else min(1.0, max(_LEAST, seen.used)),
+                soft=share.soft,
+                low=share.low_priority,
+                active=seen.is_active(now_ns),
+                used=seen.used,
+                held_back=seen.held_back,
+            )
+        granted = rates.grant(claims) if is_busy else {}
+        for container, row, _ in rows:
+            self._write(container, row, claims, granted, now_ns)
 
     def _write(
         self,
@@ -117,7 +139,14 @@ class Compute:
         )
 
 
-def _reading(container: Container, row: int, now_ns: int) -> rates.Reading:
+def _observe(
+    container: Container, row: int, now_ns: int, before: rates.Activity | None
+) -> rates.Activity:
     sums = container.totals.devices[row]
     waiting = sum(slot.devices[row].waiting for slot in container.slots if slot.owner)
-    return rates.Reading(now_ns, sums["charged_ns"], sums["launches"], min(waiting, 1 << 20))
+    if before is not None and now_ns - before.last.now_ns > 2 * TICK_NS:
+        # It slept, and was not looked at: nothing happened until the tick before this one.
+        last = msgspec.structs.replace(before.last, now_ns=now_ns - TICK_NS)
+        before = msgspec.structs.replace(before, last=last)
+    reading = rates.Reading(now_ns, sums["charged_ns"], sums["launches"], min(waiting, 1 << 20))
+    return rates.observe(before, reading)

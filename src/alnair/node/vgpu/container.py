@@ -101,21 +101,21 @@ class Container:
         self.page.say(abi.State.REFUSED, message)
         self._on_learned()
 
-    def read(self) -> None:
-        """Take in what its processes counted."""
-        self.counters.repair()
-        slots = self.counters.read()
+    def read(self, *, whole: bool = True) -> None:
+        """Take in what its processes counted; all of it, or what is likely to have changed."""
+        slots = self.counters.read(whole=whole)
         if slots is not self.slots:
             self.totals.add(slots)
             self.slots = slots
 
     def tick(self, now_ns: int) -> None:
         """Take in what it used, and tell it that the server lives."""
-        self.read()
+        self.read(whole=False)
         self.page.beat(now_ns)
 
     def look(self, now: float) -> None:
         """Find out which of its processes live."""
+        self.counters.repair()
         self.read()
         is_there = self.census.look(self.slots, self.group)
         if is_there:
