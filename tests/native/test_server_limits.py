@@ -98,6 +98,7 @@ async def test_a_soft_container_borrows_what_is_idle_and_gives_it_back(server: V
         while not stop.is_set():
             use(folder, int((time.monotonic_ns() - began) * share) + 1, waiting=1)
             await asyncio.sleep(0.01)
+        use(folder, int((time.monotonic_ns() - began) * share) + 1, waiting=0)
 
     stop, later = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
