@@ -127,6 +127,13 @@ def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_wei
     assert {name: int(weight) for name, weight in rows if weight} == profiles.WEIGHTS
 
 
+def test_the_page_of_the_agents_metrics_has_them_all() -> None:
+    code = (ROOT / "src/alnair/apps/agency/metrics.py").read_text()
+    text = (DOCS / "reference" / "metrics-of-the-agent.md").read_text()
+    rows = re.findall(r"^\| `(alnair_\w+)` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(set(re.findall(r'"(alnair_\w+)"', code)))
+
+
 def test_the_page_of_the_checker_has_all_rules_in_their_order() -> None:
     text = (DOCS / "reference" / "checker-rules.md").read_text()
     rules = (

@@ -128,6 +128,48 @@ def status(folder: FolderOption = DEFAULT_FOLDER, json: Json = False) -> None:
     _table(shown)
 
 
+@app.command("run", context_settings={"ignore_unknown_options": True})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What to run.")],
+    gpu: Annotated[
+        list[str], typer.Option("--gpu", metavar="GPU", help="UUID or index; several: repeat it.")
+    ],
+    memory: Annotated[
+        int, typer.Option("--memory", min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
+    ] = 0,
+    compute: Annotated[
+        int,
+        typer.Option(
+            "--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."
+        ),
+    ] = 0,
+    soft: Annotated[bool, typer.Option("--soft", help="May use what others leave.")] = False,
+    library: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="libalnair_vgpu.so; default that of 'make -C native'."),
+    ] = None,
+    folder: FolderOption = DEFAULT_FOLDER,
+) -> None:
+    """Run a program with slices of GPUs, where an agent serves: the quickest way to try one.
+
+    The program gets a control group and a mount namespace of its own; ends as it ends. Needs root.
+
+    Examples:
+      alnair agent run --gpu 0 --memory 8192 --compute 50 -- python train.py
+      alnair agent run --gpu 0 --memory 2048 --soft -- nvidia-smi
+    """
+    from alnair.apps.agency.trying import TrialError, run_with_slices
+    from alnair.node.vgpu.assignment import Share
+
+    shares = tuple(Share(one, memory, compute, soft=soft) for one in gpu)
+    try:
+        code = run_with_slices(folder, shares, command, library)
+    except TrialError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    raise typer.Exit(code)
+
+
 @containers.callback()
 def container() -> None:
     """Give containers slices of GPUs by hand, where no device plugin does.

@@ -1,0 +1,84 @@
+"""The whole way on the fake GPU: agent, library and any program, by `alnair agent run`."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from native import build
+from native.fake import Fake
+from native.server_kit import Group
+from native.test_server_restart import Agent, alnair
+
+OUT_OF_MEMORY = "2"
+
+
+@pytest.fixture
+def agent(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
+    """An agent on a machine with a fake GPU, where groups can be made."""
+    Group().close()
+    for name, value in fake.environment("a").items():
+        monkeypatch.setenv(name, value)
+    started = Agent(tmp_path)
+    yield started
+    started.end()
+
+
+def run(folder: Path, *words: object) -> subprocess.Popen[str]:
+    """Start `alnair agent run` with a slice of the first GPU."""
+    program = build.client("hold", "-l:libcuda.so.1")
+    slices = ["--gpu", "0", "--library", str(build.INTERPOSER), "--folder", str(folder)]
+    at = words.index("--")
+    options, rest = [str(w) for w in words[:at]], [str(w) for w in words[at + 1 :]]
+    command = [*slices, *options, "--", str(program), *rest]
+    return subprocess.Popen(
+        [sys.executable, "-m", "alnair", "agent", "run", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path: Path) -> None:
+    over = run(tmp_path, "--memory", 2048, "--", 4096)
+    assert over.communicate()[0].strip() == OUT_OF_MEMORY
+    within = run(tmp_path, "--memory", 2048, "--compute", 50, "--", 1024, "ns_1000000")
+    assert within.stdout
+    assert within.stdout.readline() == "held\n"
+    time.sleep(3)
+    (one,) = json.loads(alnair(tmp_path, "container", "list", "--json").stdout)
+    assert (one["state"], one["processes"]) == ("registered", 1)
+    assert 1024 << 20 <= one["held_bytes"][0] <= 2048 << 20
+    # By then the driver's figures have been looked at several times.
+    text = urllib.request.urlopen(agent.url).read().decode()
+    figures = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
+    of = f'{{container="{one["assignment"]["name"]}",pod="",namespace="",gpu="GPU-{fake.uuid()}"'
+    assert float(figures[f"alnair_vgpu_compute_charged_seconds_total{of}}}"]) > 0.5
+    assert float(figures[f"alnair_vgpu_compute_throttled_seconds_total{of}}}"]) > 0.1
+    driver = float(figures[f"alnair_vgpu_memory_driver_bytes{of}}}"])
+    used = float(figures[f"alnair_vgpu_memory_used_bytes{of}}}"])
+    overhead = float(figures[f"alnair_vgpu_memory_overhead_bytes{of}}}"])
+    assert driver <= used + overhead
+    assert figures[f'alnair_vgpu_violation{of},kind="unregistered"}}'] == "0"
+    within.communicate()
+    assert within.returncode == 0
+    assert json.loads(alnair(tmp_path, "container", "list", "--json").stdout) == []
+
+
+def test_a_program_that_is_not_there_ends_as_in_a_shell(agent: Agent, tmp_path: Path) -> None:
+    words = ["run", "--gpu", "0", "--library", str(build.INTERPOSER)]
+    done = alnair(tmp_path, *words, "--memory", "64")
+    assert done.returncode == 2
+    command = [sys.executable, "-m", "alnair", "agent", *words, "--folder", str(tmp_path)]
+    missing = subprocess.run(
+        [*command, "--", "/nowhere/program"], capture_output=True, text=True, check=False
+    )
+    assert (missing.returncode, missing.stderr) == (
+        127,
+        "error: /nowhere/program: No such file or directory\n",
+    )
