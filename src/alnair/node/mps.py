@@ -210,17 +210,23 @@ class MpsDaemon:
 
     async def _begin(self) -> None:
         """Takes over a daemon that is there, or starts one; then sets its limits."""
-        try:
-            await self._control.ask("get_server_list")
-            self._pid = self._marked()
-        except MpsError:
-            await self._end()  # of a former agent of ours, and does not answer
+        self._pid = self._marked()
+        if not await self._is_there(PATIENCE if self._pid else 1):
+            await self._end()
             self._pid = self._control.start(self._options.log / "output")
             self._mark.write_text(f"{self._pid} {_started(self._pid)}\n")
             await self._answers()
         await self.set_percent(self._options.percent)
         for gpu, mib in sorted(self._options.memory_mib.items()):
             await self._control.ask(f"set_default_device_pinned_mem_limit {gpu} {mib}M")
+
+    async def _is_there(self, times: int) -> bool:
+        """Whether a daemon answers, asked up to so many times."""
+        for _ in range(times):
+            with contextlib.suppress(MpsError):
+                await self._control.ask("get_server_list")
+                return True
+        return False
 
     async def _answers(self) -> None:
         """Waits until a new daemon answers."""
