@@ -8,7 +8,7 @@ CUDA_INCLUDE ?= $(shell $(PYTHON) -c 'import nvidia.cu13, pathlib; print(pathlib
 FG_CUDAS := 11080 12040 13000 13050
 
 # libfakegpu.so: the state and what both drivers need of it; nvml*: libnvidia-ml; the rest: libcuda.
-FG_CORE := state ledger profile calls faults engine clock simulate samples xid
+FG_CORE := state ledger profile calls faults engine clock simulate samples settings xid
 FG_C := $(notdir $(basename $(wildcard $(FG)/*.c)))
 FG_CORE_O := $(patsubst %,$(FG_OUT)/%.o,$(filter $(FG_CORE),$(FG_C)) fg_symbols)
 FG_NVML_O := $(patsubst %,$(FG_OUT)/%.o,$(filter nvml%,$(FG_C)))

@@ -1,4 +1,4 @@
-/* Contexts, streams and events of the timing engine, and its options: what the driver's entry points call.
+/* Contexts, streams and events of the timing engine: what the driver's entry points call.
  *
  * Each call locks, pays its host time, changes the shared state, and unlocks; see engine.h and clock.h.
  */
@@ -11,61 +11,9 @@
 #include "clock.h"
 #include "state.h"
 
-#define BEGINNING 1000000000ull   /* virtual time of a new state */
 #define SHORTEST_NAP 20000ull     /* real time between two looks of a waiter */
 
-/* ---- a new state ------------------------------------------------------------------------------------ */
-
-static bool option_is(const char *key, const char *value)
-{
-    char text[32];
-    return fg_option(key, text, sizeof text) && !strcmp(text, value);
-}
-
-void fg_engine_create(struct fg_state *state)
-{
-    struct fg_engine *e = &state->engine;
-    struct fg_state *was = fg_state;
-    fg_state = state;                          /* its options */
-    const struct fg_profile *profile = &state->gpu[0].profile;
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&e->lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    e->virtual_clock = option_is("clock", "virtual");
-    e->mps = option_is("mode", "mps");
-    e->slice_ns = fg_option_number("slice_us", profile->slice_us) * 1000;
-    e->switch_ns = fg_option_number("switch_us", profile->switch_us) * 1000;
-    e->event_ns = fg_option_number("event_ns", profile->event_ns);
-    e->launch_ns = fg_option_number("launch_ns", profile->launch_ns);
-    e->call_ns = fg_option_number("call_ns", 500);
-    e->sync_ns = fg_option_number("sync_ns", 3000);
-    e->window_ns = fg_option_number("window_ns", 20000);
-    e->seed = fg_option_number("seed", 1);
-    e->jitter_pct = (uint32_t)fg_option_number("jitter", 0);
-    e->contention_pct = (uint32_t)fg_option_number("contention", 0);
-    e->noise_pct = (uint32_t)fg_option_number("noise", 0);
-    e->start_threads = (uint32_t)fg_option_number("start_threads", 0);
-    e->to_host_bps = fg_option_number("to_host_mbps", 25000) * 1000000;
-    e->to_device_bps = fg_option_number("to_device_mbps", 25000) * 1000000;
-    e->inside_bps = fg_option_number("inside_mbps", 1500000) * 1000000;
-    char scale[32];
-    double factor = fg_option("scale", scale, sizeof scale) ? strtod(scale, NULL) : 1;
-    e->scale = factor > 0 ? (uint64_t)(factor * FG_WHOLE) : FG_WHOLE;
-    if (!e->slice_ns)
-        e->slice_ns = 1;
-    e->gpus = (uint32_t)state->gpus;
-    e->nonce = fg_monotonic() ^ (uint64_t)getpid() << 40;
-    e->t = e->virtual_clock ? BEGINNING : fg_monotonic();
-    for (uint32_t g = 0; g < e->gpus; g++) {
-        e->gpu[g].sm_count = (uint32_t)state->gpu[g].profile.sm_count;
-        e->gpu[g].sample_begun = e->t;
-        e->gpu[g].slice_end = e->t;
-    }
-    fg_state = was;
-}
+/* ---- the oracle ------------------------------------------------------------------------------------- */
 
 void fg_engine_reset(const char *tag)
 {
@@ -78,6 +26,23 @@ void fg_engine_reset(const char *tag)
             e->gpu[g].work[i] = e->gpu[g].kernels[i] = 0;
     fg_engine_exit();
 }
+
+static uint64_t of_tag(const char *name, int gpu, bool kernels)
+{
+    struct fg_engine *e = fg_engine_enter();
+    if (!e)
+        return 0;
+    uint64_t sum = 0;
+    fg_clock_run();
+    for (int i = 0; i < fg_state->tags; i++)
+        if (!strcmp(fg_state->tag[i].name, name))
+            sum = kernels ? e->gpu[gpu].kernels[i] : e->gpu[gpu].work[i] >> 16;
+    fg_engine_exit();
+    return sum;
+}
+
+uint64_t fakegpu_work_ns(const char *tag, int gpu) { return of_tag(tag, gpu, false); }
+uint64_t fakegpu_kernels(const char *tag, int gpu) { return of_tag(tag, gpu, true); }
 
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 
@@ -109,12 +74,32 @@ static void close_context(struct fg_engine *e, int index)
     e->context[index].streams = 0;
 }
 
+static pid_t opener;                           /* the process of ours that opened contexts */
+static int opener_row;
+
+/* What an ended process has queued does not run: at once, not when someone finds it gone. */
+__attribute__((destructor)) static void process_ends(void)
+{
+    if (opener != getpid() || !fg_state)
+        return;
+    struct fg_engine *e = fg_engine_enter();
+    fg_clock_run();
+    for (uint32_t i = 0; i < e->contexts; i++)
+        if (e->context[i].process == opener_row + 1)
+            close_context(e, (int)i);
+    fg_clock_gone(opener_row);
+    fg_clock_run();
+    fg_engine_exit();
+}
+
 int fg_engine_open(int process, int tag, int gpu, unsigned percent)
 {
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return -1;
     fg_clock_stamp(e->call_ns);
+    opener = getpid();
+    opener_row = process;
     int found = -1;
     for (int i = 0; i < FG_ENGINE_CONTEXTS && found < 0; i++)
         if (!e->context[i].process)
@@ -491,22 +476,3 @@ void fg_host_returned(int index)
     fg_clock_host_due(-1);                     /* who sleeps by the wall clock looks again */
     fg_engine_exit();
 }
-
-/* ---- the oracle ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t of_tag(const char *name, int gpu, bool kernels)
-{
-    struct fg_engine *e = fg_engine_enter();
-    if (!e)
-        return 0;
-    uint64_t sum = 0;
-    fg_clock_run();
-    for (int i = 0; i < fg_state->tags; i++)
-        if (!strcmp(fg_state->tag[i].name, name))
-            sum = kernels ? e->gpu[gpu].kernels[i] : e->gpu[gpu].work[i] >> 16;
-    fg_engine_exit();
-    return sum;
-}
-
-uint64_t fakegpu_work_ns(const char *tag, int gpu) { return of_tag(tag, gpu, false); }
-uint64_t fakegpu_kernels(const char *tag, int gpu) { return of_tag(tag, gpu, true); }

@@ -18,6 +18,8 @@
  *   bi_4000_400000_25    bimodal: 4 us, and 400 us in 25 % of launches
  *   blk_100              100 ns per block of the grid
  *   empty                0 work: only launch cost
+ *   ns_4000_sm16         on 16 SMs only: others run beside it (any of the above; without it, a kernel
+ *                        takes all SMs, whatever its grid)
  * A module image of any of the driver's kinds is accepted (cubin ELF, fatbin, PTX text); its size is its cost.
  */
 #ifndef FAKEGPU_H
@@ -27,8 +29,17 @@
 #pragma GCC visibility push(default)
 
 /* Makes a state file. profile: a model name of profiles/ ("h200", "v100", ...) or a path, gpus: how many;
- * options: "key=value,..." (clock=virtual|wall, scale=1.0, mode=timeslice|mps, slice_us=2000,
- * jitter=..., event_ns=..., launch_ns=..., seed=...). 0, or -errno with a line on stderr. */
+ * options: "key=value,...". 0, or -errno with a line on stderr (an unknown key, for one).
+ *   clock=wall|virtual   see clock.h; scale=1.0: factor of all durations
+ *   start_threads=0      virtual: time stands still until so many threads have joined
+ *   window_ns=20000      virtual: how far threads may be apart in what they do outside of the fake
+ *   mode=timeslice|mps   see engine.h; slice_us, switch_us: as the profile says
+ *   launch_ns, event_ns  host time of a launch (virtual), GPU time of an event: as the profile says
+ *   call_ns=500          virtual: host time of other calls; sync_ns=3000: of waking up
+ *   jitter=0             percent, of kernels whose name says nothing of it; seed=1
+ *   contention=0         mps: percent that each neighbour at work slows a context
+ *   noise=0              percent points by which NVML's samples are wrong at most
+ *   to_host_mbps=25000, to_device_mbps=25000, inside_mbps=1500000   copies */
 int fakegpu_create(const char *state, const char *profile, int gpus, const char *options);
 int fakegpu_attach(const char *state);       /* map it in this process (NULL: FAKEGPU_STATE) */
 void fakegpu_detach(void);

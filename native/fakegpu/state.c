@@ -50,6 +50,8 @@ int fakegpu_create(const char *path, const char *profile_name, int gpus, const c
         fprintf(stderr, "fakegpu: %d GPUs or the options are more than it has room for\n", gpus);
         return -EINVAL;
     }
+    if (!fg_engine_knows(options))
+        return -EINVAL;
     /* Made beside and renamed, so that nobody maps half a state. */
     char fresh[4096];
     snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());

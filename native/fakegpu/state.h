@@ -144,6 +144,7 @@ uint64_t fg_new_id(void);
 const char *fg_option(const char *key, char *value, size_t size); /* of fakegpu_create; NULL: not given */
 uint64_t fg_option_number(const char *key, uint64_t otherwise);
 int fg_read_profile(const char *name, struct fg_profile *out);    /* profile.c */
+bool fg_engine_knows(const char *options);                        /* false, and a line: a wrong key */
 void fg_engine_create(struct fg_state *state);                    /* engine.c */
 void fg_engine_reset(const char *tag);
 void fg_engine_process_gone(int process);      /* locked: a row is being swept */

@@ -421,16 +421,12 @@ def test_kernels_take_real_time_and_no_cpu(timed: Path) -> None:
     with Fake(clock="wall") as fake:
         began, cpu = time.monotonic(), resource_seconds()
         lines = script(
-            timed,
-            fake,
-            """
-        stream s; event a; event b; record a s; launch s ns_4000 50000; record b s; sync s;
-        elapsed a b
-        """,
-        )
-        assert 0.2 <= time.monotonic() - began < 2
-        assert 200_000 <= float(lines[0]) < 500_000  # more where the machine is busy
-        assert resource_seconds() - cpu < 0.15
+            timed, fake, "stream s; event a; event b; record a s; launch s ns_50000000 20; "
+            "record b s; sync s; elapsed a b"
+        )  # fmt: skip
+        assert time.monotonic() - began >= 1
+        assert 1_000_000 <= float(lines[0]) < 1_100_000
+        assert resource_seconds() - cpu < 0.5
 
 
 def resource_seconds() -> float:
