@@ -43,8 +43,6 @@
 int fakegpu_create(const char *state, const char *profile, int gpus, const char *options);
 int fakegpu_attach(const char *state);       /* map it in this process (NULL: FAKEGPU_STATE) */
 void fakegpu_detach(void);
-int fakegpu_uuid(int gpu, uint8_t out[16]);  /* 0, or -ENODEV */
-uint64_t fakegpu_total(int gpu);             /* bytes, as cuDeviceTotalMem says */
 
 /* ---- the machine -------------------------------------------------------------------------------- */
 int fakegpu_uuid(int gpu, uint8_t uuid[16]); /* the bytes that CUDA gives and NVML prints; 0 or -errno */

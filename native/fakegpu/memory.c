@@ -423,6 +423,7 @@ CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
     if (!free_bytes || !total)
         return CUDA_ERROR_INVALID_VALUE;
     fg_lock();
+    fg_sweep();                        /* what has ended is free, reaped or not */
     struct fg_gpu *gpu = &fg_state->gpu[context->gpu];
     struct fg_tag *tag = &fg_state->tag[fg_state->process[fg_self()].tag];
     uint64_t all = gpu->profile.memory_bytes, left = all - gpu->used;

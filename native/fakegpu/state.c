@@ -129,8 +129,10 @@ bool fg_attach(void)
 {
     if (__atomic_load_n(&fg_state, __ATOMIC_ACQUIRE))
         return true;
+    static bool tried;             /* once: a refusal prints a line */
     pthread_mutex_lock(&attaching);
-    bool attached = fg_state || !fakegpu_attach(NULL);
+    bool attached = fg_state || (!tried && !fakegpu_attach(NULL));
+    tried = getenv("FAKEGPU_STATE") != NULL;
     pthread_mutex_unlock(&attaching);
     return attached;
 }
