@@ -45,8 +45,8 @@ int fakegpu_attach(const char *state);       /* map it in this process (NULL: FA
 void fakegpu_detach(void);
 
 /* ---- the machine -------------------------------------------------------------------------------- */
-int fakegpu_uuid(int gpu, uint8_t uuid[16]); /* the bytes that CUDA gives and NVML prints; 0 or -errno */
-uint64_t fakegpu_total(int gpu);             /* bytes of device memory */
+int fakegpu_uuid(int gpu, uint8_t uuid[16]); /* the bytes that CUDA gives and NVML prints; 0 or -ENODEV */
+uint64_t fakegpu_total(int gpu);             /* bytes, as cuDeviceTotalMem says */
 
 /* ---- time (CLOCK_MONOTONIC nanoseconds where clock=wall; virtual nanoseconds else) ------------- */
 uint64_t fakegpu_now_ns(void);
