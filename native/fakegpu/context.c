@@ -145,8 +145,15 @@ static CUresult create(CUcontext *out, CUdevice device, unsigned flags, unsigned
     if (result)
         return result;
     context->api_version = api_version;
+    result = push(context);
+    if (result) {
+        pthread_mutex_lock(&fg_mutex);
+        end(context);
+        pthread_mutex_unlock(&fg_mutex);
+        return result;
+    }
     *out = (CUcontext)context;
-    return push(context);
+    return CUDA_SUCCESS;
 }
 
 CUresult FG(cuCtxCreate)(CUcontext *out, unsigned int flags, CUdevice device)

@@ -120,16 +120,6 @@ VG_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pro
     return result;
 }
 
-VG_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
-                                                      unsigned long long flags)
-{
-    VG_ENTER();
-    CUresult result = REAL(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
-    if (result == CUDA_SUCCESS)
-        vg_pool_note(*pool, -1); /* the exporter's to pay */
-    return result;
-}
-
 VG_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     VG_ENTER();
@@ -141,13 +131,5 @@ VG_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     VG_ENTER();
     CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
     vg_pools_refresh();
-    return result;
-}
-
-VG_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
-{
-    VG_ENTER();
-    CUresult result = REAL(cuMemPoolSetAttribute)(pool, attribute, value);
-    vg_pools_refresh(); /* a lower threshold may have given memory back */
     return result;
 }

@@ -253,14 +253,31 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
     return result;
 }
 
+/* What was allocated while it was current stays, with the primary context. */
+static VG_TLS CUcontext vg_heir;
+
+static void vg_inherited(const struct vg_record *record)
+{
+    struct vg_record kept = *record;
+    kept.context = vg_heir;
+    vg_book_put(&kept);
+}
+
 VG_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
     VG_ENTER();
-    struct vg_record record;
+    struct vg_record record, primary = {0};
+    CUcontext context = NULL;
     pthread_mutex_lock(&vg_contexts_lock);
+    if (REAL(cuCtxFromGreenCtx)(&context, green) == CUDA_SUCCESS)
+        vg_work_forgotten(context);
     CUresult result = REAL(cuGreenCtxDestroy)(green);
+    vg_context_changed();
     if (result == CUDA_SUCCESS && vg_book_take(VG_KIND_GREEN, (uint64_t)green, &record)) {
         vg_release(record.row, record.bytes);
+        vg_book_get(VG_KIND_PRIMARY, record.other, &primary);
+        vg_heir = (CUcontext)primary.other;
+        vg_book_sweep(vg_of_context, context, vg_inherited);
         vg_primary_check((CUdevice)record.other);
     }
     pthread_mutex_unlock(&vg_contexts_lock);

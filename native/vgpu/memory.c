@@ -10,6 +10,7 @@ bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t
     *charge = (struct vg_charge){.row = row};
     if (row < 0)
         return true;
+    vg_later_settle();
     charge->cls = cls;
     charge->begun = vg_count_begin();
     charge->asked = asked;

@@ -32,7 +32,9 @@ enum vg_kind {
     VG_KIND_MAPPING,  /* key: address of a mapping; other: its VMM handle */
     VG_KIND_STREAMED, /* key: address of an allocation from a pool; other: the pool */
     VG_KIND_POOL,
-    VG_KIND_MODULE, VG_KIND_LIBRARY,
+    VG_KIND_MODULE,
+    VG_KIND_LIBRARY,  /* bytes: of a copy; one COPY for each context that it is in */
+    VG_KIND_COPY,
     VG_KIND_CONTEXT, VG_KIND_PRIMARY, VG_KIND_GREEN,
     VG_KIND_GRAPH,
     VG_KIND_HOST, VG_KIND_REGISTERED, /* page-locked host memory */

@@ -155,46 +155,55 @@ uint64_t vg_pool_steps(uint64_t bytes)
     return bytes > UINT64_MAX - VG_POOL_STEP ? UINT64_MAX : (bytes + VG_POOL_STEP - 1) / VG_POOL_STEP * VG_POOL_STEP;
 }
 
-#define VG_BORROW_WAIT_NS 20000000ull
+#define VG_BORROW_WAIT_NS 1000000000ull /* nobody takes so long to get what is in stock */
 
-bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, uint64_t growth, uint64_t bytes,
-                   CUstream stream)
+/* The stock, kept alive, when no call is under way that may rely on what is free in it. */
+static struct vg_pool *vg_pool_enter(CUmemoryPool handle, CUdevice device)
 {
-    *draw = (struct vg_draw){.reserved = growth};
     pthread_mutex_lock(&vg_pools_lock);
     struct vg_pool *pool = vg_pool_find(handle, device);
     if (!pool)
         pool = vg_pool_new(handle, device);
     if (pool) {
-        pool->live++; /* so it stays */
+        pool->live++;
+        for (uint64_t now = vg_now_ns(), end = now + VG_BORROW_WAIT_NS; pool->borrowed && now < end; now = vg_now_ns()) {
+            pthread_mutex_unlock(&vg_pools_lock);
+            vg_sleep_until_ns(now + 20000);
+            pthread_mutex_lock(&vg_pools_lock);
+        }
+        pool->drawing++;
         vg_pool_refresh(pool);
     }
     pthread_mutex_unlock(&vg_pools_lock);
+    return pool;
+}
+
+bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, uint64_t growth, uint64_t bytes,
+                   CUstream stream)
+{
+    struct vg_pool *pool = vg_pool_enter(handle, device);
+    *draw = (struct vg_draw){.pool = pool, .reserved = growth};
     if (!pool)
         return false;
-    draw->pool = pool;
-    uint64_t deadline = vg_now_ns() + VG_BORROW_WAIT_NS;
-    for (bool trimmed = false, again = true; again;) {
+    for (bool trimmed = false;; trimmed = true) {
         /* No lock is held here: to reserve may mean to wait for another process. */
         if (pool->row < 0 || vg_try_reserve(pool->row, growth))
             return true;
         pthread_mutex_lock(&vg_pools_lock);
-        bool busy = pool->borrowed; /* what another thread draws is not to be trimmed from under it */
-        if (!busy && bytes && vg_range_fits(pool, bytes, stream)) {
+        if (bytes && pool->drawing == 1 && vg_range_fits(pool, bytes, stream)) {
             draw->reserved = 0;
             draw->borrowed = pool->borrowed = true;
-        } else if (!busy && !trimmed) {
+        } else if (!trimmed) {
             vg_pools_trim(pool->row);
-        }
-        again = busy ? vg_now_ns() < deadline : !trimmed;
-        trimmed |= !busy;
-        if (!again)
+        } else {
             pool->live--;
+            pool->drawing--;
+        }
         pthread_mutex_unlock(&vg_pools_lock);
         if (draw->borrowed)
             return true;
-        if (busy && again)
-            vg_sleep_until_ns(vg_now_ns() + 20000);
+        if (trimmed)
+            break;
     }
     vg_refused(pool->row);
     return false;
@@ -206,6 +215,7 @@ bool vg_draw_end(struct vg_draw *draw)
     uint64_t now, limit, growth = 0;
     pthread_mutex_lock(&vg_pools_lock);
     pool->live--;
+    pool->drawing--;
     if (draw->borrowed)
         pool->borrowed = false;
     if (pool->row >= 0 && vg_pool_size(pool, &now)) {

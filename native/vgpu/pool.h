@@ -19,7 +19,8 @@ struct vg_pool {
     uint64_t charged;
     uint64_t live;           /* allocations not yet freed */
     bool destroyed;          /* by the program, while some were live */
-    bool borrowed;           /* a call is under way that was let pass for what is free in stock */
+    unsigned int drawing;    /* calls under way that allocate from it */
+    bool borrowed;           /* one of them, alone, was let pass for what is free in stock */
     unsigned int n_ranges;
     struct vg_range range[64]; /* freed in stock: what the same stream may get without growth */
 };

@@ -4,14 +4,18 @@
  *   open &X HANDLE FLAGS     cuIpcOpenMemHandle_v2, whose 64 bytes go by value
  *   get X                    prints the variable as a number
  *   hex X N                  prints N bytes of the variable
+ *   bypass NAME              from now on NAME is called as if the library did not hook it
+ *   close FD                 close(2)
+ *   write PATH #HEX          writes these bytes to a file
  *   fork                     goes on as a forked child, whose parent waits for it; prints its pid
  *
- * Arguments: a number, &X (address of the variable X, 512 zeroed bytes), $X (its value), @X (address of
- * what $X points to is not needed: as $X), #HEX (address of these bytes), "TEXT (a string).
+ * Arguments: a number, &X (address of the variable X, 512 zeroed bytes), $X (its value), #HEX (address
+ * of these bytes), "TEXT (a string).
  * Functions are found by dlsym in libcuda.so.1, as programs do that are not linked with it; with the
  * argument `proc`, by cuGetProcAddress_v2 of the given CUDA version (NAME is then the base name). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +24,35 @@
 #include <unistd.h>
 
 static struct { char name[32]; unsigned char bytes[512]; } variable[256];
+
+/* A function of the driver itself, past every hook of dlsym: read from its symbol table, which ends
+ * where its strings begin. */
+static void *symbol(const struct link_map *map, const char *name)
+{
+    const ElfW(Sym) *from = NULL;
+    const char *strings = NULL;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_SYMTAB)
+            from = (const void *)entry->d_un.d_ptr;
+        if (entry->d_tag == DT_STRTAB)
+            strings = (const char *)entry->d_un.d_ptr;
+    }
+    for (; from && (const char *)from < strings; from++)
+        if (from->st_shndx != SHN_UNDEF && !strcmp(strings + from->st_name, name))
+            return (void *)(map->l_addr + from->st_value);
+    return NULL;
+}
+
+static void *driver;
+static char bypassed[32][64];
+
+static void *unhooked(const char *name)
+{
+    for (int i = 0; i < 32 && bypassed[i][0]; i++)
+        if (!strcmp(bypassed[i], name))
+            return symbol(driver, name);
+    return NULL;
+}
 
 static unsigned char *find(const char *name)
 {
@@ -57,7 +90,7 @@ typedef int (*function)(u, u, u, u, u, u, u, u, u, u, u, u);
 int main(int argc, char **argv)
 {
     static char line[1 << 20];
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
@@ -75,10 +108,12 @@ int main(int argc, char **argv)
             n++;
         if (!strcmp(word[0], "call")) {
             u a[12] = {0};
-            void *found = NULL;
+            void *found = unhooked(word[1]);
             for (int i = 2; i < n; i++)
                 a[i - 2] = value(word[i]);
-            if (proc)
+            if (found)
+                ;
+            else if (proc)
                 proc(word[1], &found, version, flags, NULL);
             else
                 found = dlsym(driver, word[1]);
@@ -98,6 +133,21 @@ int main(int argc, char **argv)
             for (int i = 0; i < atoi(word[2]); i++)
                 printf("%02x", find(word[1])[i]);
             printf("\n");
+        } else if (!strcmp(word[0], "bypass")) {
+            int i = 0;
+            while (bypassed[i][0])
+                i++;
+            snprintf(bypassed[i], sizeof bypassed[i], "%s", word[1]);
+            printf("%d\n", unhooked(word[1]) ? 0 : -1);
+        } else if (!strcmp(word[0], "close")) {
+            printf("%d\n", close((int)value(word[1])));
+        } else if (!strcmp(word[0], "write")) {
+            FILE *file = fopen(word[1], "w");
+            if (!file)
+                return 1;
+            fwrite((void *)value(word[2]), 1, strlen(word[2] + 1) / 2, file);
+            fclose(file);
+            printf("0\n");
         } else if (!strcmp(word[0], "fork")) {
             pid_t child = fork();
             if (child) {
