@@ -28,20 +28,27 @@ static void *libc_symbol(const char *name)
     return found ? found : vg_loaded_symbol("libdl.so.2", name);   /* before glibc 2.34 */
 }
 
-/* Also at load: dlsym may be called by a forked child of a process whose other threads held the
- * dynamic linker's lock, and walking the list of objects takes it. */
-__attribute__((constructor)) void vg_libc(void)
+/* At load, since walking the list of objects takes the dynamic linker's lock: a child that is forked
+ * while another thread holds it could not any more. */
+__attribute__((constructor)) static void find_libc(void)
 {
-    if (likely(__atomic_load_n(&vg_libc_dlsym, __ATOMIC_ACQUIRE) != NULL))
+    if (__atomic_load_n(&vg_libc_dlsym, __ATOMIC_ACQUIRE))
         return;
     __atomic_store_n((void **)&vg_libc_dlopen, libc_symbol("dlopen"), __ATOMIC_RELAXED);
     __atomic_store_n((void **)&vg_libc_dlvsym, libc_symbol("dlvsym"), __ATOMIC_RELAXED);
-    void *found = libc_symbol("dlsym");
-    if (!found || !vg_libc_dlopen || !vg_libc_dlvsym) {
-        vg_say("no dlsym in this process: only glibc is supported");
+    if (vg_libc_dlopen && vg_libc_dlvsym)
+        __atomic_store_n((void **)&vg_libc_dlsym, libc_symbol("dlsym"), __ATOMIC_RELEASE);
+}
+
+void vg_libc(void)
+{
+    if (likely(__atomic_load_n(&vg_libc_dlsym, __ATOMIC_ACQUIRE) != NULL))
+        return;
+    find_libc();    /* another library's constructor was faster */
+    if (!vg_libc_dlsym) {
+        vg_say("no dlsym in this process: it needs glibc");
         abort();
     }
-    __atomic_store_n((void **)&vg_libc_dlsym, found, __ATOMIC_RELEASE);
 }
 
 void *vg_real_dlsym(void *handle, const char *name)

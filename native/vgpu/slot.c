@@ -21,6 +21,7 @@
 #include "session.h"
 
 static struct vg_slot *_Atomic own;
+static _Atomic uint64_t own_pid;
 static _Atomic bool claiming;
 
 struct life { char state; uint64_t threads, started; };
@@ -109,8 +110,6 @@ static void wipe(struct vg_slot *slot)
             atomic_store(&words[i], 0);
         atomic_store(&slot->leaving[row], 0);
     }
-    atomic_store(&slot->host_bytes, 0);
-    atomic_store(&slot->unhooked, 0);
     atomic_store(&slot->image, 0);
     atomic_store(&slot->pid_namespace, 0);
     atomic_store(&slot->started, 0);
@@ -166,6 +165,8 @@ static struct vg_slot *take(uint64_t limit)
             || !atomic_compare_exchange_strong(&slot->owner, &free_owner, self))
             continue;
         struct life life;
+        atomic_store(&slot->host_bytes, 0);     /* who frees a slot need only zero what admits */
+        atomic_store(&slot->unhooked, vg_unhooked());
         atomic_store(&slot->image, image());
         atomic_store(&slot->pid_namespace, pid_namespace());
         atomic_store(&slot->started, read_life(self, &life) ? life.started : 0);
@@ -192,8 +193,7 @@ CUresult vg_slot_claim(void)
         slot = take(VG_SLOTS);
     if (!slot && vg_reap())
         slot = take(VG_SLOTS);
-    if (slot)
-        atomic_fetch_add_explicit(&slot->unhooked, vg_unhooked(), memory_order_relaxed);
+    atomic_store(&own_pid, vg_pid());
     atomic_store(&own, slot);
     atomic_store(&claiming, false);
     if (slot)
@@ -212,8 +212,12 @@ struct vg_slot *vg_slot_now(void)
 struct vg_slot *vg_slot(void)
 {
     struct vg_slot *slot = vg_slot_now();
-    if (unlikely(!slot) && atomic_load(&vg_mode) == VG_MODE_LIMITED && vg_slot_claim() == CUDA_SUCCESS)
-        slot = vg_slot_now();
+    if (unlikely(!slot)) {
+        if (atomic_load(&vg_mode) == VG_MODE_LIMITED && vg_slot_claim() == CUDA_SUCCESS)
+            slot = vg_slot_now();
+    } else if (unlikely(atomic_load_explicit(&slot->owner, memory_order_relaxed)
+                        != atomic_load_explicit(&own_pid, memory_order_relaxed)))
+        vg_refuse("the vGPU server made the counters anew; this process must start again");
     return slot;
 }
 

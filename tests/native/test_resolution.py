@@ -33,10 +33,12 @@ def hooks() -> set[str]:
     return {line.split()[0] for line in said.splitlines() if line.startswith("cu")}
 
 
-def ask(environment: dict[str, str], style: str, requests: Sequence[Request]) -> list[list[str]]:
+def ask(
+    environment: dict[str, str], style: str, requests: Sequence[Request], *more: str
+) -> list[list[str]]:
     """[name, version, flags, object, symbol, status] of what the client got for each request."""
     done = subprocess.run(
-        [str(build.client("resolve")), style],
+        [str(build.client("resolve")), style, *more],
         input="".join(f"{name} {version} {flags}\n" for name, version, flags in requests),
         env=environment,
         capture_output=True,
@@ -138,6 +140,51 @@ def test_the_static_runtime_sees_the_same_driver_with_and_without_us(fake: Fake)
         environment = {**fake.environment(), "LD_PRELOAD": str(build.INTERPOSER)}
         ours = build.run(program, environment=environment)
         assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout)
+
+
+@pytest.mark.parametrize("version", [11080, 12040, 13050])
+@pytest.mark.parametrize("hashes", ["gnu", "sysv"])
+def test_a_driver_that_hands_out_other_addresses_than_it_exports_is_hooked_all_the_same(
+    container: Callable[..., Container], tmp_path: Path, version: int, hashes: str
+) -> None:
+    driver = tmp_path / DRIVER
+    flags = ["-shared", "-fPIC", f"-DVERSION={version}", f"-Wl,--hash-style={hashes}"]
+    flags += [f"-Wl,-soname,{DRIVER}", "-o", str(driver)]
+    build.checked("cc", str(build.CLIENTS / "odd_driver.c"), *flags, environment={})
+    made = container()
+    environment = {**made.environment(), "LD_LIBRARY_PATH": str(tmp_path)}
+    requests = [
+        ("cuMemAlloc", 2000, 0),
+        ("cuMemAlloc", 3020, 0),
+        ("cuMemAlloc", 99990, 2),
+        ("cuGetProcAddress", 11030, 0),
+        ("cuGetProcAddress", 99990, 0),
+        ("cuFutureThing", 99990, 0),
+        ("cuNothing", 99990, 0),
+    ]
+    newest = "cuGetProcAddress_v2" if version >= 12000 else "cuGetProcAddress"
+    names = ["cuMemAlloc", "cuMemAlloc_v2", "cuMemAlloc_v2", "cuGetProcAddress", newest]
+    for style in ("proc1", "proc2"):
+        answers = ask(environment, style, requests, "init")
+        assert [line[3:5] for line in answers[:5]] == [[OURS, name] for name in names]
+        assert [line[3] for line in answers[5:]] == [DRIVER, "-"]
+        assert [line[5] for line in answers] == (
+            ["-1"] * 7 if style == "proc1" else list("0000001")
+        )
+        assert made.slots()[-1].unhooked == 1, "the function that no table knows"
+        for slot in made.slots():
+            slot.owner = 0
+
+
+def test_a_driver_without_a_function_is_not_said_to_have_it(fake: Fake) -> None:
+    environment = fake.environment(cuda=11080)
+    environment["LD_LIBRARY_PATH"] = f"{build.LIBRARIES / 'cuda-11080'}:{build.LIBRARIES}"
+    names = [(row["name"], 0, 0) for row in symbols()]
+    for style in ("dlsym", "default", "next"):
+        there = ask(environment, style, names)
+        ours = ask({**environment, "LD_PRELOAD": str(build.INTERPOSER)}, style, names)
+        same_functions(there, ours)
+        assert sum(line[3] == "-" for line in ours) > 100
 
 
 # ---- the proxy ----------------------------------------------------------------------------------

@@ -341,6 +341,26 @@ def test_the_living_keep_their_slots(container: Made, surroundings: Surroundings
     assert "256 processes" in done.stderr
 
 
+def test_a_process_whose_slot_was_wiped_ends_with_cuda(
+    container: Made, surroundings: Surroundings
+) -> None:
+    # The server makes forged counters anew, and what this process holds is lost with them.
+    made = container()
+    with holding(surroundings(made), "step") as process:
+        assert said(process) == WORKS
+        assert process.stdin
+        results = []
+        for _ in range(3):
+            print("go", file=process.stdin, flush=True)
+            results.append(said(process))
+            made.counters.slot[0].owner = 0
+        # The call that finds it out may still be served.
+        assert (results[0], results[2]) == ("0\n", f"{NOT_PERMITTED}\n")
+        _, error = process.communicate()
+    assert error.count("\n") == 1
+    assert "made the counters anew" in error
+
+
 def test_nothing_of_the_process_is_touched(container: Made, surroundings: Surroundings) -> None:
     made = container(state=WAITING)
     with Registrar(made, OK):

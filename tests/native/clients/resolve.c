@@ -1,4 +1,4 @@
-/* resolve STYLE: for each line "NAME VERSION FLAGS" of stdin prints "NAME VERSION FLAGS OBJECT SYMBOL STATUS":
+/* resolve STYLE [init]: for each line "NAME VERSION FLAGS" of stdin prints "NAME VERSION FLAGS OBJECT SYMBOL STATUS":
  * where the address that STYLE gives for it lies. Styles: dlsym, dlvsym, default, next, proc1, proc2. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ typedef int proc2(const char *, void **, int, unsigned long long, int *);
 int main(int argc, char **argv)
 {
     const char *style = argc > 1 ? argv[1] : "dlsym";
-    void *handle = dlopen(argc > 2 ? argv[2] : "libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (!handle) {
         fprintf(stderr, "%s\n", dlerror());
         return 2;
@@ -43,5 +43,6 @@ int main(int argc, char **argv)
         snprintf(object, sizeof object, "%s", base ? base + 1 : info.dli_fname ? info.dli_fname : "-");
         printf("%s %d %d %s %s %d\n", name, version, flags, object, info.dli_sname ? info.dli_sname : "-", status);
     }
-    return 0;
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(handle, "cuInit");
+    return argc > 2 && init ? init(0) : 0;   /* so that this process has a slot, with its counts */
 }

@@ -7,6 +7,7 @@
  *   fork        after cuInit one child that does not use CUDA, and one that does; then as hold
  *   crowd N     N processes call cuInit: prints how many succeeded, and holds them until stdin is closed
  *   again       cuInit, then this program anew by execve, as hold
+ *   step        cuInit and a context, then for each line of stdin takes 1 MiB and prints the result
  *   kill N      calls cuInit and dies by SIGKILL about N microseconds after it began to */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -181,5 +182,12 @@ int main(int argc, char **argv)
     }
     if (!strcmp(what, "hold"))
         hold();
+    CUdeviceptr memory;
+    char line[16];
+    if (!strcmp(what, "step") && !cuCtxSetCurrent(context))
+        while (fgets(line, sizeof line, stdin)) {
+            printf("%d\n", (int)cuMemAlloc(&memory, 1 << 20));
+            fflush(stdout);
+        }
     return 0;
 }
