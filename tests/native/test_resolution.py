@@ -229,3 +229,40 @@ def test_preload_and_proxy_together_charge_once(fake: Fake) -> None:
             assert len(container.slots()) == 1
             assert container.total("held") == 2 * (512 << 20)  # a context of unknown size, and this
             process.communicate()
+
+
+# ---- as a node mounts it ------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(bool(build.SANITIZE), reason="all programs here would need the sanitizer")
+@pytest.mark.parametrize("way", ["ld.so.preload", "proxy", "both"])
+def test_mounts_limit_a_program_whose_environment_says_nothing(
+    fake: Fake, container: Callable[..., Container], tmp_path: Path, way: str
+) -> None:
+    made = container(memory_limit=2 * GIB)
+    hold = build.client("hold", "-l:libcuda.so.1")
+    driver = PROXY if way != "ld.so.preload" else build.LIBRARIES
+    steps = [
+        "mount -t tmpfs none /run",
+        "mkdir -p /run/alnair/vgpu /run/alnair/driver",
+        f"mount --bind {made.folder} /run/alnair/vgpu",
+        "mount -o remount,bind,ro /run/alnair/vgpu",
+        "mount --bind /run/alnair/vgpu/counters /run/alnair/vgpu/counters",
+        "mount -o remount,bind,rw /run/alnair/vgpu/counters",
+        f"cp {build.LIBRARIES}/libcuda.so.1 {build.LIBRARIES}/libfakegpu.so /run/alnair/driver/",
+    ]
+    if way != "proxy":
+        (tmp_path / "etc").mkdir()
+        (tmp_path / "etc" / "ld.so.preload").write_text(f"{build.INTERPOSER}\n")
+        steps += [
+            f"cp /etc/ld.so.cache {tmp_path}/etc/",
+            f"mount --bind {tmp_path}/etc /etc",
+            "mount -o remount,bind,ro /etc",
+        ]
+    environment = {**fake.environment(), "LD_LIBRARY_PATH": str(driver)}
+    for mib, says in ((1024, "held\n"), (2048, "2\n")):
+        script = " && ".join([*steps, f"exec {hold} {mib}"])
+        done = build.run("unshare", "-m", "sh", "-c", script, environment=environment)
+        if "unshare" in done.stderr or "mount:" in done.stderr:
+            pytest.skip(f"mounts cannot be made here: {done.stderr}")
+        assert (done.stdout, done.stderr) == (says, "")
