@@ -81,6 +81,17 @@ async def test_without_nvml_the_interposer_is_left_and_the_reason_told(server: V
     assert missing[Tier.DETECT] == "there is no driver"
 
 
+async def test_a_node_without_the_library_says_so(
+    gpu: object, server: VgpuServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "interposer", lambda: None)
+    kept = Isolation(server)
+    await kept.look()
+    assert kept.offer.label == "A-D"
+    missing = {standing.tier: standing.missing for standing in kept.offer.standings}
+    assert missing[Tier.INTERPOSER] == "libalnair_vgpu.so is not installed"
+
+
 async def test_a_gpu_that_is_lost_does_not_end_the_looking(
     fake: Fake, gpu: object, server: VgpuServer
 ) -> None:

@@ -153,7 +153,7 @@ def test_utilisation_is_seen_per_gpu_and_per_process(
         nvml.NVML_ERROR_NOT_FOUND, lambda: nvml.nvmlDeviceGetProcessUtilization(handle, 0)
     )
     idle = hold(1)
-    pid = hold(1, "ns_1000000", tag="b")
+    pid = hold(1, "ns_5000000", tag="b")
     time.sleep(1.0)
     rows = {row.pid: row for row in nvml.nvmlDeviceGetProcessUtilization(handle, 0)}
     assert rows[pid].smUtil > 50

@@ -7,7 +7,10 @@ import asyncio
 import logging
 from typing import Final
 
+import msgspec
+
 from alnair.node.mps import MpsDaemon
+from alnair.node.vgpu.library import interposer
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import NodeFacts, Offer, Tier, offer
 
@@ -64,8 +67,10 @@ class Isolation:
 
     def _facts(self) -> NodeFacts:
         mps = self.mps.health.missing if self.mps else "not chosen"
+        library = "" if interposer() else "libalnair_vgpu.so is not installed"
+        unknown = NodeFacts(driver="", interposer=library, mps=mps, accounting=self._nvml)
         if self._nvml:
-            return NodeFacts(driver="", mps=mps, accounting=self._nvml)
+            return unknown
         import pynvml
 
         from alnair.node.memory_limits import observe
@@ -74,6 +79,6 @@ class Isolation:
         # With both versions mounted, runtimes put containers into groups of version 1.
         cgroups = mounts.folder("/") if set(mounts.at) == {""} else None
         try:
-            return observe(interposer="", mps=mps, cgroups=cgroups)
+            return observe(interposer=library, mps=mps, cgroups=cgroups)
         except pynvml.NVMLError as error:
-            return NodeFacts(driver="", mps=mps, accounting=f"NVML: {error}")
+            return msgspec.structs.replace(unknown, accounting=f"NVML: {error}")

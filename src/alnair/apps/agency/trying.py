@@ -5,20 +5,12 @@ import signal
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
-import alnair
 from alnair.apps.agency.admin import Add, AdminError, Remove, ask
 from alnair.node.cgroups import Proc
 from alnair.node.vgpu import trial
 from alnair.node.vgpu.assignment import Assignment, Share, Who
-
-_LIBRARY: Final = "libalnair_vgpu.so"
-#: Where the library is: in a checkout, or installed.
-_PLACES: Final = (
-    Path(alnair.__file__).parents[2] / "build" / "native" / _LIBRARY,
-    Path("/usr/local/lib") / _LIBRARY,
-)
+from alnair.node.vgpu.library import NAME, interposer
 
 
 class TrialError(Exception):
@@ -39,9 +31,9 @@ def run_with_slices(
     Raises:
         TrialError: No agent, no right, or no library.
     """
-    found = next((p for p in ([library] if library else _PLACES) if p.is_file()), None)
-    if found is None:
-        raise TrialError(f"{library or _LIBRARY} is not there: make -C native, or give --library")
+    found = library or interposer()
+    if found is None or not found.is_file():
+        raise TrialError(f"{library or NAME} is not there: make -C native, or give --library")
     name = f"run-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     group = _group(f"/alnair-{name}")
     try:
