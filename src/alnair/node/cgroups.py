@@ -8,7 +8,6 @@ A container may be allowed to make groups below its own, of any name: so the out
 
 import os
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Self
 
@@ -27,8 +26,9 @@ _CONTAINER: Final = re.compile(
 )
 #: Hierarchies of v1 that every runtime uses, the most telling first; "" is v2.
 _PREFERRED: Final = ("", "devices", "memory", "pids", "cpu", "name=systemd")
-#: Groups that are read below a container's at most: it may have made any number.
-MOST_GROUPS: Final = 512
+#: Groups that are read below a container's at most, and processes: it may have made any number.
+MOST_GROUPS: Final = 1024
+MOST_PROCESSES: Final = 8192
 
 
 class Cgroup(msgspec.Struct, frozen=True):
@@ -137,6 +137,18 @@ class Mounts(msgspec.Struct, frozen=True):
         return Path(point) / inside.lstrip("/")
 
 
+class Processes(msgspec.Struct, frozen=True):
+    """The processes of a control group, by their pids here.
+
+    Attributes:
+        pids: Ascending.
+        is_complete: Whether these are all; of a group with too many, only some are read.
+    """
+
+    pids: list[int]
+    is_complete: bool
+
+
 class Proc:
     """`/proc` and the cgroup mounts of this machine.
 
@@ -169,43 +181,23 @@ class Proc:
         """When a process started, in clock ticks since boot; 0 if it is gone."""
         return started(self._read(f"{pid}/stat"))
 
-    def processes(self, groups: Iterable[tuple[str, str]]) -> list[int] | None:
-        """The pids of groups, given as (path, controller), and of all groups below.
-
-        None if none of the groups is there any more.
-        """
+    def processes(self, path: str, controller: str = "") -> Processes | None:
+        """The processes of a group and of all groups below; None if it is not there any more."""
+        folder = self.mounts.folder(path, controller)
+        if folder is None or not folder.is_dir():
+            return None
         pids: set[int] = set()
-        is_there = False
-        for path, controller in groups:
-            folder = self.mounts.folder(path, controller)
-            if folder is None or not folder.is_dir():
-                continue
-            is_there = True
-            for group in _groups(str(folder)):
-                try:
-                    with open(f"{group}/cgroup.procs") as file:  # noqa: PTH123 (50 times a second)
-                        pids.update(int(line) for line in file)
-                except OSError:
-                    continue  # it is gone, or has threads only
-        return sorted(pids) if is_there else None
-
-    def find(self, path: str) -> str | None:
-        """Return the hierarchy in which a group of this path is, v2 first; None if in none."""
-        for controller in sorted(self.mounts.at, key=lambda name: (name != "", name)):
-            folder = self.mounts.folder(path, controller)
-            if folder is not None and folder.is_dir():
-                return controller
-        return None
-
-
-def _groups(folder: str) -> Iterator[str]:
-    waiting, seen = [folder], 0
-    while waiting and seen < MOST_GROUPS:
-        group = waiting.pop()
-        seen += 1
-        yield group
-        try:
-            with os.scandir(group) as entries:
-                waiting += [e.path for e in entries if e.is_dir(follow_symlinks=False)]
-        except OSError:
-            continue
+        waiting, seen = [str(folder)], 0
+        while waiting:
+            if seen == MOST_GROUPS or len(pids) > MOST_PROCESSES:
+                return Processes(sorted(pids), is_complete=False)
+            group = waiting.pop()
+            seen += 1
+            try:
+                with open(f"{group}/cgroup.procs") as file:  # noqa: PTH123 (on a warm path)
+                    pids.update(int(line) for line in file)
+                with os.scandir(group) as entries:
+                    waiting += [e.path for e in entries if e.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue  # it is gone, or has threads only
+        return Processes(sorted(pids), is_complete=True)

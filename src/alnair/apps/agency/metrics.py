@@ -25,7 +25,10 @@ def exposition(
     isolation: Isolation,
 ) -> str:
     """Return all metrics as text; `inspection` is None without NVML."""
-    containers = [container for _, container in sorted(server.containers.items())]
+    # A pod that was made anew under its old name has two for a moment. The newer is shown: a series
+    # that occurs twice makes the whole answer invalid.
+    by_age = sorted(server.containers.values(), key=lambda c: c.since)
+    containers = list({tuple(_of(c).values()): c for c in by_age}.values())
     parts = [*_slices(containers), *_containers(containers), *_server(server), *process_figures()]
     if inspection is not None:
         parts += _inspected(containers, inspection)

@@ -17,8 +17,9 @@ from alnair.node.cgroups import Proc
 from alnair.node.vgpu.counters import CountersFile, Slot
 from alnair.node.vgpu.journal import Group
 
-#: Processes of one container that are looked at, at most: it may have forked without end.
-MOST_PROCESSES: Final = 8192
+#: A look at a container's processes is followed by so many times its duration without one: who has
+#: thousands of them, and writes slots that name nobody, gets a twentieth of a processor for it.
+_REST: Final = 20
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ class Census:
         self._watched: dict[Owner, tuple[int, int]] = {}
         self._dead: set[Owner] = set()
         self.ended: dict[int, float] = {}
+        self._rests_until = 0.0
         self._own_time = _time_namespace("self")
 
     def close(self) -> None:
@@ -77,18 +79,32 @@ class Census:
         self._dead &= named
         if group is None:
             return True
-        unknown = named - self._watched.keys() - self._dead
-        if unknown:
-            # Read after the slots: whose slot was read and who lives is among these.
-            pids = self._proc.processes([(group.path, group.controller)])
-            alive = self._named(pids or ())
-            for owner in unknown:
-                pid = next((p for p in alive.get(owner.owner, ()) if self._is(p, owner)), None)
-                if pid is None or not self._watch(owner, pid):
-                    self._dead.add(owner)
+        if unknown := named - self._watched.keys() - self._dead:
+            self._find(unknown, group)
         self.sweep()
         folder = self._proc.mounts.folder(group.path, group.controller)
         return folder is not None and folder.is_dir()
+
+    def _find(self, unknown: set[Owner], group: Group) -> None:
+        """Watch those of these owners that live; the others are dead."""
+        began = self._loop.time()
+        if began < self._rests_until:
+            return
+        # Read after the slots: whose slot was read and who lives is among these.
+        found = self._proc.processes(group.path, group.controller)
+        alive: dict[int, list[int]] = {}
+        for pid in found.pids if found is not None else ():
+            if own := self._proc.ns_pid(pid):
+                alive.setdefault(own, []).append(pid)
+        for owner in unknown:
+            its = next((pid for pid in alive.get(owner.owner, ()) if self._is(pid, owner)), None)
+            if its is not None and self._watch(owner, its):
+                continue
+            # Of a container with too many processes nobody can be said to be missing.
+            if found is None or found.is_complete:
+                self._dead.add(owner)
+        now = self._loop.time()
+        self._rests_until = now + _REST * (now - began)
 
     def sweep(self) -> None:
         """Free the slots of the dead, unless a process of the container does so right now."""
@@ -97,13 +113,6 @@ class Census:
             self._counters.free(dead)
             now = self._loop.time()
             self.ended = {pid: end for pid, end in self.ended.items() if now - end < 10}
-
-    def _named(self, pids: Sequence[int]) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for pid in pids[:MOST_PROCESSES]:
-            if own := self._proc.ns_pid(pid):
-                found.setdefault(own, []).append(pid)
-        return found
 
     def _is(self, pid: int, owner: Owner) -> bool:
         """Tell whether a process with the slot's pid is also as old as the slot says."""

@@ -134,7 +134,8 @@ class VgpuServer:
         group = container.group
         if group is None:
             return False
-        return bool(self.proc.processes([(group.path, group.controller)]))
+        found = self.proc.processes(group.path, group.controller)
+        return found is not None and bool(found.pids)
 
     def change(self, assignment: Assignment) -> str:
         """Change the limits of a container at once; it need not stop.
