@@ -29,7 +29,7 @@ struct pool {
 #define MAGIC 0x6c6f6f7070756746ull
 static struct pool *pools;             /* all of this process */
 static struct pool *standard[FG_GPUS], *chosen[FG_GPUS];
-static bool unreleased;                /* some pool may hold free memory */
+static _Atomic bool unreleased;                /* some pool may hold free memory */
 
 static struct pool *find_pool(CUmemoryPool handle)
 {
@@ -172,7 +172,7 @@ CUresult fg_pool_give(struct fg_range *range)
 
 void fg_pools_synchronized(void)
 {
-    if (!__atomic_load_n(&unreleased, __ATOMIC_RELAXED))
+    if (!unreleased)
         return;
     pthread_mutex_lock(&fg_mutex);
     unreleased = false;

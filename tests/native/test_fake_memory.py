@@ -282,6 +282,13 @@ def test_devices_are_seen_as_the_environment_says(shell: Callable[..., Shell]) -
             assert client.process.communicate()[0] == "no driver\n", hidden
 
 
+def test_threads_of_one_process_race_and_everything_is_given_back(fake: Fake) -> None:
+    program = build.client("memory_race", "-l:libcuda.so.1")
+    build.checked(program, 1.0, 7, 1024 * MIB, 8, environment=fake.environment())
+    assert fake.used() == 0
+    assert fake.peak() > CONTEXT
+
+
 def test_32_processes_race_and_die_and_no_byte_is_lost(fake: Fake) -> None:
     seconds = 3.0 * float(os.environ.get("ALNAIR_SOAK", "1"))
     program = build.client("memory_race", "-l:libcuda.so.1")
@@ -298,9 +305,10 @@ def test_32_processes_race_and_die_and_no_byte_is_lost(fake: Fake) -> None:
         time.sleep(seconds / 2)
         for client in clients[:16]:
             client.kill()
-        outputs = [client.communicate()[0] for client in clients]
-    assert all(client.returncode == 0 for client in clients[16:]), outputs
-    assert sum(int(text) for text in outputs[16:]) > 1000
+        outputs = [client.communicate() for client in clients]
+    for client, (out, err) in zip(clients[16:], outputs[16:], strict=True):
+        assert client.returncode == 0, out + err
+    assert sum(int(out) for out, _ in outputs[16:]) > 1000
     assert fake.used() == 0
     assert fake.peak() > limit, "the race went over what is watched"
     instants, worst = fake.over()

@@ -1,12 +1,16 @@
 /* Allocates and frees at random by several paths until told to stop, or until it is killed.
- * memory_race SECONDS SEED [MOST_BYTES]: prints how many calls it made. */
+ * memory_race SECONDS SEED [MOST_BYTES [THREADS]]: prints how many calls it made. */
 #include <cuda.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define MOST 64
-static unsigned long long state;
+static __thread unsigned long long state;
+static double seconds;
+static size_t most = 64 << 20;
+static CUcontext context;
 static unsigned long long draw(unsigned long long below)
 {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
@@ -37,35 +41,23 @@ static CUresult end(int kind, CUdeviceptr it)
     }
 }
 
-int main(int argc, char **argv)
+/* Returns how many calls it made; negative: something failed that may not. */
+static void *work(void *seed)
 {
-    CUcontext context;
     CUdeviceptr held[MOST] = {0};
     int kind[MOST];
     long calls = 0;
-    if (argc < 3)
-        return 2;
-    double seconds = atof(argv[1]);
-    state = strtoull(argv[2], NULL, 10) * 7919 + 1;
-    size_t most = argc > 3 ? strtoull(argv[3], NULL, 10) : 64 << 20;
     struct timespec now, begun;
+    state = (unsigned long long)seed * 7919 + 1;
     clock_gettime(CLOCK_MONOTONIC, &begun);
-    CUresult r = cuInit(0);
-    if (!r)
-        r = cuDevicePrimaryCtxRetain(&context, 0);
-    if (!r)
-        r = cuCtxSetCurrent(context);
-    if (r) {
-        printf("no context: %d\n", r);
-        return r == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
-    }
+    CUresult r = cuCtxSetCurrent(context);
     do {
         for (int i = 0; i < 100; i++, calls++) {
             int at = (int)draw(MOST);
             if (held[at]) {
                 if ((r = end(kind[at], held[at]))) {
                     printf("freeing kind %d: %d\n", kind[at], r);
-                    return 1;
+                    return (void *)-1;
                 }
                 held[at] = 0;
             } else {
@@ -75,7 +67,7 @@ int main(int argc, char **argv)
                     held[at] = 0;
                 if (r && r != CUDA_ERROR_OUT_OF_MEMORY) {
                     printf("making kind %d: %d\n", kind[at], r);
-                    return 1;
+                    return (void *)-1;
                 }
             }
         }
@@ -83,6 +75,39 @@ int main(int argc, char **argv)
             cuCtxSynchronize();
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((double)(now.tv_sec - begun.tv_sec) + 1e-9 * (double)(now.tv_nsec - begun.tv_nsec) < seconds);
+    for (int at = 0; at < MOST; at++)
+        if (held[at] && end(kind[at], held[at]))
+            return (void *)-1;
+    return (void *)calls;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread[64];
+    if (argc < 3)
+        return 2;
+    seconds = atof(argv[1]);
+    unsigned long long seed = strtoull(argv[2], NULL, 10);
+    if (argc > 3)
+        most = strtoull(argv[3], NULL, 10);
+    int threads = argc > 4 ? atoi(argv[4]) : 1;
+    CUresult r = cuInit(0);
+    if (!r)
+        r = cuDevicePrimaryCtxRetain(&context, 0);
+    if (r) {
+        printf("no context: %d\n", r);
+        return r == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_create(&thread[i], NULL, work, (void *)(seed * 64 + (unsigned long long)i));
+    long calls = 0;
+    for (int i = 0; i < threads; i++) {
+        void *made;
+        pthread_join(thread[i], &made);
+        if ((long)made < 0)
+            return 1;
+        calls += (long)made;
+    }
     printf("%ld\n", calls);
     return 0;
 }

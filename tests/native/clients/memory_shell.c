@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct { char name[32]; unsigned long long value; } slots[4096];
+static struct { char name[32]; unsigned long long value; } slots[8192];
 
 static unsigned long long *slot(const char *name)
 {
