@@ -15,13 +15,14 @@ import pytest
 
 from alnair.apps.agency import isolation
 from alnair.apps.agency.isolation import Isolation
+from alnair.kube.errors import ConnectionFailed
 from alnair.node import memory_limits
 from alnair.node.cgroups import Proc
 from alnair.node.memory_limits import MemoryLimit
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.assignment import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
-from alnair.sharing.tiers import Tier
+from alnair.sharing.tiers import Offer, Tier
 from native.fake import Fake
 from native.mps_kit import STAND_IN, faults, healthy, is_gone, options, pid_of, until
 
@@ -90,6 +91,23 @@ async def test_a_node_without_the_library_says_so(
     assert kept.offer.label == "A-D"
     missing = {standing.tier: standing.missing for standing in kept.offer.standings}
     assert missing[Tier.INTERPOSER] == "libalnair_vgpu.so is not installed"
+
+
+async def test_what_is_offered_is_told_until_it_is_heard(gpu: object, server: VgpuServer) -> None:
+    heard: list[str] = []
+    deaf = 2
+
+    async def tell(found: Offer) -> None:
+        nonlocal deaf
+        deaf -= 1
+        if deaf >= 0:
+            raise ConnectionFailed("no API server")
+        heard.append(found.label)
+
+    kept = Isolation(server, tell=tell)
+    for _ in range(5):
+        await kept.look()
+    assert heard == ["A-B"]
 
 
 async def test_a_gpu_that_is_lost_does_not_end_the_looking(

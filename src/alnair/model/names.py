@@ -69,6 +69,10 @@ POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"
 
 #: Condition of a pod: a container of it uses more of a GPU than its slice.
 VGPU_VIOLATION: Final = "alnair/vgpu-violation"
+#: Label of a node: the tiers that hold memory and compute of its slices, such as A-B.
+VGPU_TIER: Final = _PREFIX + "vgpu-tier"
+#: On a node: what these tiers promise, in words.
+VGPU_PROMISE: Final = _PREFIX + "vgpu-promise"
 #: Who tells in the events of a node's agent.
 AGENT: Final = "alnair-agent"
 

@@ -5,10 +5,12 @@ Which tiers the node offers is asked again and again, for a GPU may be lost and 
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 
+from alnair.kube.errors import KubeError
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.library import interposer
 from alnair.node.vgpu.server import VgpuServer
@@ -27,17 +29,26 @@ class Isolation:
         server: The containers.
         mps: The daemon; None: the operator did not choose MPS.
         nvml: "" if NVML is open, else why it is not.
+        tell: Told of each change, again and again until it does not raise KubeError.
 
     Attributes:
         offer: What the node offers, as of the last look; at first nothing.
         mps: As given.
     """
 
-    def __init__(self, server: VgpuServer, mps: MpsDaemon | None = None, nvml: str = "") -> None:
+    def __init__(
+        self,
+        server: VgpuServer,
+        mps: MpsDaemon | None = None,
+        nvml: str = "",
+        tell: Callable[[Offer], Awaitable[None]] | None = None,
+    ) -> None:
         self.offer: Offer = offer(NodeFacts(driver="", interposer="not known yet", accounting="-"))
         self.mps = mps
         self._server = server
         self._nvml = nvml
+        self._tell = tell
+        self._told: Offer | None = None
 
     async def run(self) -> None:
         """Look every few seconds, until cancelled; the MPS daemon is cared for meanwhile.
@@ -64,6 +75,13 @@ class Isolation:
             lacks = [f"{one.tier.value}: {one.missing}" for one in found.standings if one.missing]
             _log.info("isolation %s; not %s", found.label, "; not ".join(lacks) or "less")
             self.offer = found
+        if self._tell and self._told != found:
+            try:
+                await self._tell(found)
+            except KubeError as error:
+                _log.warning("the node's label: %s", error)
+            else:
+                self._told = found
 
     def _facts(self) -> NodeFacts:
         mps = self.mps.health.missing if self.mps else "not chosen"

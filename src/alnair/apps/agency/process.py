@@ -16,6 +16,7 @@ from alnair.apps.agency.admin import Admin, Gpu
 from alnair.apps.agency.enforcement import Enforcement
 from alnair.apps.agency.isolation import Isolation
 from alnair.apps.agency.metrics import exposition
+from alnair.apps.agency.node_label import tell_node
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.server import Server
 from alnair.kube import config
@@ -86,7 +87,8 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             policy = Policy(settings.policy)
             inspection = Inspection(server, nvml, policy, enforcement.tell)
             await stack.enter_async_context(_beside(inspection.run()))
-        isolation = Isolation(server, _mps(settings, gpus), problem)
+        tell = partial(tell_node, client, settings.node) if client is not None else None
+        isolation = Isolation(server, _mps(settings, gpus), problem, tell)
         await stack.enter_async_context(_beside(isolation.run()))
         figures = partial(exposition, server, inspection, enforcement, isolation)
         http = Server(_application(figures), settings.host, settings.port)
