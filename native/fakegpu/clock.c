@@ -291,12 +291,19 @@ uint64_t fg_clock_stamp(uint64_t cost)
     return row->now;
 }
 
+void fg_clock_pay(uint64_t cost)
+{
+    struct fg_ethread *row = fg_state->engine.virtual_clock ? joined() : NULL;
+    if (row)
+        row->now += cost;
+}
+
 void fg_clock_spend(uint64_t ns)
 {
     if (!fg_state || !fg_state->engine.virtual_clock)
         return;
     struct fg_engine *e = fg_engine_enter();
-    fg_clock_stamp(ns ? ns : e->call_ns);
+    fg_clock_pay(ns ? ns : e->call_ns);
     fg_engine_exit();
 }
 

@@ -21,7 +21,8 @@
 #include "engine.h"
 
 #pragma GCC visibility push(default)
-/* A driver call that does no GPU work costs this much host time (0: the default, call_ns). Joins. */
+/* A driver call that does no GPU work costs this much host time (0: the default, call_ns). Joins, and never
+ * blocks: the caller may hold a lock that the thread needs which it would wait for. */
 void fg_clock_spend(uint64_t ns);
 #pragma GCC visibility pop
 
@@ -29,6 +30,7 @@ void fg_clock_spend(uint64_t ns);
 struct fg_engine *fg_engine_enter(void);              /* locks; NULL where there is no state */
 void fg_engine_exit(void);
 uint64_t fg_clock_stamp(uint64_t cost);        /* the caller's time, after it has paid `cost` */
+void fg_clock_pay(uint64_t cost);               /* the same without waiting for others */
 /* Virtual: blocks the caller until that operation or event is done, or (FG_THREAD_TIME) until nobody can
  * do anything before `need`. */
 void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need);

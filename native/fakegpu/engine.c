@@ -97,7 +97,7 @@ int fg_engine_open(int process, int tag, int gpu, unsigned percent)
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return -1;
-    fg_clock_stamp(e->call_ns);
+    fg_clock_pay(e->call_ns);
     opener = getpid();
     opener_row = process;
     int found = -1;
@@ -125,7 +125,7 @@ void fg_engine_close(int context)
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return;
-    fg_clock_stamp(e->call_ns);
+    fg_clock_pay(e->call_ns);
     fg_clock_run();
     close_context(e, context);
     fg_clock_run();
@@ -162,7 +162,7 @@ int fg_stream_open(int context, unsigned flags, int priority)
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return -1;
-    fg_clock_stamp(e->call_ns);
+    fg_clock_pay(e->call_ns);
     int found = -1;
     for (int i = 0; i < FG_ENGINE_STREAMS && found < 0; i++)
         if (!e->stream[i].context)
@@ -187,7 +187,7 @@ void fg_stream_close(int index)
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return;
-    fg_clock_stamp(e->call_ns);
+    fg_clock_pay(e->call_ns);
     e->stream[index].closing = 1;
     if (e->stream[index].head == e->stream[index].tail)
         fg_stream_drop(index);
@@ -313,7 +313,7 @@ int fg_event_open(int process)
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return -1;
-    fg_clock_stamp(e->call_ns);
+    fg_clock_pay(e->call_ns);
     int found = -1;
     for (uint32_t i = 0; i < FG_ENGINE_EVENTS && found < 0; i++) {
         uint32_t at = (from + i) % FG_ENGINE_EVENTS;
@@ -347,7 +347,7 @@ void fg_event_close(int index)
     struct fg_engine *e = fg_engine_enter();
     if (!e)
         return;
-    fg_clock_stamp(e->call_ns);
+    fg_clock_pay(e->call_ns);
     if (!--e->event[index].holders)
         e->event[index].process = 0;
     fg_engine_exit();

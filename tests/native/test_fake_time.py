@@ -2,32 +2,15 @@
 
 import resource
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from native import build
 from native.fake import Fake
+from native.timing import PLAIN, begin, finish, script
 
-#: Numbers that make times easy to read: marks and switches cost nothing much, calls 1 us.
-PLAIN = {
-    "clock": "virtual",
-    "launch_ns": 1000,
-    "call_ns": 1000,
-    "sync_ns": 0,
-    "event_ns": 1000,
-    "switch_us": 0,
-}
 NOT_READY = "600"
-
-
-@pytest.fixture(scope="module")
-def timed() -> Path:
-    """The client that runs a script of driver calls."""
-    return build.client("timed", "-l:libcuda.so.1", "-l:libfakegpu.so")
 
 
 @pytest.fixture
@@ -37,40 +20,11 @@ def quiet() -> Iterator[Fake]:
         yield fake
 
 
-def script(timed: Path, fake: Fake, text: str, tag: str = "a", **more: str) -> list[str]:
-    """Lines that a script (commands of timed.c, separated by semicolons) printed."""
-    environment = fake.environment(tag, **more)
-    return build.checked(timed, *commands(text), environment=environment).splitlines()
-
-
-def begin(
-    timed: Path, fake: Fake, text: str, tag: str = "a", **more: str
-) -> "subprocess.Popen[str]":
-    """Starts a script."""
-    return build.start(timed, *commands(text), environment=fake.environment(tag, **more))
-
-
-def commands(text: str) -> list[str]:
-    """The commands of a script, each in one line."""
-    return [" ".join(command.split()) for command in text.split(";")]
-
-
-def finish(*processes: "subprocess.Popen[str]") -> list[list[str]]:
-    """What each printed."""
-    outputs = []
-    for process in processes:
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, (process.args, process.returncode, out, err)
-        outputs.append(out.split())
-    return outputs
-
-
 # ---- streams and events -------------------------------------------------------------------------
 
 
-def test_a_stream_runs_in_order_and_events_tell_when(timed: Path, quiet: Fake) -> None:
+def test_a_stream_runs_in_order_and_events_tell_when(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s; event a; event b; event c; record a s; launch s ns_100000 3; record b s;
@@ -83,9 +37,8 @@ def test_a_stream_runs_in_order_and_events_tell_when(timed: Path, quiet: Fake) -
     assert quiet.work_ns() == 350_000
 
 
-def test_work_that_is_not_done_is_not_ready(timed: Path, quiet: Fake) -> None:
+def test_work_that_is_not_done_is_not_ready(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s; event a; event b; ? equery a; record a s; launch s ns_100000; record b s;
@@ -96,11 +49,8 @@ def test_work_that_is_not_done_is_not_ready(timed: Path, quiet: Fake) -> None:
     assert lines == ["0", NOT_READY, NOT_READY, NOT_READY, NOT_READY, "0", "0", "101.0"]
 
 
-def test_events_without_times_and_without_records_have_no_elapsed_time(
-    timed: Path, quiet: Fake
-) -> None:
+def test_events_without_times_and_without_records_have_no_elapsed_time(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s; event a 2; event b; event c; record a s; record b s; sync s; ? elapsed a
@@ -110,9 +60,8 @@ def test_events_without_times_and_without_records_have_no_elapsed_time(
     assert lines == ["400", "400", "1"]
 
 
-def test_streams_share_the_gpu_and_wait_for_events(timed: Path, quiet: Fake) -> None:
+def test_streams_share_the_gpu_and_wait_for_events(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s 1; stream t 1; event a; event b; event z; record z s; launch s ns_1000000;
@@ -122,20 +71,19 @@ def test_streams_share_the_gpu_and_wait_for_events(timed: Path, quiet: Fake) -> 
     assert float(lines[0]) == pytest.approx(1502, abs=1)
 
 
-def test_kernels_that_leave_room_run_at_once(timed: Path) -> None:
+def test_kernels_that_leave_room_run_at_once() -> None:
     text = "stream s 1; stream t 1; launch s ns_1000000{0}; launch t ns_1000000{0}; sync; time"
     found = []
     for kind in ("", "_sm60"):
         with Fake("h200", **PLAIN) as fake:
-            lines = script(timed, fake, text.format(kind))
+            lines = script(fake, text.format(kind))
             found.append(int(lines[0]))
     assert found[0] == pytest.approx(2_000_000, rel=0.01)
     assert found[1] == pytest.approx(1_000_000, rel=0.01)
 
 
-def test_urgent_streams_go_first(timed: Path, quiet: Fake) -> None:
+def test_urgent_streams_go_first(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream low 1 0; stream high 1 -5; launch low ns_1000000 5; sleep 100000; event a;
@@ -148,11 +96,10 @@ def test_urgent_streams_go_first(timed: Path, quiet: Fake) -> None:
 
 @pytest.mark.parametrize(("kind", "end"), [("0", 3_000_000), ("1", 2_000_000)])
 def test_the_legacy_stream_waits_for_blocking_streams_and_they_for_it(
-    timed: Path, quiet: Fake, kind: str, end: int
+    quiet: Fake, kind: str, end: int
 ) -> None:
     # Copies would overlap kernels, were they not ordered.
     lines = script(
-        timed,
         quiet,
         f"""
         stream s {kind}; stream t {kind}; event a; event z; record z s; launch s ns_1000000;
@@ -162,9 +109,8 @@ def test_the_legacy_stream_waits_for_blocking_streams_and_they_for_it(
     assert float(lines[0]) * 1000 == pytest.approx(end, rel=0.01)
 
 
-def test_per_thread_streams_are_not_the_legacy_one(timed: Path, quiet: Fake) -> None:
+def test_per_thread_streams_are_not_the_legacy_one(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s 1; launch s ns_1000000; pt_launch ns_1000; ? query pt; sync pt; time; ?
@@ -175,9 +121,8 @@ def test_per_thread_streams_are_not_the_legacy_one(timed: Path, quiet: Fake) -> 
     assert len(lines) == 3
 
 
-def test_a_full_queue_blocks_the_host(timed: Path, quiet: Fake) -> None:
+def test_a_full_queue_blocks_the_host(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s; launch s ns_1000000 1024; time; launch s ns_1000000 10; time
@@ -187,9 +132,8 @@ def test_a_full_queue_blocks_the_host(timed: Path, quiet: Fake) -> None:
     assert int(lines[1]) == pytest.approx(10_000_000, rel=0.01)
 
 
-def test_host_functions_run_in_their_place(timed: Path, quiet: Fake) -> None:
+def test_host_functions_run_in_their_place(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s; host s a; launch s ns_1000000; host s b; launch s ns_1000000; host s c;
@@ -200,9 +144,8 @@ def test_host_functions_run_in_their_place(timed: Path, quiet: Fake) -> None:
     assert int(lines[1]) == pytest.approx(2_000_000, rel=0.02)
 
 
-def test_stale_and_foreign_handles_are_refused(timed: Path, quiet: Fake) -> None:
+def test_stale_and_foreign_handles_are_refused(quiet: Fake) -> None:
     lines = script(
-        timed,
         quiet,
         """
         stream s; destroy s; ? sync s; ? record nothing 0; ? launch 0 unknown_name; ?
@@ -212,135 +155,56 @@ def test_stale_and_foreign_handles_are_refused(timed: Path, quiet: Fake) -> None
     assert lines == ["400", "400", "500", "400"]
 
 
-# ---- graphs -------------------------------------------------------------------------------------
-
-
-def test_a_capture_runs_nothing_and_its_graph_runs_all(timed: Path, quiet: Fake) -> None:
-    lines = script(
-        timed,
-        quiet,
-        """
-        stream s; stream t; event fork; event joined; capture s; launch s ns_100000; record
-        fork s; wait t fork; launch t ns_100000 3; record joined t; launch s ns_100000; wait
-        s joined; launch s ns_100000; end s g; nodes g; ? query s; time; instantiate g x;
-        glaunch x s; glaunch x s; sync s; time
-        """,
-    )
-    assert lines[:2] == ["6", "0"]
-    assert int(lines[2]) < 50_000
-    assert int(lines[3]) == pytest.approx(1_200_000 + int(lines[2]), rel=0.03)
-    assert quiet.kernels() == 12
-
-
-def test_captures_refuse_what_they_cannot_hold(timed: Path, quiet: Fake) -> None:
-    lines = script(
-        timed,
-        quiet,
-        """
-        stream s; stream t; event e; ? capture 0; capture s; ? sync s; ? launch s ns_1; ?
-        end s g; capture s; ? malloc; mode 2; ? malloc; ? end s g; mode 0; capture s; ?
-        launch 0 ns_1; ? end s g; capture s; launch s ns_1; record e s; wait t e; launch t
-        ns_1; ? end s g; record e t; capture s; ? wait s e; ? end s g; ? end s g
-        """,  # of outside
-    )
-    assert lines == [
-        "900",
-        "900",
-        "901",
-        "901",
-        "900",
-        "0",
-        "901",
-        "906",
-        "901",
-        "904",
-        "905",
-        "901",
-        "401",
-    ]
-
-
-def test_an_executable_graph_is_updated_only_by_its_like(timed: Path, quiet: Fake) -> None:
-    lines = script(
-        timed,
-        quiet,
-        """
-        stream s; capture s; launch s ns_100000 2; end s g; capture s; launch s ns_500000 2;
-        end s h; capture s; launch s ns_1 3; end s other; instantiate g x; ? update x other;
-        ? update x h; glaunch x s; sync s
-        """,
-    )
-    assert lines == ["910", "0"]
-    assert quiet.work_ns() == 1_000_000
-
-
-def test_graphs_take_memory_when_they_are_launched_and_keep_it(timed: Path, quiet: Fake) -> None:
-    lines = script(
-        timed,
-        quiet,
-        """
-        stream s; used; capture s; alloc m s 100000000; launch s ns_1000; free m s; end s g;
-        nodes g; instantiate g x; used; glaunch x s; sync s; used; glaunch x s; sync s;
-        trim; used
-        """,
-    )
-    before, nodes, instantiated, launched, trimmed = map(int, lines)
-    assert nodes == 3
-    assert instantiated == before == trimmed
-    assert 100_000_000 <= launched - before <= 140_000_000
-
-
 # ---- sharing between processes ------------------------------------------------------------------
 
 
-def test_two_processes_share_in_slices(timed: Path) -> None:
+def test_two_processes_share_in_slices() -> None:
     with Fake(**{**PLAIN, "start_threads": 2}) as fake:
         busy = """
         stream s; event a; event b; record a s; launch s ns_10000000 10; record b s; sync s;
         elapsed a b
         """
-        (first,), (second,) = finish(*(begin(timed, fake, busy, tag=tag) for tag in "ab"))
+        (first,), (second,) = finish(*(begin(fake, busy, tag=tag) for tag in "ab"))
         # Events see the slices of others; the oracle does not.
         assert float(first) == pytest.approx(200_000, rel=0.03)
         assert float(second) == pytest.approx(200_000, rel=0.03)
         assert fake.work_ns("a") == fake.work_ns("b") == 100_000_000
 
 
-def test_who_waits_between_kernels_waits_for_slices_too(timed: Path) -> None:
+def test_who_waits_between_kernels_waits_for_slices_too() -> None:
     with Fake(**{**PLAIN, "start_threads": 2}) as fake:
         polite = "stream s;" + "launch s ns_100000; sync s;" * 20 + "time"
-        greedy = begin(timed, fake, "stream s; launch s ns_1000000 100; sync s", tag="b")
-        (_, (took,)) = finish(greedy, begin(timed, fake, polite, tag="a"))
+        greedy = begin(fake, "stream s; launch s ns_1000000 100; sync s", tag="b")
+        (_, (took,)) = finish(greedy, begin(fake, polite, tag="a"))
         # Each 0.1 ms kernel waits for a slice of 2 ms.
         assert int(took) == pytest.approx(20 * 2_100_000, rel=0.1)
 
 
-def test_with_mps_processes_run_at_once_on_their_parts(timed: Path) -> None:
+def test_with_mps_processes_run_at_once_on_their_parts() -> None:
     with Fake(**{**PLAIN, "start_threads": 2, "mode": "mps"}) as fake:
         busy = "stream s; launch s ns_1000000 30; sync s; time"
-        quarter = begin(timed, fake, busy, tag="a", CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="25")
-        half = begin(timed, fake, busy, tag="b", CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="50")
+        quarter = begin(fake, busy, tag="a", CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="25")
+        half = begin(fake, busy, tag="b", CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="50")
         (slow,), (fast,) = finish(quarter, half)
         assert int(slow) == pytest.approx(120_000_000, rel=0.01)
         assert int(fast) == pytest.approx(60_000_000, rel=0.01)
         assert fake.work_ns("a") == pytest.approx(30_000_000, rel=0.001)
 
 
-def test_contention_slows_mps_neighbours(timed: Path) -> None:
+def test_contention_slows_mps_neighbours() -> None:
     with Fake(**{**PLAIN, "start_threads": 2, "mode": "mps", "contention": 20}) as fake:
         busy = "stream s; launch s ns_1000000 30; sync s; time"
         half = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
-        (first,), (second,) = finish(*(begin(timed, fake, busy, tag=tag, **half) for tag in "ab"))
+        (first,), (second,) = finish(*(begin(fake, busy, tag=tag, **half) for tag in "ab"))
         assert int(first) == pytest.approx(72_000_000, rel=0.01)
         assert int(second) == pytest.approx(72_000_000, rel=0.01)
 
 
-def test_jitter_and_two_modes_are_the_same_in_each_run(timed: Path) -> None:
+def test_jitter_and_two_modes_are_the_same_in_each_run() -> None:
     works = []
     for seed in (1, 1, 2):
         with Fake(**{**PLAIN, "seed": seed}) as fake:
             script(
-                timed,
                 fake,
                 """
         stream s; launch s ns_100000_j20 500; launch s bi_4000_400000_25 1000; sync s
@@ -354,7 +218,7 @@ def test_jitter_and_two_modes_are_the_same_in_each_run(timed: Path) -> None:
 # ---- the virtual clock --------------------------------------------------------------------------
 
 
-def test_two_processes_see_the_same_times_in_each_run(timed: Path) -> None:
+def test_two_processes_see_the_same_times_in_each_run() -> None:
     def once() -> list[list[str]]:
         with Fake(clock="virtual", start_threads=2, seed=7) as fake:
             tiny = "stream s" + "; launch s ns_4000_j20 50; sync s; time" * 20
@@ -363,23 +227,23 @@ def test_two_processes_see_the_same_times_in_each_run(timed: Path) -> None:
                 + "; launch s bi_4000_400000_25 20; ? query s; sleep 30000; time" * 20
                 + "; sync s; time"
             )
-            return finish(begin(timed, fake, tiny, tag="a"), begin(timed, fake, mixed, tag="b"))
+            return finish(begin(fake, tiny, tag="a"), begin(fake, mixed, tag="b"))
 
     assert once() == once() == once()
 
 
-def test_virtual_minutes_take_seconds(timed: Path) -> None:
+def test_virtual_minutes_take_seconds() -> None:
     with Fake(**PLAIN) as fake:
         began = time.monotonic()
-        script(timed, fake, "stream s; launch s ns_1000000 300000; sync s")
+        script(fake, "stream s; launch s ns_1000000 300000; sync s")
         assert fake.work_ns() == 300_000_000_000
         assert time.monotonic() - began < 5
 
 
-def test_a_thread_of_the_test_takes_part_in_virtual_time(timed: Path, quiet: Fake) -> None:
+def test_a_thread_of_the_test_takes_part_in_virtual_time(quiet: Fake) -> None:
     quiet.join()
     begun = quiet.now_ns()
-    client = begin(timed, quiet, "stream s; launch s ns_1000000 100; sync s; time")
+    client = begin(quiet, "stream s; launch s ns_1000000 100; sync s; time")
     for tick in range(1, 11):
         quiet.sleep_until_ns(begun + tick * 50_000_000)
         assert quiet.now_ns() - begun == pytest.approx(tick * 50_000_000, abs=1000)
@@ -387,28 +251,59 @@ def test_a_thread_of_the_test_takes_part_in_virtual_time(timed: Path, quiet: Fak
     finish(client)
 
 
-def test_a_killed_process_does_not_stop_the_clock(timed: Path, quiet: Fake) -> None:
+def test_a_killed_process_does_not_stop_the_clock(quiet: Fake) -> None:
     for work in ("launch s ns_1000000 5000", "launch s ns_1000000000 100; sync s"):
-        victim = begin(timed, quiet, f"stream s; say ready; {work}; read", tag="victim")
+        victim = begin(quiet, f"stream s; say ready; {work}; read", tag="victim")
         assert victim.stdout is not None
         assert victim.stdout.readline() == "ready\n"
         victim.send_signal(signal.SIGKILL)
-        lines = script(timed, quiet, "stream s; launch s ns_1000000 10; sync s; time")
+        lines = script(quiet, "stream s; launch s ns_1000000 10; sync s; time")
         assert int(lines[0]) >= 10_000_000
         victim.communicate()
     quiet.sweep()
     before = quiet.work_ns("victim")
-    script(timed, quiet, "stream s; launch s ns_1000000 10; sync s")
+    script(quiet, "stream s; launch s ns_1000000 10; sync s")
     assert quiet.work_ns("victim") == before
 
 
-def test_a_thread_that_blocks_elsewhere_does_not_stop_the_clock_for_long(
-    timed: Path, quiet: Fake
-) -> None:
-    sleeper = begin(timed, quiet, "say ready; read; launch 0 ns_1000; sync", tag="b")
+def test_threads_of_a_process_have_their_own_times(quiet: Fake) -> None:
+    work = ", ".join(["launch pt ns_4000, malloc, sync pt"] * 40)
+    lines = script(quiet, f"thread {work}; thread {work}; thread {work}; join; time")
+    assert quiet.kernels() == 120
+    # They wait for each other's kernels (120 of 4 us), not for each other's calls.
+    assert 450_000 <= int(lines[0]) < 1_500_000
+
+
+@pytest.mark.parametrize("clock", ["virtual", "wall"])
+def test_kills_at_any_point_leave_the_gpu_to_others(clock: str) -> None:
+    work = """
+    launch s ns_1000_j20 30; record e s; wait t e; host t z; launch t ns_3000 5; glaunch x s;
+    copy s 1000; sync t; ? query s; sleep 1000; sync;
+    """
+    text = "stream s; stream t 1; event e; capture s; launch s ns_1000 3; end s g; instantiate g x;"
+    with Fake(clock=clock) as fake:
+        alive = []
+        for turn in range(30):
+            alive.append(begin(fake, text + work * 200 + "read", tag="victim"))
+            time.sleep(0.001 * (turn * 7 % 20))
+            if len(alive) > 3:
+                victim = alive.pop(turn * 5 % 3)
+                victim.kill()
+                victim.communicate()
+        for victim in alive:
+            victim.kill()
+            victim.communicate()
+        fake.sweep()
+        script(fake, "stream s; launch s ns_1000000 20; sync s", tag="other")
+        assert fake.work_ns("other") == 20_000_000
+        assert fake.used("victim") == 0
+
+
+def test_a_thread_that_blocks_elsewhere_does_not_stop_the_clock_for_long(quiet: Fake) -> None:
+    sleeper = begin(quiet, "say ready; read; launch 0 ns_1000; sync", tag="b")
     assert sleeper.stdout is not None
     assert sleeper.stdout.readline() == "ready\n"
-    lines = script(timed, quiet, "stream s; launch s ns_1000000 10; sync s; time")
+    lines = script(quiet, "stream s; launch s ns_1000000 10; sync s; time")
     assert int(lines[0]) >= 10_000_000
     sleeper.communicate("\n", timeout=20)
     assert sleeper.returncode == 0
@@ -417,11 +312,11 @@ def test_a_thread_that_blocks_elsewhere_does_not_stop_the_clock_for_long(
 # ---- the wall clock -----------------------------------------------------------------------------
 
 
-def test_kernels_take_real_time_and_no_cpu(timed: Path) -> None:
+def test_kernels_take_real_time_and_no_cpu() -> None:
     with Fake(clock="wall") as fake:
         began, cpu = time.monotonic(), resource_seconds()
         lines = script(
-            timed, fake, "stream s; event a; event b; record a s; launch s ns_50000000 20; "
+            fake, "stream s; event a; event b; record a s; launch s ns_50000000 20; "
             "record b s; sync s; elapsed a b"
         )  # fmt: skip
         assert time.monotonic() - began >= 1
@@ -435,18 +330,17 @@ def resource_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def test_wall_time_is_shared_in_slices_and_scaled(timed: Path) -> None:
+def test_wall_time_is_shared_in_slices_and_scaled() -> None:
     with Fake(clock="wall", scale=0.5) as fake:
         busy = "stream s; sleep 50000000; launch s ns_10000000 20; sync s; time"
-        (first,), (second,) = finish(*(begin(timed, fake, busy, tag=tag) for tag in "ab"))
+        (first,), (second,) = finish(*(begin(fake, busy, tag=tag) for tag in "ab"))
         assert max(int(first), int(second)) == pytest.approx(250_000_000, rel=0.2)
         assert fake.work_ns("a") == 100_000_000
 
 
-def test_host_functions_and_waits_work_in_wall_time(timed: Path) -> None:
+def test_host_functions_and_waits_work_in_wall_time() -> None:
     with Fake(clock="wall") as fake:
         lines = script(
-            timed,
             fake,
             """
         stream s; stream t; event e; host s a; launch s ns_1000000; host s b; record e s;
@@ -457,10 +351,9 @@ def test_host_functions_and_waits_work_in_wall_time(timed: Path) -> None:
         assert 2_000_000 <= int(lines[1]) < 500_000_000
 
 
-def test_a_killed_process_gives_its_slices_back_in_wall_time(timed: Path) -> None:
+def test_a_killed_process_gives_its_slices_back_in_wall_time() -> None:
     with Fake(clock="wall") as fake:
         victim = begin(
-            timed,
             fake,
             "stream s; launch s ns_1000000000 100; say ready; sync s",
             tag="victim",
@@ -470,7 +363,6 @@ def test_a_killed_process_gives_its_slices_back_in_wall_time(timed: Path) -> Non
         victim.kill()
         victim.communicate()
         lines = script(
-            timed,
             fake,
             """
         stream s; sleep 150000000; launch s ns_1000000 50; sync s; time
