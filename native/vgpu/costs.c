@@ -16,10 +16,10 @@
 #define ENTRIES 4096u
 #define PROBES 8u
 #define SLICE_NS 2000000u          /* a time slice of NVIDIA's drivers, about */
-#define STALE_MS 10000u            /* undisturbed samples are preferred for so long */
+#define STALE_MS 3000u             /* undisturbed samples are preferred for so long */
 #define LATE_MS 150u               /* it takes so long until the page tells of a neighbour that woke */
 #define OVERHEAD_NS 400000u        /* one timed launch per so much GPU time: two events cost about 2 us */
-#define SPARSEST 128u
+#define SPARSEST 256u
 
 static struct vg_cost table[ENTRIES] __attribute__((aligned(64)));
 static struct vg_cost crowd;
@@ -95,14 +95,15 @@ static void note_least(struct vg_cost *cost, uint64_t elapsed)
         cost->least = (float)elapsed;
 }
 
-/* Whether it ran in the tenant's own window, away from the edges, where the last kernel of another may
- * overrun. (It may still have met one that was late: see vg_cost_measured.) */
+/* Whether it ran in the tenant's own window; a short kernel away from the edges, where the last one of
+ * another may overrun. (A long one may have met that: see vg_cost_measured.) */
 static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention contention)
 {
     if (!contention.period)
         return false;
     uint64_t in = (start + contention.period - contention.begin) % contention.period;
-    return in + elapsed < contention.length;
+    uint64_t edge = elapsed > SLICE_NS ? 0 : contention.length / 8 < 4 * SLICE_NS ? contention.length / 8 : 4 * SLICE_NS;
+    return in >= edge && in + elapsed + edge < contention.length;
 }
 
 /* Samples over which the mean moves: enough that its error is about 1.4 %. Of long kernels each launch
@@ -140,8 +141,6 @@ static bool is_doubtful(struct vg_cost *cost, uint64_t elapsed, uint32_t neighbo
     }
     if ((float)elapsed <= longest)
         return false;
-    if (neighbours && cost->count >= 16) /* of runs that differ, a slice's end hits one the likelier the longer it is */
-        learn(cost, cost->square / cost->mean);
     if (!neighbours) {
         if (!cost->doubts++)
             cost->doubt_ms = now_ms;
@@ -158,10 +157,10 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
     uint32_t now_ms = (uint32_t)(now / 1000000) | 1;
     double ns = own_time(start, elapsed, contention);
     note_least(cost, elapsed);
-    bool is_alone = !contention.neighbours ||
+    bool is_alone = contention.is_quiet ||
                     (is_inside(start, elapsed, contention) && (float)elapsed < 1.6f * cost->least + SLICE_NS / 4);
     bool was_alone = cost->alone_ms && now_ms - cost->alone_ms < STALE_MS;
-    bool is_known = cost->count >= 16;
+    bool is_known = cost->count >= 16 && cost->count >= window(cost) / 8;
     if (is_alone) {
         /* What was learnt beside others is worth less than the first sample without. */
         if (!was_alone && cost->count > 1)
@@ -169,7 +168,13 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
         cost->alone_ms = now_ms;
     }
     int64_t owed = 0;
-    if (is_doubtful(cost, elapsed, contention.neighbours, now_ms) || (!is_alone && was_alone && is_known)) {
+    bool is_cut = is_doubtful(cost, elapsed, contention.neighbours, now_ms);
+    if (!is_alone && was_alone && is_known) {
+        owed = (int64_t)cost->mean - (int64_t)charged;
+    } else if (is_cut) {
+        /* Of runs that differ, the end of a slice hits one the likelier the longer it is. */
+        if (contention.neighbours && is_known)
+            learn(cost, cost->square / cost->mean);
         owed = cost->count ? (int64_t)cost->mean - (int64_t)charged : 0;
     } else {
         learn(cost, ns);

@@ -17,6 +17,7 @@
 #define BATCH_NS 500000ull
 #define BURST_NS 300000000ull
 #define BACKLOG_NS 100000000ull
+#define QUEUED_NS 10000000ull         /* the same where tenants take turns */
 #define BACKLOG_WAIT_NS 1000000000ull /* longer than that, a kernel runs that waits for us */
 #define NAP_NS 10000000ull            /* in a wait, limits are looked at again so often */
 #define RATE_LEAST 1000ull            /* ppm: a wait has an end whatever the page says */
@@ -89,11 +90,25 @@ static void wait_for_gpu(int row)
     }
 }
 
+/* When the GPU will have done what was debited: by the clock, or, where others hold it up, later. Two
+ * threads may each miss what the other adds just now; that is a batch, until the next debit. */
+static uint64_t expected_end(int row, struct vg_bucket *bucket, uint64_t now)
+{
+    uint64_t busy = atomic_load_explicit(&bucket->busy_ns, memory_order_relaxed);
+    uint64_t backlog = 0;
+    if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed)) {
+        vg_samples_drain();
+        backlog = vg_backlog(row);
+    }
+    return busy > now + backlog ? busy : now + backlog;
+}
+
 /* When to look again whether to launch; 0: now is the time.
  *
  * Where tenants take turns, a tenant launches in its window while the GPU can still come to it there,
- * at full speed, as long as its debits do not reach beyond this period's earnings. So it meets nobody
- * on the GPU, which then need not switch between contexts, and what is timed is its own. Who falls
+ * at full speed, as long as its debits do not reach beyond this period's earnings. Little of
+ * it is queued ahead, lest what is held up should reach into the next window. So it meets nobody on the
+ * GPU, which then need not switch between contexts, and what is timed is its own. Who falls
  * behind (its kernels are longer than its window, or another's overran) must not push into the windows
  * of others, or soon all would be behind. */
 static uint64_t due(int row, uint64_t ns, uint64_t rate, uint64_t tat, uint64_t busy, uint64_t now)
@@ -102,10 +117,11 @@ static uint64_t due(int row, uint64_t ns, uint64_t rate, uint64_t tat, uint64_t 
     if (rate == VG_PPM || !turns.period)
         return rate == VG_PPM || tat <= now ? 0 : tat;
     uint64_t in = (now + turns.period - turns.begin) % turns.period, begin = now - in;
-    uint64_t over = ns / 2 < turns.length / 16 ? ns / 2 : turns.length / 16; /* so it overruns as often as it falls short */
-    if (in < turns.length && tat < begin + turns.period && busy + over < begin + turns.length)
-        return 0;
-    return begin + turns.period;
+    /* It overruns as often as it falls short, unless the window is too short for that. */
+    uint64_t over = ns <= turns.length / 2 ? ns / 2 : turns.length / 16;
+    if (in >= turns.length || tat >= begin + turns.period || busy + over >= begin + turns.length)
+        return begin + turns.period;
+    return busy > now + QUEUED_NS ? busy - QUEUED_NS / 2 : 0;
 }
 
 /* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to it. */
@@ -118,7 +134,7 @@ static uint64_t debit(int row, uint64_t ns)
         uint64_t rate = rate_ppm(row, now), when;
         follow(bucket, rate, now);
         uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
-        busy = atomic_load_explicit(&bucket->busy_ns, memory_order_relaxed);
+        busy = expected_end(row, bucket, now);
         if (!(when = due(row, earned_in(row, ns, VG_PPM), rate, tat, busy, now))) {
             uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
             uint64_t to = from + earned_in(row, ns, rate);
@@ -137,9 +153,8 @@ static uint64_t debit(int row, uint64_t ns)
         vg_samples_drain();
         now = vg_now_ns();
     }
-    do
-        starts = busy > now ? busy : now;
-    while (!atomic_compare_exchange_weak(&bucket->busy_ns, &busy, starts + earned_in(row, ns, VG_PPM)));
+    starts = busy > now ? busy : now;
+    atomic_store_explicit(&bucket->busy_ns, starts + earned_in(row, ns, VG_PPM), memory_order_relaxed);
     if (begun && device) {
         atomic_fetch_sub_explicit(&device->waiting, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&device->throttled_ns, now - begun, memory_order_relaxed);
@@ -158,7 +173,6 @@ static void move(int row, int64_t ns)
         uint64_t from = tat < least ? least : tat;
         to = ns > 0 ? from + by : from > least + by ? from - by : least;
     } while (!atomic_compare_exchange_weak(&bucket->tat_ns, &tat, to));
-    atomic_fetch_add_explicit(&vg_issued_ns[row], (uint64_t)ns, memory_order_relaxed);
     note_charged(row, ns);
 }
 
@@ -168,10 +182,16 @@ void vg_owe(int row, int64_t ns)
         move(row, ns);
 }
 
+static void give_back(int row, uint64_t ns)
+{
+    move(row, -(int64_t)ns);
+    atomic_fetch_sub_explicit(&vg_issued_ns[row], ns, memory_order_relaxed);
+}
+
 void vg_limiter_flush(void)
 {
     if (credit.row >= 0 && credit.ns)
-        move(credit.row, -(int64_t)credit.ns);
+        give_back(credit.row, credit.ns);
     credit.ns = 0;
 }
 
@@ -247,7 +267,7 @@ void vg_work_end(struct vg_work *work, CUresult result, CUstream stream)
     if (unlikely(work->sample != NULL))
         vg_sample_end(work->sample, result, stream);
     if (unlikely(result != CUDA_SUCCESS) && work->row >= 0)
-        vg_owe(work->row, -(int64_t)work->predicted_ns);
+        give_back(work->row, work->predicted_ns);
 }
 
 void vg_work_synchronized(void)

@@ -11,6 +11,7 @@
 
 #define SLOTS 128u
 #define MISSES 3u                  /* so many that are not complete end a look through the slots */
+#define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
 enum state { FREE, BUSY, PENDING };
@@ -32,6 +33,7 @@ struct sample {
 static struct sample slots[SLOTS];
 static _Atomic uint32_t next, oldest; /* where to look first: the slots are used in turn */
 static _Atomic uint64_t completed[VG_DEVICES];
+static _Atomic uint64_t disturbed[VG_DEVICES]; /* when neighbours were last seen, or the first look */
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
 _Atomic uint32_t vg_samples_pending;
 
@@ -39,6 +41,11 @@ struct vg_contention vg_contention(int row, uint64_t now)
 {
     const volatile struct vg_device_limit *limit = &vg_limits->device[row];
     struct vg_contention found = {.neighbours = limit->neighbours, .others_ppm = limit->others_ppm};
+    uint64_t last = atomic_load_explicit(&disturbed[row], memory_order_relaxed);
+    if (found.neighbours || !last)
+        atomic_store_explicit(&disturbed[row], now, memory_order_relaxed);
+    else
+        found.is_quiet = now > last + QUIET_NS;
     uint64_t period = limit->window_period_us * 1000ull;
     if (period && now < limit->rate_until_ns) {
         found.period = period;
@@ -142,6 +149,7 @@ static void take(struct sample *sample)
     struct vg_contention at_end = vg_contention(sample->row, now);
     if (at_end.neighbours > sample->contention.neighbours)
         sample->contention = at_end;
+    sample->contention.is_quiet &= at_end.is_quiet;
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, sample->start, elapsed > empty ? elapsed - empty : 1,
                                              sample->charged, sample->stands_for ? sample->stands_for : 1,

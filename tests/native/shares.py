@@ -152,6 +152,7 @@ class Shares:
         self._measured = [0.0] * len(self.tenants)
         self._pids: dict[int, int] = {}
         self._since_us = 0
+        self._turns: dict[str, rates.Turn] = {}
         ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
         os.environ["FAKEGPU_STATE"] = str(self.fake.state)
         self._stack.callback(os.environ.pop, "FAKEGPU_STATE")
@@ -256,7 +257,8 @@ class Shares:
                 used_long=activity.used_long,
             )
         granted = rates.grant(claims)
-        turns = rates.turns(claims, granted) if self.turns else {}
+        turns = rates.turns(claims, granted, self._turns) if self.turns else {}
+        self._turns = turns
         granted |= {name: turn.share for name, turn in turns.items()}
         beside = frozenset(turns)
         self.prices = [rates.moved(price, beside) for price in self.prices]

@@ -32,6 +32,10 @@ PRESSED: Final = 0.3
 FULL: Final = 0.7
 #: Of a GPU that is booked in full, so much can be given out: changes of turns and timing cost.
 BOOKABLE: Final = 0.98
+#: How fast the window of a tenant grows that gets less than its share (per second, of what it
+#: lacks), and how far: part of its share.
+STRETCHING: Final = 0.8
+STRETCH: Final = 0.6
 #: Corrections of prices stay in these bounds, whatever was measured.
 SCALES: Final = (0.25, 4.0)
 #: What is left of a measurement's weight when the next one comes, a second later.
@@ -101,11 +105,15 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A tenant's window in each period, as parts of it, and its share, which fits in there."""
+    """A tenant's window in each period, as parts of it, and its share.
+
+    `extra` is what its window has beyond its share, because the kernels of others reach into it.
+    """
 
     begin: float
     length: float
     share: float
+    extra: float = 0.0
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -121,12 +129,14 @@ class Price(msgspec.Struct, frozen=True):
     beside: frozenset[str] = frozenset()
     #: Measurements to leave out yet: NVML's samples come later than what is charged.
     settling: int = 2
+    #: The factor until then.
+    until_measured: float = 1.0
 
     @property
     def scale(self) -> float:
         """The factor on predicted GPU time."""
         if min(self.predicted, self.measured) < MEASURABLE:
-            return 1.0
+            return self.until_measured
         low, high = SCALES
         return min(high, max(low, self.measured / self.predicted))
 
@@ -177,12 +187,23 @@ def neighbours(name: str, claims: Mapping[str, Claim]) -> tuple[int, float]:
     return len(others), min(1.0, sum(others))
 
 
-def turns(claims: Mapping[str, Claim], granted: Mapping[str, float]) -> dict[str, Turn]:
+def turns(
+    claims: Mapping[str, Claim],
+    granted: Mapping[str, float],
+    before: Mapping[str, Turn] | None = None,
+    seconds: float = 0.05,
+) -> dict[str, Turn]:
     """Turns for tenants that all want more than they may have; others have none.
 
     Left to time slices, such tenants meet on the GPU all the time, which then loses some percent to
     switching between them, and their kernels cannot be timed. A tenant that uses less than it may
     is in no need of a turn: it may launch whenever it likes, and waits for nobody.
+
+    Args:
+        claims: all tenants of a GPU.
+        granted: what `grant` gave them.
+        before: the turns until now.
+        seconds: how long those held.
     """
     greedy = [
         name
@@ -194,18 +215,31 @@ def turns(claims: Mapping[str, Claim], granted: Mapping[str, float]) -> dict[str
     total = sum(granted[name] for name in greedy)
     rest = sum(claim.used for name, claim in claims.items() if name not in greedy and claim.active)
     scale = min(1.0, max(0.5, (BOOKABLE - rest) / total))
+    extra: dict[str, float] = {}
+    for name in greedy:
+        turn, share = (before or {}).get(name), granted[name] * scale
+        missing = share - claims[name].used_long if turn else 0.0
+        most = STRETCH * granted[name]
+        known = turn.extra if turn else 0.0
+        extra[name] = min(most, max(-most, known + STRETCHING * seconds * missing))
+    whole = total + sum(extra.values())
     found: dict[str, Turn] = {}
     begin = 0.0
     for name in greedy:
-        length = granted[name] / total
-        found[name] = Turn(begin, length, granted[name] * scale)
+        length = (granted[name] + extra[name]) / whole
+        found[name] = Turn(begin, length, granted[name] * scale, extra[name])
         begin += length
     return found
 
 
 def moved(before: Price, beside: frozenset[str]) -> Price:
-    """The price of a tenant that takes turns with these; what was known beside others is void."""
-    return before if beside == before.beside else Price(beside=beside)
+    """The price of a tenant that takes turns with these; what was known beside others is void.
+
+    Prices that were too high were so because slices of others were timed, too, which turns end.
+    """
+    if beside == before.beside:
+        return before
+    return Price(beside=beside, until_measured=max(1.0, before.scale))
 
 
 def weigh(before: Price, *, predicted: float, measured: float) -> Price:

@@ -42,6 +42,7 @@ class Compute:
         self._seen: dict[str, tuple[Slot, ...]] = {}
         self._asleep: set[_Key] = set()
         self._busy: set[str] = set()
+        self._turns: dict[str, dict[str, rates.Turn]] = {}
         self.throttled: set[_Key] = set()
 
     def forget(self, name: str) -> None:
@@ -100,10 +101,15 @@ class Compute:
                 active=seen.is_active(now_ns),
                 used=seen.used,
                 held_back=seen.held_back,
+                pressed=seen.pressed,
+                used_long=seen.used_long,
             )
         granted = rates.grant(claims) if is_busy else {}
+        turns = rates.turns(claims, granted, self._turns.get(uuid)) if granted else {}
+        self._turns[uuid] = turns
         for container, row, _ in rows:
-            self._write(container, row, claims, granted, now_ns)
+            turn = turns.get(container.assignment.name)
+            self._write(container, row, claims, granted, turn, now_ns)
 
     def _write(
         self,
@@ -111,6 +117,7 @@ class Compute:
         row: int,
         claims: dict[str, rates.Claim],
         granted: dict[str, float],
+        turn: rates.Turn | None,
         now_ns: int,
     ) -> None:
         share = container.assignment.shares[row]
@@ -119,9 +126,9 @@ class Compute:
         if (name, share.uuid) in self.throttled:
             ppm = round(THROTTLED * _MILLION)
         elif granted:
-            ppm = round(granted[name] * _MILLION)
+            ppm = round((turn.share if turn else granted[name]) * _MILLION)
         # Without a rate the guaranteed share holds: the page of who has just that is left alone.
-        if not percent or ppm == percent * _MILLION // 100:
+        if not percent or (not turn and ppm == percent * _MILLION // 100):
             ppm = 0
         device = container.page.page.device[row]
         until = 0
@@ -130,12 +137,16 @@ class Compute:
             if ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
                 until = now_ns + _HOLDS_NS
         count, used = rates.neighbours(name, claims) if granted else (0, 0.0)
+        period_us = rates.PERIOD_NS // 1000 if turn and percent else 0
         container.page.update(
             row,
             rate_ppm=ppm,
             rate_until_ns=until,
             neighbours=count,
             others_ppm=round(used * _MILLION),
+            window_period_us=period_us,
+            window_begin_us=int(turn.begin * period_us) if turn else 0,
+            window_us=int(turn.length * period_us) if turn else 0,
         )
 
 

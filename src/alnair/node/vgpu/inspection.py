@@ -190,8 +190,12 @@ class Inspection:
         used = [load.shares[pid] for pid in pids if pid in load.shares]
         if used and now > then and not load.mps:
             scale = container.page.page.device[row].cost_scale_ppm / _MILLION or 1.0
+            takes_turns = bool(container.page.page.device[row].window_us)
             price = self._prices[key] = rates.weigh(
-                self._prices.get(key, rates.Price()),
+                rates.moved(
+                    self._prices.get(key, rates.Price()),
+                    frozenset({"others"}) if takes_turns else frozenset(),
+                ),
                 predicted=(charged - before) / 1e9 / scale,
                 measured=sum(used) * (now - then),
             )
