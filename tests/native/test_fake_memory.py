@@ -14,7 +14,7 @@ from native.fake import Fake
 
 MIB = 1 << 20
 CONTEXT = 522 * MIB  # of an H200, in profiles/h200
-OK, INVALID, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
+OK, INVALID, OUT_OF_MEMORY, NOT_INITIALIZED, UNKNOWN = 0, 1, 2, 3, 999
 
 
 class Shell:
@@ -268,6 +268,23 @@ def test_a_process_dies_at_the_call_that_is_told(fake: Fake, shell: Callable[...
     assert fake.calls("cuMemAlloc_v2") == 3
 
 
+def test_a_lost_gpu_answers_no_more(fake: Fake, shell: Callable[..., Shell]) -> None:
+    client = shell()
+    client.ok("retain c 0", "alloc a 100")
+    fake.fault("lost=0")
+    assert client("alloc b 100")[0] == UNKNOWN
+    assert client("info -")[0] == UNKNOWN
+    assert shell()("retain c 0")[0] == UNKNOWN
+    fake.fault("")
+    client.ok("alloc b 100")
+
+
+def test_a_context_can_be_slow_to_make(shell: Callable[..., Shell]) -> None:
+    begun = time.monotonic()
+    shell(faults="slow_context_ms=200").ok("retain c 0")
+    assert time.monotonic() - begun >= 0.2
+
+
 def test_devices_are_seen_as_the_environment_says(shell: Callable[..., Shell]) -> None:
     with Fake(gpus=3) as machine:
         uuids = [f"GPU-{machine.uuid(gpu)}" for gpu in range(3)]
@@ -280,6 +297,14 @@ def test_devices_are_seen_as_the_environment_says(shell: Callable[..., Shell]) -
         for hidden in ("", "junk", "-1", "1,1"):
             client = shell("a", machine, CUDA_VISIBLE_DEVICES=hidden)
             assert client.process.communicate()[0] == "no driver\n", hidden
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_calls_cost_what_a_second_model_says(fake: Fake, seed: int) -> None:
+    calls = int(10_000 * float(os.environ.get("ALNAIR_SOAK", "1")))
+    program = build.client("memory_model", "-l:libcuda.so.1")
+    build.checked(program, calls, seed, environment=fake.environment(), timeout=600)
+    assert fake.used() == 0
 
 
 def test_threads_of_one_process_race_and_everything_is_given_back(fake: Fake) -> None:
