@@ -1,9 +1,9 @@
 /* Memory that graphs allocate when they run.
  *
- * An allocation node takes no memory when it is made or captured. The driver maps memory for it at the
- * latest at the first launch, out of one stock per device, which it keeps until cuDeviceGraphMemTrim.
- * So a graph with such nodes is noted when it is instantiated, with the most that it can need; that
- * much is reserved before it is uploaded or launched, and then the stock's true size is charged. */
+ * An allocation node takes no memory when it is made or captured. The driver gives it memory when the
+ * graph is launched, out of one stock per device that all graphs share, which grows at need and is
+ * kept until cuDeviceGraphMemTrim. So a graph with such nodes is noted when it is instantiated, with
+ * the most that it can need; that much is drawn from the stock (pool.h) around each launch. */
 #include <stdlib.h>
 
 #include "compute.h"
@@ -12,7 +12,6 @@
 #define VG_GRAPH_DEPTH 16
 
 static _Atomic uint64_t vg_graph_execs; /* instantiated graphs that allocate */
-static _Atomic uint32_t vg_graph_trims = 1; /* rises when memory is given back: graphs may need it anew */
 
 /* Adds what each device's allocation nodes need, child graphs included. */
 static void vg_graph_need(CUgraph graph, uint64_t need[VG_DEVICES], int depth)
@@ -35,7 +34,7 @@ static void vg_graph_need(CUgraph graph, uint64_t need[VG_DEVICES], int depth)
         if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
             REAL(cuGraphMemAllocNodeGetParams)(nodes[i], &allocation) == CUDA_SUCCESS &&
             allocation.pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE && (row = vg_row(allocation.pool.location.id)) >= 0)
-            need[row] += vg_pool_steps(allocation.bytes);
+            need[row] += vg_rounded(allocation.bytes);
         if (type == CU_GRAPH_NODE_TYPE_GRAPH && REAL(cuGraphChildGraphNodeGetGraph)(nodes[i], &child) == CUDA_SUCCESS)
             vg_graph_need(child, need, depth + 1);
     }
@@ -82,7 +81,7 @@ static bool vg_draw_all(struct vg_draw draw[VG_DEVICES], const uint64_t need[VG_
 {
     for (int row = 0; row < VG_DEVICES; row++) {
         draw[row] = (struct vg_draw){0};
-        if (need[row] && !vg_draw_begin(&draw[row], NULL, vg_row_device(row), need[row], 0, NULL)) {
+        if (need[row] && !vg_draw_begin(&draw[row], NULL, vg_row_device(row), vg_pool_steps(need[row]), need[row], NULL)) {
             for (draw[row].pool = NULL; row >= 0; row--)
                 if (draw[row].pool)
                     vg_draw_end(&draw[row]);
@@ -129,37 +128,20 @@ VG_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph 
 
 /* ---- upload and launch ------------------------------------------------------------------------------- */
 
-/* A graph that was mapped since the last trim has its memory. */
-static bool vg_graph_needs(CUgraphExec exec, uint64_t need[VG_DEVICES])
-{
-    bool any = false;
-    struct vg_record record;
-    for (int row = 0; row < VG_DEVICES && vg_row_device(row) >= 0; row++)
-        if (vg_book_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record) &&
-            record.count != atomic_load(&vg_graph_trims)) {
-            need[row] = record.bytes;
-            any = true;
-        }
-    return any;
-}
-
 CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream)
 {
     uint64_t need[VG_DEVICES] = {0};
     struct vg_draw draw[VG_DEVICES];
     struct vg_record record;
-    if (likely(!atomic_load_explicit(&vg_graph_execs, memory_order_relaxed)) || !vg_graph_needs(exec, need))
+    if (likely(!atomic_load_explicit(&vg_graph_execs, memory_order_relaxed)))
         return call(exec, stream);
+    for (int row = 0; row < VG_DEVICES && vg_row_device(row) >= 0; row++)
+        if (vg_book_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
+            need[row] = record.bytes;
     if (!vg_draw_all(draw, need))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    uint32_t trims = atomic_load(&vg_graph_trims);
     CUresult result = call(exec, stream);
     vg_drawn_all(draw);
-    for (int row = 0; result == CUDA_SUCCESS && row < VG_DEVICES; row++)
-        if (need[row] && vg_book_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record)) {
-            record.count = trims;
-            vg_book_put(&record);
-        }
     return result;
 }
 
@@ -188,16 +170,10 @@ VG_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
     return result;
 }
 
-void vg_graphs_trimmed(void)
-{
-    atomic_fetch_add(&vg_graph_trims, 1);
-}
-
 VG_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
     VG_ENTER();
     CUresult result = REAL(cuDeviceGraphMemTrim)(device);
-    vg_graphs_trimmed();
     vg_pools_refresh();
     return result;
 }

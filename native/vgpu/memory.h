@@ -91,9 +91,6 @@ CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given
 bool vg_later_settle(void); /* credits those that are done; whether there were any */
 void vg_later_forked(void);
 
-/* ---- graph_memory.c -------------------------------------------------------------------------------- */
-void vg_graphs_trimmed(void);
-
 /* ---- contexts.c ------------------------------------------------------------------------------------ */
 void vg_contexts_forked(void);
 

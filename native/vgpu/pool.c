@@ -75,12 +75,10 @@ static bool vg_pools_trim(int row)
     for (struct vg_pool *pool = vg_pools; pool; pool = pool->next) {
         if (pool->row != row || !pool->charged || pool->destroyed || pool->borrowed)
             continue;
-        if (pool->handle) {
+        if (pool->handle)
             REAL(cuMemPoolTrimTo)(pool->handle, 0);
-        } else {
+        else
             REAL(cuDeviceGraphMemTrim)(pool->device);
-            vg_graphs_trimmed();
-        }
         uint64_t before = pool->charged;
         vg_pool_refresh(pool);
         any |= pool->charged < before;
@@ -137,6 +135,10 @@ static void vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end)
 
 static bool vg_range_fits(const struct vg_pool *pool, uint64_t bytes, CUstream stream)
 {
+    cuuint64_t used;
+    if (!pool->handle) /* graphs get their memory mapped, wherever it lies */
+        return REAL(cuDeviceGetGraphMemAttribute)(pool->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS &&
+               used <= pool->charged && pool->charged - used >= bytes;
     for (unsigned int i = 0; i < pool->n_ranges; i++)
         if (pool->range[i].stream == stream && pool->range[i].end - pool->range[i].start >= bytes)
             return true;

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from native import context_paths
+from native import context_paths, graph_paths
 from native.calls import MIB, Calls
 from native.container import Container
 from native.fake import Fake
 from native.memory_paths import PATHS, RefusedError
 
-assert context_paths  # importing it adds its paths
+assert context_paths and graph_paths  # importing them adds their paths
 
 #: What a context costs on the fake H200 (native/fakegpu/profiles/h200).
 CONTEXT = 522 * MIB

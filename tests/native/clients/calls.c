@@ -4,6 +4,7 @@
  *   open &X HANDLE FLAGS     cuIpcOpenMemHandle_v2, whose 64 bytes go by value
  *   get X                    prints the variable as a number
  *   hex X N                  prints N bytes of the variable
+ *   set X #HEX               fills the variable
  *   bypass NAME              from now on NAME is called as if the library did not hook it
  *   close FD                 close(2)
  *   write PATH #HEX          writes these bytes to a file
@@ -133,6 +134,9 @@ int main(int argc, char **argv)
             for (int i = 0; i < atoi(word[2]); i++)
                 printf("%02x", find(word[1])[i]);
             printf("\n");
+        } else if (!strcmp(word[0], "set")) {
+            memcpy(find(word[1]), (void *)value(word[2]), strlen(word[2] + 1) / 2);
+            printf("0\n");
         } else if (!strcmp(word[0], "bypass")) {
             int i = 0;
             while (bypassed[i][0])
