@@ -64,6 +64,10 @@ uint64_t fakegpu_kernels(const char *tag, int gpu);    /* kernels completed */
 void fakegpu_watch(const char *tag, int gpu, uint64_t limit); /* count instants over this limit */
 uint64_t fakegpu_over(const char *tag, int gpu);       /* how many changes left it over the watched limit */
 uint64_t fakegpu_over_bytes(const char *tag, int gpu); /* the worst of them, bytes over */
+/* Around a request of this process (one at a time) for so many bytes: whether it would have fitted below
+ * the watched limit at every instant in between. A refusal of such a request is false. */
+void fakegpu_ask(int gpu, uint64_t bytes);
+int fakegpu_answered(void);
 void fakegpu_reset(const char *tag);                   /* peak, work, over: from now on */
 uint64_t fakegpu_sweep(void);                          /* release what dead processes held; bytes */
 /* Calls by name since creation, "" for all; which calls a program made is a test's fixture. */

@@ -48,6 +48,11 @@ static void judge(int gpu, struct fg_tag *tag)
                 tag->over_bytes[gpu] = over;
         }
     }
+    for (int i = 0; i < fg_state->processes; i++) {
+        struct fg_process *p = &fg_state->process[i];
+        if (p->asked && p->asked_gpu == gpu && &fg_state->tag[p->tag] == tag && tag->used[gpu] + p->asked > watched)
+            p->asked_fits = 0;
+    }
     if (tag->used[gpu] > tag->peak[gpu])
         tag->peak[gpu] = tag->used[gpu];
     if (g->used > g->peak)
@@ -347,4 +352,32 @@ uint64_t fakegpu_sweep(void)
     uint64_t bytes = fg_sweep();
     fg_unlock();
     return bytes;
+}
+
+/* ---- was a refusal false? --------------------------------------------------------------------------- */
+
+__attribute__((visibility("default"))) void fakegpu_ask(int gpu, uint64_t bytes)
+{
+    fg_lock();
+    int row = fg_self_locked();
+    if (row >= 0) {
+        struct fg_process *p = &fg_state->process[row];
+        const struct fg_tag *tag = &fg_state->tag[p->tag];
+        p->asked = bytes;
+        p->asked_gpu = gpu;
+        p->asked_fits = tag->used[gpu] + bytes <= tag->watched[gpu];
+    }
+    fg_unlock();
+}
+
+__attribute__((visibility("default"))) int fakegpu_answered(void)
+{
+    fg_lock();
+    int row = fg_self_locked(), fits = 0;
+    if (row >= 0) {
+        fits = fg_state->process[row].asked_fits != 0;
+        fg_state->process[row].asked = 0;
+    }
+    fg_unlock();
+    return fits;
 }

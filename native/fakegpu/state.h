@@ -68,6 +68,9 @@ struct fg_process {
     uint32_t contexts[FG_GPUS];
     uint64_t host_bytes;       /* page-locked */
     uint32_t initialized;      /* has called cuInit */
+    int32_t asked_gpu;         /* fakegpu_ask: the request under way */
+    uint32_t asked_fits;       /* it would have fitted below the watched limit at every instant so far */
+    uint64_t asked;            /* bytes; 0: none */
 };
 
 struct fg_tag {                /* a "container" */

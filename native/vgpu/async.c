@@ -129,7 +129,10 @@ VG_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 VG_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
     VG_ENTER();
+    struct vg_expected expected;
+    uint64_t left = keep;
+    vg_pools_expect(&expected, pool, &left);
     CUresult result = REAL(cuMemPoolTrimTo)(pool, keep);
-    vg_pools_refresh();
+    vg_pools_settle(&expected);
     return result;
 }

@@ -114,7 +114,10 @@ VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *paramet
 
 static CUresult vg_destroy(CUresult (*destroy)(CUcontext), CUcontext context)
 {
-    struct vg_record record;
+    struct vg_record record, doomed;
+    bool ours = vg_book_get(VG_KIND_CONTEXT, (uint64_t)context, &doomed);
+    if (ours)
+        vg_leave(doomed.row, doomed.bytes);
     vg_work_forgotten(context);
     pthread_mutex_lock(&vg_contexts_lock);
     CUresult result = destroy(context);
@@ -122,6 +125,8 @@ static CUresult vg_destroy(CUresult (*destroy)(CUcontext), CUcontext context)
     if (result == CUDA_SUCCESS && vg_book_take(VG_KIND_CONTEXT, (uint64_t)context, &record))
         vg_context_gone(&record);
     pthread_mutex_unlock(&vg_contexts_lock);
+    if (ours)
+        vg_left(doomed.row, doomed.bytes, 0);
     return result;
 }
 
@@ -186,14 +191,19 @@ VG_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 static CUresult vg_primary_end(CUresult (*end)(CUdevice), CUdevice device)
 {
     struct vg_record record;
-    if (vg_book_get(VG_KIND_PRIMARY, (uint64_t)device, &record))
+    bool ours = vg_book_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
+    if (ours) {
         vg_work_forgotten((CUcontext)record.other);
+        vg_leave(record.row, record.bytes);
+    }
     pthread_mutex_lock(&vg_contexts_lock);
     CUresult result = end(device);
     vg_context_changed();
     if (result == CUDA_SUCCESS)
         vg_primary_check(device);
     pthread_mutex_unlock(&vg_contexts_lock);
+    if (ours)
+        vg_left(record.row, record.bytes, 0);
     return result;
 }
 

@@ -18,7 +18,8 @@ static struct vg_later *vg_later;
 
 static void vg_freed(const struct vg_record *record)
 {
-    vg_release(record->row, record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
+    vg_left(record->row, vg_rounded(record->bytes),
+            record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
 }
 
 bool vg_later_settle(void)
@@ -45,8 +46,10 @@ bool vg_later_settle(void)
 
 CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream))
 {
+    vg_leave(record->row, vg_rounded(record->bytes));
     CUresult result = call(record->key, given);
     if (result != CUDA_SUCCESS) {
+        vg_left(record->row, vg_rounded(record->bytes), 0);
         vg_book_put(record);
         return result;
     }

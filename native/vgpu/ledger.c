@@ -28,14 +28,18 @@
 
 #include "memory.h"
 
-#define VG_CONTEND_NS 50000000ull /* no allocation waits longer for others' announcements */
-#define VG_CONTEND_SPINS 32       /* yields before the first sleep */
+#define VG_CONTEND_NS 250000000ull /* the longest wait for others' announcements: a process that the
+                                       kernel took off a busy CPU in the middle of one comes back by then */
+#define VG_REAP_NS 5000000ull      /* after this wait, see whether those in the way have died */
+#define VG_STEADY 64               /* readings at most, for two that are equal */
+#define VG_CONTEND_SPINS 32        /* yields before the first sleep */
 
 struct vg_sum {
     uint64_t held;  /* of all slots, and the server's overhead */
     uint64_t firm;  /* the part of it that is not leaving */
     uint64_t total; /* held and pending: what decides */
     bool lower;     /* a lower slot has announced something */
+    uint64_t print; /* of all that was read: equal twice, it was true at an instant */
 };
 
 static uint64_t vg_saturated(uint64_t a, uint64_t b)
@@ -57,20 +61,35 @@ uint64_t vg_limit(int row)
 static struct vg_sum vg_scan(int row, const struct vg_slot *mine)
 {
     uint64_t overhead = vg_word(&vg_limits->device[row].memory_overhead), pending = 0;
-    struct vg_sum sum = {overhead, overhead, 0, false};
+    struct vg_sum sum = {overhead, overhead, 0, false, 0};
     uint64_t used = atomic_load(&vg_counters->slots_used);
 
     for (uint64_t i = 0; i < used && i < VG_SLOTS; i++) {
         struct vg_slot *slot = &vg_counters->slot[i];
         uint64_t announced = atomic_load(&slot->device[row].pending); /* before held: see above */
-        uint64_t held = atomic_load(&slot->device[row].held), leaving = atomic_load(&slot->leaving[row]);
+        uint64_t leaving = atomic_load(&slot->leaving[row]); /* before held, which falls first */
+        uint64_t held = atomic_load(&slot->device[row].held);
         sum.held = vg_saturated(sum.held, held);
         sum.firm = vg_saturated(sum.firm, leaving < held ? held - leaving : 0);
         pending = vg_saturated(pending, announced);
         sum.lower |= announced && slot < mine;
+        sum.print = (sum.print ^ held ^ leaving << 1) * 0x9e3779b97f4a7c15ull;
     }
     sum.total = vg_saturated(sum.held, pending);
     return sum;
+}
+
+/* Slots are read one after the other, so what one gave back and another took meanwhile counts twice:
+ * safe to admit by, but not to refuse by. Two equal readings are what was true in between. */
+static struct vg_sum vg_scan_steady(int row, const struct vg_slot *mine)
+{
+    struct vg_sum sum = vg_scan(row, mine), again;
+    for (int i = 0; i < VG_STEADY; i++, sum = again) {
+        again = vg_scan(row, mine);
+        if (again.print == sum.print)
+            break;
+    }
+    return again;
 }
 
 uint64_t vg_used(int row)
@@ -116,7 +135,7 @@ static void vg_back_off(int round, const struct vg_slot *mine)
 static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
 {
     _Atomic uint64_t *pending = &mine->device[row].pending;
-    uint64_t deadline = vg_now_ns() + VG_CONTEND_NS;
+    uint64_t begun = vg_now_ns(), deadline = begun + VG_CONTEND_NS;
     bool admitted = false, reaped = false, announced = false;
 
     bool turn = vg_take_turn(row, deadline);
@@ -126,8 +145,9 @@ static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
             atomic_fetch_add(pending, bytes);
             announced = true;
         }
-        struct vg_sum sum = vg_scan(row, mine);
-        bool late = vg_now_ns() >= deadline;
+        struct vg_sum sum = vg_scan_steady(row, mine);
+        uint64_t now = vg_now_ns();
+        bool late = now >= deadline;
         if (!limit || sum.total <= limit) {
             admitted = true;
             break;
@@ -144,6 +164,10 @@ static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
         if (sum.lower) {
             atomic_fetch_sub(pending, bytes);
             announced = false;
+        }
+        if (!reaped && now - begun > VG_REAP_NS) {
+            vg_reap();
+            reaped = true;
         }
         vg_back_off(round, mine);
     }

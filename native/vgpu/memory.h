@@ -82,6 +82,7 @@ void *vg_context(void);                                         /* the calling t
 CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t));
 
 
+void vg_pools_refresh(void);      /* charges the true size of every stock */
 bool vg_pools_give_back(int row); /* gives unused stock back to the GPU; whether there was any */
 void vg_pools_forked(void);
 

@@ -70,21 +70,18 @@ VG_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
     return vg_loaded(&charge, result, result ? NULL : *module);
 }
 
-static CUresult vg_unloaded(CUresult result, bool ours, const struct vg_record *record)
-{
-    if (ours && result == CUDA_SUCCESS)
-        vg_release(record->row, record->bytes);
-    else if (ours)
-        vg_book_put(record);
-    return result;
-}
-
 VG_EXPORT CUresult cuModuleUnload(CUmodule module)
 {
     VG_ENTER();
     struct vg_record record;
-    bool ours = vg_book_take(VG_KIND_MODULE, (uint64_t)module, &record);
-    return vg_unloaded(REAL(cuModuleUnload)(module), ours, &record);
+    if (!vg_book_take(VG_KIND_MODULE, (uint64_t)module, &record))
+        return REAL(cuModuleUnload)(module);
+    vg_leave(record.row, record.bytes);
+    CUresult result = REAL(cuModuleUnload)(module);
+    vg_left(record.row, record.bytes, result == CUDA_SUCCESS ? record.bytes : 0);
+    if (result != CUDA_SUCCESS)
+        vg_book_put(&record);
+    return result;
 }
 
 /* ---- libraries ---------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Stocks of memory (see pool.h): their size, charged and followed. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pool.h"
 
@@ -32,6 +33,48 @@ static void vg_pool_refresh(struct vg_pool *pool)
         vg_settle(pool->row, 0, now - pool->charged);
     }
     pool->charged = now;
+}
+
+/* Bytes that the driver may give back in the next call: those in stock above `keep`, or (NULL) above
+ * the threshold that the program set for the pool. */
+static uint64_t vg_pool_spare(const struct vg_pool *pool, const uint64_t *keep)
+{
+    cuuint64_t used = 0, threshold = UINT64_MAX;
+    if (!pool->handle || pool->row < 0 || pool->destroyed || !pool->charged)
+        return 0;
+    REAL(cuMemPoolGetAttribute)(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+    if (keep)
+        threshold = *keep;
+    else
+        REAL(cuMemPoolGetAttribute)(pool->handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    threshold = threshold > used ? threshold : used;
+    return pool->charged > threshold ? pool->charged - threshold : 0;
+}
+
+void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep)
+{
+    expected->any = false;
+    if (likely(!atomic_load_explicit(&vg_pools_any, memory_order_relaxed)))
+        return;
+    memset(expected->bytes, 0, sizeof expected->bytes);
+    pthread_mutex_lock(&vg_pools_lock);
+    for (struct vg_pool *pool = vg_pools; pool; pool = pool->next) {
+        uint64_t spare = only && pool->handle != only ? 0 : vg_pool_spare(pool, keep);
+        if (spare) {
+            vg_leave(pool->row, spare);
+            expected->bytes[pool->row] += spare;
+            expected->any = true;
+        }
+    }
+    pthread_mutex_unlock(&vg_pools_lock);
+}
+
+void vg_pools_settle(const struct vg_expected *expected)
+{
+    vg_pools_refresh();
+    for (int row = 0; expected->any && row < VG_DEVICES; row++)
+        if (expected->bytes[row])
+            vg_left(row, expected->bytes[row], 0);
 }
 
 void vg_pools_refresh(void)
@@ -75,12 +118,14 @@ static bool vg_pools_trim(int row)
     for (struct vg_pool *pool = vg_pools; pool; pool = pool->next) {
         if (pool->row != row || !pool->charged || pool->destroyed || pool->borrowed)
             continue;
+        uint64_t before = pool->charged;
+        vg_leave(row, before);
         if (pool->handle)
             REAL(cuMemPoolTrimTo)(pool->handle, 0);
         else
             REAL(cuDeviceGraphMemTrim)(pool->device);
-        uint64_t before = pool->charged;
         vg_pool_refresh(pool);
+        vg_left(row, before, 0);
         any |= pool->charged < before;
     }
     return any;

@@ -6,11 +6,13 @@
     VG_EXPORT CUresult name parameters                                                                       \
     {                                                                                                        \
         VG_ENTER();                                                                                          \
+        struct vg_expected expected;                                                                         \
+        vg_pools_expect(&expected, NULL, NULL);                                                              \
         uint64_t begun = vg_count_begin();                                                                   \
         CUresult result = REAL(name) arguments;                                                              \
         vg_count_end(VG_CALL_SYNC, begun, 0);                                                                \
+        vg_pools_settle(&expected);                                                                          \
         vg_work_synchronized();                                                                              \
-        vg_pools_refresh();                                                                                  \
         return result;                                                                                       \
     }
 
@@ -24,11 +26,12 @@ WAIT(cuEventSynchronize, (CUevent event), (event))
     VG_EXPORT CUresult name parameters                                                                       \
     {                                                                                                        \
         VG_ENTER();                                                                                          \
+        struct vg_expected expected;                                                                         \
+        vg_pools_expect(&expected, NULL, NULL);                                                              \
         CUresult result = REAL(name) arguments;                                                              \
-        if (result == CUDA_SUCCESS) {                                                                        \
+        vg_pools_settle(&expected);                                                                          \
+        if (result == CUDA_SUCCESS)                                                                          \
             vg_work_synchronized();                                                                          \
-            vg_pools_refresh();                                                                              \
-        }                                                                                                    \
         return result;                                                                                       \
     }
 

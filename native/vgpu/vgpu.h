@@ -92,7 +92,10 @@ bool vg_reserve(int row, uint64_t bytes);
 void vg_settle(int row, uint64_t reserved, uint64_t actual); /* pending -> held, after the driver's answer */
 void vg_release(int row, uint64_t bytes);
 void vg_memory_forked(void);               /* fork.c calls this in the child */
-void vg_pools_refresh(void);               /* after a call that waited: pools may have given memory back */
+/* Around a call that waits for the GPU: pools may give memory back in it. */
+struct vg_expected { bool any; uint64_t bytes[VG_DEVICES]; };
+void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep); /* NULL, NULL */
+void vg_pools_settle(const struct vg_expected *expected);
 /* Calls (upload or launch) with the memory that the graph allocates reserved; OUT_OF_MEMORY: refused. */
 CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream);
 uint64_t vg_used(int row);                 /* of the container, overhead included */

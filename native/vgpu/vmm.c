@@ -113,6 +113,18 @@ VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGe
 
 struct vg_span { uint64_t start, end; };
 
+/* What unmapping here would give back: the handle's bytes where this is its last reference. */
+static int vg_last_mapping(uint64_t address, uint64_t *bytes)
+{
+    struct vg_record mapping, handle;
+    *bytes = 0;
+    if (!vg_book_get(VG_KIND_MAPPING, address, &mapping) || mapping.row < 0)
+        return -1;
+    if (vg_book_get(VG_KIND_PHYSICAL, mapping.other, &handle) && handle.count == 1)
+        *bytes = handle.bytes;
+    return mapping.row;
+}
+
 static bool vg_mapped_in(const struct vg_record *record, const void *argument)
 {
     const struct vg_span *span = argument;
@@ -128,16 +140,21 @@ static void vg_unmapped(const struct vg_record *record)
 VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     VG_ENTER();
-    CUresult result = REAL(cuMemUnmap)(ptr, size);
     struct vg_record record;
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (vg_book_take(VG_KIND_MAPPING, ptr, &record)) {
+    uint64_t hint;
+    int row = vg_last_mapping(ptr, &hint);
+    if (hint)
+        vg_leave(row, hint);
+    CUresult result = REAL(cuMemUnmap)(ptr, size);
+    bool whole = false;
+    if (result == CUDA_SUCCESS && vg_book_take(VG_KIND_MAPPING, ptr, &record)) {
         vg_unmapped(&record);
-        if (record.bytes >= size)
-            return result;
+        whole = record.bytes >= size;
     }
     struct vg_span span = {ptr, ptr + size};
-    vg_book_sweep(vg_mapped_in, &span, vg_unmapped);
+    if (result == CUDA_SUCCESS && !whole)
+        vg_book_sweep(vg_mapped_in, &span, vg_unmapped);
+    if (hint)
+        vg_left(row, hint, 0);
     return result;
 }

@@ -11,7 +11,8 @@ from native.container import Container
 from native.fake import Fake
 from native.memory_paths import PATHS, RefusedError
 
-assert context_paths and graph_paths  # importing them adds their paths
+assert context_paths
+assert graph_paths  # importing them adds their paths
 
 #: What a context costs on the fake H200 (native/fakegpu/profiles/h200).
 CONTEXT = 522 * MIB

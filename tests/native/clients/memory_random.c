@@ -4,7 +4,7 @@
  *
  * MOST: bytes that this process wants at most. Prints one JSON line. With `exact` (this process is
  * alone in its container) the ledger must equal the truth after every call. A refusal counts as false
- * where the request would have fitted both when the call began and when it ended. */
+ * where the request would have fitted at every instant of the call (counted with one thread only). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -45,9 +45,12 @@ struct thing { enum kind kind; uint64_t value, bytes, address; bool held, mapped
 static const struct vg_counters *counters;
 static const struct vg_limits *limits;
 static uint64_t (*used)(const char *tag, int gpu);
+static void (*ask)(int gpu, uint64_t bytes);
+static int (*answered)(void);
 static const char *tag;
 static uint64_t most;
 static bool exact;
+static unsigned threads = 1;
 static CUcontext context;
 static CUmemoryPool pools[2];
 static _Atomic long requests, refused, wrong, different, others;
@@ -82,16 +85,18 @@ static uint64_t now(void)
 /* `call` asks for memory that takes at most `bytes` of the GPU. */
 #define ASK(bytes, call)                                                                                     \
     ({                                                                                                       \
-        uint64_t need_ = (bytes), limit_ = limits->device[0].memory_limit, before_ = used(tag, 0), at_ = now(); \
+        uint64_t need_ = (bytes);                                                                            \
+        ask(0, need_);                                                                                       \
+        uint64_t at_ = now();                                                                                \
         CUresult got_ = call;                                                                                \
         uint64_t took_ = now() - at_;                                                                        \
+        bool fits_ = answered();                                                                             \
         if (took_ > slowest_ns)                                                                              \
             slowest_ns = took_;                                                                              \
         atomic_fetch_add(&requests, 1);                                                                      \
         if (got_ == CUDA_ERROR_OUT_OF_MEMORY) {                                                              \
             atomic_fetch_add(&refused, 1);                                                                   \
-            if (need_ <= limit_ && before_ + need_ <= limit_ && used(tag, 0) + need_ <= limit_)              \
-                atomic_fetch_add(&wrong, 1);                                                                 \
+            atomic_fetch_add(&wrong, fits_ && threads == 1);                                                 \
         } else if (got_ != CUDA_SUCCESS) {                                                                   \
             if (atomic_fetch_add(&others, 1) < 5)                                                            \
                 fprintf(stderr, "%s: %d\n", #call, got_);                                                    \
@@ -126,16 +131,16 @@ static bool take(struct thing *thing, unsigned *seed, uint64_t area)
         break;
     case 5:
         thing->kind = ARRAY;
-        got = ASK(UINT64_MAX / 2, p_cuArrayCreate_v2((CUarray *)&out, &flat));
+        got = ASK(UINT64_MAX / 4, p_cuArrayCreate_v2((CUarray *)&out, &flat));
         break;
     case 6:
         thing->kind = ARRAY;
-        got = ASK(UINT64_MAX / 2, p_cuArray3DCreate_v2((CUarray *)&out, &deep));
+        got = ASK(UINT64_MAX / 4, p_cuArray3DCreate_v2((CUarray *)&out, &deep));
         break;
     case 7:
         thing->kind = MIPMAP;
         deep.Depth = 0;
-        got = ASK(UINT64_MAX / 2, p_cuMipmappedArrayCreate((CUmipmappedArray *)&out, &deep, 6));
+        got = ASK(UINT64_MAX / 4, p_cuMipmappedArrayCreate((CUmipmappedArray *)&out, &deep, 6));
         break;
     case 8: case 9:
         thing->kind = HANDLE;
@@ -279,9 +284,11 @@ int main(int argc, char **argv)
     DRIVER(X)
 #undef X
     *(void **)&used = dlsym(fake, "fakegpu_used");
+    *(void **)&ask = dlsym(fake, "fakegpu_ask");
+    *(void **)&answered = dlsym(fake, "fakegpu_answered");
     tag = getenv("FAKEGPU_TAG");
     long operations = atol(argv[1]);
-    unsigned seed = (unsigned)atoi(argv[2]), threads = 1;
+    unsigned seed = (unsigned)atoi(argv[2]);
     most = strtoull(argv[3], NULL, 0);
     for (int i = 4; i < argc; i++) {
         exact |= !strcmp(argv[i], "exact");
