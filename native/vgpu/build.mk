@@ -9,6 +9,8 @@ VGPU_H := $(wildcard $(VGPU)/*.h) $(VGPU_GEN)/symbols.h
 VGPU_LINK := -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
 	-Wl,--version-script=$(VGPU)/exports.map
 
+# They run before a sanitizer has set itself up: see libc.c.
+VGPU_EARLY := libc loaded lookup
 VGPU_FLAGS := $(CFLAGS) -D_GNU_SOURCE -I$(VGPU) -I$(VGPU_GEN)
 
 $(VGPU_GEN)/symbols.h: $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py | $(OUT)
@@ -19,7 +21,8 @@ $(VGPU_GEN)/symbols.h: $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py 
 define vgpu_library
 $(OUT)/$(1)/%.o: $(VGPU)/%.c $(VGPU_H)
 	@mkdir -p $$(@D)
-	$(CC) $(VGPU_FLAGS) $(3) -c $$< -o $$@
+	$(CC) $$(VGPU_FLAGS) $(3) -c $$< -o $$@
+$(patsubst %,$(OUT)/$(1)/%.o,$(VGPU_EARLY)): VGPU_FLAGS := $(filter-out -fsanitize=%,$(VGPU_FLAGS))
 $(OUT)/$(1)/symbols.c: $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py
 	$(VGPU_TOOL) table $(VGPU)/symbols.tsv $$@ $$(filter %.o,$$^)
 $(OUT)/$(1)/trampolines.S: $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py

@@ -9,7 +9,7 @@
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+#include <sys/auxv.h>
 
 #include "loaded.h"
 #include "session.h"
@@ -21,6 +21,13 @@ struct object {
     const uint32_t *gnu_hash, *hash;
     const char *soname;
 };
+
+static bool equal(const char *a, const char *b)
+{
+    for (; *a && *a == *b; a++, b++)
+        ;
+    return *a == *b;
+}
 
 static bool read_dynamic(const ElfW(Dyn) *dynamic, struct object *object)
 {
@@ -50,7 +57,7 @@ static void *symbol_at(const struct object *object, uint32_t index, const char *
 {
     const ElfW(Sym) *symbol = &object->symbols[index];
     if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC
-        || strcmp(object->strings + symbol->st_name, name))
+        || !equal(object->strings + symbol->st_name, name))
         return NULL;
     return (void *)(object->base + symbol->st_value);
 }
@@ -94,6 +101,45 @@ static void *by_hash(const struct object *object, const char *name)
     return NULL;
 }
 
+static void *in_object(const struct object *object, const char *name)
+{
+    return object->gnu_hash ? by_gnu_hash(object, name, gnu_hash_of(name)) : object->hash ? by_hash(object, name) : NULL;
+}
+
+/* The list that debuggers read, from the program's own headers: no lock, so also for a child forked while
+ * another thread held the linker's. What was there at the start of the program stays where it is. */
+static const struct link_map *objects(void)
+{
+    const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
+    unsigned long count = getauxval(AT_PHNUM);
+    ElfW(Addr) base = 0;
+    const ElfW(Dyn) *dynamic = NULL;
+    for (unsigned long i = 0; header && i < count; i++)
+        if (header[i].p_type == PT_PHDR)
+            base = (ElfW(Addr))header - header[i].p_vaddr;
+    for (unsigned long i = 0; header && i < count; i++)
+        if (header[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(base + header[i].p_vaddr);
+    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+        if (dynamic->d_tag == DT_DEBUG && dynamic->d_un.d_ptr)
+            return ((const struct r_debug *)dynamic->d_un.d_ptr)->r_map;
+    return NULL;
+}
+
+void *vg_first_symbol(const char *soname, const char *name)
+{
+    const struct link_map *map = objects();
+    for (const struct link_map *each = map; each; each = each->l_next) {
+        struct object object = {.base = each->l_addr};
+        if (each->l_ld && read_dynamic(each->l_ld, &object) && equal(object.soname, soname)) {
+            void *found = in_object(&object, name);
+            if (found)
+                return found;
+        }
+    }
+    return map ? NULL : vg_loaded_symbol(soname, name);   /* a program without that header */
+}
+
 static bool open_object(const struct dl_phdr_info *info, struct object *object)
 {
     *object = (struct object){.base = info->dlpi_addr};
@@ -111,10 +157,9 @@ static int find_symbol(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     struct wanted *wanted = data;
     struct object object;
-    if (!open_object(info, &object) || strcmp(object.soname, wanted->soname))
+    if (!open_object(info, &object) || !equal(object.soname, wanted->soname))
         return 0;
-    wanted->found = object.gnu_hash ? by_gnu_hash(&object, wanted->name, gnu_hash_of(wanted->name))
-        : object.hash ? by_hash(&object, wanted->name) : NULL;
+    wanted->found = in_object(&object, wanted->name);
     return wanted->found != NULL;
 }
 
@@ -127,7 +172,7 @@ void *vg_loaded_symbol(const char *soname, const char *name)
 
 static bool is_driver(const struct object *object)
 {
-    return !strcmp(object->soname, "libcuda.so.1") || !strcmp(object->soname, "libnvidia-ml.so.1");
+    return equal(object->soname, "libcuda.so.1") || equal(object->soname, "libnvidia-ml.so.1");
 }
 
 bool vg_object_symbols(void *handle, int count, const char *const *names, const uint32_t *hashes, void **found)

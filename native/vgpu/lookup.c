@@ -8,7 +8,6 @@
  */
 #ifndef VG_PROXY
 #include <dlfcn.h>
-#include <string.h>
 
 #include "loaded.h"
 #include "resolve.h"
@@ -18,9 +17,18 @@ struct answer { void *value; long jump; };   /* returned in two registers: value
 void *vg_own_dlsym(void *, const char *) __asm__("dlsym");
 void *vg_own_dlvsym(void *, const char *, const char *) __asm__("dlvsym");
 
+/* What follows the prefix; NULL where the name has another. */
+static const char *after(const char *name, const char *prefix)
+{
+    for (; *prefix; name++, prefix++)
+        if (*name != *prefix)
+            return NULL;
+    return name;
+}
+
 static const char *home(const char *name)
 {
-    return strncmp(name, "nvml", 4) ? "libcuda.so.1" : "libnvidia-ml.so.1";
+    return after(name, "nvml") ? "libnvidia-ml.so.1" : "libcuda.so.1";
 }
 
 /* version: NULL for dlsym */
@@ -30,8 +38,11 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
     vg_libc();
     if (!name)
         return jump;
-    bool itself = !strcmp(name, "dlsym") || !strcmp(name, "dlvsym");
-    if (!itself && strncmp(name, "cu", 2) && strncmp(name, "nvml", 4))
+    const char *rest = after(name, "dlsym");
+    if (!rest)
+        rest = after(name, "dlvsym");
+    bool itself = rest && !*rest;
+    if (!itself && !after(name, "cu") && !after(name, "nvml"))
         return jump;
     void *ours = name[0] == 'd' ? (name[2] == 's' ? (void *)vg_own_dlsym : (void *)vg_own_dlvsym) : NULL;
     int index = itself ? -1 : vg_find(name);

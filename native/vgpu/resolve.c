@@ -15,47 +15,9 @@
 #include "loaded.h"
 #include "resolve.h"
 
-void *(*vg_libc_dlsym)(void *, const char *);
-void *(*vg_libc_dlvsym)(void *, const char *, const char *);
-void *(*vg_libc_dlopen)(const char *, int);
 void *vg_real[VG_SYMBOLS];
 _Atomic bool vg_resolved, vg_nvml_resolved, vg_proxied;
 static _Atomic uint64_t unhooked;
-
-static void *libc_symbol(const char *name)
-{
-    void *found = vg_loaded_symbol("libc.so.6", name);
-    return found ? found : vg_loaded_symbol("libdl.so.2", name);   /* before glibc 2.34 */
-}
-
-/* At load, since walking the list of objects takes the dynamic linker's lock: a child that is forked
- * while another thread holds it could not any more. */
-__attribute__((constructor)) static void find_libc(void)
-{
-    if (__atomic_load_n(&vg_libc_dlsym, __ATOMIC_ACQUIRE))
-        return;
-    __atomic_store_n((void **)&vg_libc_dlopen, libc_symbol("dlopen"), __ATOMIC_RELAXED);
-    __atomic_store_n((void **)&vg_libc_dlvsym, libc_symbol("dlvsym"), __ATOMIC_RELAXED);
-    if (vg_libc_dlopen && vg_libc_dlvsym)
-        __atomic_store_n((void **)&vg_libc_dlsym, libc_symbol("dlsym"), __ATOMIC_RELEASE);
-}
-
-void vg_libc(void)
-{
-    if (likely(__atomic_load_n(&vg_libc_dlsym, __ATOMIC_ACQUIRE) != NULL))
-        return;
-    find_libc();    /* another library's constructor was faster */
-    if (!vg_libc_dlsym) {
-        vg_say("no dlsym in this process: it needs glibc");
-        abort();
-    }
-}
-
-void *vg_real_dlsym(void *handle, const char *name)
-{
-    vg_libc();
-    return vg_libc_dlsym(handle, name);
-}
 
 #ifdef VG_PROXY
 /* So that a preloaded copy of this library finds that this one enforces already. */
