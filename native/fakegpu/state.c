@@ -112,7 +112,7 @@ int fakegpu_attach(const char *path)
         return -EINVAL;
     }
     fakegpu_detach();
-    fg_state = state;
+    __atomic_store_n(&fg_state, state, __ATOMIC_RELEASE);   /* fg_attach looks without the lock */
     return 0;
 }
 
@@ -121,7 +121,7 @@ void fakegpu_detach(void)
     fakegpu_leave();
     if (fg_state)
         munmap(fg_state, sizeof *fg_state);
-    fg_state = NULL;
+    __atomic_store_n(&fg_state, NULL, __ATOMIC_RELEASE);
     self = -1;
 }
 
