@@ -1,6 +1,6 @@
 /* CUDA arrays and mipmapped arrays. Texels lie in tiles of 64 bytes by 8 rows; each level is aligned
- * to 64 KiB, and the whole takes blocks of 2 MiB of its own (the driver may pack small ones closer). An array made
- * for deferred mapping takes nothing: memory is mapped into it by cuMemMapArrayAsync. */
+ * to 64 KiB, and the whole takes blocks of 2 MiB of its own (the driver may pack small ones closer).
+ * Sparse arrays and those for deferred mapping take nothing: memory is mapped into them (bindings.c). */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "core.h"
 
 #define LEVEL_ALIGN (64ull << 10)
+#define UNBACKED (CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE)
 
 struct array {
     struct array *next;
@@ -106,7 +107,7 @@ static CUresult create(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *shape,
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) {
         const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
-        uint64_t charged = shape->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING ? 0 : fg_round_up(bytes, profile->block_bytes);
+        uint64_t charged = shape->Flags & UNBACKED ? 0 : fg_round_up(bytes, profile->block_bytes);
         if (charged)
             result = fg_grab(context->gpu, charged);
         struct array *array = result ? NULL : calloc(1, sizeof *array);
@@ -132,6 +133,7 @@ static void end(struct array *array)
     while (*at != array)
         at = &(*at)->next;
     *at = array->next;
+    fg_bindings_end(array);
     fg_uncharge(array->context->gpu, array->charged);
     if (array->backing)
         munmap(array->backing, array->bytes);
@@ -149,6 +151,12 @@ void fg_arrays_context_gone(struct fg_context *context)
             each = arrays;             /* its levels went, too */
         }
     }
+}
+
+bool fg_array_takes_mappings(const void *handle, bool mipmapped)
+{
+    const struct array *array = find(handle, mipmapped);
+    return array && array->shape.Flags & UNBACKED;
 }
 
 void *fg_array_data(CUarray handle, uint64_t *pitch, uint64_t *rows, bool write)

@@ -124,15 +124,22 @@ struct fg_physical {                      /* physical memory: lives while held, 
     uint64_t size;
     unsigned held, mapped;
     CUmemAllocationProp properties;
+    bool multicast;                     /* no memory, but binds that of several GPUs */
+    unsigned devices;                   /* of a multicast object: bits by GPU */
     int shared;                         /* as in struct fg_range */
     uint64_t shared_id;
     void *backing;
 };
+struct fg_physical *fg_physical_of(CUmemGenericAllocationHandle number); /* held; NULL: no such handle */
+struct fg_physical *fg_multicast_new(uint64_t size);
+void fg_physical_release(struct fg_physical *physical);  /* ends it where nothing holds it */
+void fg_bindings_end(const void *owner);                 /* bindings.c: of an array or a multicast object */
 
 /* ---- module.c ----------------------------------------------------------------------------------- */
 void fg_modules_context_gone(struct fg_context *context);
 
 /* ---- array.c ------------------------------------------------------------------------------------ */
+bool fg_array_takes_mappings(const void *handle, bool mipmapped); /* sparse, or for deferred mapping */
 void fg_arrays_context_gone(struct fg_context *context);
 /* An array's content: rows of `pitch` bytes, slices of `pitch * rows`. NULL: reads as zero. */
 void *fg_array_data(CUarray handle, uint64_t *pitch, uint64_t *rows, bool write);

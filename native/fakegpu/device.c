@@ -241,6 +241,9 @@ CUresult FG(cuDeviceGetAttribute)(int *value, CUdevice_attribute attribute, CUde
         IS(NUMA_ID, fg_state->gpu[gpu].numa);
         IS(HOST_NUMA_ID, fg_state->gpu[gpu].numa);
         IS(CLUSTER_LAUNCH, hopper);
+        IS(MULTICAST_SUPPORTED, hopper);
+        IS(SPARSE_CUDA_ARRAY_SUPPORTED, pascal);
+        IS(DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, pascal);
         IS(CAN_USE_STREAM_WAIT_VALUE_NOR, 1);
         IS(CAN_USE_64_BIT_STREAM_MEM_OPS, 1);
         IS(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, pascal ? 2 : 3);

@@ -75,7 +75,7 @@ static int compare(const void *left, const void *right)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static struct fg_physical *find_handle(CUmemGenericAllocationHandle number)
+struct fg_physical *fg_physical_of(CUmemGenericAllocationHandle number)
 {
     struct fg_physical key = {.number = number}, **found = tfind(&key, &handles, compare);
     return found && (*found)->held ? *found : NULL;
@@ -93,11 +93,19 @@ static struct fg_physical *new_handle(int gpu, uint64_t size, const CUmemAllocat
     return handle;
 }
 
-static void release_if_unused(struct fg_physical *handle)
+struct fg_physical *fg_multicast_new(uint64_t size)
+{
+    struct fg_physical *object = new_handle(-1, size, &(CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED});
+    object->multicast = true;
+    return object;
+}
+
+void fg_physical_release(struct fg_physical *handle)
 {
     if (handle->held || handle->mapped)
         return;
     tdelete(handle, &handles, compare);
+    fg_bindings_end(handle);
     if (handle->shared >= 0) {
         struct fg_physical **at = &imported;
         while (*at && *at != handle)
@@ -165,10 +173,10 @@ CUresult FG(cuMemRelease)(CUmemGenericAllocationHandle number)
 {
     fg_clock_spend(0);
     pthread_mutex_lock(&fg_mutex);
-    struct fg_physical *handle = find_handle(number);
+    struct fg_physical *handle = fg_physical_of(number);
     if (handle) {
         handle->held--;
-        release_if_unused(handle);
+        fg_physical_release(handle);
     }
     pthread_mutex_unlock(&fg_mutex);
     return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -190,7 +198,7 @@ CUresult FG(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *out, void
 CUresult FG(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp *out, CUmemGenericAllocationHandle number)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_physical *handle = find_handle(number);
+    struct fg_physical *handle = fg_physical_of(number);
     if (handle && out)
         *out = handle->properties;
     pthread_mutex_unlock(&fg_mutex);
@@ -203,7 +211,7 @@ CUresult FG(cuMemMap)(CUdeviceptr base, size_t size, size_t offset, CUmemGeneric
                       unsigned long long flags)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_physical *handle = find_handle(number);
+    struct fg_physical *handle = fg_physical_of(number);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (handle && size && size % GRANULE == 0 && base % GRANULE == 0 && !offset && !flags && size <= handle->size &&
         covering(base, size) && !fg_find_in(base, size)) {
@@ -235,7 +243,7 @@ CUresult FG(cuMemUnmap)(CUdeviceptr base, size_t size)
         at += range->size;
         fg_range_end(range);
         handle->mapped--;
-        release_if_unused(handle);
+        fg_physical_release(handle);
     }
     pthread_mutex_unlock(&fg_mutex);
     return result;
@@ -284,7 +292,7 @@ CUresult FG(cuMemExportToShareableHandle)(void *out, CUmemGenericAllocationHandl
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&fg_mutex);
-    struct fg_physical *handle = find_handle(number);
+    struct fg_physical *handle = fg_physical_of(number);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (handle && handle->gpu >= 0 && handle->properties.requestedHandleTypes & type) {
         if (handle->shared < 0) {

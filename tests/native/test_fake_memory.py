@@ -145,6 +145,26 @@ def test_physical_memory_lives_while_held_mapped_or_exported(
     assert fake.used() == 0
 
 
+def test_physical_memory_lives_while_bound_to_an_array_or_a_multicast_object(
+    fake: Fake, shell: Callable[..., Shell]
+) -> None:
+    client = shell()
+    client.ok("retain c 0", "sparse s 1024 1024", "physical h 4194304 0 0", "amap s h 0")
+    client.ok("amap s h 64", "drop h", "aunmap s - 0")
+    assert fake.used() == CONTEXT + 4 * MIB
+    client.ok("aunmap s - 64")
+    assert fake.used() == CONTEXT
+    assert client("aunmap s - 64")[0] == INVALID
+    client.ok("physical h 4194304 0 0", "amap s h 0", "drop h", "adestroy s")
+    assert fake.used() == CONTEXT, "it goes with the array"
+    client.ok("multicast m 8388608", "physical h 4194304 0 0", "bind m h 4194304", "drop h")
+    assert fake.used() == CONTEXT + 4 * MIB
+    client.ok("unbind m 4194304")
+    assert fake.used() == CONTEXT
+    client.ok("physical h 4194304 0 0", "bind m h 4194304", "drop h", "drop m")
+    assert fake.used() == CONTEXT, "it goes with the object"
+
+
 def test_an_exported_descriptor_ends_with_its_process(
     fake: Fake, shell: Callable[..., Shell]
 ) -> None:

@@ -82,6 +82,26 @@ int main(void)
             CUDA_ARRAY3D_DESCRIPTOR d = {.Width = a, .Height = b, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
             r = cuMipmappedArrayCreate((CUmipmappedArray *)v, &d, (unsigned)c);
         } else if (!strcmp(what, "mdestroy")) r = cuMipmappedArrayDestroy((CUmipmappedArray)*v);
+        else if (!strcmp(what, "sparse")) {
+            CUDA_ARRAY3D_DESCRIPTOR d = {.Width = a, .Height = b, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4,
+                                         .Flags = CUDA_ARRAY3D_SPARSE};
+            r = cuArray3DCreate((CUarray *)v, &d);
+        } else if (!strcmp(what, "amap") || !strcmp(what, "aunmap")) { /* array handle x */
+            sscanf(line, "%*s %*s %*s %llu", &a);
+            CUarrayMapInfo m = {.resourceType = CU_RESOURCE_TYPE_ARRAY, .resource.array = (CUarray)*v,
+                                .subresource.sparseLevel = {.offsetX = (unsigned)a, .extentWidth = 1},
+                                .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC, .deviceBitMask = 1};
+            m.memOperationType = what[1] == 'm' ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
+            m.memHandle.memHandle = *slot(other);
+            r = cuMemMapArrayAsync(&m, 1, NULL);
+        } else if (!strcmp(what, "multicast")) {
+            CUmulticastObjectProp p = {.numDevices = 1, .size = a};
+            r = cuMulticastCreate((CUmemGenericAllocationHandle *)v, &p);
+            r = r ? r : (int)cuMulticastAddDevice(*v, 0);
+        } else if (!strcmp(what, "bind")) { /* object handle bytes */
+            sscanf(line, "%*s %*s %*s %llu", &a);
+            r = cuMulticastBindMem(*v, 0, *slot(other), 0, a, 0);
+        } else if (!strcmp(what, "unbind")) r = cuMulticastUnbind(*v, 0, 0, a);
         else if (!strcmp(what, "physical")) { /* name bytes device shareable */
             CUmemAllocationProp p = properties((int)b, (int)c);
             r = cuMemCreate((CUmemGenericAllocationHandle *)v, a, &p, 0);
