@@ -7,13 +7,14 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from native import build
 from native.fake import Fake
 from native.server_kit import Group
-from native.test_server_restart import Agent, alnair
+from native.test_server_restart import Agent, alnair, running, wait
 
 OUT_OF_MEMORY = "2"
 
@@ -26,16 +27,17 @@ def agent(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         monkeypatch.setenv(name, value)
     started = Agent(tmp_path)
     yield started
-    started.end()
+    if started.process.returncode is None:
+        started.end()
 
 
-def run(folder: Path, *words: object) -> subprocess.Popen[str]:
+def run(folder: Path, *words: object, program: str = "") -> subprocess.Popen[str]:
     """Start `alnair agent run` with a slice of the first GPU."""
-    program = build.client("hold", "-l:libcuda.so.1")
+    program = program or str(build.client("hold", "-l:libcuda.so.1"))
     slices = ["--gpu", "0", "--library", str(build.INTERPOSER), "--folder", str(folder)]
     at = words.index("--")
     options, rest = [str(w) for w in words[:at]], [str(w) for w in words[at + 1 :]]
-    command = [*slices, *options, "--", str(program), *rest]
+    command = [*slices, *options, "--", program, *rest]
     return subprocess.Popen(
         [sys.executable, "-m", "alnair", "agent", "run", *command],
         stdin=subprocess.PIPE,
@@ -51,7 +53,7 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     assert within.stdout
     assert within.stdout.readline() == "held\n"
     time.sleep(3)
-    (one,) = json.loads(alnair(tmp_path, "container", "list", "--json").stdout)
+    (one,) = containers(tmp_path)
     assert (one["state"], one["processes"]) == ("registered", 1)
     assert 1024 << 20 <= one["held_bytes"][0] <= 2048 << 20
     # By then the driver's figures have been looked at several times.
@@ -67,7 +69,7 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     assert figures[f'alnair_vgpu_violation{of},kind="unregistered"}}'] == "0"
     within.communicate()
     assert within.returncode == 0
-    assert json.loads(alnair(tmp_path, "container", "list", "--json").stdout) == []
+    assert containers(tmp_path) == []
 
 
 def test_a_program_that_is_not_there_ends_as_in_a_shell(agent: Agent, tmp_path: Path) -> None:
@@ -81,3 +83,41 @@ def test_a_program_that_is_not_there_ends_as_in_a_shell(agent: Agent, tmp_path: 
         127,
         "error: /nowhere/program: No such file or directory\n",
     )
+
+
+def test_a_program_goes_on_while_the_agent_dies_and_comes_back(
+    fake: Fake, agent: Agent, tmp_path: Path
+) -> None:
+    program = run(tmp_path, "--memory", 2048, "--compute", 50, "--", 64, "ns_1000000")
+    assert program.stdout
+    assert program.stdout.readline() == "held\n"
+    agent.end(kill=True)
+    before = fake.kernels("a")
+    time.sleep(1)
+    assert fake.kernels("a") > before + 100
+    with running(tmp_path):
+        wait(lambda: containers(tmp_path)[0]["processes"] == 1)
+        assert containers(tmp_path)[0]["state"] == "registered"
+        before = fake.kernels("a")
+        time.sleep(1)
+        assert 300 < fake.kernels("a") - before < 700  # half of a thousand
+        program.communicate()
+        assert program.returncode == 0
+
+
+def test_sixty_four_programs_of_a_container_start_at_once_and_leave_nothing(
+    fake: Fake, agent: Agent, tmp_path: Path
+) -> None:
+    hold = build.client("hold", "-l:libcuda.so.1")
+    # In the background of a shell, the programs' input is empty: they end once they hold.
+    script = f"for i in $(seq 64); do {hold} 8 & done; wait; sleep 1"
+    done = run(tmp_path, "--memory", 60_000, "--", "-c", script, program="/bin/sh")
+    text, _ = done.communicate()
+    assert text.split() == ["held"] * 64
+    assert fake.used("a") == 0
+    assert containers(tmp_path) == []
+
+
+def containers(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(alnair(folder, "container", "list", "--json").stdout)
+    return found
