@@ -86,6 +86,7 @@ def main() -> None:
             for name in names[at % len(names) :] + names[: at % len(names)]:
                 found[name].append(processes[name].measure(options.batches))
         throttled = {name: c.total("throttled_ns") for name, c in containers.items()}
+        charged = {name: c.total("charged_ns") for name, c in containers.items()}
         for process in processes.values():
             process.close()
     added = {
@@ -99,6 +100,7 @@ def main() -> None:
         "added_ns": {name: round(value, 1) for name, value in added.items()},
         "bounds_ns": {} if options.preload else BOUNDS,
         "throttled_ns": throttled,
+        "charged_ns": charged,
         "met": not options.preload
         and all(added[name] <= bound for name, bound in BOUNDS.items())
         and not any(throttled.values()),
