@@ -65,6 +65,7 @@
     X(cuStreamWaitEvent, "hhn") \
     X(cuStreamBeginCapture_v2, "hn") \
     X(cuStreamEndCapture, "hH") \
+    X(cuThreadExchangeStreamCaptureMode, "b4;") \
     X(cuEventCreate, "Hn") \
     X(cuEventDestroy_v2, "h") \
     X(cuEventRecord, "hh") \
