@@ -56,17 +56,7 @@ class Stages:
 
 def pytest(*more: str) -> list[str]:
     """The command of the native tests."""
-    return [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "tests/native",
-        *more,
-    ]
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/native", *more]
 
 
 def tests(stages: Stages, given: list[str]) -> None:
@@ -94,7 +84,7 @@ def coverage(stages: Stages, given: list[str]) -> None:
     folder = ROOT / "build" / "native-coverage"
     for old in folder.rglob("*.gcda"):
         old.unlink()
-    stages.run("tests", pytest(*given), ALNAIR_COVERAGE="1")
+    stages.run("tests", pytest("-m", NOT_TIMING, *given), ALNAIR_COVERAGE="1")
     lines: dict[str, dict[int, int]] = {}
     for name, number, count in reached(folder):
         of = lines.setdefault(name, {})
