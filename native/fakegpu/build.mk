@@ -50,3 +50,10 @@ $(OUT)/profiles: $(wildcard $(FG)/profiles/*) | $(OUT)
 .PHONY: fakegpu
 fakegpu: $(OUT)/libfakegpu.so $(OUT)/libcuda.so.1 $(if $(FG_NVML_O),$(OUT)/libnvidia-ml.so.1) \
 	$(FG_CUDAS:%=$(OUT)/cuda-%/libcuda.so.1) $(OUT)/profiles
+
+# Loads and probes of tests/gpu as programs of their own, to try limits by hand: build/native/programs
+$(OUT)/programs/%: $(ROOT)/tests/gpu/%.c $(ROOT)/tests/gpu/driver.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -isystem $(CUDA_INCLUDE) $< -o $@ -ldl -lm
+.PHONY: programs
+programs: $(OUT)/programs/load $(OUT)/programs/memory

@@ -88,7 +88,7 @@ def storms(bench: Bench) -> list[Row]:
         witness = Program("memory", "hold", 64, at=it.home)
         began = time.monotonic()
         witness.line()
-        wanted = full - killed * (bench.context + 64 * MIB) + bench.context + 64 * MIB
+        wanted = full // processes * (processes - killed + 1)
         while it.held() != wanted and time.monotonic() - began < 5:
             time.sleep(0.01)
         back = time.monotonic() - began

@@ -2,7 +2,7 @@
  *
  *   paths           takes 96 MiB by each path in turn; after each step waits for a line on stdin
  *   boundary TRIES  the largest cuMemAlloc that succeeds, by bisection, again and again
- *   race SECONDS SEED   takes and gives back 64 MiB at random
+ *   race SECONDS SEED   waits for a line, then takes and gives back 64 MiB at random
  *   pair N          what cuMemAlloc and cuMemFree of 4 MiB cost together
  *   view            cuMemGetInfo and cuDeviceTotalMem
  *   hold MIB        takes that much and waits for a line on stdin
@@ -207,9 +207,11 @@ static void race(double seconds, unsigned seed)
 {
     enum { MOST = 64 };
     CUdeviceptr held[MOST];
-    uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), tried = 0, refused = 0, false_ = 0, errors = 0;
+    uint64_t end, tried = 0, refused = 0, false_ = 0, errors = 0;
     int n = 0;
 
+    step("race", "ready", 0, 0);
+    end = now_ns() + (uint64_t)(seconds * 1e9);
     while (now_ns() < end) {
         if (n && (rand_r(&seed) & 1 || n == MOST)) {
             int i = rand_r(&seed) % n;

@@ -83,11 +83,16 @@ def race(bench: Bench) -> list[Row]:
     with bench.tenants.one(memory=limit) as it:
         seconds = bench.seconds(60)
         racers = [Program("memory", "race", seconds, seed, at=it.home) for seed in range(processes)]
+        for r in racers:
+            r.line()
         bench.machine.watch(it.tag, [r.pid for r in racers], limit)
+        base = it.held()
+        for r in racers:
+            r.go()
         done = [r.line() for r in racers]
         for r in racers:
             r.line()
-        left = it.held() - it.total("contexts") * bench.context
+        left = it.held() - base
         peak = bench.machine.peak(it.tag)
         for r in racers:
             r.go()
