@@ -95,6 +95,14 @@ static struct fg_ethread *self(struct fg_engine *e)
     return NULL;
 }
 
+static uint64_t rank(struct fg_engine *e, int process)
+{
+    if (process < 0)
+        return 0;
+    int tag = fg_state->process[process].tag;
+    return fg_hash(fg_state->tag[tag].name) + e->tag_threads[tag]++;
+}
+
 static struct fg_ethread *join(struct fg_engine *e, int process)
 {
     struct fg_ethread *row = self(e);
@@ -110,6 +118,7 @@ static struct fg_ethread *join(struct fg_engine *e, int process)
         row->now = e->t;
         row->seen_now = 0;
         row->sleeping = 0;
+        row->rank = rank(e, process);
         if (e->threads <= i)
             e->threads = i + 1;
         row->state = FG_THREAD_RUNS;
@@ -188,6 +197,22 @@ static void wake(struct fg_ethread *row)
         futex(&row->state, FUTEX_WAKE, INT_MAX, NULL);
 }
 
+/* The thread that acts next; NULL where one acts already that may do something before or at that time. */
+static struct fg_ethread *next_to_act(struct fg_engine *e)
+{
+    struct fg_ethread *next = NULL;
+    for (uint32_t i = 0; i < e->threads; i++) {
+        struct fg_ethread *row = &e->thread[i];
+        if (row->state == FG_THREAD_TIME && row->need <= e->t &&
+            (!next || row->now < next->now || (row->now == next->now && row->rank < next->rank)))
+            next = row;
+    }
+    for (uint32_t i = 0; i < e->threads && next; i++)
+        if (e->thread[i].state == FG_THREAD_RUNS && e->thread[i].now <= next->now)
+            return NULL;
+    return next;
+}
+
 static void run_virtual(struct fg_engine *e)
 {
     for (;;) {
@@ -200,6 +225,14 @@ static void run_virtual(struct fg_engine *e)
         if (bound < e->t)
             bound = e->t;
         bool again = fg_simulate(bound);
+        if (!e->window_ns) {
+            struct fg_ethread *next = again ? NULL : next_to_act(e);
+            if (next)
+                wake(next);
+            if (!again)
+                return;
+            continue;
+        }
         for (uint32_t i = 0; i < e->threads; i++) {
             struct fg_ethread *row = &e->thread[i];
             if (row->state == FG_THREAD_TIME && row->need <= e->t) {
@@ -234,7 +267,12 @@ void fg_clock_notify(uint32_t state, uint32_t ref, uint64_t seq)
             row->now = e->t;
         if (state != FG_THREAD_HOST)
             row->now += e->sync_ns;
-        wake(row);
+        if (e->window_ns) {
+            wake(row);
+        } else {                               /* it acts when it is its turn */
+            row->need = row->now;
+            row->state = FG_THREAD_TIME;
+        }
         e->woken++;
     }
 }
@@ -257,16 +295,17 @@ void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
     row->seq = row->need = need;
     row->state = state;
     fg_clock_run();
-    while (row->state == state) {
+    uint32_t seen;
+    while ((seen = row->state) != FG_THREAD_RUNS && seen != FG_THREAD_FREE) {
         static const struct timespec patience = {.tv_nsec = PATIENCE_NS};
         row->sleeping = 1;
         fg_engine_exit();
-        long late = futex(&row->state, FUTEX_WAIT, state, &patience);
+        long late = futex(&row->state, FUTEX_WAIT, seen, &patience);
         bool timed_out = late && errno == ETIMEDOUT;
         if (timed_out)
             look_for_the_dead();
         fg_engine_enter();
-        if (timed_out && row->state == state) {
+        if (timed_out && row->state != FG_THREAD_RUNS) {
             park_the_idle(e);
             fg_clock_run();
         }
@@ -283,7 +322,9 @@ uint64_t fg_clock_stamp(uint64_t cost)
     if (!row)
         return e->t;
     row->now += cost ? cost : 1;
-    if (row->now > e->t + e->window_ns) {
+    if (!e->window_ns) {
+        fg_clock_block(FG_THREAD_TIME, 0, row->now);
+    } else if (row->now > e->t + e->window_ns) {
         fg_clock_run();
         if (row->now > e->t + e->window_ns)
             fg_clock_block(FG_THREAD_TIME, 0, row->now - e->window_ns);
@@ -376,7 +417,7 @@ uint64_t fakegpu_now_ns(void)
         return e->t;                           /* an onlooker */
     struct fg_ethread *row = &e->thread[mine.row - 1];
     uint64_t now = row->now + FG_LOOK_NS;
-    if (row->state == FG_THREAD_RUNS && now <= e->t + e->window_ns) {
+    if (e->window_ns && row->state == FG_THREAD_RUNS && now <= e->t + e->window_ns) {
         row->now = now;
         return now;
     }

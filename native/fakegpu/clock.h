@@ -5,9 +5,11 @@
  *
  * clock=virtual: a conservative discrete-event clock over all joined threads of all processes. Each joined
  * thread has its own `now`; a driver call adds what it costs (launch_ns, call_ns, ...). The simulation
- * goes as far as the slowest joined thread, and a thread may be ahead of it by window_ns (default 20 us;
- * 0: strict order). What a thread sees of the GPU depends on virtual times alone, not on who ran first;
- * what passes between threads outside of the fake (shared memory, sockets) is ordered up to window_ns.
+ * goes as far as the slowest joined thread. Threads take turns: the one with the least `now` acts (of two
+ * at one time, by tag and by which thread of the tag it is), from one driver call to the next; so
+ * all that they do is in one order, in each run the same, also what passes between them outside of the
+ * fake. With option window_ns they run at once, as long as they are no farther apart than that: what they
+ * see of the GPU still depends on virtual times alone, what passes outside of the fake does not.
  * - A thread joins by cuInit, by its first driver call or by fakegpu_join, and leaves when it ends.
  * - A thread that blocks outside of the fake (a pipe, a join) stops the time; when it has not moved for
  *   some 40 ms of real time the clock goes on without it, until its next call.
@@ -41,6 +43,7 @@ void fg_clock_gone(int process);               /* forgets the threads of a dead 
 /* Wall: releases the lock and sleeps for at most so long, or until a host function is due. */
 void fg_clock_nap(uint64_t ns);
 uint64_t fg_monotonic(void);
+uint64_t fg_hash(const char *text);
 
 /* simulate.c: true where it stopped early, because it woke a thread that may act now. */
 bool fg_simulate(uint64_t until);

@@ -54,7 +54,7 @@ static uint64_t mixed(uint64_t x)              /* splitmix64 */
     return x ^ x >> 31;
 }
 
-static uint64_t hash(const char *text)
+uint64_t fg_hash(const char *text)
 {
     uint64_t sum = 0xcbf29ce484222325ull;
     while (*text)
@@ -110,7 +110,7 @@ int fg_engine_open(int process, int tag, int gpu, unsigned percent)
             .gpu = gpu,
             .tag = tag,
             .part = percent && percent < 100 ? percent * FG_WHOLE / 100 : FG_WHOLE,
-            .identity = mixed(hash(fg_state->tag[tag].name) + ++e->tag_contexts[tag]),
+            .identity = mixed(fg_hash(fg_state->tag[tag].name) + ++e->tag_contexts[tag]),
         };
         if (e->contexts <= (uint32_t)found)
             e->contexts = (uint32_t)found + 1;

@@ -127,6 +127,7 @@ struct fg_ethread {
     int32_t process, pid, tid;   /* process: row + 1 */
     _Atomic uint64_t now;        /* its own virtual time: it can do nothing before */
     uint64_t need, seq;
+    uint64_t rank;               /* who goes first of two at one time, whoever joined first */
     uint32_t ref, sleeping;
     uint64_t seen_switches, seen_now;
 };
@@ -145,7 +146,7 @@ struct fg_engine {
     uint64_t to_host_bps, to_device_bps, inside_bps;
     _Atomic uint32_t host_epoch; /* futex: grows when a host function is queued, or has returned */
     uint32_t threads, contexts, events; /* ever used */
-    uint64_t tag_contexts[FG_ENGINE_TAGS];
+    uint64_t tag_contexts[FG_ENGINE_TAGS], tag_threads[FG_ENGINE_TAGS]; /* ever opened, ever joined */
     uint64_t active[FG_ENGINE_STREAMS / 64]; /* streams with operations */
     struct fg_ethread thread[FG_ENGINE_THREADS];
     struct fg_econtext context[FG_ENGINE_CONTEXTS];

@@ -56,7 +56,7 @@ void fg_engine_create(struct fg_state *state)
     e->launch_ns = fg_option_number("launch_ns", profile->launch_ns);
     e->call_ns = fg_option_number("call_ns", 500);
     e->sync_ns = fg_option_number("sync_ns", 3000);
-    e->window_ns = fg_option_number("window_ns", 20000);
+    e->window_ns = fg_option_number("window_ns", 0);
     e->seed = fg_option_number("seed", 1);
     e->jitter_pct = (uint32_t)fg_option_number("jitter", 0);
     e->contention_pct = (uint32_t)fg_option_number("contention", 0);

@@ -4,6 +4,7 @@ import resource
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -230,6 +231,28 @@ def test_two_processes_see_the_same_times_in_each_run() -> None:
             return finish(begin(fake, tiny, tag="a"), begin(fake, mixed, tag="b"))
 
     assert once() == once() == once()
+
+
+def test_what_processes_do_outside_of_the_gpu_is_in_one_order_too(tmp_path: Path) -> None:
+    def once(run: int) -> str:
+        seen = tmp_path / str(run)
+        with Fake(clock="virtual", start_threads=3, seed=7) as fake:
+            turns = [
+                f"append {seen} a; launch s ns_4000_j20; sync s;" * 50,
+                f"append {seen} b; launch s ns_3000_j20; ? query s;" * 50,
+                f"append {seen} c; sleep 10000;" * 50,
+            ]
+            finish(
+                *(
+                    begin(fake, "stream s;" + turn + "time", tag=tag)
+                    for tag, turn in zip("abc", turns, strict=True)
+                )
+            )
+        return seen.read_text()
+
+    first = once(1)
+    assert len(first) == 150
+    assert once(2) == once(3) == first
 
 
 def test_virtual_minutes_take_seconds() -> None:

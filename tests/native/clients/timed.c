@@ -185,6 +185,11 @@ static CUresult run(char **word, int words)
         fflush(stdout);
         return CUDA_SUCCESS;
     }
+    if (IS("append")) {                        /* append FILE TEXT: what others outside of the fake see */
+        FILE *file = fopen(a, "a");
+        fputs(b, file);
+        return (CUresult)fclose(file);
+    }
     if (IS("read"))                            /* blocks outside the fake */
         return getchar() == EOF ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
     if (IS("die"))
