@@ -355,6 +355,7 @@ def test_32_processes_race_and_die_and_no_byte_is_lost(fake: Fake) -> None:
         assert client.returncode == 0, out + err
     assert sum(int(out) for out, _ in outputs[16:]) > 1000
     assert fake.used() == 0
+    assert [path.name for path in fake.state.parent.iterdir()] == ["state"], "exports are gone"
     assert fake.peak() > limit, "the race went over what is watched"
     instants, worst = fake.over()
     assert instants > 0

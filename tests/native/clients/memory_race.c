@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MOST 64
 static __thread unsigned long long state;
@@ -27,6 +28,17 @@ static CUresult make(int kind, CUdeviceptr *out, size_t bytes)
     case 2: return cuMemAllocAsync(out, bytes, NULL);
     case 3: return cuMemCreate(out, (bytes + (2 << 20) - 1) >> 21 << 21, &p, 0);
     case 4: return cuArray3DCreate((CUarray *)out, &d);
+    case 5: { /* held by a descriptor alone */
+        int fd;
+        p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        CUresult r = cuMemCreate(out, 2 << 20, &p, 0);
+        if (r)
+            return r;
+        r = cuMemExportToShareableHandle(&fd, *out, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        cuMemRelease(*out);
+        *out = (CUdeviceptr)fd + 1;
+        return r;
+    }
     default: return cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL);
     }
 }
@@ -37,6 +49,7 @@ static CUresult end(int kind, CUdeviceptr it)
     case 2: return cuMemFreeAsync(it, NULL);
     case 3: return cuMemRelease(it);
     case 4: return cuArrayDestroy((CUarray)it);
+    case 5: return close((int)it - 1) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
     default: return cuMemFree(it);
     }
 }
@@ -61,7 +74,7 @@ static void *work(void *seed)
                 }
                 held[at] = 0;
             } else {
-                kind[at] = (int)draw(6);
+                kind[at] = (int)draw(7);
                 r = make(kind[at], &held[at], draw(most) + 1);
                 if (r)
                     held[at] = 0;
