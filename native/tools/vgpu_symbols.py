@@ -7,7 +7,7 @@
 A line of the TSV is an exported function of the driver (or of NVML): its name, the name by which
 cuGetProcAddress knows it, the CUDA version (as 12040) since which that name means this function, a
 class, and the reason for the class. Classes: `hook` (this library stands in for it), `pass` (it may
-be called as it is), `observe` (passed, known to escape us), `todo-hook` (no hook yet).
+be called as it is), `observe` (passed, known to escape us).
 """
 
 import csv

@@ -398,3 +398,14 @@ def test_no_variable_switches_limits_off(container: Made, surroundings: Surround
         if "unshare" in done.stderr:
             pytest.skip("no mount namespace can be made here")
         assert done.stdout == NO_CUDA, done.stderr
+
+
+def test_a_program_sees_as_many_sms_as_it_was_given(
+    fake: Fake, container: Made, surroundings: Surroundings
+) -> None:
+    seen = {}
+    for given in (0, 40, 10_000):
+        made = container(sm_count=given)
+        seen[given] = int(build.checked(client(), "sms", environment=surroundings(made)))
+    plain = int(build.checked(client(), "sms", environment=fake.environment()))
+    assert seen == {0: plain, 40: 40, 10_000: plain}

@@ -15,7 +15,7 @@ TABLE = SOURCES / "symbols.tsv"
 sys.path.insert(0, str(build.ROOT / "native" / "tools"))
 import fake_entries  # noqa: E402  (it reads NVIDIA's headers: what they declare, since which version)
 
-CLASSES = {"hook", "pass", "observe", "todo-hook"}
+CLASSES = {"hook", "pass", "observe"}
 #: Exported by some drivers, an inline function in cuda.h.
 NOT_IN_HEADERS = {"cuGetProcAddress_v2_ptsz"}
 
@@ -61,8 +61,7 @@ def test_a_class_and_a_reason_stand_beside_each_name() -> None:
 
 def test_hooks_are_what_the_library_exports_and_nothing_else() -> None:
     hooks = {name for name, row in table().items() if row["class"] == "hook"}
-    planned = {name for name, row in table().items() if row["class"] == "todo-hook"}
-    assert exported() - planned == hooks | {"dlsym", "dlvsym"}
+    assert exported() == hooks | {"dlsym", "dlvsym"}
     assert {name for name in hooks if name.startswith("cu")} <= declared()
 
 

@@ -8,6 +8,7 @@
  *   crowd N     N processes call cuInit: prints how many succeeded, and holds them until stdin is closed
  *   again       cuInit, then this program anew by execve, as hold
  *   step        cuInit and a context, then for each line of stdin takes 1 MiB and prints the result
+ *   sms         how many SMs the GPU has
  *   kill N      calls cuInit and dies by SIGKILL about N microseconds after it began to */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -152,6 +153,13 @@ int main(int argc, char **argv)
         pthread_create(&thread, NULL, killer, (void *)(long)count);
         cuInit(0);
         hold();
+    }
+    if (!strcmp(what, "sms")) {
+        int value = -1;
+        if (cuInit(0) || cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))
+            return 2;
+        printf("%d\n", value);
+        return 0;
     }
     CUcontext context;
     int result = cuInit(0), second = cuDevicePrimaryCtxRetain(&context, 0);
