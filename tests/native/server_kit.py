@@ -60,11 +60,15 @@ class Tenant:
 
 
 class Group:
-    """A control group below the root; removed at the end, with its processes."""
+    """A control group; removed at the end, with its processes.
 
-    def __init__(self) -> None:
+    Args:
+        name: Its path; by default one below the root.
+    """
+
+    def __init__(self, name: str = "") -> None:
         proc = Proc()
-        self.name = f"/alnair-test-{uuid.uuid4().hex[:12]}"
+        self.name = name or f"/alnair-test-{uuid.uuid4().hex[:12]}"
         self.controller = "" if "" in proc.mounts.at else "pids"
         folder = proc.mounts.folder(self.name, self.controller)
         if folder is None:

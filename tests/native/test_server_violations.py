@@ -191,3 +191,34 @@ async def test_a_gpu_that_does_not_answer_is_named_and_nobody_is_accused(
     inspection = Inspection(server, nvml, Policy.EVICT, lambda *_: None)
     await inspection.look()
     assert "there is no GPU" in inspection.problem
+
+
+async def test_a_process_is_not_taken_for_one_of_a_container_of_its_pod_that_has_not_registered(
+    fake: Fake, nvml: Nvml, server: VgpuServer
+) -> None:
+    pod = "6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"
+    share = (Share(f"GPU-{fake.uuid()}", 8192, 50),)
+    with control_group() as outer, ExitStack() as stack:
+        (outer.folder / f"pod{pod}").mkdir()
+        stack.callback((outer.folder / f"pod{pod}").rmdir)
+        inner = Group(f"{outer.name}/pod{pod}/{'3f4b8c1d' * 8}")
+        stack.callback(inner.close)
+        for name in ("a-waits", "b-works"):
+            assert server.prepare(Assignment(name, Who(pod=pod), share)) == ""
+        works = server.containers["b-works"]
+        await asyncio.to_thread(inner.start(works.folder).ask, do="register")
+        assert works.group is not None
+        assert works.group.container == "3f4b8c1d" * 8
+        told: list[object] = []
+        inspection = Inspection(
+            server, nvml, Policy.EVICT, lambda c, _, a: told.append((c, a)), Rules(grace=0.0)
+        )
+        with contextlib.closing(await asyncio.to_thread(Hold, fake, inner, 64)) as held:
+            claim(works.folder, 0, held.process.pid, held.start_time(), held=64 * MIB)
+            await asyncio.sleep(0.7)
+            for _ in range(5):
+                await inspection.look()
+                await asyncio.sleep(0.25)
+        assert inspection.measured["a-waits", share[0].uuid] == 0
+        assert inspection.measured["b-works", share[0].uuid] >= 64 * MIB
+        assert not told

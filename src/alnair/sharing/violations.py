@@ -162,15 +162,15 @@ def judge(before: Case, seen: Observation, rules: Rules = Rules()) -> Case:  # n
     suspicions = {}
     for kind, told, since in _wrong(seen, rules):
         old = before.suspicions.get(kind)
-        if old is None or (is_gap and not old.is_confirmed):
-            suspicions[kind] = Suspicion(seen.now if is_gap else since, told)
+        if old is not None and old.is_confirmed:
+            suspicions[kind] = old  # its sentence stays: one event, not one a second
             continue
+        if is_gap:
+            since = seen.now
+        elif old is not None:
+            since = min(since, old.since)
         needed = rules.confirmed_compute if kind is Kind.COMPUTE else rules.confirmed
-        # The sentence of a violation stays what it was: one event, not one a second.
-        is_confirmed = old.is_confirmed or seen.now - old.since >= needed
-        suspicions[kind] = Suspicion(
-            old.since, old.told if old.is_confirmed else told, is_confirmed
-        )
+        suspicions[kind] = Suspicion(since, told, seen.now - since >= needed)
     return Case(seen.now, suspicions)
 
 
@@ -194,7 +194,7 @@ def _wrong(seen: Observation, rules: Rules) -> Iterator[tuple[Kind, str, float]]
     if strangers:
         shown = ", ".join(str(process.pid) for process in strangers[:5])
         told = f"{len(strangers)} process(es) use the GPU past the limits (host pid {shown})"
-        yield Kind.UNREGISTERED, told, seen.now - min(rules.settled, rules.confirmed)
+        yield Kind.UNREGISTERED, told, seen.now - max(process.listed for process in strangers)
     held = sum(process.memory or 0 for process in alive)
     allowed = seen.memory_limit + rules.slack + rules.slack_per_process * len(alive)
     if seen.memory_limit and held > allowed and not seen.mps:

@@ -23,7 +23,7 @@ from alnair.sharing.violations import (
 MIB = 1 << 20
 GIB = 1 << 30
 HONEST = Process(pid=7, memory=GIB, registered=True, age=100.0, listed=90.0)
-STRANGER = Process(pid=8, memory=GIB, registered=False, age=100.0, listed=90.0)
+STRANGER = Process(pid=8, memory=GIB, registered=False, age=100.0, listed=1.0)
 FINE = Observation(
     now=100.0, since=0.0, processes=(HONEST,), memory_limit=2 * GIB, used=0.5, share=0.5
 )
@@ -89,7 +89,7 @@ NO_VIOLATION = {
         "processes": (msgspec.structs.replace(STRANGER, ended=1.9),)
     },
     "a number that the driver lists of a process before": {
-        "processes": (msgspec.structs.replace(STRANGER, age=3.0, listed=90.0),)
+        "processes": (msgspec.structs.replace(STRANGER, age=3.0, listed=9.0),)
     },
     "a process whose slot the server has not seen yet": {
         "processes": (msgspec.structs.replace(STRANGER, listed=0.9),)
@@ -117,6 +117,14 @@ def test_two_looks_far_apart_say_nothing_of_the_time_between() -> None:
     bad = {"processes": (STRANGER,)}
     assert after(at(0, **bad), at(60, **bad), at(62, **bad)).violations == {}
     assert after(at(0, **bad), at(60, **bad), at(62, **bad), at(63, **bad)).violations
+
+
+def test_who_was_a_stranger_throughout_the_grace_is_found_when_it_ends() -> None:
+    case = Case()
+    for second in range(8):
+        stranger = msgspec.structs.replace(STRANGER, listed=float(second))
+        case = judge(case, at(second, processes=(stranger,), since=100.0))
+        assert bool(case.violations) is (second >= 5)
 
 
 def test_each_policy_does_what_those_before_it_do() -> None:

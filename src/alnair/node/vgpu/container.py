@@ -27,7 +27,7 @@ class Container:
         folder: Its own; made if it is not there.
         entry: What is assigned to it and known of it.
         proc: This machine's.
-        on_learned: Called when something was learned that the journal must hold.
+        on_news: Called when there is something that the journal must hold.
 
     Attributes:
         assignment: What it may use now.
@@ -38,14 +38,12 @@ class Container:
         is_gone: It was there and its control group is not any more; monotonic seconds since when.
     """
 
-    def __init__(
-        self, folder: Path, entry: Entry, proc: Proc, on_learned: Callable[[], None]
-    ) -> None:
+    def __init__(self, folder: Path, entry: Entry, proc: Proc, on_news: Callable[[], None]) -> None:
         self.folder = folder
         self.assignment = entry.assignment
         self.group = entry.group
         self._proc = proc
-        self._on_learned = on_learned
+        self._on_news = on_news
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.chmod(0o755)
         self.page = LimitsPage(folder / "limits")
@@ -99,7 +97,7 @@ class Container:
     def refuse(self, message: str) -> None:
         """Let no process of it use CUDA from now on; those that run are not touched."""
         self.page.say(abi.State.REFUSED, message)
-        self._on_learned()
+        self._on_news()
 
     def read(self, *, whole: bool = True) -> None:
         """Take in what its processes counted; all of it, or what is likely to have changed."""
@@ -143,7 +141,7 @@ class Container:
             self.since = asyncio.get_running_loop().time()
             # In the journal first: a server that dies now must not find a page that it never
             # registered. The other way round only costs another registration.
-            self._on_learned()
+            self._on_news()
             self.page.say(abi.State.REGISTERED)
         return abi.Reply.OK, ""
 

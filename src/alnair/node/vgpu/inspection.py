@@ -156,11 +156,13 @@ class Inspection:
         """Return the processes of each container by name, and how many are of none."""
         found: dict[str, list[int]] = {}
         strays = 0
+        # Of a pod's containers, one that has not registered could be meant by any of its processes:
+        # those whose control group is known go first.
+        containers = sorted(self._server.containers.values(), key=lambda c: c.group is None)
         for pid in pids:
             place = self._server.proc.cgroup(pid)
             if place is None:
                 continue  # it has ended
-            containers = self._server.containers.values()
             one = next((c for c in containers if c.has(place)), None)
             if one is None:
                 strays += 1

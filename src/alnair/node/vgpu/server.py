@@ -38,7 +38,6 @@ class VgpuServer:
     Attributes:
         containers: By name.
         compute: The rates.
-        registrations: Containers that registered since this server started.
         ticks: Ticks so far, and the seconds that they took together.
     """
 
@@ -47,7 +46,6 @@ class VgpuServer:
         self.proc = proc or Proc()
         self.containers: dict[str, Container] = {}
         self.compute = Compute()
-        self.registrations = 0
         self.ticks = (0, 0.0)
         self._journal = Journal(folder)
         self._tasks: list[asyncio.Task[None]] = []
@@ -185,14 +183,13 @@ class VgpuServer:
     def _open(self, entry: Entry) -> None:
         name = entry.assignment.name
         folder = self.folder / "containers" / name
-        self.containers[name] = Container(folder, entry, self.proc, self._learned)
+        self.containers[name] = Container(folder, entry, self.proc, self._try_to_save)
 
     def _forget(self, name: str) -> None:
         self.containers.pop(name, None)
         self.compute.forget(name)
 
-    def _learned(self) -> None:
-        self.registrations += 1
+    def _try_to_save(self) -> None:
         try:
             self._save()
         except OSError as error:
