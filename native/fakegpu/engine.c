@@ -64,7 +64,7 @@ uint64_t fg_hash(const char *text)
 
 static void close_context(struct fg_engine *e, int index)
 {
-    for (int i = 0; i < FG_ENGINE_STREAMS; i++)
+    for (int i = 0; i < (int)e->streams; i++)
         if (e->stream[i].context == index + 1) {
             e->stream[i].closing = 1;
             fg_stream_drop(i);
@@ -169,6 +169,8 @@ int fg_stream_open(int context, unsigned flags, int priority)
             found = i;
     if (found >= 0) {
         struct fg_estream *stream = &e->stream[found];
+        if (e->streams <= (uint32_t)found)
+            e->streams = (uint32_t)found + 1;
         stream->head = stream->tail;
         stream->priority = priority;
         stream->flags = flags;
@@ -286,7 +288,7 @@ void fg_engine_drain(int context)
     if (!e)
         return;
     fg_clock_stamp(e->call_ns);
-    for (int i = 0; i < FG_ENGINE_STREAMS; i++)
+    for (int i = 0; i < (int)e->streams; i++)
         if (e->stream[i].context == context + 1)
             wait_for(e, i, e->stream[i].tail);
     fg_engine_exit();
@@ -299,7 +301,7 @@ bool fg_engine_idle(int context)
         return true;
     look(e);
     bool idle = true;
-    for (int i = 0; i < FG_ENGINE_STREAMS; i++)
+    for (int i = 0; i < (int)e->streams; i++)
         idle &= e->stream[i].context != context + 1 || e->stream[i].head == e->stream[i].tail;
     fg_engine_exit();
     return idle;
@@ -424,7 +426,7 @@ uint64_t fg_event_time(int index)
 static bool find_due(struct fg_engine *e, int process, int *found, uint64_t *when)
 {
     *when = FG_NEVER;
-    for (int i = 0; i < FG_ENGINE_STREAMS; i++) {
+    for (int i = 0; i < (int)e->streams; i++) {
         struct fg_estream *stream = &e->stream[i];
         if (!stream->context || e->context[stream->context - 1].process != process + 1)
             continue;

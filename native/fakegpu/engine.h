@@ -145,7 +145,7 @@ struct fg_engine {
     _Atomic uint64_t checked_ns; /* CLOCK_MONOTONIC of the last look for dead processes */
     uint64_t to_host_bps, to_device_bps, inside_bps;
     _Atomic uint32_t host_epoch; /* futex: grows when a host function is queued, or has returned */
-    uint32_t threads, contexts, events; /* ever used */
+    uint32_t threads, contexts, streams, events; /* rows ever used */
     uint64_t tag_contexts[FG_ENGINE_TAGS], tag_threads[FG_ENGINE_TAGS]; /* ever opened, ever joined */
     uint64_t active[FG_ENGINE_STREAMS / 64]; /* streams with operations */
     struct fg_ethread thread[FG_ENGINE_THREADS];

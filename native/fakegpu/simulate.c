@@ -52,7 +52,7 @@ void fg_stream_drop(int index)
 static void collect(struct fg_engine *e, struct heads *heads)
 {
     heads->n = 0;
-    for (int word = 0; word < FG_ENGINE_STREAMS / 64; word++)
+    for (int word = 0; word * 64 < (int)e->streams; word++)
         for (uint64_t bits = e->active[word]; bits; bits &= bits - 1) {
             int index = word * 64 + __builtin_ctzll(bits);
             struct fg_estream *stream = &e->stream[index];
