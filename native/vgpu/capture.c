@@ -1,5 +1,27 @@
-/* Hooks of the calls that begin and end a stream's capture: only how many are open. */
+/* Hooks of the calls that begin and end a stream's capture: only how many are open. A capture whose
+ * stream or context ended counts for ever, so nothing may depend on there being none. */
 #include "compute.h"
+
+#define RELAXED ((CUstreamCaptureMode)2)
+
+bool vg_captures_aside(int *kept)
+{
+    CUstreamCaptureMode mode = RELAXED;
+    *kept = -1;
+    if (likely(!atomic_load_explicit(&vg_captures, memory_order_relaxed)))
+        return true;
+    if (!REAL(cuThreadExchangeStreamCaptureMode) || REAL(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
+        return false;
+    *kept = (int)mode;
+    return true;
+}
+
+void vg_captures_back(int kept)
+{
+    CUstreamCaptureMode mode = (CUstreamCaptureMode)kept;
+    if (unlikely(kept >= 0))
+        REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
 
 #define WRONG_THREAD ((CUresult)908) /* CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
 

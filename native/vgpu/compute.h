@@ -43,6 +43,7 @@ struct vg_contention vg_contention(int row, uint64_t now);
 void vg_sample_end(void *sample, CUresult result, CUstream stream);
 void vg_samples_drain(void);     /* takes what has completed; never waits for the GPU */
 extern _Atomic uint32_t vg_samples_pending;
+extern _Atomic uint32_t vg_samples_unknown; /* those of them whose kernel has no price yet */
 /* GPU time of this process that was issued and has not been seen to complete. */
 uint64_t vg_backlog(int row);
 void vg_backlog_forget(int row); /* what is pending shall not be waited for */
@@ -55,5 +56,11 @@ void vg_limiter_flush(void);                       /* the calling thread's credi
 
 /* ---- launch.c ------------------------------------------------------------------------------------- */
 extern _Atomic uint32_t vg_captures;               /* stream captures in progress in this process */
+
+/* ---- capture.c ------------------------------------------------------------------------------------ */
+/* While a stream is captured, calls about events of others could end the capture: in between these the
+ * calling thread may make them. False: it may not (a driver before CUDA 10.1). */
+bool vg_captures_aside(int *kept);
+void vg_captures_back(int kept);
 
 #endif

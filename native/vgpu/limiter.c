@@ -211,14 +211,16 @@ static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
 }
 
 /* A kernel of which nothing is known is launched a few times; then its first sample is waited for,
- * or, where that takes too long, the time waited so far is what it costs for now. */
+ * or, where that takes too long, the time waited so far is what it costs for now. So are the first ones
+ * of all where many are not known yet: who makes each launch look new shall not work on trust. */
 static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost)
 {
-    enum { STRANGERS = 8 };
+    enum { STRANGERS = 8, UNKNOWN = 32 };
     uint64_t price = VG_PRIOR_NS, begun = vg_now_ns(), nap = 50000;
-    if (atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS)
-        return price;
+    bool is_new = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS;
     for (uint64_t now = begun; now - begun < 2 * NAP_NS; now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
+        if (is_new && atomic_load_explicit(&vg_samples_unknown, memory_order_relaxed) < UNKNOWN)
+            return price;
         vg_samples_drain();
         uint64_t known = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
         if (known)
@@ -255,7 +257,7 @@ void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstre
     uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
     if (likely(left))
         atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
-    else if (!atomic_load_explicit(&vg_captures, memory_order_relaxed))
+    else
         work->sample = vg_sample_begin(row, cost, price, credit.starts, stream);
     work->begun = vg_count_launch(row); /* after all waits, which are no time of the driver */
 }

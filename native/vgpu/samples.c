@@ -12,6 +12,7 @@
 #define SLOTS 128u
 #define MISSES 3u                  /* so many that are not complete end a look through the slots */
 #define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
+#define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
 enum state { FREE, BUSY, PENDING };
@@ -22,7 +23,7 @@ struct sample {
     struct vg_cost *cost;
     CUcontext context;             /* whose events these are; NULL: none created */
     CUevent idle, before, after;   /* idle: recorded right before `before`, where `is_calibrating` */
-    bool is_calibrating;
+    bool is_calibrating, is_unknown;
     uint32_t stands_for;
     uint64_t charged;
     uint64_t issued;               /* vg_issued_ns before it */
@@ -32,10 +33,11 @@ struct sample {
 
 static struct sample slots[SLOTS];
 static _Atomic uint32_t next, oldest; /* where to look first: the slots are used in turn */
+static _Atomic uint32_t further;      /* where to look besides */
 static _Atomic uint64_t completed[VG_DEVICES];
 static _Atomic uint64_t disturbed[VG_DEVICES]; /* when neighbours were last seen, or the first look */
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
-_Atomic uint32_t vg_samples_pending;
+_Atomic uint32_t vg_samples_pending, vg_samples_unknown;
 
 struct vg_contention vg_contention(int row, uint64_t now)
 {
@@ -76,27 +78,54 @@ static bool prepared(struct sample *sample, CUcontext context)
     return true;
 }
 
+/* The next slot that is free, BUSY now; NULL: all are in use. */
+static struct sample *free_slot(uint32_t *number)
+{
+    *number = atomic_load_explicit(&next, memory_order_relaxed);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct sample *sample = &slots[(*number + i) % SLOTS];
+        int state = FREE;
+        if (atomic_load_explicit(&sample->state, memory_order_relaxed) != FREE)
+            continue;
+        if (!atomic_compare_exchange_strong(&next, number, *number + i + 1) ||
+            !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+            return NULL; /* another thread was faster */
+        return sample;
+    }
+    return NULL;
+}
+
+static bool recorded(struct sample *sample, CUcontext context, CUstream stream)
+{
+    int kept;
+    if (!vg_captures_aside(&kept))
+        return false;
+    bool done = prepared(sample, context) &&
+                (!sample->is_calibrating || REAL(cuEventRecord)(sample->idle, stream) == CUDA_SUCCESS) &&
+                REAL(cuEventRecord)(sample->before, stream) == CUDA_SUCCESS;
+    vg_captures_back(kept);
+    return done;
+}
+
 void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream)
 {
     CUcontext context = NULL;
+    uint32_t number;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context)
         return NULL;
     if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
         vg_samples_drain();
-    uint32_t number = atomic_load_explicit(&next, memory_order_relaxed);
-    struct sample *sample = &slots[number % SLOTS];
-    int state = FREE; /* if it is not, all are in use */
-    if (atomic_load_explicit(&sample->state, memory_order_relaxed) != FREE ||
-        !atomic_compare_exchange_strong(&next, &number, number + 1) ||
-        !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+    struct sample *sample = free_slot(&number);
+    if (!sample)
         return NULL;
     sample->is_calibrating = number % CALIBRATED == 0;
-    if (!prepared(sample, context) ||
-        (sample->is_calibrating && REAL(cuEventRecord)(sample->idle, stream) != CUDA_SUCCESS) ||
-        REAL(cuEventRecord)(sample->before, stream) != CUDA_SUCCESS) {
+    if (!recorded(sample, context, stream)) {
         atomic_store(&sample->state, FREE);
         return NULL;
     }
+    sample->is_unknown = !atomic_load_explicit(&cost->predicted, memory_order_relaxed);
+    if (sample->is_unknown)
+        atomic_fetch_add_explicit(&vg_samples_unknown, 1, memory_order_relaxed);
     sample->row = row;
     sample->cost = cost;
     sample->charged = charged;
@@ -111,11 +140,24 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     return sample;
 }
 
+static void let_go(struct sample *sample)
+{
+    if (sample->is_unknown)
+        atomic_fetch_sub_explicit(&vg_samples_unknown, 1, memory_order_relaxed);
+    atomic_store_explicit(&sample->state, FREE, memory_order_release);
+}
+
 void vg_sample_end(void *handle, CUresult result, CUstream stream)
 {
     struct sample *sample = handle;
-    if (result != CUDA_SUCCESS || REAL(cuEventRecord)(sample->after, stream) != CUDA_SUCCESS) {
-        atomic_store(&sample->state, FREE);
+    int kept;
+    bool done = result == CUDA_SUCCESS && vg_captures_aside(&kept);
+    if (done) {
+        done = REAL(cuEventRecord)(sample->after, stream) == CUDA_SUCCESS;
+        vg_captures_back(kept);
+    }
+    if (!done) {
+        let_go(sample);
         return;
     }
     atomic_fetch_add_explicit(&vg_samples_pending, 1, memory_order_relaxed);
@@ -160,15 +202,12 @@ static void take(struct sample *sample)
                                                   memory_order_relaxed, memory_order_relaxed)) {}
 }
 
-void vg_samples_drain(void)
+/* Takes what has completed in [from, to), until so many were found that have not. Where it came to, and
+ * in `done` up to where all have. */
+static uint32_t look(uint32_t from, uint32_t to, uint32_t most, uint32_t *done)
 {
-    if (atomic_load_explicit(&vg_captures, memory_order_relaxed))
-        return; /* asking for an event would end a capture in global mode */
-    uint32_t seen = atomic_load_explicit(&oldest, memory_order_relaxed);
-    uint32_t to = atomic_load_explicit(&next, memory_order_relaxed);
-    uint32_t from = to - seen > SLOTS ? to - SLOTS : seen;
-    uint32_t misses = 0, done = from;
-    for (uint32_t at = from; at != to && misses < MISSES; at++) {
+    uint32_t misses = 0, at;
+    for (*done = from, at = from; at != to && misses < most; at++) {
         struct sample *sample = &slots[at % SLOTS];
         int state = PENDING;
         if (!atomic_compare_exchange_strong_explicit(&sample->state, &state, BUSY, memory_order_acquire,
@@ -186,12 +225,30 @@ void vg_samples_drain(void)
                 else
                     sample->context = NULL; /* its context is in error: leave the events to it */
                 atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
-                atomic_store_explicit(&sample->state, FREE, memory_order_release);
+                let_go(sample);
             }
         }
         if (!misses)
-            done = at + 1;
+            *done = at + 1;
     }
+    return at;
+}
+
+void vg_samples_drain(void)
+{
+    uint32_t seen = atomic_load_explicit(&oldest, memory_order_relaxed);
+    uint32_t to = atomic_load_explicit(&next, memory_order_relaxed);
+    uint32_t from = to - seen > SLOTS ? to - SLOTS : seen, done, ignored;
+    int kept;
+    if (from == to || !vg_captures_aside(&kept))
+        return;
+    uint32_t at = look(from, to, MISSES, &done);
+    if (at != to) {
+        uint32_t behind = atomic_load_explicit(&further, memory_order_relaxed);
+        behind = look(behind - at < to - at ? behind : at, to, FURTHER, &ignored);
+        atomic_store_explicit(&further, behind, memory_order_relaxed);
+    }
+    vg_captures_back(kept);
     atomic_compare_exchange_strong_explicit(&oldest, &seen, done, memory_order_relaxed, memory_order_relaxed);
 }
 
@@ -220,7 +277,10 @@ void vg_work_forgotten(CUcontext context)
         else if (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
             continue; /* in use by a thread that still works in a context which ends: its error */
         sample->context = NULL;
-        atomic_store(&sample->state, FREE);
+        if (state == PENDING)
+            let_go(sample);
+        else
+            atomic_store(&sample->state, FREE);
     }
 }
 
@@ -231,6 +291,7 @@ void vg_samples_forked(void)
         atomic_store(&slots[i].state, FREE);
     }
     atomic_store(&vg_samples_pending, 0);
+    atomic_store(&vg_samples_unknown, 0);
     for (int row = 0; row < VG_DEVICES; row++)
         vg_backlog_forget(row);
 }

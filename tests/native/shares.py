@@ -48,6 +48,7 @@ class Tenant(msgspec.Struct, frozen=True):
         processes: so many processes run the load.
         preload: another library than ours, or None.
         environment: more variables.
+        program: the client that runs the load.
     """
 
     load: str
@@ -60,6 +61,7 @@ class Tenant(msgspec.Struct, frozen=True):
     processes: int = 1
     preload: str | None = None
     environment: Mapping[str, str] = {}
+    program: str = "gpu_load"
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -166,10 +168,10 @@ class Shares:
 
     def run(self) -> Run:
         """Runs to the end; a client that fails fails it, with the client's words."""
-        client = build.client("gpu_load", "-l:libcuda.so.1", "-lfakegpu")
         processes: list[list[subprocess.Popen[str]]] = []
         fake = self.fake
         for number, tenant in enumerate(self.tenants):
+            client = build.client(tenant.program, "-l:libcuda.so.1", "-lfakegpu")
             environment = fake.environment(tag=str(number)) | dict(tenant.environment)
             if tenant.preload is not None:
                 environment["LD_PRELOAD"] = tenant.preload

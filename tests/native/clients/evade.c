@@ -1,0 +1,117 @@
+/* A tenant that tries to get more GPU time than its share:
+ *
+ *     evade TRICK SECONDS
+ *
+ * TRICK capture:NAME  launches the kernel beside a capture, in another stream, that it never ends
+ *       torn:NAME     the same, but that stream is destroyed in the middle of its capture
+ *       shapes:NAME   every launch looks like a kernel that was never seen
+ *       fresh:NAME    every launch is a new graph of one such kernel
+ *       swap:NAME     a graph of empty kernels, then one of 100 such kernels where that one was
+ *       stuck:NAME    beside kernels on four other streams that do not end */
+#include <cuda.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern uint64_t fakegpu_now_ns(void);
+
+#define CHECK(call)                                                                                          \
+    do {                                                                                                     \
+        CUresult result_ = (call);                                                                           \
+        if (result_ != CUDA_SUCCESS) {                                                                       \
+            fprintf(stderr, "evade: %s gave %d\n", #call, result_);                                          \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+static CUmodule module;
+static CUstream stream;
+
+static CUfunction kernel(const char *name)
+{
+    CUfunction function;
+    CHECK(cuModuleGetFunction(&function, module, name));
+    return function;
+}
+
+static void launch(CUfunction function, CUstream on, unsigned int shared)
+{
+    CHECK(cuLaunchKernel(function, 100, 1, 1, 128, 1, 1, shared, on, NULL, NULL));
+}
+
+static CUgraphExec graph_of(CUfunction function, int n)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (int i = 0; i < n; i++)
+        launch(function, stream, 0);
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK(cuGraphDestroy(graph));
+    return exec;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    char *trick = strtok(argv[1], ":"), *name = strtok(NULL, ":");
+    CUdevice device;
+    CUcontext context;
+    CUstream other;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, "//\n.version 8.0\n.target sm_70\n.address_size 64\n"));
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    uint64_t end = fakegpu_now_ns() + (uint64_t)(atof(argv[2]) * 1e9), launches = 0;
+    CUfunction function = kernel(name);
+    if (!strcmp(trick, "capture") || !strcmp(trick, "torn")) {
+        CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        CHECK(cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_RELAXED));
+        if (!strcmp(trick, "torn"))
+            CHECK(cuStreamDestroy(other));
+    }
+    if (!strcmp(trick, "stuck"))
+        for (int i = 0; i < 4; i++) {
+            CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+            launch(kernel("ns_3000000000_sm1"), other, 0);
+        }
+    if (!strcmp(trick, "swap")) {
+        CUgraphExec exec = graph_of(kernel("empty"), 1), next;
+        for (int i = 0; i < 20000; i++) {
+            CHECK(cuGraphLaunch(exec, stream));
+            if (i % 100 == 0)
+                CHECK(cuStreamSynchronize(stream));
+        }
+        while (fakegpu_now_ns() < end) {
+            CHECK(cuGraphExecDestroy(exec));
+            next = graph_of(function, 100);
+            launches += next == exec;
+            exec = next;
+            CHECK(cuGraphLaunch(exec, stream));
+            CHECK(cuStreamSynchronize(stream));
+            CHECK(cuGraphExecDestroy(exec));
+            exec = graph_of(kernel("empty"), 1);
+            for (int i = 0; i < 200; i++)
+                CHECK(cuGraphLaunch(exec, stream));
+            CHECK(cuStreamSynchronize(stream));
+        }
+        printf("{\"launches\": %llu}\n", (unsigned long long)launches);
+        return 0;
+    }
+    for (; fakegpu_now_ns() < end; launches++)
+        if (!strcmp(trick, "fresh")) {
+            CUgraphExec exec = graph_of(function, 1);
+            CHECK(cuGraphLaunch(exec, stream));
+            CHECK(cuGraphExecDestroy(exec));
+        } else {
+            launch(function, stream, !strcmp(trick, "shapes") ? (unsigned int)(launches % 20000) : 0);
+        }
+    printf("{\"launches\": %llu}\n", (unsigned long long)launches);
+    fflush(stdout);
+    _Exit(0);
+}
