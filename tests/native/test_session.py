@@ -255,6 +255,16 @@ def test_a_gpu_is_found_by_its_uuid_whatever_its_number() -> None:
                     slot.device[each].contexts = 0
 
 
+def test_memory_counts_on_the_gpu_that_is_current_in_the_calling_thread() -> None:
+    with Fake(gpus=2) as two, Container(two.uuid(1), two.uuid(0)) as made:
+        made.change(0, memory_limit=8 << 30, context_bytes=600 << 20)
+        made.change(1, memory_limit=8 << 30, context_bytes=600 << 20)
+        with holding({**two.environment(), **made.environment()}, "contexts") as process:
+            assert said(process) == "0\n"
+            assert made.total("held", 1) == (600 + 2 + 16 + 8) << 20  # the first GPU
+            assert made.total("held", 0) == (600 + 4 + 32) << 20
+
+
 # ---- processes -----------------------------------------------------------------------------------
 
 
@@ -329,6 +339,63 @@ def test_a_slot_whose_pid_came_again_is_freed(container: Made, surroundings: Sur
     made.counters.slots_used = SLOTS
     assert build.checked(client(), "init", environment=surroundings(made)) == WORKS
     assert stale.device[0].held < 1 << 30
+
+
+def fill_but(made: Container, index: int) -> None:
+    """Let nobody find a free slot, so that they ask who is dead."""
+    for at, slot in enumerate(made.counters.slot):
+        if at != index:
+            slot.owner = os.getpid()
+    made.counters.slots_used = SLOTS
+
+
+def test_a_dead_process_that_nobody_waited_for_is_dead(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    with holding(surroundings(made), "orphan") as process:
+        child, result = map(int, said(process).split())
+        assert result == 0
+        assert made.counters.slot[0].owner == child
+        fill_but(made, 0)
+        assert build.checked(client(), "init", environment=surroundings(made)) == WORKS
+        assert made.counters.slot[0].owner != child
+
+
+def test_a_process_whose_first_thread_ended_is_alive(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    with holding(surroundings(made), "leaderless") as process:
+        assert said(process) == "0\n"
+        status = Path(f"/proc/{process.pid}/stat")
+        until(lambda: status.read_text().rpartition(")")[2].split()[0] == "Z")
+        fill_but(made, 0)
+        done = build.run(client(), "init", environment=surroundings(made))
+        assert "256 processes" in done.stderr
+        assert made.counters.slot[0].owner == process.pid
+
+
+def test_a_process_of_another_pid_namespace_is_left_to_the_server(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    fill_but(made, 0)
+    foreign = made.counters.slot[0]
+    foreign.owner, foreign.started, foreign.pid_namespace = 1 << 22, 1, 1
+    done = build.run(client(), "init", environment=surroundings(made))
+    assert "256 processes" in done.stderr
+    assert foreign.owner == 1 << 22
+
+
+def test_a_process_out_of_descriptors_may_try_again(
+    container: Made, surroundings: Surroundings
+) -> None:
+    made = container()
+    done = build.run(client(), "few", environment=surroundings(made))
+    assert done.stdout == f"{NOT_PERMITTED} 0\n"
+    assert "Too many open files" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_living_keep_their_slots(container: Made, surroundings: Surroundings) -> None:

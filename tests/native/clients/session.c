@@ -9,6 +9,10 @@
  *   again       cuInit, then this program anew by execve, as hold
  *   step        cuInit and a context, then for each line of stdin takes 1 MiB and prints the result
  *   sms         how many SMs the GPU has
+ *   contexts    a context on each of two GPUs; 1 MiB on whichever is current in each way to make one so; then as hold
+ *   few         cuInit while no descriptor is free, and again when some are: prints both results
+ *   leaderless  cuInit, then its first thread ends while another stays, as hold
+ *   orphan      a child calls cuInit and dies, and is not waited for; then as hold
  *   kill N      calls cuInit and dies by SIGKILL about N microseconds after it began to */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -131,6 +135,89 @@ static int crowd(int count)
     return 0;
 }
 
+static void take(size_t mib)
+{
+    CUdeviceptr memory;
+    if (cuMemAlloc(&memory, mib << 20))
+        exit(3);
+}
+
+static void *elsewhere(void *context)
+{
+    CUcontext popped;
+    if (cuCtxPushCurrent(context))
+        exit(3);
+    take(16);
+    if (cuCtxPopCurrent(&popped))
+        exit(3);
+    return NULL;
+}
+
+static int contexts(void)
+{
+    CUcontext first, second, popped;
+    pthread_t thread;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&first, 0) || cuDevicePrimaryCtxRetain(&second, 1))
+        return 2;
+    int failed = cuCtxSetCurrent(first);
+    take(2);
+    failed += cuCtxPushCurrent(second);
+    take(4);
+    pthread_create(&thread, NULL, elsewhere, first);
+    pthread_join(thread, NULL);
+    take(32);
+    failed += cuCtxPopCurrent(&popped);
+    take(8);
+    printf("%d\n", failed);
+    fflush(stdout);
+    hold();
+    return 0;
+}
+
+static int few(void)
+{
+    struct rlimit all, none;
+    int version;
+    cuDriverGetVersion(&version);   /* the fake driver opens what it needs */
+    getrlimit(RLIMIT_NOFILE, &all);
+    none = all;
+    none.rlim_cur = 3;
+    setrlimit(RLIMIT_NOFILE, &none);
+    int first = cuInit(0);
+    setrlimit(RLIMIT_NOFILE, &all);
+    printf("%d %d\n", first, cuInit(0));
+    return 0;
+}
+
+static void *stay(void *unused)
+{
+    hold();
+    exit(0);
+    return unused;
+}
+
+static int leaderless(void)
+{
+    pthread_t thread;
+    printf("%d\n", cuInit(0));
+    fflush(stdout);
+    pthread_create(&thread, NULL, stay, NULL);
+    pthread_exit(NULL);
+}
+
+static int orphan(void)
+{
+    pid_t child = fork();
+    if (!child)
+        _exit(cuInit(0));
+    siginfo_t info;
+    waitid(P_PID, child, &info, WEXITED | WNOWAIT);
+    printf("%d %d\n", child, info.si_status);
+    fflush(stdout);
+    hold();
+    return 0;
+}
+
 static void *killer(void *us)
 {
     usleep((useconds_t)(long)us);
@@ -148,6 +235,14 @@ int main(int argc, char **argv)
         return race(count);
     if (!strcmp(what, "crowd"))
         return crowd(count);
+    if (!strcmp(what, "contexts"))
+        return contexts();
+    if (!strcmp(what, "few"))
+        return few();
+    if (!strcmp(what, "leaderless"))
+        return leaderless();
+    if (!strcmp(what, "orphan"))
+        return orphan();
     if (!strcmp(what, "kill")) {
         pthread_t thread;
         pthread_create(&thread, NULL, killer, (void *)(long)count);
