@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core.h"
 
@@ -19,7 +18,6 @@ struct array {
     struct array **level;              /* of a mipmapped array: made when asked for */
     struct array *of;                  /* a level's mipmapped array */
     uint64_t bytes, charged;
-    void *backing;
 };
 static struct array *arrays;
 
@@ -135,8 +133,6 @@ static void end(struct array *array)
     *at = array->next;
     fg_bindings_end(array);
     fg_uncharge(array->context->gpu, array->charged);
-    if (array->backing)
-        munmap(array->backing, array->bytes);
     free(array->level);
     free(array);
 }
@@ -157,26 +153,6 @@ bool fg_array_takes_mappings(const void *handle, bool mipmapped)
 {
     const struct array *array = find(handle, mipmapped);
     return array && array->shape.Flags & UNBACKED;
-}
-
-void *fg_array_data(CUarray handle, uint64_t *pitch, uint64_t *rows, bool write)
-{
-    pthread_mutex_lock(&fg_mutex);
-    struct array *array = find(handle, false);
-    void *data = NULL;
-    *pitch = *rows = 0;
-    if (array) {
-        *pitch = pitch_of(&array->shape);
-        *rows = rows_of(&array->shape);
-        if (!array->backing && write && array->bytes <= 1ull << 30) {
-            void *mapped = mmap(NULL, array->bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            array->backing = mapped == MAP_FAILED ? NULL : mapped;
-        }
-        data = array->backing;
-    }
-    pthread_mutex_unlock(&fg_mutex);
-    return data;
 }
 
 /* ---- the calls -------------------------------------------------------------------------------------- */

@@ -52,7 +52,6 @@ struct fg_context {
     void *streams;                      /* stream.c's */
     struct fg_block *blocks;            /* memory.c: blocks that small allocations share */
     struct fg_range *ranges;            /* what was allocated in it */
-    void *modules;
     int sm_count;                       /* of a green context; 0: all */
 };
 struct fg_context *fg_current(void);    /* the calling thread's, NULL: none (or destroyed) */
@@ -64,7 +63,7 @@ struct fg_context *fg_context_of(CUcontext handle);   /* NULL: not a live contex
 CUresult fg_green_context_make(CUdevice device, int sm_count, struct fg_context **out);
 void fg_green_context_end(struct fg_context *context);
 
-/* ---- called by context.c; stream.c defines them (weak, empty ones stand in context.c) ------------- */
+/* ---- stream.c, for context.c ----------------------------------------------------------------------- */
 void fg_streams_context_made(struct fg_context *context);
 void fg_streams_context_gone(struct fg_context *context);  /* before its memory goes */
 
@@ -117,7 +116,7 @@ bool fg_graph_free(uint64_t address);
 CUresult fg_free(CUdeviceptr address);       /* memory.c: cuMemFree without waiting for the GPU */
 
 /* ---- vmm.c -------------------------------------------------------------------------------------- */
-struct fg_physical {                      /* physical memory: lives while held, mapped, or exported */
+struct fg_physical {                    /* physical memory: lives while held, mapped, or exported */
     uint64_t number;                    /* CUmemGenericAllocationHandle */
     struct fg_physical *next;
     int gpu;                            /* -1: of the host */
@@ -141,8 +140,6 @@ void fg_modules_context_gone(struct fg_context *context);
 /* ---- array.c ------------------------------------------------------------------------------------ */
 bool fg_array_takes_mappings(const void *handle, bool mipmapped); /* sparse, or for deferred mapping */
 void fg_arrays_context_gone(struct fg_context *context);
-/* An array's content: rows of `pitch` bytes, slices of `pitch * rows`. NULL: reads as zero. */
-void *fg_array_data(CUarray handle, uint64_t *pitch, uint64_t *rows, bool write);
 
 /* ---- data.c: the bytes themselves, for copy.c ----------------------------------------------------- */
 /* Device memory has content as far as it was written by copies of up to FAKEGPU_DATA bytes (default

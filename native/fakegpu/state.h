@@ -32,7 +32,7 @@
 #define FG_PATH 1024
 #define FG_MAGIC 0x3130555047454b46ull
 
-/* A GPU model: public facts, and constants of the model (see profiles/README). */
+/* A GPU model: public facts, and constants of the model (see README.md). */
 #define FG_PROFILE_NUMBERS(X) \
     X(memory_bytes) X(nvml_bytes) X(sm_count) X(capability_major) X(capability_minor) \
     X(context_bytes) X(block_bytes) X(small_bytes) X(align_bytes) X(pool_step_bytes) X(pitch_align) \
