@@ -102,7 +102,7 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_co
     const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     unsigned percent = text ? (unsigned)atoi(text) : 0;
     if (sm_count)
-        percent = (unsigned)((sm_count * 100 + (int)profile->sm_count / 2) / (int)profile->sm_count);
+        percent = FG_PARTITION | (unsigned)((sm_count * 100 + (int)profile->sm_count / 2) / (int)profile->sm_count);
     context->engine = fg_engine_open(fg_self(), tag, gpu, percent);
     context->alive = true;
     fg_streams_context_made(context);

@@ -100,6 +100,7 @@ int fg_engine_open(int process, int tag, int gpu, unsigned percent)
     fg_clock_pay(e->call_ns);
     opener = getpid();
     opener_row = process;
+    uint32_t of_100 = percent & ~FG_PARTITION, part = of_100 && of_100 < 100 ? of_100 * FG_WHOLE / 100 : FG_WHOLE;
     int found = -1;
     for (int i = 0; i < FG_ENGINE_CONTEXTS && found < 0; i++)
         if (!e->context[i].process)
@@ -109,7 +110,8 @@ int fg_engine_open(int process, int tag, int gpu, unsigned percent)
         *context = (struct fg_econtext){
             .gpu = gpu,
             .tag = tag,
-            .part = percent && percent < 100 ? percent * FG_WHOLE / 100 : FG_WHOLE,
+            .part = part,
+            .slice_part = percent & FG_PARTITION ? part : FG_WHOLE,
             .identity = mixed(fg_hash(fg_state->tag[tag].name) + ++e->tag_contexts[tag]),
         };
         if (e->contexts <= (uint32_t)found)

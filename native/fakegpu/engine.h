@@ -74,6 +74,7 @@ struct fg_econtext {
     int32_t process;             /* + 1; 0: free */
     int32_t gpu, tag;
     uint32_t part;               /* MPS: its part of the SMs, 16.16 */
+    uint32_t slice_part;         /* the same in a slice */
     int32_t legacy;              /* its legacy stream + 1 */
     uint32_t streams;
     uint64_t order;              /* operations queued so far */
@@ -158,7 +159,9 @@ struct fg_engine {
 #pragma GCC visibility push(default)
 
 /* ---- contexts: fake-core's context.c calls these ------------------------------------------------- */
-/* percent: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE (0: all). Index, or -1 where the table is full. */
+/* percent: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE (0: all), or a green context's SMs with FG_PARTITION, which
+ * hold in its slices, too. Index, or -1 where the table is full. */
+#define FG_PARTITION 0x80000000u
 int fg_engine_open(int process, int tag, int gpu, unsigned percent);
 void fg_engine_close(int context);             /* drops what is queued; its streams are gone */
 void fg_engine_drain(int context);             /* waits for all its streams */

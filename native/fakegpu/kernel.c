@@ -186,8 +186,8 @@ static CUresult launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz,
     if (result)
         return result;
     struct fg_function *function = fg_function_of(handle);
-    if (!function || (function->context && function->context != stream->context))
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!function || (function->context && function->context != stream->context && !stream->context->sm_count))
+        return CUDA_ERROR_INVALID_HANDLE;      /* a green context runs its primary context's functions */
     uint64_t blocks = (uint64_t)gx * gy * gz, threads = (uint64_t)bx * by * bz;
     if (!blocks || !threads || threads > MOST_THREADS || gy > 65535 || gz > 65535 || bz > 64)
         return CUDA_ERROR_INVALID_VALUE;

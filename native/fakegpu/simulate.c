@@ -216,7 +216,7 @@ static uint64_t slice(struct fg_engine *e, struct fg_egpu *gpu, int number, stru
     }
     if (e->t < gpu->switch_end)
         return gpu->switch_end;
-    give(e, heads, gpu->current - 1, FG_WHOLE, 100);
+    give(e, heads, gpu->current - 1, e->context[gpu->current - 1].slice_part, 100);
     return next >= 0 ? gpu->slice_end : FG_NEVER;
 }
 
@@ -363,7 +363,7 @@ uint64_t fg_least(int index, uint64_t seq, int depth)
     if (stream->head >= seq || !stream->context || depth > 8)
         return 0;
     struct fg_econtext *context = &e->context[stream->context - 1];
-    uint64_t fastest = e->mps ? context->part : FG_WHOLE, sum = 0, compute = 0;
+    uint64_t fastest = e->mps ? context->part : context->slice_part, sum = 0, compute = 0;
     for (uint64_t at = stream->head; at < seq && at < stream->tail; at++) {
         const struct fg_op *op = operation(stream, at);
         uint64_t other = 0;

@@ -191,6 +191,19 @@ CUresult FG(cuStreamCreate)(CUstream *out, unsigned int flags)
     return FG(cuStreamCreateWithPriority)(out, flags, 0);
 }
 
+CUresult FG(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+{
+    CUcontext context;
+    CUresult result = FG(cuCtxFromGreenCtx)(&context, green);
+    if (result)
+        return result;
+    if (!out || flags != CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    int urgent = priority > 0 ? 0 : priority < MOST_URGENT ? MOST_URGENT : priority;
+    *out = (CUstream)make((struct fg_context *)context, flags, urgent, FG_STREAM_NONBLOCKING);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult FG(cuStreamDestroy_v2)(CUstream handle)
 {
     if (!handle || !fg_handle_is(&handles, handle) || ((struct fg_stream *)handle)->is_default)

@@ -83,6 +83,11 @@ def test_kernels_that_leave_room_run_at_once() -> None:
     assert found[1] == pytest.approx(1_000_000, rel=0.01)
 
 
+def test_green_contexts_have_a_part_of_the_gpu(quiet: Fake) -> None:
+    lines = script(quiet, "green s 64; launch s ns_1000000; sync s; time")
+    assert int(lines[0]) == pytest.approx(1_000_000 * 132 / 64, rel=0.03)
+
+
 def test_urgent_streams_go_first(quiet: Fake) -> None:
     lines = script(
         quiet,

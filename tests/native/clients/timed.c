@@ -90,6 +90,20 @@ static CUresult run(char **word, int words)
 #define IS(text) (!strcmp(word[0], text))
     if (IS("stream"))                          /* stream NAME [FLAGS [PRIORITY]] */
         return cuStreamCreateWithPriority((CUstream *)named("s", a), (unsigned)atoi(b), words > 3 ? third : 0);
+    if (IS("green")) {                         /* green STREAM SMS: a stream on a part of the GPU */
+        CUdevResource all, part;
+        CUdevResourceDesc description;
+        CUgreenCtx green;
+        unsigned groups = 1;
+        CUresult result = cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM);
+        if (!result)
+            result = cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, (unsigned)atoi(b));
+        if (!result)
+            result = cuDevResourceGenerateDesc(&description, &part, 1);
+        if (!result)
+            result = cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+        return result ? result : cuGreenCtxStreamCreate((CUstream *)named("s", a), green, CU_STREAM_NON_BLOCKING, 0);
+    }
     if (IS("destroy"))                         /* destroy STREAM */
         return cuStreamDestroy(stream(a));
     if (IS("event"))                           /* event NAME [FLAGS] */
