@@ -25,6 +25,11 @@ def test_growth_is_added_and_what_fell_began_again() -> None:
     assert totals.calls[abi.Call.LAUNCH] == [5, 50, 500]
 
 
+def test_what_is_settled_after_it_was_debited_is_not_counted_twice() -> None:
+    looks = [(slot(charged),) for charged in (1000, 990, 1000, 995, 1010)]
+    assert summed(*looks).devices[0]["charged_ns"] == 1010
+
+
 def test_a_slot_that_was_freed_takes_nothing_away() -> None:
     totals = summed((slot(10),), (slot(0, owner=0),), (slot(0, owner=0),), (slot(3, owner=9),))
     assert totals.devices[0]["charged_ns"] == 13
@@ -36,5 +41,5 @@ def test_several_slots_are_summed() -> None:
 
 
 def test_numbers_that_cannot_be_count_as_nothing() -> None:
-    totals = summed((slot(10),), (slot(1 << 50),), (slot(20),))
-    assert totals.devices[0]["charged_ns"] == 30
+    totals = summed((slot(10),), (slot(1 << 50),), (slot(20),), (slot(5, owner=8),))
+    assert totals.devices[0]["charged_ns"] == 15
