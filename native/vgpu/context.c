@@ -64,23 +64,26 @@ static int learn(void)
     return count > ORDINALS ? ORDINALS : stray;
 }
 
-CUresult cuInit(unsigned int flags)
+static CUresult learn_or_refuse(void)
 {
-    VG_ENTER();
-    CUresult result = REAL(cuInit)(flags);
-    if (result != CUDA_SUCCESS)
-        return result;
     int stray = learn();
     if (stray >= 0)
         return vg_refuse("GPU %d is visible in it but was not given to it (see `limits` of the vGPU server)", stray);
     return CUDA_SUCCESS;
 }
 
+CUresult cuInit(unsigned int flags)
+{
+    VG_ENTER();
+    CUresult result = REAL(cuInit)(flags);
+    return result == CUDA_SUCCESS ? learn_or_refuse() : result;
+}
+
 static bool rows_known(void)
 {
     if (likely(atomic_load_explicit(&known, memory_order_acquire)))
         return true;
-    learn();
+    learn_or_refuse();   /* another thread is in cuInit still */
     return atomic_load(&known);
 }
 

@@ -47,6 +47,7 @@ static void vg_context_gone(const struct vg_record *record)
 {
     void *context = record->kind == VG_KIND_PRIMARY ? (void *)record->other : (void *)record->key;
     vg_book_sweep(vg_of_context, context, vg_gone_with_context);
+    vg_later_context_gone(context);
     vg_release(record->row, record->bytes);
     vg_contexts_open(record->row, -1);
 }

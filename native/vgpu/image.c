@@ -14,8 +14,13 @@
 #define VG_FATBIN_WRAPPER 0x466243b1u
 #define VG_FATBIN 0xba55ed50u
 
-static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf)
+#define VG_IN_MEMORY UINT64_MAX /* the driver is given no size either: what is said there must be so */
+
+/* `size`: of the file that it is in, of which the end may be missing. */
+static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf, uint64_t size)
 {
+    if (size < sizeof *elf || elf->e_shoff > size || size - elf->e_shoff < (uint64_t)elf->e_shentsize * elf->e_shnum)
+        return size;
     uint64_t end = elf->e_shoff + (uint64_t)elf->e_shentsize * elf->e_shnum;
     uint64_t programs = elf->e_phoff + (uint64_t)elf->e_phentsize * elf->e_phnum;
     const char *section = (const char *)elf + elf->e_shoff;
@@ -33,7 +38,7 @@ static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf)
     return end + zeroed;
 }
 
-uint64_t vg_image_bytes(const void *image)
+static uint64_t vg_image_within(const void *image, uint64_t size)
 {
     uint32_t magic;
     if (!image || strnlen(image, sizeof magic) < sizeof magic) /* none of the magic words has a zero */
@@ -41,8 +46,10 @@ uint64_t vg_image_bytes(const void *image)
     memcpy(&magic, image, sizeof magic);
     if (magic == VG_FATBIN_WRAPPER) { /* {magic, version, pointer to the fat binary, file name} */
         const void *inner;
+        if (size != VG_IN_MEMORY)
+            return size; /* an address of another process */
         memcpy(&inner, (const char *)image + 8, sizeof inner);
-        return vg_image_bytes(inner);
+        return vg_image_within(inner, size);
     }
     if (magic == VG_FATBIN) { /* {magic, version, size of this header, size of what follows} */
         uint16_t header;
@@ -52,8 +59,13 @@ uint64_t vg_image_bytes(const void *image)
         return header + body;
     }
     if (memcmp(&magic, ELFMAG, SELFMAG) == 0)
-        return vg_elf_bytes(image);
+        return vg_elf_bytes(image, size);
     return strlen(image);
+}
+
+uint64_t vg_image_bytes(const void *image)
+{
+    return vg_image_within(image, VG_IN_MEMORY);
 }
 
 /* A file is looked at through a mapping of it, with a page of zeros behind for what ends in none. */
@@ -67,7 +79,7 @@ uint64_t vg_image_file_bytes(const char *path)
         char *area = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (area != MAP_FAILED) {
             if (mmap(area, (size_t)size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED)
-                bytes = vg_image_bytes(area);
+                bytes = vg_image_within(area, (uint64_t)size);
             munmap(area, room);
         }
     }

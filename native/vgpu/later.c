@@ -5,12 +5,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "compute.h"
 #include "pool.h"
 
 struct vg_later {
     struct vg_later *next;
     struct vg_record record;
     CUevent event;
+    void *context; /* the event's */
 };
 
 static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,10 +29,14 @@ bool vg_later_settle(void)
     bool any = false;
     if (likely(!__atomic_load_n(&vg_later, __ATOMIC_RELAXED)))
         return false;
+    int kept;
+    if (!vg_captures_aside(&kept))
+        return false;
     pthread_mutex_lock(&vg_later_lock);
     for (struct vg_later **at = &vg_later; *at;) {
         struct vg_later *one = *at;
-        if (REAL(cuEventQuery)(one->event) == CUDA_ERROR_NOT_READY) {
+        CUresult result = REAL(cuEventQuery)(one->event);
+        if (result != CUDA_SUCCESS) { /* an error says nothing of the memory */
             at = &one->next;
             continue;
         }
@@ -41,6 +47,7 @@ bool vg_later_settle(void)
         any = true;
     }
     pthread_mutex_unlock(&vg_later_lock);
+    vg_captures_back(kept);
     return any;
 }
 
@@ -54,20 +61,40 @@ CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given
         return result;
     }
     struct vg_later *one = malloc(sizeof *one);
-    if (!one || REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+    bool made = one && REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+    if (!made || REAL(cuEventRecord)(one->event, stream) != CUDA_SUCCESS) { /* a stream of another context */
+        if (made)
+            REAL(cuEventDestroy_v2)(one->event);
         free(one);
         REAL(cuStreamSynchronize)(stream); /* then it is freed now */
         vg_freed(record);
         return result;
     }
     one->record = *record;
-    REAL(cuEventRecord)(one->event, stream);
+    one->context = vg_context();
     pthread_mutex_lock(&vg_later_lock);
     one->next = vg_later;
     vg_later = one;
     pthread_mutex_unlock(&vg_later_lock);
     vg_later_settle();
     return result;
+}
+
+/* A context has ended, and all that was to be done in it. */
+void vg_later_context_gone(const void *context)
+{
+    pthread_mutex_lock(&vg_later_lock);
+    for (struct vg_later **at = &vg_later; *at;) {
+        struct vg_later *one = *at;
+        if (one->context != context && one->record.context != context) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        vg_freed(&one->record);
+        free(one);
+    }
+    pthread_mutex_unlock(&vg_later_lock);
 }
 
 void vg_later_forked(void)

@@ -90,6 +90,7 @@ void vg_pools_forked(void);
 /* cuMemFreeAsync of memory that is not from a pool: credited when the stream has come to it. */
 CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream));
 bool vg_later_settle(void); /* credits those that are done; whether there were any */
+void vg_later_context_gone(const void *context);
 void vg_later_forked(void);
 
 /* ---- contexts.c ------------------------------------------------------------------------------------ */

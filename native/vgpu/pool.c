@@ -112,6 +112,19 @@ static struct vg_pool *vg_pool_find(CUmemoryPool handle, CUdevice device)
     return pool;
 }
 
+/* The GPU of a stock that was not made by this process: a default one, perhaps of another GPU than the
+ * stream's. */
+static CUdevice vg_pool_home(CUmemoryPool handle, CUdevice device)
+{
+    CUmemoryPool pool;
+    for (int row = 0; handle && row < VG_DEVICES; row++) {
+        CUdevice its = vg_row_device(row);
+        if (its >= 0 && REAL(cuDeviceGetDefaultMemPool)(&pool, its) == CUDA_SUCCESS && pool == handle)
+            return its;
+    }
+    return device;
+}
+
 static bool vg_pools_trim(int row)
 {
     bool any = false;
@@ -210,7 +223,7 @@ static struct vg_pool *vg_pool_enter(CUmemoryPool handle, CUdevice device)
     pthread_mutex_lock(&vg_pools_lock);
     struct vg_pool *pool = vg_pool_find(handle, device);
     if (!pool)
-        pool = vg_pool_new(handle, device);
+        pool = vg_pool_new(handle, vg_pool_home(handle, device));
     if (pool) {
         pool->live++;
         for (uint64_t now = vg_now_ns(), end = now + VG_BORROW_WAIT_NS; pool->borrowed && now < end; now = vg_now_ns()) {

@@ -172,9 +172,13 @@ CUresult vg_enter(void)
     CUresult result = vg_session();
     if (result == CUDA_SUCCESS && atomic_load(&vg_mode) == VG_MODE_LIMITED)
         result = vg_slot_claim();
-    if (result == CUDA_SUCCESS)
-        atomic_store_explicit(&vg_entered, true, memory_order_release);
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    atomic_store(&vg_entered, true);
+    if (atomic_load(&vg_mode) != VG_MODE_REFUSED)
+        return CUDA_SUCCESS;
+    atomic_store(&vg_entered, false);   /* another thread refused in between */
+    return CUDA_ERROR_NOT_PERMITTED;
 }
 
 void vg_session_forked(void)

@@ -1,0 +1,78 @@
+"""Ways past the account of device memory, and programs that it must not harm."""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from native.calls import MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
+from native.container import Container
+from native.fake import Fake
+
+CONTEXT = 522 * MIB
+LIMIT = 2048 * MIB
+#: CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_FILE_NOT_FOUND: a driver's words for a file it cannot load.
+UNREADABLE = {200, 301}
+
+
+@contextmanager
+def tenant(gpus: int = 1) -> Iterator[tuple[Fake, Container, dict[str, str]]]:
+    """A container with a limit on each GPU, and the environment of its processes."""
+    with (
+        Fake(gpus=gpus) as fake,
+        Container(
+            *map(fake.uuid, range(gpus)), memory_limit=LIMIT, context_bytes=CONTEXT
+        ) as container,
+    ):
+        for gpu in range(gpus):
+            fake.watch(LIMIT, gpu=gpu)
+        yield fake, container, {**fake.environment(), **container.environment()}
+
+
+def test_a_default_pool_is_charged_to_its_own_gpu_not_to_the_streams() -> None:
+    with tenant(gpus=2) as (fake, container, environment), Calls(environment) as call:
+        assert call("cuDevicePrimaryCtxRetain", Out("other"), 1) == SUCCESS
+        assert call("cuDeviceGetDefaultMemPool", Out("pool"), 1) == SUCCESS
+        container.change(0, memory_limit=16 * LIMIT)
+        given = [
+            call("cuMemAllocFromPoolAsync", Out(f"p{i}"), 512 * MIB, Var("pool"), 0)
+            for i in range(4)
+        ]
+        assert given == [SUCCESS, SUCCESS, OUT_OF_MEMORY, OUT_OF_MEMORY]
+        assert fake.over(gpu=1) == (0, 0)
+        for gpu in range(2):
+            assert container.total("held", gpu) == fake.used("a", gpu)
+
+
+def elf(**fields: tuple[int, bytes]) -> bytes:
+    """The head of an ELF file, with these bytes at these places."""
+    head = bytearray(b"\x7fELF\x02\x01\x01".ljust(64, b"\0"))
+    for at, data in fields.values():
+        head[at : at + len(data)] = data
+    return bytes(head)
+
+
+CUT = {
+    "sections far away": elf(
+        at=(0x28, struct.pack("<Q", 1 << 40)), count=(0x3A, struct.pack("<HH", 64, 5))
+    ),
+    "sections missing": elf(
+        at=(0x28, struct.pack("<Q", 60)), count=(0x3A, struct.pack("<HH", 64, 50000))
+    ),
+    "sections that wrap": elf(
+        at=(0x28, struct.pack("<Q", (1 << 64) - 64)), count=(0x3A, struct.pack("<HH", 64, 5))
+    ),
+    "half a head": elf()[:20],
+    "an address of another process": struct.pack("<IIQQ", 0x466243B1, 1, 0xDEADBEEF000, 0),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_damaged_module_file_is_the_drivers_error_and_no_crash(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.cubin"
+    path.write_bytes(CUT[name])
+    with tenant() as (fake, container, environment), Calls(environment) as call:
+        assert call("cuModuleLoad", Out("module"), f'"{path}') in UNREADABLE
+        assert container.total("held") == fake.used() == CONTEXT
