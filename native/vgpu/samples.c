@@ -269,18 +269,21 @@ void vg_work_forgotten(CUcontext context)
 {
     for (uint32_t i = 0; i < SLOTS; i++) {
         struct sample *sample = &slots[i];
-        if (!sample->context || (context && sample->context != context))
-            continue;
         int state = PENDING;
-        if (atomic_compare_exchange_strong(&sample->state, &state, BUSY))
-            atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
-        else if (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+        bool was_pending = atomic_compare_exchange_strong(&sample->state, &state, BUSY);
+        if (!was_pending && (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY)))
             continue; /* in use by a thread that still works in a context which ends: its error */
-        sample->context = NULL;
-        if (state == PENDING)
+        bool is_gone = sample->context && (!context || sample->context == context);
+        if (is_gone)
+            sample->context = NULL;
+        if (was_pending && !is_gone) {
+            atomic_store_explicit(&sample->state, PENDING, memory_order_release);
+        } else if (was_pending) {
+            atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
             let_go(sample);
-        else
-            atomic_store(&sample->state, FREE);
+        } else {
+            atomic_store_explicit(&sample->state, FREE, memory_order_release);
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 """Calls are counted by class, with bytes; captured launches are neither counted nor charged."""
 
+import csv
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +34,41 @@ def test_calls_of_threads_that_ended_are_all_counted(
         assert 0.5 * 848_000 <= charged <= 4 * 848_000 if percent else charged == 0
         process.stdin.close()
         assert process.wait(timeout=20) == 0
+
+
+def hooks() -> list[str]:
+    """Names of the hooked functions that launch, copy, fill, wait and capture."""
+    with (build.ROOT / "native" / "vgpu" / "symbols.tsv").open() as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    begins = "cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemBatchDecompress"
+    waits = "Synchronize", "StreamQuery", "EventQuery", "Capture"
+    return [
+        row["name"]
+        for row in rows
+        if row["class"] == "hook"
+        and (row["name"].startswith(begins) or any(word in row["name"] for word in waits))
+    ]
+
+
+def test_every_hook_takes_zeros_to_the_driver_and_gives_its_error_back(
+    fake: Fake, container: Callable[..., Container]
+) -> None:
+    names = hooks()
+    assert len(names) > 140
+    script = str(Path(__file__).parent / "clients" / "call_all.py")
+    answers: list[str] = []
+    for its in (None, container(compute_percent=50)):
+        environment = fake.environment() | (its.environment() if its else {})
+        with build.start(sys.executable, script, *names, environment=environment) as process:
+            assert process.stdout
+            assert process.stdin
+            lines = iter(process.stdout.readline, "")
+            answers.append("".join(iter(lambda lines=lines: next(lines), "done\n")))
+            if its:
+                assert its.total("charged_ns") < 500_000  # what is left of the thread's credit
+                assert min(its.calls(name)[0] for name in ("h2d", "d2h", "d2d", "peer")) > 5
+                assert its.calls("memset")[0] == 30
+            process.stdin.close()
+            assert process.wait(timeout=20) == 0
+    assert answers[0] == answers[1]
+    assert answers[0].count("\n") == len(names)
