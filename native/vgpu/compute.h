@@ -26,9 +26,10 @@ struct vg_cost {                 /* one cache line: one kernel in one shape on o
 };
 #define VG_PRIOR_NS 20000u       /* charged for a kernel that was never seen */
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
-/* What is known of others on the GPU while a sample is taken; times in ns. is_quiet: no neighbours for
- * so long that the page would tell of one. */
-struct vg_contention { uint32_t neighbours; bool is_quiet; uint64_t others_ppm, period, begin, length; };
+/* What is known of others on the GPU while a sample is taken; times in ns. siblings: other processes of
+ * this container that were charged lately; is_quiet: no neighbours for so long that the page would tell
+ * of one. */
+struct vg_contention { uint32_t neighbours, siblings; bool is_quiet; uint64_t others_ppm, period, begin, length; };
 /* A launch of `cost` began at `start` and took so long. Returns what is still owed (or, negative, was
  * charged too much) for it and those that it stands for, which were charged `charged` ns each. */
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed, uint64_t charged,

@@ -155,6 +155,11 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
     while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
         sched_yield();
     uint32_t now_ms = (uint32_t)(now / 1000000) | 1;
+    /* Processes of one container that begin together are in one another's way before their launches are
+     * spaced out by the limit. */
+    uint32_t disturbers = contention.neighbours + contention.siblings;
+    if (contention.siblings && cost->count < 8)
+        contention = (struct vg_contention){.neighbours = disturbers};
     double ns = own_time(start, elapsed, contention);
     note_least(cost, elapsed);
     bool is_alone = contention.is_quiet ||
@@ -168,12 +173,12 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
         cost->alone_ms = now_ms;
     }
     int64_t owed = 0;
-    bool is_cut = is_doubtful(cost, elapsed, contention.neighbours, now_ms);
+    bool is_cut = is_doubtful(cost, elapsed, disturbers, now_ms);
     if (!is_alone && was_alone && is_known) {
         owed = (int64_t)cost->mean - (int64_t)charged;
     } else if (is_cut) {
         /* Of runs that differ, the end of a slice hits one the likelier the longer it is. */
-        if (contention.neighbours && is_known)
+        if (disturbers && is_known)
             learn(cost, cost->square / cost->mean);
         owed = cost->count ? (int64_t)cost->mean - (int64_t)charged : 0;
     } else {

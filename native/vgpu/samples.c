@@ -12,6 +12,7 @@
 #define SLOTS 128u
 #define MISSES 3u                  /* so many that are not complete end a look through the slots */
 #define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
+#define LOOK_NS 20000000ull
 #define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
@@ -38,6 +39,27 @@ static _Atomic uint64_t completed[VG_DEVICES];
 static _Atomic uint64_t disturbed[VG_DEVICES]; /* when neighbours were last seen, or the first look */
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
 _Atomic uint32_t vg_samples_pending, vg_samples_unknown;
+
+/* How many other processes of the container work on this GPU: looked up now and then. */
+static uint32_t siblings(int row, uint64_t now)
+{
+    static _Atomic uint64_t looked[VG_DEVICES];
+    static _Atomic uint32_t found[VG_DEVICES], seen[VG_DEVICES][VG_SLOTS];
+    uint64_t last = atomic_load_explicit(&looked[row], memory_order_relaxed);
+    if (now < last + LOOK_NS || !atomic_compare_exchange_strong(&looked[row], &last, now))
+        return atomic_load_explicit(&found[row], memory_order_relaxed);
+    const struct vg_slot *mine = vg_slot();
+    uint64_t used = atomic_load_explicit(&vg_counters->slots_used, memory_order_relaxed);
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < used && i < VG_SLOTS; i++) {
+        const struct vg_slot *slot = &vg_counters->slot[i];
+        uint32_t charged = (uint32_t)atomic_load_explicit(&slot->device[row].charged_ns, memory_order_relaxed);
+        uint32_t before = atomic_exchange_explicit(&seen[row][i], charged, memory_order_relaxed);
+        count += slot != mine && charged != before;
+    }
+    atomic_store_explicit(&found[row], count, memory_order_relaxed);
+    return count;
+}
 
 struct vg_contention vg_contention(int row, uint64_t now)
 {
@@ -133,6 +155,7 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     uint64_t now = vg_now_ns();
     sample->start = start > now ? start : now;
     sample->contention = vg_contention(row, now);
+    sample->contention.siblings = siblings(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
     atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
@@ -192,6 +215,9 @@ static void take(struct sample *sample)
     if (at_end.neighbours > sample->contention.neighbours)
         sample->contention = at_end;
     sample->contention.is_quiet &= at_end.is_quiet;
+    at_end.siblings = siblings(sample->row, now);
+    if (at_end.siblings > sample->contention.siblings)
+        sample->contention.siblings = at_end.siblings;
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, sample->start, elapsed > empty ? elapsed - empty : 1,
                                              sample->charged, sample->stands_for ? sample->stands_for : 1,

@@ -257,6 +257,7 @@ class Shares:
                 held_back=activity.held_back,
                 pressed=activity.pressed,
                 used_long=activity.used_long,
+                limited=percent > 0,
             )
         granted = rates.grant(claims)
         turns = rates.turns(claims, granted, self._turns) if self.turns else {}

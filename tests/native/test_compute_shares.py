@@ -67,9 +67,12 @@ def test_without_a_server_limits_hold_and_without_nvml_too() -> None:
     assert got == pytest.approx([30, 70], abs=3)
 
 
-def test_processes_of_a_container_share_one_limit() -> None:
-    (got,) = shares(Tenant(FIVE, 50, processes=4), seconds=10)
-    assert got == pytest.approx(50, abs=3)
+@pytest.mark.parametrize(("load", "processes"), [(TINY, 2), (FIVE, 4), (FIVE, 8)])
+def test_processes_of_a_container_share_one_limit(load: str, processes: int) -> None:
+    """Also without the server's correction, though they begin at once and disturb one another."""
+    with Shares([Tenant(load, 50, processes=processes)], 10, serves=False) as case:
+        run = case.run()
+    assert 100 * run.share(0, 4, 10) == pytest.approx(50, abs=3)
 
 
 def test_what_was_borrowed_is_back_within_half_a_second() -> None:

@@ -84,6 +84,7 @@ class Claim(msgspec.Struct, frozen=True):
         held_back: would use more if it could.
         pressed: how much of the time it is held back.
         used_long: share that it uses, over a longer time.
+        limited: has a limit; whoever has none cannot be told to take turns.
     """
 
     guaranteed: float
@@ -94,6 +95,7 @@ class Claim(msgspec.Struct, frozen=True):
     held_back: bool = False
     pressed: float = 0.0
     used_long: float = 0.0
+    limited: bool = True
 
     @property
     def wants(self) -> float:
@@ -210,7 +212,7 @@ def turns(
         for name, claim in claims.items()
         if claim.active and (claim.pressed > PRESSED or claim.used_long > FULL * granted[name])
     ]
-    if len(greedy) < 2:
+    if len(greedy) < 2 or not all(claims[name].limited for name in greedy):
         return {}
     total = sum(granted[name] for name in greedy)
     rest = sum(claim.used for name, claim in claims.items() if name not in greedy and claim.active)

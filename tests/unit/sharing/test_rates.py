@@ -197,3 +197,25 @@ def test_greedy_tenants_take_turns_that_fill_the_period() -> None:
 def test_one_greedy_tenant_alone_has_no_turns() -> None:
     claims = {"a": Claim(0.5, pressed=1.0), "b": Claim(0.5, used=0.1, used_long=0.1)}
     assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
+
+
+def test_nobody_takes_turns_with_one_that_has_no_limit() -> None:
+    claims = {"a": Claim(0.5, pressed=1.0), "b": Claim(0.5, used_long=0.5, limited=False)}
+    assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
+
+
+def test_a_window_stretches_for_who_falls_behind() -> None:
+    claims = {
+        "a": Claim(0.5, pressed=1.0, used_long=0.3),
+        "b": Claim(0.5, pressed=1.0, used_long=0.5),
+    }
+    granted = {"a": 0.5, "b": 0.5}
+    found = turns(claims, granted)
+    assert found["a"].length == pytest.approx(found["b"].length)
+    for _ in range(20):
+        found = turns(claims, granted, found)
+    assert found["a"].length > 0.53
+    assert found["a"].share == pytest.approx(found["b"].share)
+    for _ in range(1000):
+        found = turns(claims, granted, found)
+    assert found["b"].length > 0.19  # at least two fifths of its share, whatever another lacks

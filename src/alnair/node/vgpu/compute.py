@@ -103,6 +103,7 @@ class Compute:
                 held_back=seen.held_back,
                 pressed=seen.pressed,
                 used_long=seen.used_long,
+                limited=bool(percent),
             )
         granted = rates.grant(claims) if is_busy else {}
         turns = rates.turns(claims, granted, self._turns.get(uuid)) if granted else {}
@@ -137,7 +138,7 @@ class Compute:
             if ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
                 until = now_ns + _HOLDS_NS
         count, used = rates.neighbours(name, claims) if granted else (0, 0.0)
-        period_us = rates.PERIOD_NS // 1000 if turn and percent else 0
+        period_us = rates.PERIOD_NS // 1000 if turn else 0
         container.page.update(
             row,
             rate_ppm=ppm,
