@@ -12,7 +12,7 @@
 #define SLOTS 128u
 #define MISSES 3u                  /* so many that are not complete end a look through the slots */
 #define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
-#define LOOK_NS 20000000ull
+#define LOOK_NS 20000000ull        /* siblings are counted so often */
 #define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
