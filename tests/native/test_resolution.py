@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from native import build
-from native.container import Container
+from native.container import REFUSED, Container
 from native.fake import Fake
 
 TABLE = build.ROOT / "native" / "vgpu" / "symbols.tsv"
@@ -119,27 +119,27 @@ def runtimes() -> list[Path]:
     return sorted((build.cuda_headers().parent / "lib").glob("libcudart.so.*"))
 
 
-def test_the_real_runtime_sees_the_same_driver_with_and_without_us(fake: Fake) -> None:
-    library = runtimes()[0]
-    program = build.client("runtime")
-    with Container(fake.uuid(), memory_limit=8 * GIB) as container:
-        plain = build.run(program, library, environment=fake.environment())
-        ours = build.run(
-            program, library, environment={**fake.environment(), **container.environment()}
-        )
-        assert (ours.returncode, ours.stderr) == (plain.returncode, "")
-        steps = [line for line in plain.stdout.splitlines() if not line.startswith("count")]
-        assert [line for line in ours.stdout.splitlines() if not line.startswith("count")] == steps
-
-
-def test_the_static_runtime_sees_the_same_driver_with_and_without_us(fake: Fake) -> None:
+def on_the_runtime(kind: str) -> tuple[Path, list[Path]]:
+    """A program on the real CUDA runtime, shared or static, and its arguments."""
+    if kind == "shared":
+        return build.client("runtime"), runtimes()[:1]
     archive = build.cuda_headers().parent / "lib" / "libcudart_static.a"
-    for stream in ([], ["-DPER_THREAD"]):
-        program = build.client("runtime", "-DLINKED", *stream, str(archive), "-lrt")
-        plain = build.run(program, environment=fake.environment())
-        environment = {**fake.environment(), "LD_PRELOAD": str(build.INTERPOSER)}
-        ours = build.run(program, environment=environment)
-        assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout)
+    stream = ["-DPER_THREAD"] if kind == "per thread" else []
+    return build.client("runtime", "-DLINKED", *stream, str(archive), "-lrt"), []
+
+
+@pytest.mark.parametrize("kind", ["shared", "static", "per thread"])
+def test_the_real_runtime_comes_to_us_and_sees_the_same_driver(fake: Fake, kind: str) -> None:
+    program, arguments = on_the_runtime(kind)
+    plain = build.run(program, *arguments, environment=fake.environment())
+    with Container(fake.uuid()) as open_one, Container(fake.uuid(), state=REFUSED) as closed:
+        environment = {**fake.environment(), **open_one.environment()}
+        ours = build.run(program, *arguments, environment=environment)
+        assert (ours.returncode, ours.stdout, ours.stderr) == (plain.returncode, plain.stdout, "")
+        for way in (closed.environment(), behind_proxy(fake, closed)):
+            done = build.run(program, *arguments, environment={**fake.environment(), **way})
+            assert done.stdout == "cudaGetDeviceCount 800\n"
+            assert "no CUDA in this container" in done.stderr
 
 
 @pytest.mark.parametrize("version", [11080, 12040, 13050])
