@@ -25,6 +25,17 @@ for base, version, flags, expected, code in json.load(sys.stdin):
     if (found.value, status.value) != (address(expected) if expected else None, code):
         print(base, version, flags, expected, result, status.value)
 """
+NOTHING = """
+import ctypes, sys
+driver = ctypes.CDLL(sys.argv[1])
+context = ctypes.c_void_p()
+for name in sys.stdin.read().split():
+    if driver.cuInit(0) or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
+        sys.exit(f"{name}: no context after it")
+    driver.cuCtxSetCurrent(context)
+    print(name, flush=True)
+    getattr(driver, name)(*[ctypes.c_uint64(0)] * 12)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +103,14 @@ def test_names_resolve_by_version_and_stream_flag(
     library = str(build.PLAIN / "libcuda.so.1")
     wrong = run_python(RESOLVE, library, fake=fake, cuda=presented, given=json.dumps(questions))
     assert wrong == ""
+
+
+def test_no_function_crashes_on_missing_arguments(fake: Fake, generator: ModuleType) -> None:
+    symbols = [entry.symbol for entry in generator.entries(build.cuda_headers(), "cc")]
+    library = str(build.PLAIN / "libcuda.so.1")
+    printed = run_python(NOTHING, library, fake=fake, cuda=13050, given=" ".join(symbols))
+    assert printed.split() == symbols
+    assert all(fake.calls(symbol) > 0 for symbol in symbols), "every call is counted"
 
 
 def test_an_older_driver_does_not_export_what_came_later(generator: ModuleType) -> None:
