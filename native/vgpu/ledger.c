@@ -156,19 +156,20 @@ static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
             /* Refused by what is held; but the dead hold nothing and announce nothing. */
             atomic_fetch_sub(pending, bytes);
             announced = false;
-            if (reaped || vg_reap() == 0)
+            int freed = reaped ? 0 : vg_reap();
+            if (!freed || (freed < 0 && late))
                 break;
-            reaped = true;
+            reaped = freed > 0;
+            if (freed < 0)
+                vg_back_off(round, mine);
             continue;
         }
         if (sum.lower) {
             atomic_fetch_sub(pending, bytes);
             announced = false;
         }
-        if (!reaped && now - begun > VG_REAP_NS) {
-            vg_reap();
-            reaped = true;
-        }
+        if (!reaped && now - begun > VG_REAP_NS)
+            reaped = vg_reap() >= 0;
         vg_back_off(round, mine);
     }
     if (turn)

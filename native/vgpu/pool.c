@@ -29,6 +29,7 @@ static void vg_pool_refresh(struct vg_pool *pool)
             return; /* what it gave back may be about to be taken again, unreserved */
         vg_release(pool->row, pool->charged - now);
         pool->n_ranges = 0; /* which of them the driver gave back is not known */
+        atomic_fetch_add(&pool->changes, 1);
     } else if (now > pool->charged) {
         vg_settle(pool->row, 0, now - pool->charged);
     }
@@ -308,6 +309,7 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
             result = CUDA_ERROR_OUT_OF_MEMORY;
         } else if (result == CUDA_SUCCESS) {
             vg_range_taken(draw.pool, *address, *address + vg_fine(bytes));
+            atomic_fetch_add(&draw.pool->changes, 1);
             draw.pool->live++;
             vg_book_put(&(struct vg_record){.kind = VG_KIND_STREAMED, .key = *address, .row = (int8_t)draw.pool->row,
                                             .bytes = vg_fine(bytes), .other = (uint64_t)draw.pool});
@@ -330,7 +332,8 @@ static void vg_pool_end(struct vg_pool *pool) /* destroyed, and nothing of it is
     free(pool);
 }
 
-static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const CUstream *stream)
+/* What was freed is free for this stream, unless by now it may have been taken again. */
+static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const CUstream *stream, uint64_t changes)
 {
     struct vg_pool *pool = (struct vg_pool *)record->other;
     if (result != CUDA_SUCCESS) {
@@ -342,18 +345,23 @@ static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const C
     if (pool->destroyed && !pool->live) {
         vg_pool_end(pool);
     } else {
-        if (stream)
-            vg_range_freed(pool, record->key, record->key + record->bytes, *stream);
         vg_pool_refresh(pool);
+        if (stream && changes == atomic_load(&pool->changes))
+            vg_range_freed(pool, record->key, record->key + record->bytes, *stream);
     }
     pthread_mutex_unlock(&vg_pools_lock);
     return result;
 }
 
+static uint64_t vg_pool_changes(const struct vg_record *record)
+{
+    return atomic_load(&((struct vg_pool *)record->other)->changes);
+}
+
 CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t))
 {
     uint64_t begun = vg_count_begin();
-    CUresult result = vg_pool_freed(record, free_it(record->key), NULL);
+    CUresult result = vg_pool_freed(record, free_it(record->key), NULL, 0);
     vg_count_end(VG_CALL_FREE, begun, result ? 0 : record->bytes);
     return result;
 }
@@ -361,8 +369,8 @@ CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t))
 CUresult vg_pool_free_async(struct vg_record *record, CUstream stream, CUstream given,
                             CUresult (*call)(CUdeviceptr, CUstream))
 {
-    uint64_t begun = vg_count_begin();
-    CUresult result = vg_pool_freed(record, call(record->key, given), &stream);
+    uint64_t begun = vg_count_begin(), changes = vg_pool_changes(record);
+    CUresult result = vg_pool_freed(record, call(record->key, given), &stream, changes);
     vg_count_end(VG_CALL_FREE, begun, result ? 0 : record->bytes);
     return result;
 }
@@ -378,9 +386,15 @@ CUresult vg_pool_destroy(CUmemoryPool handle)
 {
     pthread_mutex_lock(&vg_pools_lock);
     struct vg_pool *pool = vg_pool_find(handle, -1);
+    uint64_t hint = 0;
+    int row = -1;
     if (pool) {
         vg_pool_refresh(pool);
         pool->destroyed = true; /* first: the driver may give its handle to another */
+        row = pool->row;
+        hint = row >= 0 && !pool->live ? pool->charged : 0;
+        if (hint)
+            vg_leave(row, hint);
     }
     pthread_mutex_unlock(&vg_pools_lock);
     CUresult result = REAL(cuMemPoolDestroy)(handle);
@@ -389,6 +403,8 @@ CUresult vg_pool_destroy(CUmemoryPool handle)
         pool->destroyed = false;
     else if (pool && !pool->live)
         vg_pool_end(pool);
+    if (hint)
+        vg_left(row, hint, 0);
     pthread_mutex_unlock(&vg_pools_lock);
     return result;
 }

@@ -21,6 +21,7 @@ struct vg_pool {
     bool destroyed;          /* by the program, while some were live */
     unsigned int drawing;    /* calls under way that allocate from it */
     bool borrowed;           /* one of them, alone, was let pass for what is free in stock */
+    _Atomic uint64_t changes; /* rises when something is taken from the stock, or leaves it */
     unsigned int n_ranges;
     struct vg_range range[64]; /* freed in stock: what the same stream may get without growth */
 };

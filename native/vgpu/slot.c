@@ -128,8 +128,10 @@ int vg_reap(void)
             continue;
         if (fd < 0) {
             fd = vg_open_page("counters", O_RDONLY);
-            if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
-                break;      /* somebody else is at it */
+            if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
+                freed = -1; /* somebody else is at it */
+                break;
+            }
         }
         if (atomic_load(&slot->owner) && dead(slot, namespace)) {
             wipe(slot);

@@ -68,7 +68,8 @@ CUresult vg_enter(void);
 struct vg_slot *vg_slot(void);
 struct vg_slot *vg_slot_now(void);         /* the same, NULL where none is claimed yet */
 CUresult vg_slot_claim(void);              /* for vg_enter */
-/* Frees the slots of processes that are gone, so that their bytes count no longer. Number freed. */
+/* Frees the slots of processes that are gone, so that their bytes count no longer. Number freed; -1:
+ * there are some, and another process is freeing them. */
 int vg_reap(void);
 
 /* ---- context.c: which GPU ---------------------------------------------------------------------- */

@@ -1,0 +1,71 @@
+"""The figures of the memory limit, on the fake GPU: one JSON line.
+
+    python tests/native/soak_memory.py [--calls 1000000] [--processes 32] [--kills 1000]
+
+`calls` random calls in all, from processes that race at a limit of half of what they want, of which
+`kills` are killed at random points and replaced; then a million in one process whose ledger is
+compared with the truth after every call. Exit status 1 where a byte was over, left or different.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from native import build  # noqa: E402  (found by the line above)
+from native.calls import MIB  # noqa: E402
+from native.test_memory_races import storm, tenant  # noqa: E402
+
+
+def main() -> int:
+    """Runs both parts and prints what they showed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--processes", type=int, default=32)
+    parser.add_argument("--kills", type=int, default=1000)
+    options = parser.parse_args()
+    build.libraries()
+    limit, begun = 3600 * MIB, time.monotonic()
+    with tenant(limit) as (fake, container, environment):
+        each = options.calls // options.processes
+        race = storm(environment, options.processes, each, options.kills)
+        program = build.client(
+            "memory_random"
+        )  # a process after all: it frees the slots of the dead
+        build.checked(program, 2000, 1, 2 * limit, environment=environment)
+        over, over_bytes = fake.over()
+        left = fake.used() + container.total("held") + container.total("pending")
+        peak, made = fake.peak(), fake.calls()
+    raced = time.monotonic() - begun
+    with tenant(512 * MIB) as (fake, _, environment):
+        alone = json.loads(
+            build.checked(
+                program, options.calls, 3, 8 << 30, "exact", environment=environment, timeout=3600
+            )
+        )
+        over += fake.over()[0]
+    figures = {
+        "driver_calls": made,
+        "requests": race["requests"],
+        "refused": race["refused"],
+        "false_refusals": race["false"],
+        "false_percent": round(100 * race["false"] / race["requests"], 4),
+        "over_limit_instants": over,
+        "over_limit_bytes": over_bytes,
+        "peak_below_limit_bytes": limit - peak,
+        "left_bytes": left + race["left"] + alone["left"],
+        "slowest_request_ms": race["slowest_ms"],
+        "exact_calls": options.calls,
+        "exact_different": alone["different"],
+        "race_seconds": round(raced, 1),
+    }
+    print(json.dumps(figures))
+    wrong = over or figures["left_bytes"] or alone["different"] or figures["false_percent"] >= 0.1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Random memory calls from many processes and threads, some of them killed: never a byte over."""
+
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from native import build
+from native.calls import MIB, SUCCESS, Calls, Out
+from native.container import Container
+from native.fake import Fake
+
+SOAK = int(os.environ.get("ALNAIR_SOAK", "1"))
+#: A small GPU: contexts are cheap (native/fakegpu/profiles/k80), so that many processes fit.
+MODEL, CONTEXT = "k80", 64 * MIB
+
+
+@contextmanager
+def tenant(limit: int) -> Iterator[tuple[Fake, Container, dict[str, str]]]:
+    """A container with this limit, watched by the fake GPU."""
+    with (
+        Fake(MODEL) as fake,
+        Container(fake.uuid(), memory_limit=limit, context_bytes=CONTEXT) as container,
+    ):
+        fake.watch(limit)
+        yield fake, container, {**fake.environment(), **container.environment()}
+
+
+def storm(
+    environment: dict[str, str], processes: int, operations: int, kills: int = 0
+) -> dict[str, Any]:
+    """Runs so many clients, replacing those that are killed; what they saw, summed."""
+    program, draw = build.client("memory_random"), random.Random(7)
+
+    def start(seed: int) -> Any:
+        return build.start(program, operations, seed, 100 * MIB, environment=environment)
+
+    running = [start(seed) for seed in range(1, processes + 1)]
+    for kill in range(kills):
+        time.sleep(draw.random() * 0.02)
+        victim = draw.randrange(processes)
+        running[victim].kill()
+        running[victim].communicate()
+        running[victim] = start(1000 + kill)
+    seen: dict[str, Any] = {"slowest_ms": 0.0}
+    for process in running:
+        out, errors = process.communicate(timeout=120 * SOAK)
+        assert process.returncode == 0, errors
+        for key, value in json.loads(out).items():
+            grown = seen.get(key, 0) + value
+            seen[key] = max(seen[key], value) if key == "slowest_ms" else grown
+    print(seen)
+    return seen
+
+
+def test_random_calls_of_every_kind_keep_the_ledger_exact() -> None:
+    program = build.client("memory_random")
+    with tenant(512 * MIB) as (fake, _, environment):
+        out = build.checked(
+            program, 50_000 * SOAK, 3, 8 << 30, "exact", environment=environment, timeout=60 * SOAK
+        )
+        seen = json.loads(out)
+        print(seen)
+        assert (seen["different"], seen["errors"], seen["left"], seen["false"]) == (0, 0, 0, 0)
+        assert seen["refused"] > 500
+        assert fake.over() == (0, 0)
+        assert fake.peak() == 512 * MIB
+        assert fake.used() == 0
+
+
+def test_eight_threads_of_one_process_stay_within_the_limit() -> None:
+    program = build.client("memory_random")
+    with tenant(1024 * MIB) as (fake, _, environment):
+        arguments = (40_000 * SOAK, 5, 8 << 30, "threads=8")
+        out = build.checked(program, *arguments, environment=environment, timeout=60 * SOAK)
+        seen = json.loads(out)
+        print(seen)
+        assert (seen["errors"], seen["left"]) == (0, 0)
+        assert seen["refused"] > 500
+        assert fake.over() == (0, 0)
+        assert fake.used() == 0
+
+
+@pytest.mark.parametrize("kills", [0, 60], ids=["all live", "60 are killed"])
+def test_32_racing_processes_are_never_over_and_leave_nothing(kills: int) -> None:
+    limit = 32 * CONTEXT + 800 * MIB  # a quarter of what they want
+    with tenant(limit) as (fake, container, environment):
+        seen = storm(environment, 32, 3000 * SOAK, kills * SOAK)
+        assert fake.over() == (0, 0)
+        assert limit - 4 * MIB <= fake.peak() <= limit, "the race never reached the limit"
+        assert seen["refused"] > 20
+        assert seen["false"] < 0.001 * seen["requests"]
+        assert (seen["errors"], seen["left"]) == (0, 0)
+        before = time.monotonic()
+        with Calls(environment) as call:  # all of the limit is free again, at once
+            assert call("cuMemAlloc_v2", Out("all"), limit - CONTEXT) == SUCCESS
+            assert time.monotonic() - before < 1
+            assert container.total("held") == fake.used() == limit
