@@ -71,7 +71,6 @@ static void close_context(struct fg_engine *e, int index)
             fg_clock_notify(FG_THREAD_OP, (uint32_t)i, FG_NEVER);
         }
     e->context[index].process = 0;
-    e->context[index].streams = 0;
 }
 
 static pid_t opener;                           /* the process of ours that opened contexts */
@@ -177,7 +176,6 @@ int fg_stream_open(int context, unsigned flags, int priority)
         stream->priority = priority;
         stream->flags = flags;
         stream->closing = 0;
-        e->context[context].streams++;
         if (flags & FG_STREAM_LEGACY)
             e->context[context].legacy = found + 1;
         stream->context = context + 1;

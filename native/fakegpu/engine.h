@@ -76,7 +76,6 @@ struct fg_econtext {
     uint32_t part;               /* MPS: its part of the SMs, 16.16 */
     uint32_t slice_part;         /* the same in a slice */
     int32_t legacy;              /* its legacy stream + 1 */
-    uint32_t streams;
     uint64_t order;              /* operations queued so far */
     uint64_t draws;              /* random numbers drawn */
     uint64_t busy;               /* SM time in the present sample, << 16 */
@@ -102,7 +101,6 @@ struct fg_sample {               /* of one sixth of a second */
     struct fg_sample_row row[FG_SAMPLE_ROWS];
 };
 struct fg_egpu {
-    uint32_t sm_count;
     int32_t current;             /* context that has the slice, + 1 */
     uint64_t last;               /* its identity */
     uint64_t slice_end, switch_end;
@@ -112,7 +110,6 @@ struct fg_egpu {
     struct fg_sample ring[FG_SAMPLES];
     uint64_t work[FG_ENGINE_TAGS];    /* GPU time executed, << 16 */
     uint64_t kernels[FG_ENGINE_TAGS];
-    uint64_t switches;
 };
 
 enum fg_thread_state {

@@ -157,7 +157,6 @@ struct fg_graph *fg_graph_clone(const struct fg_graph *graph, bool inside)
     if (!clone)
         return NULL;
     clone->inside = inside;
-    clone->original = (struct fg_graph *)graph;
     for (size_t i = 0; i < graph->n; i++) {
         struct fg_work work = graph->node[i]->work;
         if (work.type == CU_GRAPH_NODE_TYPE_GRAPH)

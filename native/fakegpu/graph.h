@@ -17,7 +17,6 @@ struct fg_graph {
     struct fg_handle handle;
     unsigned id, next_node;
     bool inside;                     /* the child graph of a node, which owns it */
-    struct fg_graph *original;       /* of a clone */
     struct fg_node **node;           /* in the order of their making */
     size_t n, room;
     struct { struct fg_user_object *object; unsigned count; } *held;

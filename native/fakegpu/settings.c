@@ -74,7 +74,6 @@ void fg_engine_create(struct fg_state *state)
     e->nonce = fg_monotonic() ^ (uint64_t)getpid() << 40;
     e->t = e->virtual_clock ? BEGINNING : fg_monotonic();
     for (uint32_t g = 0; g < e->gpus; g++) {
-        e->gpu[g].sm_count = (uint32_t)state->gpu[g].profile.sm_count;
         e->gpu[g].sample_begun = e->t;
         e->gpu[g].slice_end = e->t;
     }

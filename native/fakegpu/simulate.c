@@ -37,7 +37,6 @@ static void empty(struct fg_engine *e, int index)
     e->active[index / 64] &= ~(1ull << index % 64);
     if (stream->closing) {
         stream->closing = 0;
-        e->context[stream->context - 1].streams--;
         stream->context = 0;
     }
 }
@@ -212,7 +211,6 @@ static uint64_t slice(struct fg_engine *e, struct fg_egpu *gpu, int number, stru
         gpu->slice_end = gpu->switch_end + e->slice_ns;
         gpu->current = next + 1;
         gpu->last = e->context[next].identity;
-        gpu->switches++;
     }
     if (e->t < gpu->switch_end)
         return gpu->switch_end;

@@ -79,7 +79,6 @@ void fg_host_ready(void);            /* the thread that calls host functions run
 /* ---- event.c --------------------------------------------------------------------------------------------- */
 struct fg_event {
     struct fg_handle handle;
-    struct fg_event *next;
     struct fg_context *context;
     uint64_t context_id;
     int engine;                      /* the engine's index; ipc.c sends it to another process */
