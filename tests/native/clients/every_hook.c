@@ -127,6 +127,88 @@ static void of_the_host(void)
     C(cuMemHostUnregister, W(host));
     C(cuMemHostUnregister, W(host));
     C(cuMemAllocHost_v2, 0, MIB);
+    C(cuMemAllocHost, W(&p), MIB);
+    C(cuMemFreeHost, p);
+    C(cuMemHostRegister, W(host), MIB, 0);
+    C(cuMemHostUnregister, W(host));
+}
+
+/* The functions of CUDA before 3.2 and 4.0, whose pointers and sizes have 32 bits: no memory of today's
+ * drivers can be named by them, so they are refused; in what way is the driver's to say. */
+static void of_old(void)
+{
+    unsigned flat[] = {64, 64, CU_AD_FORMAT_FLOAT, 1}, deep[] = {16, 16, 16, CU_AD_FORMAT_FLOAT, 1, 0};
+    word small[16] = {0}, a = 0, p = 0, total = 0;
+
+    if (C(cuArrayCreate, W(&a), W(flat)) == 0)
+        C(cuArrayDestroy, a);
+    if (C(cuArray3DCreate, W(&a), W(deep)) == 0)
+        C(cuArrayDestroy, a);
+    C(cuMemAlloc, W(&p), 4096);
+    C(cuMemAllocPitch, W(&p), W(&total), 64, 64, 4);
+    C(cuMemFree, 77);
+    C(cuMemcpyHtoD, 77, W(host), 0);
+    C(cuMemcpyDtoH, W(host), 77, 0);
+    C(cuMemcpyDtoD, 77, 78, 0);
+    C(cuMemcpyDtoA, 0, 0, 77, 0);
+    C(cuMemcpyAtoD, 77, 0, 0, 0);
+    C(cuMemcpyHtoA, 0, 0, W(host), 0);
+    C(cuMemcpyAtoH, W(host), 0, 0, 0);
+    C(cuMemcpyAtoA, 0, 0, 0, 0, 0);
+    C(cuMemcpyHtoAAsync, 0, 0, W(host), 0, 0);
+    C(cuMemcpyAtoHAsync, W(host), 0, 0, 0, 0);
+    C(cuMemcpyHtoDAsync, 77, W(host), 0, 0);
+    C(cuMemcpyDtoHAsync, W(host), 77, 0, 0);
+    C(cuMemcpyDtoDAsync, 77, 78, 0, 0);
+    C(cuMemcpy2D, W(small));
+    C(cuMemcpy2DUnaligned, W(small));
+    C(cuMemcpy2DAsync, W(small), 0);
+    C(cuMemcpy3D, W(small));
+    C(cuMemcpy3DAsync, W(small), 0);
+    C(cuMemsetD8, 77, 0, 0);
+    C(cuMemsetD16, 77, 0, 0);
+    C(cuMemsetD32, 77, 0, 0);
+    C(cuMemsetD2D8, 77, 64, 0, 0, 0);
+    C(cuMemsetD2D16, 77, 64, 0, 0, 0);
+    C(cuMemsetD2D32, 77, 64, 0, 0, 0);
+}
+
+/* Memory that is freed in the order of a stream though it does not come from a pool, and peers. */
+static void between(void)
+{
+    word p = 0, q = 0, context = 0, fail = 0, size = MIB;
+
+    C(cuMemAlloc_v2, W(&p), 8 * MIB);
+    C(cuMemFreeAsync, p, 0);
+    C(cuMemAlloc_v2, W(&p), 8 * MIB);
+    C(cuMemFreeAsync_ptsz, p, 0);
+    C(cuMemAllocManaged, W(&p), 4 * MIB, 1);
+    C(cuMemFreeAsync, p, 0);
+    C(cuMemFreeAsync, 77, 0);
+    C(cuCtxSynchronize, 0);
+    C(cuMemAllocAsync, W(&p), 4 * MIB, 0);
+    C(cuMemFree_v2, p);
+    C(cuMemAlloc_v2, W(&p), 8 * MIB);
+    C(cuMemAlloc_v2, W(&q), 8 * MIB);
+    C(cuCtxGetCurrent, W(&context));
+    SYNC(cuMemcpyPeer, p, context, q, context, MIB);
+    BOTH(cuMemcpyPeerAsync, p, context, q, context, MIB, 0);
+    CUDA_MEMCPY3D_PEER cube = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = q, .srcPitch = 1024, .srcHeight = 64,
+                               .srcContext = (CUcontext)context, .dstContext = (CUcontext)context,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p, .dstPitch = 1024, .dstHeight = 64,
+                               .WidthInBytes = 512, .Height = 8, .Depth = 2};
+    SYNC(cuMemcpy3DPeer, W(&cube));
+    BOTH(cuMemcpy3DPeerAsync, W(&cube), 0);
+    BOTH(cuMemcpyBatchAsync, W(&p), W(&q), W(&size), 1, 0, 0, 0, W(&fail), 0);
+    BOTH(cuMemcpyBatchAsync_v2, W(&p), W(&q), W(&size), 1, 0, 0, 0, 0);
+    BOTH(cuMemcpy3DBatchAsync, 0, 0, W(&fail), 0, 0);
+    BOTH(cuMemcpy3DBatchAsync_v2, 0, 0, 0, 0);
+    BOTH(cuMemcpyWithAttributesAsync, p, q, MIB, 0, 0);
+    BOTH(cuMemcpy3DWithAttributesAsync, 0, 0, 0);
+    BOTH(cuMemBatchDecompressAsync, 0, 0, 0, 0, 0);
+    C(cuCtxSynchronize, 0);
+    C(cuMemFree_v2, p);
+    C(cuMemFree_v2, q);
 }
 
 static void modules(void)
@@ -302,6 +384,8 @@ int main(void)
     contexts();
     memory();
     of_the_host();
+    of_old();
+    between();
     modules();
     launches();
     pools();
