@@ -4,18 +4,13 @@
 
 #include "vgpu.h"
 
-#pragma weak vg_compute_forked   /* limiter.c */
-#pragma weak vg_memory_forked    /* memory_fork.c */
-
 static void in_child(void)
 {
     vg_session_forked();
     vg_slot_forked();
     vg_context_forked();
-    if (vg_compute_forked)
-        vg_compute_forked();
-    if (vg_memory_forked)
-        vg_memory_forked();
+    vg_compute_forked();
+    vg_memory_forked();
 }
 
 __attribute__((constructor)) static void at_load(void)

@@ -42,20 +42,23 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
     if (!rest)
         rest = after(name, "dlvsym");
     bool itself = rest && !*rest;
-    if (!itself && !after(name, "cu") && !after(name, "nvml"))
+    const char *tail = after(name, "cu") ? after(name, "cu") : after(name, "nvml");
+    if (!itself && (!tail || *tail < 'A' || *tail > 'Z'))   /* cublasCreate is none of the driver's */
         return jump;
     void *ours = name[0] == 'd' ? (name[2] == 's' ? (void *)vg_own_dlsym : (void *)vg_own_dlvsym) : NULL;
     int index = itself ? -1 : vg_find(name);
     if (index >= 0)
         ours = (void *)vg_hook[index];
+    if (index >= 0 && !ours)
+        return jump;    /* known, and passed as it is */
     if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) {
-        /* RTLD_DEFAULT would find our export even of what this driver lacks or before it is loaded;
-         * RTLD_NEXT, asked by a library behind us, would find the driver's. */
-        if (!ours)
+        /* RTLD_DEFAULT finds our export, or that of somebody who comes before us; but also of what this
+         * driver lacks, or while no driver is loaded. RTLD_NEXT, asked by a library behind us, finds
+         * the driver's. */
+        bool there = itself || vg_loaded_symbol(home(name), name);
+        if (!ours || (there && handle == RTLD_DEFAULT))
             return jump;
-        if (itself || vg_loaded_symbol(home(name), name))
-            return (struct answer){ours, 0};
-        return (struct answer){vg_libc_dlsym(RTLD_DEFAULT, "a function that this driver lacks"), 0};
+        return (struct answer){there ? ours : vg_libc_dlsym(RTLD_DEFAULT, "a function that this driver lacks"), 0};
     }
     void *found = version ? vg_libc_dlvsym(handle, name, version) : vg_libc_dlsym(handle, name);
     if (!found || (itself ? found != (void *)vg_libc_dlsym && found != (void *)vg_libc_dlvsym : !vg_in_driver(found)))
