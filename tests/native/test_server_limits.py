@@ -2,6 +2,7 @@
 
 import asyncio
 import mmap
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,10 +20,11 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[VgpuServer]:
-    """A server without containers."""
-    async with VgpuServer(tmp_path) as serving:
-        yield serving
+async def server() -> AsyncIterator[VgpuServer]:
+    """A server without containers, on a tmpfs as in production: its journal is flushed."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        async with VgpuServer(Path(folder)) as serving:
+            yield serving
 
 
 def container(name: str, memory_mib: int = 1024, percent: int = 50, **share: bool) -> Assignment:

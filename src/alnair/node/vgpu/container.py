@@ -35,7 +35,7 @@ class Container:
         since: Monotonic seconds at which it was prepared or first registered.
         totals: What it used since this server started.
         slots: Its processes, as of the last look.
-        is_gone: It was there and its control group is not any more; monotonic seconds since when.
+        is_gone: Monotonic seconds since when its control group is gone; None while it is not.
     """
 
     def __init__(self, folder: Path, entry: Entry, proc: Proc, on_news: Callable[[], None]) -> None:
@@ -116,6 +116,7 @@ class Container:
         self.counters.repair()
         self.read()
         is_there = self.census.look(self.slots, self.group)
+        self.read()  # slots may have been freed
         if is_there:
             self.is_gone = None
         elif self.is_gone is None:
