@@ -20,6 +20,7 @@
 struct fg_state *fg_state;
 static int self = -1;          /* this process's row */
 static pid_t self_pid;
+static bool refused;           /* FAKEGPU_STATE is no state: said once */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- the file ---------------------------------------------------------------------------------- */
@@ -129,10 +130,9 @@ bool fg_attach(void)
 {
     if (__atomic_load_n(&fg_state, __ATOMIC_ACQUIRE))
         return true;
-    static bool tried;             /* once: a refusal prints a line */
     pthread_mutex_lock(&attaching);
-    bool attached = fg_state || (!tried && !fakegpu_attach(NULL));
-    tried = getenv("FAKEGPU_STATE") != NULL;
+    bool attached = fg_state || (!refused && !fakegpu_attach(NULL));
+    refused = !attached && getenv("FAKEGPU_STATE");
     pthread_mutex_unlock(&attaching);
     return attached;
 }
