@@ -17,6 +17,7 @@ struct vg_later {
 
 static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_later *vg_later;
+static _Atomic unsigned int vg_later_count;
 
 static void vg_freed(const struct vg_record *record)
 {
@@ -27,7 +28,7 @@ static void vg_freed(const struct vg_record *record)
 bool vg_later_settle(void)
 {
     bool any = false;
-    if (likely(!__atomic_load_n(&vg_later, __ATOMIC_RELAXED)))
+    if (likely(!atomic_load_explicit(&vg_later_count, memory_order_relaxed)))
         return false;
     int kept;
     if (!vg_captures_aside(&kept))
@@ -41,6 +42,7 @@ bool vg_later_settle(void)
             continue;
         }
         *at = one->next;
+        atomic_fetch_sub(&vg_later_count, 1);
         REAL(cuEventDestroy_v2)(one->event);
         vg_freed(&one->record);
         free(one);
@@ -75,6 +77,7 @@ CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given
     pthread_mutex_lock(&vg_later_lock);
     one->next = vg_later;
     vg_later = one;
+    atomic_fetch_add(&vg_later_count, 1);
     pthread_mutex_unlock(&vg_later_lock);
     vg_later_settle();
     return result;
@@ -100,6 +103,7 @@ void vg_later_context_gone(const void *context)
 void vg_later_forked(void)
 {
     pthread_mutex_init(&vg_later_lock, NULL);
+    atomic_store(&vg_later_count, 0);
     while (vg_later) {
         struct vg_later *one = vg_later;
         vg_later = one->next;

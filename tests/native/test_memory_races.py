@@ -50,11 +50,10 @@ def storm(
     seen: dict[str, Any] = {"slowest_ms": 0.0}
     for process in running:
         out, errors = process.communicate(timeout=120 * SOAK)
-        assert process.returncode == 0, errors
+        assert process.returncode == 0, f"exit {process.returncode}: {errors}"
         for key, value in json.loads(out).items():
             grown = seen.get(key, 0) + value
             seen[key] = max(seen[key], value) if key == "slowest_ms" else grown
-    print(seen)
     return seen
 
 
@@ -91,6 +90,7 @@ def test_32_racing_processes_are_never_over_and_leave_nothing(kills: int) -> Non
     limit = 32 * CONTEXT + 800 * MIB  # a quarter of what they want
     with tenant(limit) as (fake, container, environment):
         seen = storm(environment, 32, 3000 * SOAK, kills * SOAK)
+        print(seen)
         assert fake.over() == (0, 0)
         assert limit - 4 * MIB <= fake.peak() <= limit, "the race never reached the limit"
         assert seen["refused"] > 20

@@ -301,7 +301,7 @@ int main(int argc, char **argv)
         return 5;
     /* Others may hold what the context needs: a program would end here, this one tries again. */
     for (int i = 0; !ASK(limits->device[0].context_bytes, p_cuDevicePrimaryCtxRetain(&context, 0)); i++)
-        if (i == 1000 || usleep(10000))
+        if (i == 30000 || usleep(10000))
             return 6;
     p_cuCtxSetCurrent(context);
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
