@@ -161,7 +161,7 @@ static bool before(const struct fg_engine *e, const struct head *a, const struct
 static void give(const struct fg_engine *e, struct heads *heads, int32_t context, uint32_t budget,
                  uint32_t percent)
 {
-    struct head *list[FG_ENGINE_STREAMS];
+    static struct head *list[FG_ENGINE_STREAMS];
     int n = 0;
     for (int i = 0; i < heads->n; i++) {
         struct head *head = &heads->at[i];
@@ -220,7 +220,7 @@ static uint64_t slice(struct fg_engine *e, struct fg_egpu *gpu, int number, stru
 
 static void share_by_mps(struct fg_engine *e, int number, struct heads *heads)
 {
-    int32_t seen[FG_ENGINE_CONTEXTS];
+    static int32_t seen[FG_ENGINE_CONTEXTS];
     uint64_t sum = 0;
     int n = 0;
     for (int i = 0; i < heads->n; i++) {
@@ -274,7 +274,7 @@ static void advance(struct fg_engine *e, struct heads *heads, uint64_t length)
 bool fg_simulate(uint64_t until)
 {
     struct fg_engine *e = &fg_state->engine;
-    struct heads heads;
+    static struct heads heads;                 /* under the lock; a thread's stack may be small */
     for (;;) {
         uint32_t woken = e->woken;
         bool changed = false;
@@ -383,7 +383,7 @@ uint64_t fg_least(int index, uint64_t seq, int depth)
         return sum;
     /* Slices of others that have work ready now: one before each of mine but the first, and what is left
      * of the present one. */
-    static __thread struct heads heads;
+    static struct heads heads;
     collect(e, &heads);
     uint64_t left = gpu->slice_end > e->t ? gpu->slice_end - e->t : 0;
     bool mine = gpu->current == stream->context;

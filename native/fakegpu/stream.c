@@ -230,10 +230,10 @@ CUresult FG(cuStreamSynchronize)(CUstream handle)
     if (stream->is_default && !fg_per_thread && handle != CU_STREAM_PER_THREAD) {
         /* The legacy stream stands for all blocking streams of the context. */
         struct streams *streams = stream->context->streams;
-        struct { int engine; uint64_t tail; } list[FG_ENGINE_STREAMS];
+        struct last { int engine; uint64_t tail; } *list = calloc(FG_ENGINE_STREAMS, sizeof *list);
         int n = 0;
         pthread_mutex_lock(&fg_mutex);
-        for (struct fg_stream *each = streams->list; each && n < FG_ENGINE_STREAMS; each = each->next)
+        for (struct fg_stream *each = streams->list; each && list && n < FG_ENGINE_STREAMS; each = each->next)
             if (!(each->flags & CU_STREAM_NON_BLOCKING) && each != stream) {
                 list[n].tail = fg_stream_tail(each->engine);
                 list[n++].engine = each->engine;
@@ -241,6 +241,7 @@ CUresult FG(cuStreamSynchronize)(CUstream handle)
         pthread_mutex_unlock(&fg_mutex);
         for (int i = 0; i < n; i++)
             fg_stream_wait(list[i].engine, list[i].tail);
+        free(list);
     }
     fg_pools_synchronized();
     return fg_gpu_result(stream->context->gpu);

@@ -226,7 +226,12 @@ int main(int argc, char **argv)
     begun = fakegpu_now_ns();
     for (int i = 1; i < argc; i++) {
         if (!strncmp(argv[i], "thread ", 7)) { /* thread COMMAND, COMMAND, ...: beside it */
-            pthread_create(&threads[n_threads++], NULL, in_thread, argv[i] + 7);
+            pthread_attr_t attributes;
+            pthread_attr_init(&attributes);
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+            pthread_attr_setstacksize(&attributes, 64 << 10); /* as some runtimes have it */
+#endif
+            pthread_create(&threads[n_threads++], &attributes, in_thread, argv[i] + 7);
             continue;
         }
         char *line = strdup(argv[i]), *rest = line, *word[16], *token;
