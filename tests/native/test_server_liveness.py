@@ -83,6 +83,37 @@ async def test_a_slot_that_names_a_process_of_others_or_an_older_one_is_freed(
     assert container.census.pids == {pid: 3}
 
 
+async def test_a_process_that_has_not_yet_said_when_it_started_keeps_its_slot(
+    server: VgpuServer, group: Group
+) -> None:
+    container = server.containers["a"]
+    pid, started = await asyncio.to_thread(group.tenants[0].ask, do="pid")
+    # At the first look the slot still has the start of its owner before, at the next its own.
+    claim(container.folder, 0, pid, started - 7, held=1 << 30)
+    container.look(0.0)
+    assert slot(container.folder, 0).owner == pid
+    claim(container.folder, 0, pid, started, held=1 << 30)
+    container.look(0.0)
+    await asyncio.sleep(0.7)
+    assert (slot(container.folder, 0).owner, container.census.pids) == (pid, {pid: 0})
+
+
+async def test_processes_are_known_also_without_a_descriptor_for_each(
+    server: VgpuServer, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(pid: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", none_left)
+    container = server.containers["a"]
+    tenant = group.start(container.folder)
+    pid, started = await asyncio.to_thread(tenant.ask, do="pid")
+    claim(container.folder, 0, pid, started, held=1 << 30)
+    await until(lambda: container.census.pids == {pid: 0})
+    tenant.kill()
+    await until(lambda: slot(container.folder, 0).owner == 0)
+
+
 async def test_a_slot_that_was_claimed_again_is_left_alone(
     server: VgpuServer, group: Group
 ) -> None:

@@ -49,6 +49,7 @@ class Census:
         self._loop = asyncio.get_running_loop()
         self._watched: dict[Owner, tuple[int, int]] = {}
         self._dead: set[Owner] = set()
+        self._doubted: set[Owner] = set()
         self.ended: dict[int, float] = {}
         self._rests_until = 0.0
         self._own_time = _time_namespace("self")
@@ -74,7 +75,8 @@ class Census:
             group: The container's.
         """
         named = {Owner(s.index, s.owner, s.started) for s in slots if s.owner}
-        for gone in self._watched.keys() - named:
+        unheld = {owner for owner, (_, fd) in self._watched.items() if fd < 0}
+        for gone in (self._watched.keys() - named) | unheld:
             self._unwatch(gone)
         self._dead &= named
         if group is None:
@@ -96,13 +98,19 @@ class Census:
         for pid in found.pids if found is not None else ():
             if own := self._proc.ns_pid(pid):
                 alive.setdefault(own, []).append(pid)
+        doubted: set[Owner] = set()
         for owner in unknown:
-            its = next((pid for pid in alive.get(owner.owner, ()) if self._is(pid, owner)), None)
+            called_so = alive.get(owner.owner, [])
+            its = next((pid for pid in called_so if self._is(pid, owner)), None)
             if its is not None and self._watch(owner, its):
                 continue
-            # Of a container with too many processes nobody can be said to be missing.
-            if found is None or found.is_complete:
+            if called_so and owner not in self._doubted:
+                # It may have claimed the slot a moment ago, and not said yet when it started.
+                doubted.add(owner)
+            elif found is None or found.is_complete:
+                # Of a container with too many processes nobody can be said to be missing.
                 self._dead.add(owner)
+        self._doubted = doubted
         now = self._loop.time()
         self._rests_until = now + _REST * (now - began)
 
@@ -127,15 +135,17 @@ class Census:
         except ProcessLookupError:
             return False
         except OSError:
-            return True  # no descriptors left: the next look judges it again
+            fd = -1  # no descriptors left: every look judges it anew
         self._watched[owner] = (pid, fd)
-        self._loop.add_reader(fd, self._end, owner)
+        if fd >= 0:
+            self._loop.add_reader(fd, self._end, owner)
         return True
 
     def _unwatch(self, owner: Owner) -> int:
         pid, fd = self._watched.pop(owner)
-        self._loop.remove_reader(fd)
-        os.close(fd)
+        if fd >= 0:
+            self._loop.remove_reader(fd)
+            os.close(fd)
         return pid
 
     def _end(self, owner: Owner) -> None:
