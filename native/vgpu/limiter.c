@@ -117,8 +117,9 @@ static uint64_t due(int row, uint64_t ns, uint64_t rate, uint64_t tat, uint64_t 
     if (rate == VG_PPM || !turns.period)
         return rate == VG_PPM || tat <= now ? 0 : tat;
     uint64_t in = (now + turns.period - turns.begin) % turns.period, begin = now - in;
-    /* It overruns as often as it falls short, unless the window is too short for that. */
-    uint64_t over = ns <= turns.length / 2 ? ns / 2 : turns.length / 16;
+    /* A short kernel overruns as often as it falls short. A long one had better overrun, which costs some
+     * switches, than leave the end of each window idle. */
+    uint64_t over = ns / 2 < turns.length / 16 ? ns / 2 : turns.length / 16;
     if (in >= turns.length || tat >= begin + turns.period || busy + over >= begin + turns.length)
         return begin + turns.period;
     return busy > now + QUEUED_NS ? busy - QUEUED_NS / 2 : 0;
