@@ -63,7 +63,7 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
     void *found = version ? vg_libc_dlvsym(handle, name, version) : vg_libc_dlsym(handle, name);
     if (!found || (itself ? found != (void *)vg_libc_dlsym && found != (void *)vg_libc_dlvsym : !vg_in_driver(found)))
         return (struct answer){found, 0};
-    if (!itself && index < 0)
+    if (!itself && index < 0 && after(name, "cu"))   /* of NVML only what we alter is in the table */
         vg_count_unhooked();
     return (struct answer){ours ? ours : found, 0};
 }

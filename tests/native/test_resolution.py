@@ -176,6 +176,19 @@ def test_a_driver_that_hands_out_other_addresses_than_it_exports_is_hooked_all_t
             slot.owner = 0
 
 
+@pytest.mark.parametrize("style", ["dlsym", "proc2"])
+def test_of_a_known_driver_no_function_escapes_the_table(
+    fake: Fake, container: Callable[..., Container], style: str
+) -> None:
+    made = container()
+    environment = {**fake.environment(), **made.environment()}
+    key = "base" if style == "proc2" else "name"
+    names = sorted({row[key] for row in symbols()})
+    ask(environment, style, [(name, 13050, 2) for name in names], "init")
+    (slot,) = made.slots()
+    assert slot.unhooked == 0
+
+
 def test_a_driver_without_a_function_is_not_said_to_have_it(fake: Fake) -> None:
     environment = fake.environment(cuda=11080)
     environment["LD_LIBRARY_PATH"] = f"{build.LIBRARIES / 'cuda-11080'}:{build.LIBRARIES}"
