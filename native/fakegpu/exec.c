@@ -56,6 +56,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph hgraph, uint64_t flags, CU
         exec->last_stream = -1;
         for (size_t i = 0; i < n; i++)
             exec->allocates |= items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+        for (size_t i = 0; i < n; i++)
+            fg_graph_uses(&items[i].work, 1);
         *out = (CUgraphExec)exec;
     } else {
         free(items);
@@ -96,6 +98,8 @@ CUresult FG(cuGraphExecDestroy)(CUgraphExec handle)
     if (!exec)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
+    for (size_t i = 0; i < exec->n; i++)
+        fg_graph_uses(&exec->item[i].work, -1);
     free(exec->item);
     fg_handle_give(&handles, exec);
     pthread_mutex_unlock(&fg_mutex);
@@ -182,8 +186,11 @@ CUresult FG(cuGraphExecUpdate_v2)(CUgraphExec handle, CUgraph hgraph, CUgraphExe
         if (info->result)
             wrong = (CUgraphNode)items[i].origin;
     }
-    for (size_t i = 0; i < n && !info->result; i++)
+    for (size_t i = 0; i < n && !info->result; i++) {
+        fg_graph_uses(&items[i].work, 1);
+        fg_graph_uses(&exec->item[i].work, -1);
         exec->item[i].work = items[i].work;
+    }
     info->errorNode = wrong;
     free(items);
     pthread_mutex_unlock(&fg_mutex);

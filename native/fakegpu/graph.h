@@ -50,5 +50,6 @@ struct fg_exec *fg_exec_of(CUgraphExec handle);
 
 /* ---- graph_memory.c: addresses are fixed when a node is added, memory is taken at launch ----------------- */
 CUresult fg_graph_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params);
+void fg_graph_uses(const struct fg_work *work, int more); /* a node that allocates came, or went */
 CUresult fg_graph_take(struct fg_exec *exec, bool only_reserve);  /* before a launch, or at an upload */
 #endif

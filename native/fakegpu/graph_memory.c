@@ -5,7 +5,12 @@
 
 #include <stdlib.h>
 
-struct block { struct block *next; uint64_t address, bytes; int gpu; bool live; };
+struct block {                                 /* of one address; goes with the last that can mean it */
+    struct block *next;
+    uint64_t address, bytes;
+    int gpu, uses;                             /* uses: nodes, and nodes of executable graphs */
+    bool live;                                 /* a launch has allocated it, and nothing has freed it */
+};
 static struct block *blocks;                   /* fg_mutex */
 static struct { uint64_t used, used_high, reserved, reserved_high; } memory[FG_GPUS];
 
@@ -64,13 +69,42 @@ static void give_back(struct block *block)
     block->live = false;
 }
 
+static void end_if_unused(struct block *block)
+{
+    if (block->uses || block->live)
+        return;
+    for (struct block **at = &blocks; *at; at = &(*at)->next)
+        if (*at == block) {
+            *at = block->next;
+            break;
+        }
+    fg_range_end(fg_find(block->address));
+    fg_va_give(block->address, block->bytes);
+    free(block);
+}
+
+void fg_graph_uses(const struct fg_work *work, int more)
+{
+    if (work->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return;
+    pthread_mutex_lock(&fg_mutex);
+    struct block *block = block_at(work->alloc.dptr);
+    if (block) {
+        block->uses += more;
+        end_if_unused(block);
+    }
+    pthread_mutex_unlock(&fg_mutex);
+}
+
 bool fg_graph_free(uint64_t address)
 {
     pthread_mutex_lock(&fg_mutex);
     struct block *block = block_at(address);
     bool freed = block && block->live;
-    if (freed)
+    if (freed) {
         give_back(block);
+        end_if_unused(block);
+    }
     pthread_mutex_unlock(&fg_mutex);
     return freed;
 }
@@ -132,8 +166,10 @@ CUresult fg_capture_alloc(struct fg_stream *stream, uint64_t bytes, CUdeviceptr 
                                      .bytesize = bytes}};
     work.alloc.poolProps.location.id = stream->context->device;
     CUresult result = fg_graph_alloc(&work.alloc);
-    if (!result)
-        result = fg_capture_add(stream, &work, NULL);
+    if (result)
+        return result;
+    result = fg_capture_add(stream, &work, NULL);
+    fg_graph_uses(&work, 0);                   /* none where it was refused */
     if (!result)
         *out = work.alloc.dptr;
     return result;

@@ -206,7 +206,11 @@ CUresult FG(cuGraphAddMemAllocNode)(CUgraphNode *out, CUgraph graph, const CUgra
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = fg_graph_alloc(p);
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc = *p};
-    return result ? result : add(out, graph, before, n, &work);
+    if (result)
+        return result;
+    result = add(out, graph, before, n, &work);
+    fg_graph_uses(&work, 0);                   /* none where it was refused */
+    return result;
 }
 CUresult FG(cuGraphAddMemFreeNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUdeviceptr address)
 {
@@ -226,7 +230,11 @@ static CUresult add_general(CUgraphNode *out, CUgraph graph, const CUgraphNode *
         result = fg_graph_alloc(&work.alloc);
         p->alloc.dptr = work.alloc.dptr;
     }
-    return result ? result : add(out, graph, before, n, &work);
+    if (result)
+        return result;
+    result = add(out, graph, before, n, &work);
+    fg_graph_uses(&work, 0);
+    return result;
 }
 CUresult FG(cuGraphAddNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
 {

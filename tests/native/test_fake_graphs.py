@@ -84,3 +84,18 @@ def test_graphs_take_memory_when_they_are_launched_and_keep_it(quiet: Fake) -> N
     assert nodes == 3
     assert instantiated == before == trimmed
     assert 100_000_000 <= launched - before <= 140_000_000
+
+
+def test_addresses_of_graphs_last_as_long_as_something_can_mean_them(quiet: Fake) -> None:
+    lines = script(
+        quiet,
+        """
+        stream s; capture s; alloc m s 1000; end s g; instantiate g x; ? free m s; glaunch x s;
+        ? glaunch x s; gdestroy g x; free m s; ? free m s; sync s; trim
+        """,
+    )
+    # Freed before it is there, launched again though it is, freed, and freed once more.
+    assert lines == ["1", "1", "1"]
+    cycle = "capture s; alloc m s 100000000; free m s; end s g; instantiate g x; glaunch x s;"
+    lines = script(quiet, "stream s; used;" + (cycle + "sync s; gdestroy g x;") * 50 + "trim; used")
+    assert lines[0] == lines[1]

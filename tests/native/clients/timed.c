@@ -157,6 +157,8 @@ static CUresult run(char **word, int words)
         CUgraphExecUpdateResultInfo info;
         return cuGraphExecUpdate(EXEC(a), GRAPH(b), &info);
     }
+    if (IS("gdestroy"))                        /* gdestroy GRAPH EXEC */
+        return cuGraphExecDestroy(EXEC(b)) || cuGraphDestroy(GRAPH(a)) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (IS("glaunch"))                         /* glaunch EXEC STREAM */
         return cuGraphLaunch(EXEC(a), stream(b));
     if (IS("alloc"))                           /* alloc NAME STREAM BYTES: stream-ordered */
