@@ -1,12 +1,12 @@
 """What a tenant sees of its memory limit: where it ends, how it shows, what a refusal costs."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from native import build
 from native.calls import BLOCK, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
 from native.container import Container
 from native.fake import Fake
@@ -174,9 +174,7 @@ def test_nvml_shows_the_limit_and_only_the_containers_processes(one: Tenant) -> 
     with Calls(fake.environment("stranger")) as stranger:
         assert stranger("cuMemAlloc_v2", Out("a"), 3000 * MIB) == SUCCESS
         environment = {**fake.environment(), **container.environment()}
-        command = [sys.executable, "-c", NVML]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    seen = json.loads(done.stdout)
+        seen = json.loads(build.checked(sys.executable, "-c", NVML, environment=environment))
     used = CONTEXT + 100 * MIB
     assert seen["memory"] == [LIMIT, used, LIMIT - used]
     assert seen["second"] == [LIMIT, used, LIMIT - used, 0]
