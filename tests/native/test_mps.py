@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,14 @@ from alnair.node.mps import (
 )
 from alnair.node.mps_control import MpsError
 from native.mps_kit import ask, cared_for, faults, healthy, is_gone, options, pid_of, until
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(tmp_path: Path) -> Iterator[None]:
+    """A daemon that has clients outlives its agent, and must not outlive the test."""
+    yield
+    with suppress(OSError):
+        os.kill(pid_of(tmp_path), signal.SIGKILL)
 
 
 async def test_a_daemon_is_started_with_its_limits_and_stopped(tmp_path: Path) -> None:

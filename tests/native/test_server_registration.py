@@ -51,7 +51,8 @@ async def test_the_first_process_registers_the_container(server: VgpuServer, gro
     assert page.device[0].memory_limit == 1 << 30
     assert (folder / "limits").stat().st_mode & 0o777 == 0o444
     assert (folder / "counters").stat().st_size == abi.COUNTERS_BYTES
-    assert (folder / "counters").stat().st_blocks * 512 < abi.COUNTERS_BYTES / 16
+    # None of it is missing when a neighbour fills the file system: its processes would be killed.
+    assert (folder / "counters").stat().st_blocks * 512 >= abi.COUNTERS_BYTES
 
     answer = await ask(group.start(folder), do="register")
     assert answer[:2] == [OK, ""]

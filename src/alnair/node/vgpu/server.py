@@ -249,6 +249,7 @@ class VgpuServer:
 
 
 def _status(container: Container) -> Status:
+    container.read()  # who ended since the last look holds nothing
     shares = range(len(container.assignment.shares))
     return Status(
         assignment=container.assignment,
