@@ -135,7 +135,7 @@ CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec,
     struct vg_record record;
     if (likely(!atomic_load_explicit(&vg_graph_execs, memory_order_relaxed)))
         return call(exec, stream);
-    for (int row = 0; row < VG_DEVICES && vg_row_device(row) >= 0; row++)
+    for (int row = 0; row < VG_DEVICES; row++) /* one that is not visible has no graph */
         if (vg_book_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
             need[row] = record.bytes;
     if (!vg_draw_all(draw, need))

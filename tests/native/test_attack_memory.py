@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from native import context_paths, graph_paths
 from native.calls import MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
 from native.container import Container
 from native.fake import Fake
+from native.memory_paths import PATHS
+
+assert context_paths, graph_paths  # importing them adds their paths
 
 CONTEXT = 522 * MIB
 LIMIT = 2048 * MIB
@@ -44,6 +48,21 @@ def test_a_default_pool_is_charged_to_its_own_gpu_not_to_the_streams() -> None:
         assert fake.over(gpu=1) == (0, 0)
         for gpu in range(2):
             assert container.total("held", gpu) == fake.used("a", gpu)
+
+
+@pytest.mark.parametrize("name", [name for name, path in PATHS.items() if path.gpus == 1])
+def test_a_program_that_hides_the_first_gpu_is_charged_on_the_other(name: str) -> None:
+    with tenant(gpus=2) as (fake, container, environment):
+        for gpu in range(2):
+            container.change(gpu, memory_limit=4 * LIMIT)
+        primary = "primary_context" not in name
+        hidden = environment | {"CUDA_VISIBLE_DEVICES": "1"}
+        with Calls(hidden, device=0 if primary else None) as call:
+            if not primary:
+                call("cuInit", 0)
+            for _ in PATHS[name].script(call):
+                assert container.total("held", 1) == fake.used("a", 1)
+                assert container.total("held", 0) == fake.used("a", 0) == 0
 
 
 def elf(**fields: tuple[int, bytes]) -> bytes:
