@@ -8,4 +8,5 @@ void vg_memory_forked(void)
     vg_pools_forked();
     vg_later_forked();
     vg_contexts_forked();
+    vg_vmm_forked();
 }

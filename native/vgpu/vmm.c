@@ -6,8 +6,16 @@
  * the exporter's to pay and in no book, unless the exporter is this process.
  *
  * An export's descriptor and other processes keep memory alive as well, where nobody here can see it:
- * what they still hold when the exporter has let go is found by NVML, and comes back as overhead. */
+ * what they still hold when the exporter has let go is found by NVML, and comes back as overhead.
+ *
+ * One lock is held across the calls that add references and those that drop them by handle: else one
+ * thread could map what another is releasing, after it was found to be the last reference. Unmapping may
+ * take long and drops its reference afterwards, so that its call needs no lock. */
+#include <pthread.h>
+
 #include "memory.h"
+
+static pthread_mutex_t vg_references_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void vg_physical_gone(const struct vg_record *record)
 {
@@ -56,6 +64,7 @@ VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     VG_ENTER();
     struct vg_record record;
+    pthread_mutex_lock(&vg_references_lock);
     /* Before the call: the driver may give the handle's value to another thread at once. */
     int64_t left = vg_book_count(VG_KIND_PHYSICAL, handle, -1, &record);
     if (left == 0 && record.row >= 0)
@@ -71,6 +80,7 @@ VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     } else if (result != CUDA_SUCCESS && left > 0) {
         vg_book_count(VG_KIND_PHYSICAL, handle, 1, &record);
     }
+    pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
 
@@ -78,9 +88,11 @@ VG_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *han
 {
     VG_ENTER();
     struct vg_record record;
+    pthread_mutex_lock(&vg_references_lock);
     CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
     if (result == CUDA_SUCCESS)
         vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record);
+    pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
 
@@ -90,9 +102,11 @@ VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
 {
     VG_ENTER();
     struct vg_record record;
+    pthread_mutex_lock(&vg_references_lock);
     CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
     if (result == CUDA_SUCCESS)
         vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record);
+    pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
 
@@ -101,13 +115,14 @@ VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGe
 {
     VG_ENTER();
     struct vg_record record;
-    /* Before the call, so that a release in another thread cannot credit what is about to be mapped. */
+    pthread_mutex_lock(&vg_references_lock);
     bool ours = vg_book_count(VG_KIND_PHYSICAL, handle, 1, &record) > 0;
     CUresult result = REAL(cuMemMap)(ptr, size, offset, handle, flags);
     if (ours && result == CUDA_SUCCESS)
         vg_book_put(&(struct vg_record){.kind = VG_KIND_MAPPING, .key = ptr, .row = record.row, .bytes = size, .other = handle});
     else if (ours)
         vg_physical_drop(handle);
+    pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
 
@@ -147,6 +162,7 @@ VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
         vg_leave(row, hint);
     CUresult result = REAL(cuMemUnmap)(ptr, size);
     bool whole = false;
+    pthread_mutex_lock(&vg_references_lock);
     if (result == CUDA_SUCCESS && vg_book_take(VG_KIND_MAPPING, ptr, &record)) {
         vg_unmapped(&record);
         whole = record.bytes >= size;
@@ -154,7 +170,13 @@ VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     struct vg_span span = {ptr, ptr + size};
     if (result == CUDA_SUCCESS && !whole)
         vg_book_sweep(vg_mapped_in, &span, vg_unmapped);
+    pthread_mutex_unlock(&vg_references_lock);
     if (hint)
         vg_left(row, hint, 0);
     return result;
+}
+
+void vg_vmm_forked(void)
+{
+    pthread_mutex_init(&vg_references_lock, NULL);
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from native import context_paths, graph_paths
+from native import build, context_paths, graph_paths
 from native.calls import MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
 from native.container import Container
 from native.fake import Fake
@@ -63,6 +63,14 @@ def test_a_program_that_hides_the_first_gpu_is_charged_on_the_other(name: str) -
             for _ in PATHS[name].script(call):
                 assert container.total("held", 1) == fake.used("a", 1)
                 assert container.total("held", 0) == fake.used("a", 0) == 0
+
+
+def test_memory_that_is_mapped_while_it_is_released_stays_charged() -> None:
+    with tenant() as (fake, container, environment):
+        container.change(memory_limit=CONTEXT + 2 * MIB)
+        fake.watch(CONTEXT + 2 * MIB)
+        build.checked(build.client("vmm_race", "-l:libcuda.so.1"), environment=environment)
+        assert fake.over() == (0, 0)
 
 
 def elf(**fields: tuple[int, bytes]) -> bytes:

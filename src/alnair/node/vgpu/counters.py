@@ -111,8 +111,8 @@ class CountersFile:
             # Not by truncation: a process that has it mapped would be killed at its next access.
             os.pwrite(self._fd, bytes(abi.COUNTERS_BYTES), 0)
         os.ftruncate(self._fd, abi.COUNTERS_BYTES)
-        # All of it now: a tenant that fills the file system must not leave its neighbours' processes
-        # without a page to claim a slot in, which would kill them.
+        # All of it now: a tenant that fills the file system must not leave the processes of its
+        # neighbours without a page to claim a slot in, which would kill them.
         os.posix_fallocate(self._fd, 0, abi.COUNTERS_BYTES)
         self.generation = generation
         self._write_head(0)

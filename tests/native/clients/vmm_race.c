@@ -1,0 +1,70 @@
+/* One thread releases physical memory while another maps it. Where the mapping was first, it alone
+ * keeps the memory, and the program asks for more than the container then has left. */
+#include <cuda.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define ROUNDS 3000
+#define BYTES (2u << 20)
+
+static CUcontext context;
+static CUdeviceptr place;
+static _Atomic CUmemGenericAllocationHandle handle;
+static _Atomic int begun, mapped, is_mapped;
+
+static void wait_for(_Atomic int *counter, int value)
+{
+    for (int spins = 0; atomic_load(counter) != value; spins++)
+        if (spins > 20000)
+            sched_yield();
+}
+
+static void pause_for(int length)
+{
+    for (volatile int i = 0; i < length; i++) {}
+}
+
+static void *map(void *unused)
+{
+    cuCtxSetCurrent(context);
+    for (int round = 1; round <= ROUNDS; round++) {
+        wait_for(&begun, round);
+        pause_for(round * 7 % 400);
+        is_mapped = cuMemMap(place, BYTES, 0, handle, 0) == CUDA_SUCCESS;
+        mapped = round;
+    }
+    return unused;
+}
+
+int main(void)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    pthread_t thread;
+    int kept = 0;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+        cuMemAddressReserve(&place, BYTES, 0, 0, 0) || pthread_create(&thread, NULL, map, NULL))
+        return 1;
+    for (int round = 1; round <= ROUNDS; round++) {
+        CUmemGenericAllocationHandle made;
+        CUdeviceptr more;
+        if (cuMemCreate(&made, BYTES, &property, 0))
+            return 2;
+        handle = made;
+        begun = round;
+        pause_for(round * 13 % 400);
+        cuMemRelease(made);
+        wait_for(&mapped, round);
+        if (!is_mapped)
+            continue;
+        kept++;
+        if (cuMemAlloc(&more, BYTES) == CUDA_SUCCESS)
+            cuMemFree(more);
+        cuMemUnmap(place, BYTES);
+    }
+    pthread_join(thread, NULL);
+    printf("%d\n", kept);
+    return 0;
+}
