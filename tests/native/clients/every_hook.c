@@ -138,7 +138,7 @@ static void of_the_host(void)
 static void of_old(void)
 {
     unsigned flat[] = {64, 64, CU_AD_FORMAT_FLOAT, 1}, deep[] = {16, 16, 16, CU_AD_FORMAT_FLOAT, 1, 0};
-    word small[16] = {0}, a = 0, p = 0, total = 0;
+    word small[64] = {0}, a = 0, p = 0, total = 0;
 
     if (C(cuArrayCreate, W(&a), W(flat)) == 0)
         C(cuArrayDestroy, a);
