@@ -141,6 +141,9 @@ static bool is_doubtful(struct vg_cost *cost, uint64_t elapsed, uint32_t neighbo
     }
     if ((float)elapsed <= longest)
         return false;
+    /* A short one is cut once at most: what takes longer than all others' slices is a long run. */
+    if (neighbours && elapsed > SLICE_NS + neighbours * (SLICE_NS + SLICE_NS / 4))
+        return false;
     if (!neighbours) {
         if (!cost->doubts++)
             cost->doubt_ms = now_ms;

@@ -37,7 +37,7 @@ BOOKABLE: Final = 0.98
 STRETCHING: Final = 0.8
 STRETCH: Final = 0.6
 #: Corrections of prices stay in these bounds, whatever was measured.
-SCALES: Final = (0.25, 4.0)
+SCALES: Final = (0.25, 16.0)
 #: What is left of a measurement's weight when the next one comes, a second later.
 REMEMBERED: Final = 0.85
 #: GPU seconds that must have been measured before a price is corrected: NVML gives whole percents.

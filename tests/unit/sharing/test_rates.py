@@ -163,7 +163,7 @@ def test_prices_follow_the_driver_within_bounds_and_forget() -> None:
         price = weigh(price, predicted=0.5, measured=0.5)
     assert price.scale == pytest.approx(1.0, abs=0.01)
     assert weigh(Price(settling=0), predicted=0.05, measured=0.9).scale == 1.0
-    assert weigh(Price(settling=0), predicted=0.1, measured=0.9).scale == SCALES[1]
+    assert weigh(Price(settling=0), predicted=0.1, measured=9.0).scale == SCALES[1]
 
 
 def test_what_was_known_beside_others_is_forgotten_and_late_samples_are_left_out() -> None:
