@@ -179,8 +179,8 @@ void fg_unlock(void) { pthread_mutex_unlock(&fg_state->mutex); }
 
 /* ---- processes --------------------------------------------------------------------------------- */
 
-/* State letter and start time of a process by /proc; false where it is gone. */
-static bool read_stat(pid_t pid, char *letter, uint64_t *started)
+/* State letter, threads and start time of a process by /proc; false where it is gone. */
+static bool read_stat(pid_t pid, char *letter, uint64_t *threads, uint64_t *started)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -200,6 +200,8 @@ static bool read_stat(pid_t pid, char *letter, uint64_t *started)
         field = strchr(field + 1, ' ');
         if (!field)
             return false;
+        if (skip == 16)
+            *threads = strtoull(field, NULL, 10);
     }
     *started = strtoull(field, NULL, 10);
     return true;
@@ -208,9 +210,11 @@ static bool read_stat(pid_t pid, char *letter, uint64_t *started)
 bool fg_alive(const struct fg_process *row)
 {
     char letter;
-    uint64_t started;
-    return row->pid && read_stat(row->pid, &letter, &started) && letter != 'Z' && letter != 'X' &&
-           started == row->started;
+    uint64_t threads = 0, started;
+    if (!row->pid || !read_stat(row->pid, &letter, &threads, &started) || started != row->started)
+        return false;
+    /* The driver holds a process's memory until its last thread is gone; its first may be dead before. */
+    return (letter != 'Z' && letter != 'X') || threads > 1;
 }
 
 static void free_row(int index)
@@ -245,7 +249,8 @@ static int claim(void)
 {
     struct fg_process mine = {.pid = getpid()};
     char letter;
-    if (!read_stat(mine.pid, &letter, &mine.started))
+    uint64_t threads;
+    if (!read_stat(mine.pid, &letter, &threads, &mine.started))
         return -1;
     const void *random = (const void *)getauxval(AT_RANDOM);
     if (random)

@@ -153,13 +153,43 @@ def test_cuda_shows_the_limit_as_the_gpu(one: Tenant) -> None:
 
 
 NVML = """
-import json, pynvml as n
+import ctypes, json, pynvml as n
 n.nvmlInit()
 d = n.nvmlDeviceGetHandleByIndex(0)
 m, v = n.nvmlDeviceGetMemoryInfo(d), n.nvmlDeviceGetMemoryInfo(d, version=n.nvmlMemory_v2)
 running = n.nvmlDeviceGetComputeRunningProcesses(d)
 old = [getattr(n, f"nvmlDeviceGetComputeRunningProcesses{s}")(d) for s in ("_v2", "_v3")]
+library = n.nvmlLib
+first = (ctypes.c_ulonglong * 16)()  # of the first ABI: {pid, bytes}
+count = ctypes.c_uint(1)
+result = library.nvmlDeviceGetComputeRunningProcesses(d, ctypes.byref(count), first)
+empty = ctypes.c_uint(0)
+short = library.nvmlDeviceGetComputeRunningProcesses(d, ctypes.byref(empty), None)
+mps = [
+    getattr(library, f"nvmlDeviceGetMPSComputeRunningProcesses{s}")(d, ctypes.byref(none), first)
+    or none.value
+    for s in ("", "_v2", "_v3")
+    for none in [ctypes.c_uint(8)]
+]
+graphics = [
+    getattr(library, f"nvmlDeviceGetGraphicsRunningProcesses{s}")(d, ctypes.byref(none), first)
+    or none.value
+    for s in ("", "_v2", "_v3")
+    for none in [ctypes.c_uint(8)]
+]
+try:
+    samples = sorted({p.pid for p in n.nvmlDeviceGetProcessUtilization(d, 0)})
+except n.NVMLError as error:
+    samples = str(error)
+try:
+    uses = sorted({p.pid for p in n.nvmlDeviceGetProcessesUtilizationInfo(d, 0)})
+except n.NVMLError as error:
+    uses = str(error)
 print(json.dumps({
+    "first": [result, count.value, first[0] & 0xFFFFFFFF, first[1]],
+    "short": [short, empty.value],
+    "none": mps + graphics,
+    "pids": [samples, uses],
     "memory": [m.total, m.used, m.free],
     "second": [v.total, v.used, v.free, v.reserved],
     "running": [[[p.pid, p.usedGpuMemory] for p in each] for each in (running, *old)],
@@ -173,6 +203,14 @@ def test_nvml_shows_the_limit_and_only_the_containers_processes(one: Tenant) -> 
     assert call("cuMemAlloc_v2", Out("a"), 100 * MIB) == SUCCESS
     with Calls(fake.environment("stranger")) as stranger:
         assert stranger("cuMemAlloc_v2", Out("a"), 3000 * MIB) == SUCCESS
+        for each in (call, stranger):  # samples of utilisation come of work
+            ptx = b".version 8.0\n.target sm_90\n\0"
+            assert each("cuModuleLoadData", Out("m"), ptx) == SUCCESS
+            assert each("cuModuleGetFunction", Out("f"), Var("m"), '"ns_400000000') == SUCCESS
+            launch = (Var("f"), 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
+            assert each("cuLaunchKernel", *launch) == SUCCESS
+            assert each("cuCtxSynchronize") == SUCCESS
+            assert each("cuModuleUnload", Var("m")) == SUCCESS
         environment = {**fake.environment(), **container.environment()}
         seen = json.loads(build.checked(sys.executable, "-c", NVML, environment=environment))
     used = CONTEXT + 100 * MIB
@@ -180,6 +218,10 @@ def test_nvml_shows_the_limit_and_only_the_containers_processes(one: Tenant) -> 
     assert seen["second"] == [LIMIT, used, LIMIT - used, 0]
     assert seen["running"] == [[[call.process.pid, used]]] * 3
     assert seen["graphics"] == 0
+    assert seen["first"] == [0, 1, call.process.pid, used]
+    assert seen["short"] == [7, 1]  # NVML_ERROR_INSUFFICIENT_SIZE, and how many there are
+    assert seen["none"] == [0] * 6
+    assert seen["pids"] == [[call.process.pid]] * 2, "a stranger's use of the GPU shows"
 
 
 def test_a_forked_child_holds_nothing_of_its_parent(one: Tenant) -> None:
