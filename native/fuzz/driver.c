@@ -1,6 +1,7 @@
 /* A small fuzzer for gcc, which has no libFuzzer: mutates inputs, keeps those that reach new code.
  *
- *   fuzz_NAME [seconds [seed]]    runs; exit 1 with the input in crash-NAME where one kills the target
+ *   fuzz_NAME [seconds [seed]]    runs; exit 1 where an input kills the target: it is in crash-NAME
+ *                                 beside the program
  *   fuzz_NAME file FILE           runs one input (to repeat a crash)
  *
  * A target is LLVMFuzzerTestOneInput, so it links to libFuzzer unaltered where clang is at hand. Its
@@ -41,6 +42,7 @@ static struct shared {
     struct input current, corpus[KEPT];
 } *all;
 static uint64_t state;
+static const char *program;
 
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void)
@@ -160,7 +162,8 @@ static int report(const char *what)
     char name[256];
     FILE *file;
 
-    snprintf(name, sizeof name, "crash-%s", fuzz_name);
+    snprintf(name, sizeof name, "%.*scrash-%s", (int)(strrchr(program, '/') ? strrchr(program, '/') + 1 - program : 0),
+             program, fuzz_name);
     if ((file = fopen(name, "we"))) {
         fwrite(all->current.data, 1, all->current.size, file);
         fclose(file);
@@ -189,6 +192,7 @@ int main(int argc, char **argv)
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const char *bad;
 
+    program = argv[0];
     all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (argc > 2 && !strcmp(argv[1], "file"))
         return one_file(argv[2]);

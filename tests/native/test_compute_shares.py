@@ -11,6 +11,7 @@ import pytest
 from native.fake import Fake
 from native.shares import FIVE, GRAPHS, LONG, MIXED, TINY, Shares, Tenant
 
+pytestmark = pytest.mark.timing
 #: Seconds until shares are looked at.
 SETTLED = 2.0
 SOAK = float(os.environ.get("ALNAIR_SOAK", "1"))

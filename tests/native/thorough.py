@@ -76,7 +76,9 @@ def fuzzers(stages: Stages, seconds: float) -> None:
     folder = ROOT / "build" / "native-fuzz"
     for program in sorted(folder.glob("fuzz_*")):
         if os.access(program, os.X_OK) and program.is_file():
-            stages.run(program.name, [str(program), str(seconds)])
+            # By this path and not by the program's own: the sanitizer makes its calls of dlopen.
+            libraries = str(ROOT / "build" / "native")
+            stages.run(program.name, [str(program), str(seconds)], LD_LIBRARY_PATH=libraries)
 
 
 def coverage(stages: Stages, given: list[str]) -> None:
