@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define ROUNDS 3000
+#define ROUNDS 6000
 #define BYTES (2u << 20)
 
 static CUcontext context;
@@ -31,7 +31,6 @@ static void *map(void *unused)
     cuCtxSetCurrent(context);
     for (int round = 1; round <= ROUNDS; round++) {
         wait_for(&begun, round);
-        pause_for(round * 7 % 400);
         is_mapped = cuMemMap(place, BYTES, 0, handle, 0) == CUDA_SUCCESS;
         mapped = round;
     }
@@ -43,7 +42,7 @@ int main(void)
     CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     pthread_t thread;
-    int kept = 0;
+    int kept = 0, lead = 0;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
         cuMemAddressReserve(&place, BYTES, 0, 0, 0) || pthread_create(&thread, NULL, map, NULL))
         return 1;
@@ -54,9 +53,10 @@ int main(void)
             return 2;
         handle = made;
         begun = round;
-        pause_for(round * 13 % 400);
+        pause_for(lead + round * 13 % 100); /* who was late is earlier the next time */
         cuMemRelease(made);
         wait_for(&mapped, round);
+        lead += is_mapped ? -20 : 20;
         if (!is_mapped)
             continue;
         kept++;
