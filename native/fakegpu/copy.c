@@ -11,13 +11,19 @@
 
 static bool is_host(uint64_t address)
 {
+    pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_find(address);
-    return !range || range->kind == FG_HOST;
+    bool is = !range || range->kind == FG_HOST;
+    pthread_mutex_unlock(&fg_mutex);
+    return is;
 }
 static bool is_pinned(uint64_t address)
 {
+    pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_find(address);
-    return range && (range->kind == FG_HOST || range->kind == FG_MANAGED);
+    bool is = range && (range->kind == FG_HOST || range->kind == FG_MANAGED);
+    pthread_mutex_unlock(&fg_mutex);
+    return is;
 }
 
 /* Address of an end's first byte; 0: an array, whose content is not kept. */
