@@ -28,6 +28,9 @@
 #define HANG_SECONDS 10
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* Once, before any input and before any fork. */
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+#pragma weak LLVMFuzzerInitialize
 /* The n-th input to begin with; its size, 0: there is none. */
 size_t fuzz_seed(unsigned n, uint8_t *data, size_t room);
 extern const int fuzz_fork;
@@ -193,6 +196,8 @@ int main(int argc, char **argv)
     const char *bad;
 
     program = argv[0];
+    if (LLVMFuzzerInitialize)
+        LLVMFuzzerInitialize(&argc, &argv);
     all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (argc > 2 && !strcmp(argv[1], "file"))
         return one_file(argv[2]);

@@ -12,7 +12,15 @@
 const int fuzz_fork = 0;
 const char fuzz_name[] = "names";
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t fuzz_seed(unsigned n, uint8_t *data, size_t room);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    world_make();
+    return 0;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -24,7 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 6)
         return 0;
-    world_make();
     if (!library && !(library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)))
         abort();
     memcpy(&version, data, 4);

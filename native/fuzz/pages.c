@@ -14,6 +14,7 @@
 const int fuzz_fork = 1;
 const char fuzz_name[] = "pages";
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t fuzz_seed(unsigned n, uint8_t *data, size_t room);
 
 enum { STEP = 12, MOST_STEPS = 64, NEAR = 6 * 4096 };
@@ -46,11 +47,17 @@ static void call(uint64_t which, CUdeviceptr *held)
     }
 }
 
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    world_make();
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CUdeviceptr held = 0;
 
-    world_make();
     world_lay_out();
     if (!library && !(library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)))
         abort();
