@@ -4,7 +4,9 @@ More paths for tests/native/memory_paths.py, which says what a path is.
 """
 
 import struct
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from native.calls import MIB, Calls, Out, Var
 from native.memory_paths import PATHS, Path, Script, flat, ok, path
@@ -111,11 +113,20 @@ for _name, _load, _image, _after in (
     PATHS[_name] = Path(modules(_load, _image, *_after), (_load, "cuModuleUnload"))
 
 
+@contextmanager
+def in_file(image: bytes) -> Iterator[str]:
+    """A file with this image; its path as an argument of the client's."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(image)
+        file.flush()
+        yield f'"{file.name}'
+
+
 @path("cuModuleLoad")
 def module_of_a_file(call: Calls) -> Iterator[None]:
     for image in (cubin(), PTX[:-1]):
-        call.ask("write", "/dev/shm/alnair-module", image)
-        ok(call("cuModuleLoad", Out("m"), '"/dev/shm/alnair-module'))
+        with in_file(image) as text:
+            ok(call("cuModuleLoad", Out("m"), text))
         yield
         ok(call("cuModuleUnload", Var("m")))
         yield
@@ -131,8 +142,8 @@ def library(call: Calls) -> Iterator[None]:
 
 @path("cuLibraryLoadFromFile")
 def library_of_a_file(call: Calls) -> Iterator[None]:
-    call.ask("write", "/dev/shm/alnair-module", FATBIN)
-    ok(call("cuLibraryLoadFromFile", Out("l"), '"/dev/shm/alnair-module', 0, 0, 0, 0, 0, 0))
+    with in_file(FATBIN) as text:
+        ok(call("cuLibraryLoadFromFile", Out("l"), text, 0, 0, 0, 0, 0, 0))
     yield
     ok(call("cuLibraryUnload", Var("l")))
     yield

@@ -7,7 +7,6 @@
  *   set X #HEX               fills the variable
  *   bypass NAME              from now on NAME is called as if the library did not hook it
  *   close FD                 close(2)
- *   write PATH #HEX          writes these bytes to a file
  *   fork                     goes on as a forked child, whose parent waits for it; prints its pid
  *
  * Arguments: a number, &X (address of the variable X, 512 zeroed bytes), $X (its value), #HEX (address
@@ -145,13 +144,6 @@ int main(int argc, char **argv)
             printf("%d\n", unhooked(word[1]) ? 0 : -1);
         } else if (!strcmp(word[0], "close")) {
             printf("%d\n", close((int)value(word[1])));
-        } else if (!strcmp(word[0], "write")) {
-            FILE *file = fopen(word[1], "w");
-            if (!file)
-                return 1;
-            fwrite((void *)value(word[2]), 1, strlen(word[2] + 1) / 2, file);
-            fclose(file);
-            printf("0\n");
         } else if (!strcmp(word[0], "fork")) {
             pid_t child = fork();
             if (child) {
