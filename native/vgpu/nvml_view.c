@@ -51,6 +51,11 @@ static int vg_nvml_row(nvmlDevice_t device)
     return -1;
 }
 
+static uint64_t vg_at_most(uint64_t limit, uint64_t total)
+{
+    return limit < total ? limit : total;
+}
+
 VG_EXPORT int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory)
 {
     VG_ENTER_NVML();
@@ -58,8 +63,10 @@ VG_EXPORT int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *m
         return NVML_ERROR_FUNCTION_NOT_FOUND;
     int result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
     uint64_t total, used;
-    if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used))
+    if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used)) {
+        total = vg_at_most(total, memory->total);
         *memory = (struct nvml_memory){total, used < total ? total - used : 0, used};
+    }
     return result;
 }
 
@@ -70,8 +77,10 @@ VG_EXPORT int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory
         return NVML_ERROR_FUNCTION_NOT_FOUND;
     int result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     uint64_t total, used;
-    if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used))
+    if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used)) {
+        total = vg_at_most(total, memory->total);
         *memory = (struct nvml_memory_v2){memory->version, total, 0, used < total ? total - used : 0, used};
+    }
     return result;
 }
 

@@ -1,7 +1,7 @@
 /* What CUDA tells about memory: the limit is the GPU, and what the container holds is what is used.
  *
  * Where the limit was lowered below what is held, used exceeds total and nothing is free: zero, never
- * a wrapped number. What is free is also never more than the GPU itself has. */
+ * a wrapped number. Neither free nor total is more than the GPU itself has, whatever the limit. */
 #include <limits.h>
 
 #include "memory.h"
@@ -25,7 +25,7 @@ VG_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     if (result == CUDA_SUCCESS && vg_memory_view(vg_current_row(), &limit, &used)) {
         uint64_t left = used < limit ? limit - used : 0;
         *free = *free < left ? *free : left;
-        *total = limit;
+        *total = *total < limit ? *total : limit;
     }
     return result;
 }
@@ -43,7 +43,7 @@ VG_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) /* of C
     if (result == CUDA_SUCCESS && vg_memory_view(vg_current_row(), &limit, &used)) {
         unsigned int left = vg_narrow(used < limit ? limit - used : 0);
         *free = *free < left ? *free : left;
-        *total = vg_narrow(limit);
+        *total = *total < vg_narrow(limit) ? *total : vg_narrow(limit);
     }
     return result;
 }
@@ -54,7 +54,7 @@ VG_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
     CUresult result = REAL(cuDeviceTotalMem_v2)(bytes, device);
     uint64_t limit = 0;
     int row = result == CUDA_SUCCESS ? vg_row(device) : -1;
-    if (row >= 0 && (limit = vg_limit(row)))
+    if (row >= 0 && (limit = vg_limit(row)) && limit < *bytes)
         *bytes = limit;
     return result;
 }
@@ -65,7 +65,7 @@ VG_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
     CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
     uint64_t limit = 0;
     int row = result == CUDA_SUCCESS ? vg_row(device) : -1;
-    if (row >= 0 && (limit = vg_limit(row)))
+    if (row >= 0 && (limit = vg_limit(row)) && vg_narrow(limit) < *bytes)
         *bytes = vg_narrow(limit);
     return result;
 }

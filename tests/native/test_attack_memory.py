@@ -65,6 +65,15 @@ def test_a_program_that_hides_the_first_gpu_is_charged_on_the_other(name: str) -
                 assert container.total("held", 0) == fake.used("a", 0) == 0
 
 
+def test_a_limit_above_the_gpu_makes_no_larger_gpu() -> None:
+    with tenant() as (fake, container, environment), Calls(environment) as call:
+        container.change(memory_limit=2 * fake.total())
+        assert call("cuMemGetInfo_v2", Out("free"), Out("total")) == SUCCESS
+        assert call("cuDeviceTotalMem_v2", Out("bytes"), 0) == SUCCESS
+        assert call.get("total") == call.get("bytes") == fake.total()
+        assert call.get("free") == fake.total() - CONTEXT
+
+
 def test_memory_that_is_mapped_while_it_is_released_stays_charged() -> None:
     with tenant() as (fake, container, environment):
         container.change(memory_limit=CONTEXT + 2 * MIB)
