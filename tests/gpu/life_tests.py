@@ -141,7 +141,7 @@ def escapes(bench: Bench) -> list[Row]:
         seen = False
         while not seen and time.monotonic() - began < 15:
             time.sleep(0.1)
-            seen = any(it.tag in line and "violation" in line for line in agent.log().splitlines())
+            seen = f"container {it.tag}" in agent.log()
         took = time.monotonic() - began
         program.go()
         program.end()
