@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from alnair.apps.agency.admin import AgentStatus, Answer, Request
+    from alnair.apps.agency.admin import AgentStatus, Answer, Gpu, Request
 
 DEFAULT_FOLDER = Path("/run/alnair/agent")
 
@@ -54,6 +54,21 @@ def agent(
         int,
         typer.Option(min=0, metavar="MIB", help="Memory of any MPS client on each GPU; 0: all."),
     ] = 0,
+    context_mib: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=8192,
+            metavar="MIB",
+            help="Cost of a CUDA context on each GPU; 0: measured at the first start.",
+        ),
+    ] = 0,
+    no_probe: Annotated[
+        bool,
+        typer.Option(
+            "--no-probe", help="Do not measure: contexts that are not known cost 512 MiB."
+        ),
+    ] = False,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -97,6 +112,8 @@ def agent(
         mps=mps,
         mps_percent=mps_percent,
         mps_memory_mib=mps_memory,
+        context_mib=context_mib,
+        probes=not no_probe,
     )
     try:
         asyncio.run(serve(settings))
@@ -121,7 +138,9 @@ def status(folder: FolderOption = DEFAULT_FOLDER, json: Json = False) -> None:
         return
     typer.echo(f"agent {shown.pid} in {shown.folder}, {shown.tick_ms} ms a tick")
     for gpu in shown.gpus:
-        typer.echo(f"GPU {gpu.index}  {gpu.uuid}  {gpu.model}  {gpu.memory_mib} MiB")
+        typer.echo(
+            f"GPU {gpu.index}  {gpu.uuid}  {gpu.model}  {gpu.memory_mib} MiB, {_context(gpu)}"
+        )
     if shown.nvml:
         typer.echo(f"NVML: {shown.nvml}")
     _isolation(shown)
@@ -311,6 +330,12 @@ def _isolation(shown: "AgentStatus") -> None:
     if shown.mps is not None:
         restarts = f", {shown.mps.restarts} restarts" if shown.mps.restarts else ""
         typer.echo(f"MPS: {shown.mps.state.value}, {len(shown.mps.clients)} clients{restarts}")
+
+
+def _context(gpu: "Gpu") -> str:
+    if gpu.context_bytes:
+        return f"a context {gpu.context_bytes / 2**20:.0f} MiB"
+    return f"a context 512 MiB ({gpu.context_problem})"
 
 
 def _table(shown: "AgentStatus") -> None:

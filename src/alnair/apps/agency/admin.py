@@ -16,6 +16,7 @@ from alnair.apps.agency.isolation import Isolation
 from alnair.node.mps import MpsHealth
 from alnair.node.vgpu.assignment import Assignment
 from alnair.node.vgpu.container import Status
+from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.peers import credentials
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import Offer
@@ -53,12 +54,23 @@ class Show(msgspec.Struct, frozen=True, tag="show"):
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """A GPU of the node."""
+    """A GPU of the node.
+
+    Attributes:
+        index: As NVML counts.
+        uuid: Its name.
+        model: As NVML names it.
+        memory_mib: All that it has.
+        context_bytes: What a CUDA context is reckoned to cost; 0: the library's 512 MiB.
+        context_problem: Why that is not known, or "".
+    """
 
     index: int
     uuid: str
     model: str
     memory_mib: int
+    context_bytes: int = 0
+    context_problem: str = ""
 
 
 class AgentStatus(msgspec.Struct, frozen=True):
@@ -108,6 +120,7 @@ class Admin:
         gpus: The GPUs of the node.
         nvml: What is wrong with NVML, or "".
         isolation: What the node offers, to be told.
+        costs: What contexts cost, to be told.
     """
 
     def __init__(
@@ -117,12 +130,14 @@ class Admin:
         gpus: tuple[Gpu, ...] = (),
         nvml: str = "",
         isolation: Isolation | None = None,
+        costs: ContextCosts | None = None,
     ) -> None:
         self._path = path
         self._server = server
         self._gpus = gpus
         self._nvml = nvml
         self._isolation = isolation
+        self._costs = costs
         self._serving: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -217,12 +232,21 @@ class Admin:
         return AgentStatus(
             pid=os.getpid(),
             folder=str(self._server.folder),
-            gpus=self._gpus,
+            gpus=tuple(map(self._with_context, self._gpus)),
             nvml=self._nvml,
             containers=tuple(self._server.status()),
             tick_ms=round(seconds / max(count, 1) * 1000, 3),
             isolation=self._isolation.offer if self._isolation else None,
             mps=mps.health if mps else None,
+        )
+
+    def _with_context(self, gpu: Gpu) -> Gpu:
+        if self._costs is None:
+            return gpu
+        return msgspec.structs.replace(
+            gpu,
+            context_bytes=self._costs.known.get(gpu.uuid, 0),
+            context_problem=self._costs.problems.get(gpu.uuid, ""),
         )
 
 

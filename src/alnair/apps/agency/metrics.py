@@ -10,6 +10,7 @@ from alnair.apps.scheduling.metrics import process_figures
 from alnair.node.vgpu import abi
 from alnair.node.vgpu.assignment import guaranteed
 from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.violations import Kind
@@ -23,6 +24,7 @@ def exposition(
     inspection: Inspection | None,
     enforcement: Enforcement,
     isolation: Isolation,
+    costs: ContextCosts,
 ) -> str:
     """Return all metrics as text; `inspection` is None without NVML."""
     # A pod that was made anew under its old name has two for a moment. The newer is shown: a series
@@ -40,6 +42,13 @@ def exposition(
         )
     )
     parts += _isolated(isolation)
+    parts.append(
+        gauge(
+            "alnair_vgpu_context_bytes",
+            "Memory of the GPU that a CUDA context is reckoned to cost, where that is known.",
+            (({"gpu": uuid}, cost) for uuid, cost in sorted(costs.known.items())),
+        )
+    )
     return "".join(parts)
 
 

@@ -24,6 +24,7 @@ from alnair.kube.client import Client
 from alnair.model import names
 from alnair.node.mps import MpsDaemon, MpsOptions
 from alnair.node.nvml import Nvml, NvmlError
+from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.violations import Policy
@@ -44,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True):
     mps: bool = False
     mps_percent: int = 100
     mps_memory_mib: int = 0
+    context_mib: int = 0
+    probes: bool = True
 
 
 async def serve(settings: Settings) -> None:
@@ -81,19 +84,28 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         except NvmlError as error:
             problem = str(error)
             _log.warning("%s; limits hold, but nobody looks whether they are gone round", error)
+            costs = ContextCosts(server, given_mib=settings.context_mib)
         else:
             stack.callback(nvml.close)
             gpus = tuple(Gpu(g.index, g.uuid, g.model, g.memory_bytes >> 20) for g in nvml.gpus)
             policy = Policy(settings.policy)
             inspection = Inspection(server, nvml, policy, enforcement.tell)
             await stack.enter_async_context(_beside(inspection.run()))
+            costs = ContextCosts(
+                server,
+                nvml.gpus,
+                nvml.driver,
+                given_mib=settings.context_mib,
+                probes=settings.probes,
+            )
+        await stack.enter_async_context(_beside(costs.run()))
         tell = partial(tell_node, client, settings.node) if client is not None else None
         isolation = Isolation(server, _mps(settings, gpus), problem, tell)
         await stack.enter_async_context(_beside(isolation.run()))
-        figures = partial(exposition, server, inspection, enforcement, isolation)
+        figures = partial(exposition, server, inspection, enforcement, isolation, costs)
         http = Server(_application(figures), settings.host, settings.port)
         await stack.enter_async_context(http)
-        admin = Admin(settings.folder / "admin.sock", server, gpus, problem, isolation)
+        admin = Admin(settings.folder / "admin.sock", server, gpus, problem, isolation, costs)
         await stack.enter_async_context(admin)
         yield http.url
 

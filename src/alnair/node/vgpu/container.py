@@ -14,7 +14,7 @@ from alnair.node.vgpu import abi, peers
 from alnair.node.vgpu.assignment import Assignment, Who
 from alnair.node.vgpu.counters import CountersFile, Slot
 from alnair.node.vgpu.journal import Entry, Group
-from alnair.node.vgpu.limits import LimitsPage
+from alnair.node.vgpu.limits import Contexts, LimitsPage
 from alnair.node.vgpu.liveness import Census
 from alnair.node.vgpu.registration import Door
 from alnair.node.vgpu.totals import Totals
@@ -28,6 +28,7 @@ class Container:
         entry: What is assigned to it and known of it.
         proc: This machine's.
         on_news: Called when there is something that the journal must hold.
+        contexts: Tells what a context costs on a GPU.
 
     Attributes:
         assignment: What it may use now.
@@ -38,12 +39,20 @@ class Container:
         is_gone: Monotonic seconds since when its control group is gone; None while it is not.
     """
 
-    def __init__(self, folder: Path, entry: Entry, proc: Proc, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        entry: Entry,
+        proc: Proc,
+        on_news: Callable[[], None],
+        contexts: Contexts = lambda _: None,
+    ) -> None:
         self.folder = folder
         self.assignment = entry.assignment
         self.group = entry.group
         self._proc = proc
         self._on_news = on_news
+        self._contexts = contexts
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.chmod(0o755)
         self.page = LimitsPage(folder / "limits")
@@ -54,7 +63,7 @@ class Container:
         state = abi.State.REGISTERED if self.group is not None else abi.State.WAITING
         if entry.message:
             state = abi.State.REFUSED
-        self.page.assign(self.assignment, state, self.counters.generation)
+        self.page.assign(self.assignment, state, self.counters.generation, contexts)
         if entry.message:
             self.page.say(state, entry.message)
         self.page.beat(time.monotonic_ns())
@@ -92,7 +101,15 @@ class Container:
     def change(self, assignment: Assignment) -> None:
         """Put other limits in force, at once; the GPUs must be the same, in the same order."""
         self.assignment = assignment
-        self.page.assign(assignment, abi.State(self.page.page.state), self.counters.generation)
+        state = abi.State(self.page.page.state)
+        self.page.assign(assignment, state, self.counters.generation, self._contexts)
+
+    def learn(self) -> None:
+        """Take in what contexts cost, for those that are made from now on."""
+        for row, share in enumerate(self.assignment.shares):
+            cost = self._contexts(share.uuid)
+            if not share.context_mib and cost is not None:
+                self.page.update(row, context_bytes=cost)
 
     def refuse(self, message: str) -> None:
         """Let no process of it use CUDA from now on; those that run are not touched."""

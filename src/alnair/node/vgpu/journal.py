@@ -79,7 +79,6 @@ class Journal:
     """The journal in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self.path = folder / "journal"
         self._written = b""
 
@@ -111,19 +110,28 @@ class Journal:
         data = encode(entries)
         if data == self._written:
             return
-        new = self.path.with_suffix(".new")
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        new.rename(self.path)
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace(self.path, data)
         self._written = data
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replace a file as a whole.
+
+    Raises:
+        OSError: It cannot be written; the old one is in force.
+    """
+    new = path.with_suffix(".new")
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    new.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -9,6 +9,7 @@ import ctypes
 import os
 import stat
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,9 @@ _SEQUENCE: Final = abi.offset(abi.Limits, "sequence")
 _HEARTBEAT: Final = abi.offset(abi.Limits, "heartbeat_ns")
 _U64: Final = struct.Struct("<Q")
 _MIB: Final = 1 << 20
+
+#: Bytes of a context by a GPU's UUID, 0 if it has no figure; None: not asked yet, as it was.
+Contexts = Callable[[str], int | None]
 
 
 class LimitsPage:
@@ -44,15 +48,33 @@ class LimitsPage:
         """Close the file; the page stays as it is."""
         os.close(self._fd)
 
-    def assign(self, assignment: Assignment, state: abi.State, generation: int) -> None:
-        """Write all that an assignment says; what the server itself decides per GPU is kept."""
+    def assign(
+        self,
+        assignment: Assignment,
+        state: abi.State,
+        generation: int,
+        contexts: Contexts = lambda _: None,
+    ) -> None:
+        """Write all that an assignment says; what the server itself decides per GPU is kept.
+
+        Args:
+            assignment: Of the container.
+            state: Of the container.
+            generation: Of the counters.
+            contexts: Tells what a context costs where the assignment does not.
+        """
         page = self.page
         before = {bytes(old.uuid): old for old in page.device[: page.n_devices]}
         rows = [row(share) for share in assignment.shares]
-        for new in rows:
+        for share, new in zip(assignment.shares, rows, strict=True):
+            learned = contexts(share.uuid)
+            if not share.context_mib and learned is not None:
+                new.context_bytes = learned
             if (old := before.get(bytes(new.uuid))) is not None:
                 for field in ("memory_overhead", "cost_scale_ppm", "neighbours"):
                     setattr(new, field, getattr(old, field))
+                if not share.context_mib and learned is None:
+                    new.context_bytes = old.context_bytes
         with _Writing(self):
             page.abi = abi.ABI
             page.n_devices = len(rows)

@@ -8,7 +8,7 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -47,6 +47,7 @@ class VgpuServer:
         self.containers: dict[str, Container] = {}
         self.compute = Compute()
         self.ticks = (0, 0.0)
+        self._contexts: tuple[Mapping[str, int], int] | None = None
         self._journal = Journal(folder)
         self._tasks: list[asyncio.Task[None]] = []
         self._lock = -1
@@ -176,6 +177,23 @@ class VgpuServer:
         container.delete()
         return ""
 
+    def learn(self, contexts: Mapping[str, int], otherwise: int = 0) -> None:
+        """Take in what a context costs, for the containers that are not assigned a figure.
+
+        Args:
+            contexts: Bytes by a GPU's UUID.
+            otherwise: Bytes on all other GPUs; 0 leaves it to the library's default.
+        """
+        self._contexts = dict(contexts), otherwise
+        for container in self.containers.values():
+            self._guarded(container, container.learn)
+
+    def _context_bytes(self, uuid: str) -> int | None:
+        if self._contexts is None:
+            return None
+        known, otherwise = self._contexts
+        return known.get(uuid, otherwise)
+
     def status(self) -> list[Status]:
         """All containers, by name."""
         return [_status(container) for _, container in sorted(self.containers.items())]
@@ -183,7 +201,9 @@ class VgpuServer:
     def _open(self, entry: Entry) -> None:
         name = entry.assignment.name
         folder = self.folder / "containers" / name
-        self.containers[name] = Container(folder, entry, self.proc, self._try_to_save)
+        self.containers[name] = Container(
+            folder, entry, self.proc, self._try_to_save, self._context_bytes
+        )
 
     def _forget(self, name: str) -> None:
         self.containers.pop(name, None)
