@@ -85,6 +85,50 @@ def test_a_program_that_is_not_there_ends_as_in_a_shell(agent: Agent, tmp_path: 
     )
 
 
+NOWHERE = "GPU-00000000-0000-0000-0000-000000000001"
+#: Commands about containers, their exit codes, and what they say.
+REFUSED = [
+    ("add a --gpu 7 --cgroup /a", 1, "there is no GPU 7: this node has 0 (GPU-"),
+    (f"add a --gpu {NOWHERE} --cgroup /a", 1, f"there is no GPU {NOWHERE}: this node has 0"),
+    ("add a --gpu 0 --memory 999999 --cgroup /a", 1, "999999 MiB of GPU 0, which has 143771"),
+    ("add a --gpu 0", 1, "nothing tells the container's processes"),
+    ("add a --gpu 0 --compute 101 --cgroup /a", 2, "less than or equal to 100"),
+    ("change mine --memory 999999", 1, "give less, or 0 for no limit"),
+    ("change mine", 2, "nothing is to change: give --memory"),
+    ("change yours --memory 1", 1, "there is no container yours: see"),
+    ("change mine --gpu 3 --memory 1", 1, "container mine has no slice of 3"),
+    ("remove yours", 1, "there is no container yours: see"),
+    ("add a --gpu 0 --compute 40 --cgroup /a", 0, ""),
+    ("change a --compute 60", 0, "warning: all containers together may use 120 % of GPU 0"),
+]
+
+
+def test_what_cannot_be_given_is_refused_with_what_can(agent: Agent, tmp_path: Path) -> None:
+    mine = "container add mine --gpu 0 --memory 1024 --compute 60 --cgroup /mine"
+    assert alnair(tmp_path, *mine.split()).exit_code == 0
+    for words, code, said in REFUSED:
+        done = alnair(tmp_path, "container", *words.split())
+        text = " ".join(done.stderr.split())
+        assert (done.exit_code, said in text, bool(text)) == (code, True, bool(said)), text
+
+
+def test_an_agent_that_cannot_serve_says_why(agent: Agent, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    port = agent.url.split(":")[2].split("/")[0]
+    for folder, address, why in [
+        ("file", "127.0.0.1:0", "file cannot be used: File exists; the agent needs root"),
+        ("other", f"127.0.0.1:{port}", f"on 127.0.0.1:{port}: Address already in use; choose"),
+        ("long" * 30, "127.0.0.1:0", "AF_UNIX path too long; give a shorter --folder"),
+    ]:
+        command = ["agent", "--folder", str(tmp_path / folder), "--metrics", address]
+        done = subprocess.run(
+            [sys.executable, "-m", "alnair", *command], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert why in done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
+
+
 def test_a_program_goes_on_while_the_agent_dies_and_comes_back(
     fake: Fake, agent: Agent, tmp_path: Path
 ) -> None:
@@ -98,9 +142,10 @@ def test_a_program_goes_on_while_the_agent_dies_and_comes_back(
     with running(tmp_path):
         wait(lambda: containers(tmp_path)[0]["processes"] == 1)
         assert containers(tmp_path)[0]["state"] == "registered"
-        before = fake.kernels("a")
+        before, began = fake.kernels("a"), time.perf_counter()
         time.sleep(1)
-        assert 300 < fake.kernels("a") - before < 700  # half of a thousand
+        rate = (fake.kernels("a") - before) / (time.perf_counter() - began)
+        assert 100 < rate < 700  # half of a thousand, less where the machine is busy
         program.communicate()
         assert program.returncode == 0
 

@@ -12,7 +12,9 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from alnair.apps import cli
 from alnair.apps.agency import isolation
 from alnair.apps.agency.isolation import Isolation
 from alnair.kube.errors import ConnectionFailed
@@ -153,11 +155,10 @@ def test_an_agent_told_to_runs_mps_and_says_so(fake: Fake, tmp_path: Path) -> No
             assert process.stdout.readline().startswith("ready")
             deadline = time.monotonic() + 20
             while True:
-                said = subprocess.check_output(
-                    [*alnair, "status", *folder], env=environment, text=True
-                )
+                said = CliRunner().invoke(cli.build(["agent"]), ["agent", "status", *folder]).stdout
                 if "MPS: healthy, 0 clients" in said or time.monotonic() > deadline:
                     break
+                time.sleep(0.05)
             assert "MPS: healthy, 0 clients" in said
             assert "isolation B-" in said or "isolation A-" in said
             pid = pid_of(tmp_path / "agent" / "mps")

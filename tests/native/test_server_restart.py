@@ -100,7 +100,10 @@ def test_a_slice_is_added_changed_shown_and_removed_by_hand(tmp_path: Path, grou
         assert f"alnair_vgpu_memory_limit_bytes{labels} {2 << 30}\n" in text
 
         wrong = alnair(tmp_path, "container", "change", "yours", "--memory", "1")
-        assert (wrong.exit_code, wrong.stderr) == (1, "error: there is no container yours\n")
+        assert (wrong.exit_code, wrong.stderr) == (
+            1,
+            "error: there is no container yours: see 'alnair agent container list'\n",
+        )
 
         assert alnair(tmp_path, "container", "remove", "mine").exit_code == 0
         assert not folder.exists()

@@ -87,6 +87,11 @@ def agent(
       alnair agent status
     """
     if context.invoked_subcommand:
+        if folder != DEFAULT_FOLDER:
+            raise typer.BadParameter(
+                f"give it after the command: alnair agent {context.invoked_subcommand} ...",
+                param_hint="--folder",
+            )
         return
     import asyncio
     import platform
@@ -271,6 +276,11 @@ def change(
     """
     from alnair.apps.agency.admin import Change
 
+    if all(one is None for one in (memory, compute, soft, low_priority)):
+        raise typer.BadParameter(
+            "nothing is to change: give --memory, --compute, --soft, --hard, --low-priority or "
+            "--normal-priority"
+        )
     _ask(folder, Change(name, gpu, memory, compute, soft, low_priority))
 
 
@@ -306,10 +316,13 @@ def _ask(folder: Path, request: "Request") -> "Answer":
     from alnair.apps.agency.admin import AdminError, ask
 
     try:
-        return ask(folder, request)
+        answer = ask(folder, request)
     except AdminError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+    if answer.warning:
+        typer.echo(f"warning: {answer.warning}", err=True)
+    return answer
 
 
 def _status(folder: Path) -> "AgentStatus":
@@ -343,6 +356,7 @@ def _table(shown: "AgentStatus") -> None:
     from rich.table import Table
 
     table = Table("container", "state", "processes", "GPU", "memory MiB", "used", "compute")
+    index = {gpu.uuid: str(gpu.index) for gpu in shown.gpus}
     for one in shown.containers:
         for row, share in enumerate(one.assignment.shares):
             used = (one.held_bytes[row] + one.overhead_bytes[row]) / 2**20
@@ -351,7 +365,7 @@ def _table(shown: "AgentStatus") -> None:
                 one.assignment.name if not row else "",
                 one.state if not row else "",
                 str(one.processes) if not row else "",
-                share.uuid,
+                index.get(share.uuid, share.uuid),
                 str(share.memory_mib or "-"),
                 f"{used:.0f}",
                 f"{share.compute_percent} % {kind}" if share.compute_percent or share.soft else "-",

@@ -17,10 +17,12 @@ async def test_a_port_in_use_is_said_in_one_sentence() -> None:
             await server(port=port).__aenter__()
     assert str(raised.value) == (
         f"health cannot be served on 127.0.0.1:{port}: Address already in use; "
-        "choose another --port or --host"
+        "choose another address"
     )
 
 
 async def test_a_host_that_is_none_is_said_in_one_sentence() -> None:
-    with pytest.raises(ServeError, match=r"^health cannot be served on no such host:0: .*--host$"):
+    with pytest.raises(
+        ServeError, match=r"^health cannot be served on no such host:0: .*another address$"
+    ):
         await server("no such host").__aenter__()

@@ -18,7 +18,7 @@ from alnair.node.vgpu.assignment import Assignment
 from alnair.node.vgpu.container import Status
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.peers import credentials
-from alnair.node.vgpu.server import VgpuServer
+from alnair.node.vgpu.server import VgpuServer, missing
 from alnair.sharing.tiers import Offer
 
 _MOST_BYTES: Final = 1 << 20
@@ -98,9 +98,10 @@ class AgentStatus(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a request: `problem` is "" if it was done."""
+    """What came of a request: `problem` is "" if it was done, `warning` what to know of it then."""
 
     problem: str = ""
+    warning: str = ""
     status: AgentStatus | None = None
 
 
@@ -185,9 +186,11 @@ class Admin:
         try:
             match request:
                 case Add(assignment):
-                    return Answer(self._server.prepare(self._by_uuid(assignment)))
+                    given = self._by_uuid(assignment)
+                    said = self._unlike_gpus(given) or self._server.prepare(given)
+                    return Answer(said) if said else Answer(warning=self._overbooked(given))
                 case Change():
-                    return Answer(self._change(request))
+                    return self._change(request)
                 case Remove(name):
                     return Answer(self._server.remove(name))
                 case Show():
@@ -206,10 +209,10 @@ class Admin:
     def _uuid(self, gpu: str) -> str:
         return next((one.uuid for one in self._gpus if str(one.index) == gpu), gpu)
 
-    def _change(self, wanted: Change) -> str:
+    def _change(self, wanted: Change) -> Answer:
         container = self._server.containers.get(wanted.name)
         if container is None:
-            return f"there is no container {wanted.name}"
+            return Answer(missing(wanted.name))
         old = container.assignment
         fields = {
             name: value
@@ -218,12 +221,47 @@ class Admin:
         }
         gpu = self._uuid(wanted.gpu) if wanted.gpu is not None else None
         if gpu is not None and gpu not in {share.uuid for share in old.shares}:
-            return f"container {wanted.name} has no slice of {wanted.gpu}"
+            return Answer(f"container {wanted.name} has no slice of {wanted.gpu}")
         shares = tuple(
             msgspec.structs.replace(share, **fields) if gpu in {None, share.uuid} else share
             for share in old.shares
         )
-        return self._server.change(msgspec.structs.replace(old, shares=shares))
+        given = msgspec.structs.replace(old, shares=shares)
+        said = self._unlike_gpus(given) or self._server.change(given)
+        return Answer(said) if said else Answer(warning=self._overbooked(given))
+
+    def _unlike_gpus(self, wanted: Assignment) -> str:
+        """Why the node's GPUs cannot give this; "" if they can, or if they are not known."""
+        known = {gpu.uuid: gpu for gpu in self._gpus}
+        for share in wanted.shares:
+            gpu = known.get(share.uuid)
+            if gpu is not None and share.memory_mib > gpu.memory_mib:
+                return (
+                    f"{share.memory_mib} MiB of GPU {gpu.index}, which has {gpu.memory_mib}: "
+                    "give less, or 0 for no limit"
+                )
+            if gpu is None and known and not share.uuid.startswith("MIG-"):
+                has = ", ".join(f"{one.index} ({one.uuid})" for one in self._gpus)
+                return f"there is no GPU {share.uuid}: this node has {has}"
+            if share.uuid.isdecimal():
+                return f"GPU {share.uuid} is not known ({self._nvml or 'no GPUs'}): give its UUID"
+        return ""
+
+    def _overbooked(self, given: Assignment) -> str:
+        """What the slices of a container's GPUs add up to where that is more than there is."""
+        said = []
+        for gpu in (one for one in self._gpus if one.uuid in {s.uuid for s in given.shares}):
+            slices = [
+                share
+                for container in self._server.containers.values()
+                for share in container.assignment.shares
+                if share.uuid == gpu.uuid
+            ]
+            if (percent := sum(share.compute_percent for share in slices)) > 100:
+                said.append(f"{percent} % of GPU {gpu.index}")
+            if (mib := sum(share.memory_mib for share in slices)) > gpu.memory_mib:
+                said.append(f"{mib} MiB of GPU {gpu.index}, which has {gpu.memory_mib}")
+        return f"all containers together may use {' and '.join(said)}" if said else ""
 
     def status(self) -> AgentStatus:
         """How things are now."""

@@ -126,12 +126,16 @@ def _mps(settings: Settings, gpus: tuple[Gpu, ...]) -> MpsDaemon | None:
 @contextlib.asynccontextmanager
 async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Do something that never ends while the block is run; what breaks it ends the process."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work)
-        try:
-            yield
-        finally:
-            task.cancel()
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        # Of a group of one, as it is nearly always: whoever catches OSError shall see it.
+        raise errors.exceptions[0] from None
 
 
 def _application(figures: Callable[[], str]) -> web.Application:

@@ -180,7 +180,7 @@ class Server:
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise ServeError(
                 f"health cannot be served on {self._host}:{self._port}: {said}; "
-                "choose another --port or --host"
+                "choose another address"
             ) from error
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"

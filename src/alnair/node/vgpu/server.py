@@ -61,8 +61,14 @@ class VgpuServer:
             OSError: The folder cannot be used, or another server uses it.
             JournalError: The journal cannot be used.
         """
-        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._lock = _lock(self.folder)
+        try:
+            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._lock = _lock(self.folder)
+        except (PermissionError, FileExistsError, NotADirectoryError) as error:
+            raise OSError(
+                f"{self.folder} cannot be used: {error.strerror}; the agent needs root, "
+                "and a --folder that is one"
+            ) from error
         try:
             entries = self._journal.load()
             _raise_descriptors()
@@ -149,7 +155,7 @@ class VgpuServer:
             return said
         container = self.containers.get(assignment.name)
         if container is None:
-            return f"there is no container {assignment.name}"
+            return missing(assignment.name)
         old = [share.uuid for share in container.assignment.shares]
         if [share.uuid for share in assignment.shares] != old:
             return f"the GPUs of a container cannot be changed while it runs: it has {old}"
@@ -170,7 +176,7 @@ class VgpuServer:
         """
         container = self.containers.get(name)
         if container is None:
-            return f"there is no container {name}"
+            return missing(name)
         self._forget(name)
         # The journal first: a folder without an entry is swept away at the next start.
         self._save()
@@ -195,7 +201,10 @@ class VgpuServer:
         return known.get(uuid, otherwise)
 
     def status(self) -> list[Status]:
-        """All containers, by name."""
+        """All containers by name, as they are now."""
+        for container in self.containers.values():
+            # Who came or ended since the last look is told as well.
+            self._guarded(container, partial(container.look, asyncio.get_running_loop().time()))
         return [_status(container) for _, container in sorted(self.containers.items())]
 
     def _open(self, entry: Entry) -> None:
@@ -268,8 +277,12 @@ class VgpuServer:
                 _log.exception("container %s", container.assignment.name)
 
 
+def missing(name: str) -> str:
+    """Say that there is no container of this name."""
+    return f"there is no container {name}: see 'alnair agent container list'"
+
+
 def _status(container: Container) -> Status:
-    container.read()  # who ended since the last look holds nothing
     shares = range(len(container.assignment.shares))
     return Status(
         assignment=container.assignment,

@@ -39,7 +39,8 @@ def start(command: Sequence[str], environment: Mapping[str, str], group: Path, f
         code = _NOT_FOUND
         _say(f"{command[0]}: {error.strerror}")
     except OSError as error:
-        _say(str(error))
+        # Of a failed mount, the text says what it was.
+        _say(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}")
     finally:
         os._exit(code)
 
