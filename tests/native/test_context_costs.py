@@ -231,6 +231,19 @@ def test_a_container_has_its_limit_less_exactly_what_a_context_costs(
         assert fake.over() == (0, 0)
 
 
+def test_an_agent_measures_again_when_the_driver_is_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with machine("t4", monkeypatch) as fake:
+        made = []
+        for version in ("13050", "13050", "12040"):
+            monkeypatch.setenv("FAKEGPU_CUDA", version)
+            with running(tmp_path):
+                wait(lambda: known(tmp_path) == 104 * MIB, 20)
+            made.append(fake.calls("cuDevicePrimaryCtxRetain"))
+    assert made == [3, 3, 6]
+
+
 def test_an_agent_serves_while_a_probe_hangs_and_ends_with_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
