@@ -46,6 +46,9 @@ def has(stamp: Path, key: str) -> bool:
 
 def make_venv() -> None:
     """Make an empty virtual environment in place of what is there."""
+    if VENV.is_symlink():
+        # It would be emptied: it may be another clone's, which is in use.
+        sys.exit(f"{VENV} is a link to {VENV.resolve()}: remove the link, then run this again")
     if importlib.util.find_spec("ensurepip") is None:
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
         sys.exit(

@@ -116,7 +116,7 @@ def test_an_agent_that_cannot_serve_says_why(agent: Agent, tmp_path: Path) -> No
     (tmp_path / "file").touch()
     port = agent.url.split(":")[2].split("/")[0]
     for folder, address, why in [
-        ("file", "127.0.0.1:0", "file cannot be used: File exists; the agent needs root"),
+        ("file", "127.0.0.1:0", "file cannot be used: File exists; run the agent as root"),
         ("other", f"127.0.0.1:{port}", f"on 127.0.0.1:{port}: Address already in use; choose"),
         ("long" * 30, "127.0.0.1:0", "AF_UNIX path too long; give a shorter --folder"),
     ]:

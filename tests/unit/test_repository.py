@@ -151,6 +151,19 @@ def test_the_installer_keeps_its_wheels_where_the_programs_are_kept(
     assert install["cache"]() == cache_folder(os.environ)
 
 
+def test_the_installer_does_not_empty_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "clone" / "requirements").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious").touch()
+    (tmp_path / "clone" / ".venv").symlink_to(tmp_path / "other")
+    script = tmp_path / "clone" / "requirements" / "install.py"
+    script.write_text((ROOT / "requirements" / "install.py").read_text())
+    make_venv = runpy.run_path(str(script))["make_venv"]
+    with pytest.raises(SystemExit, match=r"\.venv is a link to .*other: remove the link"):
+        make_venv()
+    assert (tmp_path / "other" / "precious").exists()
+
+
 @pytest.mark.parametrize(
     ("said", "status", "expected"),
     [

@@ -66,8 +66,8 @@ class VgpuServer:
             self._lock = _lock(self.folder)
         except (PermissionError, FileExistsError, NotADirectoryError) as error:
             raise OSError(
-                f"{self.folder} cannot be used: {error.strerror}; the agent needs root, "
-                "and a --folder that is one"
+                f"{self.folder} cannot be used: {error.strerror}; "
+                "run the agent as root, or give another --folder"
             ) from error
         try:
             entries = self._journal.load()
