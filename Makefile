@@ -21,7 +21,7 @@ BENCHMARKS := openb_130 scheduler_throughput decision_core gang_decision kube_cl
 help: ## Show the targets
 	@echo "make TARGET, with one of:"; echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
-		while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+		while IFS='|' read -r name text; do printf '  %-15s %s\n' "$$name" "$$text"; done
 
 .PHONY: install
 install: ## Make the virtual environment .venv from the lock; at once when nothing has changed

@@ -4,16 +4,8 @@
 #include "compute.h"
 #include "pool.h"
 
-bool vg_capturing(CUstream stream)
-{
-    CUstreamCaptureStatus status;
-    if (likely(!atomic_load_explicit(&vg_captures, memory_order_relaxed)) || !REAL(cuStreamIsCapturing))
-        return false;
-    return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /* The device of a stream: the current one's, unless the stream says otherwise; -1: not limited. */
-CUdevice vg_stream_device(CUstream stream)
+static CUdevice vg_stream_device(CUstream stream)
 {
     int row = vg_current_row();
     CUcontext context = NULL, popped;
@@ -25,8 +17,6 @@ CUdevice vg_stream_device(CUstream stream)
     }
     return row < 0 ? -1 : vg_row_device(row);
 }
-
-#define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
 static CUresult vg_plain(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
@@ -45,7 +35,7 @@ static CUresult vg_allocate_async(CUdeviceptr *dptr, size_t bytes, CUstream stre
 {
     CUmemoryPool pool;
     CUdevice device = vg_stream_device(meant);
-    if (device < 0 || !dptr || vg_capturing(meant) || REAL(cuDeviceGetMemPool)(&pool, device) != CUDA_SUCCESS)
+    if (device < 0 || !dptr || vg_is_captured(meant) || REAL(cuDeviceGetMemPool)(&pool, device) != CUDA_SUCCESS)
         return call(dptr, bytes, NULL, stream);
     return vg_pool_allocate(pool, device, dptr, bytes, meant, stream, call);
 }
@@ -66,7 +56,7 @@ static CUresult vg_allocate_from(CUdeviceptr *dptr, size_t bytes, CUmemoryPool p
                                  CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
 {
     CUdevice device = vg_stream_device(meant);
-    if (device < 0 || !dptr || vg_capturing(meant))
+    if (device < 0 || !dptr || vg_is_captured(meant))
         return call(dptr, bytes, pool, stream);
     return vg_pool_allocate(pool, device, dptr, bytes, meant, stream, call);
 }
@@ -86,7 +76,7 @@ VG_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes,
 static CUresult vg_free_async(CUdeviceptr dptr, CUstream stream, CUstream meant, CUresult (*call)(CUdeviceptr, CUstream))
 {
     struct vg_record record;
-    if (vg_capturing(meant))
+    if (vg_is_captured(meant))
         return call(dptr, stream);
     if (vg_book_take(VG_KIND_STREAMED, dptr, &record))
         return vg_pool_free_async(&record, meant, stream, call);

@@ -4,6 +4,8 @@
 
 #define RELAXED ((CUstreamCaptureMode)2)
 
+_Atomic uint32_t vg_captures;
+
 bool vg_captures_aside(int *kept)
 {
     CUstreamCaptureMode mode = RELAXED;

@@ -9,6 +9,8 @@
 #include "vgpu.h"
 
 #define VG_PPM 1000000ull
+/* The default stream means the thread's own one in entry points that end in _ptsz. */
+#define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
 /* ---- costs.c: what a kernel costs -------------------------------------------------------------- */
 struct vg_cost {                 /* one cache line: one kernel in one shape on one GPU */
@@ -55,10 +57,17 @@ extern _Atomic uint64_t vg_issued_ns[VG_DEVICES]; /* predicted GPU time that thi
 void vg_owe(int row, int64_t ns);                  /* settle: more (or less) GPU time was used than charged */
 void vg_limiter_flush(void);                       /* the calling thread's credit goes back to the bucket */
 
-/* ---- launch.c ------------------------------------------------------------------------------------- */
-extern _Atomic uint32_t vg_captures;               /* stream captures in progress in this process */
-
 /* ---- capture.c ------------------------------------------------------------------------------------ */
+extern _Atomic uint32_t vg_captures;               /* stream captures in progress in this process */
+/* Whether calls in this stream run nothing now, but become nodes of a graph. */
+static inline bool vg_is_captured(CUstream stream)
+{
+    CUstreamCaptureStatus status;
+    if (likely(!atomic_load_explicit(&vg_captures, memory_order_relaxed)) || !REAL(cuStreamIsCapturing))
+        return false;
+    /* An error says that the legacy stream would break a capture: the call itself will fail. */
+    return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 /* While a stream is captured, calls about events of others could end the capture: in between these the
  * calling thread may make them. False: it may not (a driver before CUDA 10.1). */
 bool vg_captures_aside(int *kept);

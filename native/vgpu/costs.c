@@ -5,7 +5,8 @@
  * spread, so that a spread-out kernel does not make the rate of the whole container noisy.
  *
  * With neighbours on the GPU a pair of events also spans the time slices of others. Such a sample is
- * used only where no undisturbed one came for a while, and then less what the others took. What remains wrong is the server's to correct (cost_scale_ppm), slowly.
+ * used only where no undisturbed one came for a while, and then less what the others took. What
+ * remains wrong is the server's to correct (cost_scale_ppm), slowly.
  *
  * Readers take no lock. The lock is held for a few arithmetic operations, never across a driver
  * call; a forked child makes it anew. A full table makes strangers share one entry. */

@@ -101,8 +101,3 @@ void vg_count_end(enum vg_class cls, uint64_t begun, uint64_t bytes)
     if (bytes)
         add(&calls->bytes, bytes);
 }
-
-void vg_count(enum vg_class cls, uint64_t bytes)
-{
-    vg_count_end(cls, 0, bytes);
-}

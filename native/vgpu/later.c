@@ -94,6 +94,9 @@ void vg_later_context_gone(const void *context)
             continue;
         }
         *at = one->next;
+        atomic_fetch_sub(&vg_later_count, 1);
+        if (one->context != context) /* else it went with its context */
+            REAL(cuEventDestroy_v2)(one->event);
         vg_freed(&one->record);
         free(one);
     }

@@ -7,20 +7,6 @@
  * Not seen here: what kernels launch on the device themselves. Their parent's events include it. */
 #include "compute.h"
 
-_Atomic uint32_t vg_captures;
-
-/* The default stream means the thread's own one in entry points that end in _ptsz. */
-#define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
-
-static bool is_captured(CUstream stream)
-{
-    if (likely(!atomic_load_explicit(&vg_captures, memory_order_relaxed)) || !REAL(cuStreamIsCapturing))
-        return false;
-    CUstreamCaptureStatus status;
-    /* An error says that the legacy stream would break a capture: the launch itself will fail. */
-    return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status;
-}
-
 /* Grids of about the same size cost about the same: to an eighth of a power of two. */
 static uint64_t shape(uint64_t blocks, uint64_t threads, uint64_t shared)
 {
@@ -33,7 +19,7 @@ static uint64_t shape(uint64_t blocks, uint64_t threads, uint64_t shared)
 
 #define LAUNCH(key, its_shape, stream, call)                                                                 \
     VG_ENTER();                                                                                              \
-    if (unlikely(is_captured(stream)))                                                                       \
+    if (unlikely(vg_is_captured(stream)))                                                                       \
         return call;                                                                                         \
     struct vg_work work;                                                                                     \
     vg_work_begin(&work, key, its_shape, stream);                                                            \

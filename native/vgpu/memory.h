@@ -43,7 +43,6 @@ struct vg_record {
     uint64_t key;
     uint8_t kind;     /* enum vg_kind */
     int8_t row;
-    uint16_t flags;
     uint32_t count;   /* references, where the kind has them */
     uint64_t bytes;   /* charged (DIRECT: requested; blocks.c knows the charge) */
     uint64_t other;
@@ -80,8 +79,6 @@ void *vg_context(void);                                         /* the calling t
 /* ---- pool.c ---------------------------------------------------------------------------------------- */
 /* cuMemFree of memory from a pool, whose record was taken out of the book. */
 CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t));
-
-
 void vg_pools_refresh(void);      /* charges the true size of every stock */
 bool vg_pools_give_back(int row); /* gives unused stock back to the GPU; whether there was any */
 void vg_pools_forked(void);

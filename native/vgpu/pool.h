@@ -43,7 +43,4 @@ void vg_pool_note(CUmemoryPool handle, CUdevice device); /* a pool of this devic
 CUresult vg_pool_destroy(CUmemoryPool handle);
 uint64_t vg_pool_steps(uint64_t bytes);
 
-/* ---- async.c ---- */
-bool vg_capturing(CUstream stream);
-
 #endif

@@ -11,9 +11,9 @@
 
 #define SLOTS 128u
 #define MISSES 3u                  /* so many that are not complete end a look through the slots */
+#define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
 #define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
 #define LOOK_NS 20000000ull        /* siblings are counted so often */
-#define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
 enum state { FREE, BUSY, PENDING };
@@ -79,16 +79,21 @@ struct vg_contention vg_contention(int row, uint64_t now)
     return found;
 }
 
+/* Events may be destroyed from any context. */
+static void forget_events(struct sample *sample)
+{
+    REAL(cuEventDestroy_v2)(sample->idle);
+    REAL(cuEventDestroy_v2)(sample->before);
+    REAL(cuEventDestroy_v2)(sample->after);
+    sample->context = NULL;
+}
+
 static bool prepared(struct sample *sample, CUcontext context)
 {
     if (sample->context == context)
         return true;
-    if (sample->context) { /* of another context: they may be destroyed from any */
-        REAL(cuEventDestroy_v2)(sample->idle);
-        REAL(cuEventDestroy_v2)(sample->before);
-        REAL(cuEventDestroy_v2)(sample->after);
-        sample->context = NULL;
-    }
+    if (sample->context)
+        forget_events(sample);
     CUevent *events[] = {&sample->idle, &sample->before, &sample->after};
     for (int i = 0; i < 3; i++)
         if (REAL(cuEventCreate)(events[i], 0) != CUDA_SUCCESS) {
@@ -299,9 +304,9 @@ void vg_work_forgotten(CUcontext context)
         bool was_pending = atomic_compare_exchange_strong(&sample->state, &state, BUSY);
         if (!was_pending && (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY)))
             continue; /* in use by a thread that still works in a context which ends: its error */
-        bool is_gone = sample->context && (!context || sample->context == context);
-        if (is_gone)
-            sample->context = NULL;
+        bool is_gone = sample->context && sample->context == context;
+        if (is_gone) /* it may live on, where others have retained it: then nobody else would destroy them */
+            forget_events(sample);
         if (was_pending && !is_gone) {
             atomic_store_explicit(&sample->state, PENDING, memory_order_release);
         } else if (was_pending) {

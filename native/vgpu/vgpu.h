@@ -40,7 +40,7 @@ extern _Atomic bool vg_resolved, vg_nvml_resolved;
 /* ---- session.c: the container's pages, registration ------------------------------------------ */
 enum vg_mode { VG_MODE_UNKNOWN, VG_MODE_INERT, VG_MODE_LIMITED, VG_MODE_REFUSED };
 extern _Atomic int vg_mode;
-extern const struct vg_limits *vg_limits;  /* NULL unless VG_MODE_LIMITED */
+extern const struct vg_limits *vg_limits;  /* NULL unless VG_MODE_LIMITED, or NVML asked for a view of it */
 extern struct vg_counters *vg_counters;
 /* Maps the pages and registers. CUDA_SUCCESS where inert or limited; where refused, an error and (once
  * in a process) one line on stderr. */
@@ -86,18 +86,18 @@ void vg_session_forked(void);
 void vg_slot_forked(void);
 void vg_context_forked(void);
 
-/* ---- ledger.c: device memory, exact and without locks ---------------------------------------- */
+/* ---- ledger.c: device memory, exact and without locks (more of it: memory.h) ------------------ */
 /* Announce, then check: pending += bytes; admitted if the sum over all slots of held + pending, plus
  * the server's overhead, is within the limit. Why that can never exceed it: ledger.c. */
 bool vg_reserve(int row, uint64_t bytes);
 void vg_settle(int row, uint64_t reserved, uint64_t actual); /* pending -> held, after the driver's answer */
 void vg_release(int row, uint64_t bytes);
 void vg_memory_forked(void);               /* fork.c calls this in the child */
-/* Around a call that waits for the GPU: pools may give memory back in it. */
+/* pool.c. Around a call that waits for the GPU: pools may give memory back in it. */
 struct vg_expected { bool any; uint64_t bytes[VG_DEVICES]; };
 void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep); /* NULL, NULL */
 void vg_pools_settle(const struct vg_expected *expected);
-/* Calls (upload or launch) with the memory that the graph allocates reserved; OUT_OF_MEMORY: refused. */
+/* graph_memory.c. Calls (upload or launch) with the memory that the graph allocates reserved; OUT_OF_MEMORY: refused. */
 CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream);
 uint64_t vg_used(int row);                 /* of the container, overhead included */
 uint64_t vg_limit(int row);                /* bytes; 0: none */
@@ -108,11 +108,10 @@ struct vg_work { int row; void *sample; uint64_t predicted_ns, begun; };
 void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
 void vg_work_end(struct vg_work *work, CUresult result, CUstream stream);
 void vg_work_synchronized(void);           /* after a call that waited for the GPU: settle samples */
-void vg_work_forgotten(CUcontext context); /* before a context ends (NULL: all): its events go with it */
+void vg_work_forgotten(CUcontext context); /* samples.c: before a context may end, our events in it */
 void vg_compute_forked(void);              /* fork.c calls this in the child */
 
 /* ---- count.c: calls per API class; launches in thread-local batches ---------------------------- */
-void vg_count(enum vg_class cls, uint64_t bytes);
 uint64_t vg_count_begin(void);             /* 0, or a time when this call is sampled (1 in 64) */
 void vg_count_end(enum vg_class cls, uint64_t begun, uint64_t bytes);
 uint64_t vg_count_launch(int row);         /* as vg_count_begin, for launches */

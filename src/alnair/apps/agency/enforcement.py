@@ -1,7 +1,7 @@
 """What follows from a violation, carried out: an event and a condition on the pod, its eviction.
 
-Whoever finds a violation hands it over and goes on; requests are made beside, and repeated until
-the API server has answered. Without an API server, and for containers of no pod, the log has it.
+Whoever finds a violation hands it over and goes on; requests are made beside, evictions again and
+again until the API server has answered. Without an API server, and for containers of no pod, the log has it.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class Enforcement:
             )
         except NotFound:
             self._told.pop(pod.uid, None)
-        except KubeError as error:
+        except KubeError as error:  # the next change writes it anew
             _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
 
     async def _evict(self, client: Client, pod: Pod, message: str) -> None:

@@ -177,9 +177,14 @@ class VgpuServer:
         container = self.containers.get(name)
         if container is None:
             return missing(name)
+        del self.containers[name]
+        try:
+            # The journal first: a folder without an entry is swept away at the next start.
+            self._save()
+        except OSError:
+            self.containers[name] = container
+            raise
         self._forget(name)
-        # The journal first: a folder without an entry is swept away at the next start.
-        self._save()
         container.delete()
         return ""
 
@@ -263,10 +268,10 @@ class VgpuServer:
             gone = container.is_gone
             if gone is not None and now - gone > LINGER and not container.assignment.keep:
                 _log.info("container %s is gone", name)
-                self.remove(name)
+                self._guarded(container, partial(self.remove, name))
             await asyncio.sleep(0)  # registrations come in between
 
-    def _guarded(self, container: Container, work: Callable[[], None]) -> None:
+    def _guarded(self, container: Container, work: Callable[[], object]) -> None:
         """Do something with one container; what goes wrong there does not concern the others."""
         try:
             work()
