@@ -37,7 +37,7 @@ enum vg_state {
     VG_STATE_REGISTERED = 2,  /* the server knows the container: processes may go on */
     VG_STATE_REFUSED = 3,     /* the server refuses it (see message): no CUDA */
 };
-enum vg_device_flags {
+enum vg_device_flags {        /* for people and tools: the library needs only what follows from them */
     VG_SOFT = 1u,             /* compute: work-conserving, may borrow what others leave */
     VG_LOW_PRIORITY = 2u,     /* compute: yields to tenants without this flag */
     VG_TIER_A = 4u,           /* the driver itself enforces memory_limit (NVML memory limits) */
@@ -77,7 +77,8 @@ struct vg_limits {            /* 4096 bytes */
     uint32_t n_devices;       /* rows in use */
     _Atomic uint32_t state;   /* enum vg_state */
     uint32_t deadline_ms;     /* how long a process waits for registration before it fails */
-    _Atomic uint64_t sequence;/* odd while the server writes; a reader of several fields re-reads */
+    _Atomic uint64_t sequence;/* odd while the server writes: for who reads several fields as one. The
+                                 library does not: each field that it reads is good by itself */
     _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the server's last tick */
     uint64_t host_limit;      /* bytes of page-locked host memory; 0: only counted */
     uint8_t container[32];    /* opaque id, for messages */

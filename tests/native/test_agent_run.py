@@ -72,6 +72,22 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     assert containers(tmp_path) == []
 
 
+def test_how_a_program_ended_is_told_although_the_agent_is_gone(
+    agent: Agent, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = run(
+        tmp_path, "--memory", 2048, "--", "-c", "echo began; read x; exit 7", program="/bin/sh"
+    )
+    assert program.stdout
+    assert program.stdout.readline() == "began\n"
+    agent.end(kill=True)
+    program.communicate("\n")
+    assert program.returncode == 7
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert "alnair agent container remove run-" in said
+
+
 def test_a_program_that_is_not_there_ends_as_in_a_shell(agent: Agent, tmp_path: Path) -> None:
     words = ["run", "--gpu", "0", "--library", str(build.INTERPOSER)]
     assert alnair(tmp_path, *words, "--memory", "64").exit_code == 2  # what to run?

@@ -1,7 +1,8 @@
 """What follows from a violation, carried out: an event and a condition on the pod, its eviction.
 
 Whoever finds a violation hands it over and goes on; requests are made beside, evictions again and
-again until the API server has answered. Without an API server, and for containers of no pod, the log has it.
+again until the API server has answered. Without an API server, and for containers of no pod, the
+log has it.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
 """`alnair agent run`: a slice for the time of one program."""
 
+import contextlib
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,9 +49,21 @@ def run_with_slices(
             pid = trial.start(command, environment, group, folder / "containers" / name)
             return _wait(pid)
         finally:
-            ask(folder, Remove(name))
+            _take_back(folder, name)
     finally:
-        group.rmdir()
+        with contextlib.suppress(OSError):  # what the program left running is still in it
+            group.rmdir()
+
+
+def _take_back(folder: Path, name: str) -> None:
+    """Remove the container; if the agent is gone, how the program ended is told nevertheless."""
+    try:
+        ask(folder, Remove(name))
+    except AdminError as error:
+        print(
+            f"warning: {error}; once it serves again: alnair agent container remove {name}",
+            file=sys.stderr,
+        )
 
 
 def _group(path: str) -> Path:

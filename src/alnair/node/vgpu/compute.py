@@ -52,10 +52,6 @@ class Compute:
         self._asleep = {key for key in self._asleep if key[0] != name}
         self.throttled = {key for key in self.throttled if key[0] != name}
 
-    def activity(self, name: str, uuid: str) -> rates.Activity | None:
-        """What the readings so far say of a container on a GPU."""
-        return self._activity.get((name, uuid))
-
     def tick(self, containers: Iterable[Container], now_ns: int) -> None:
         """Read the use of all, and write the rates that follow."""
         all_, busy = list(containers), set[str]()

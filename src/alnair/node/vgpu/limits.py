@@ -39,9 +39,7 @@ class LimitsPage:
         found = os.pread(self._fd, abi.LIMITS_BYTES, 0)
         if len(found) == abi.LIMITS_BYTES:
             self.page = abi.Limits.from_buffer_copy(found)
-        #: Whether it held a page of this version when it was opened.
-        self.was_valid = self.page.magic == abi.LIMITS_MAGIC and self.page.abi == abi.ABI
-        if not self.was_valid:
+        if (self.page.magic, self.page.abi) != (abi.LIMITS_MAGIC, abi.ABI):
             self.page = abi.Limits()
 
     def close(self) -> None:
@@ -103,13 +101,6 @@ class LimitsPage:
             self._write(first, first + 160)
             first = abi.offset(abi.Limits, "state")
             self._write(first, first + 4)
-
-    def rebuilt(self, generation: int) -> None:
-        """Tell that `counters` were made anew."""
-        with _Writing(self):
-            self.page.generation = generation
-            first = abi.offset(abi.Limits, "generation")
-            self._write(first, first + 8)
 
     def update(self, index: int, **fields: int) -> None:
         """Write fields of one GPU's row, if they changed."""
