@@ -24,7 +24,6 @@ struct fg_graph {
 };
 struct fg_item {                     /* of an executable graph: a node of the graph or of a child */
     struct fg_node *origin;
-    uint64_t origin_magic;
     struct fg_work work;
     size_t n_before;
     bool disabled;

@@ -5,8 +5,9 @@
  * mapping is one. So memory that was released but is still mapped stays charged. Imported handles are
  * the exporter's to pay and in no book, unless the exporter is this process.
  *
- * An export's descriptor and other processes keep memory alive as well, where nobody here can see it:
- * what they still hold when the exporter has let go is found by NVML, and comes back as overhead.
+ * An export's descriptor and other processes keep memory alive as well, where nobody here can see it,
+ * and so do bindings to sparse arrays and multicast objects, which are not followed: what is still held
+ * when the last handle and mapping are gone is found by NVML, and comes back as overhead.
  *
  * One lock is held across the calls that add references and those that drop them by handle: else one
  * thread could map what another is releasing, after it was found to be the last reference. Unmapping may
