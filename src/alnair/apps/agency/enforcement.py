@@ -50,6 +50,7 @@ class Enforcement:
         )
         self._work: asyncio.Queue[tuple[Pod, str | None]] = asyncio.Queue()
         self._told: _Told = {}
+        self._marking = asyncio.Lock()
         self.evictions = 0
 
     def tell(self, container: Container, uuid: str, action: Action) -> None:
@@ -91,7 +92,11 @@ class Enforcement:
                         group.create_task(self._evict(self._client, pod, message))
 
     async def _mark(self, client: Client, pod: Pod) -> None:
-        """Write the pod's condition."""
+        """Write the pod's condition as it is when its turn comes, so that the last one is true."""
+        async with self._marking:
+            await self._mark_now(client, pod)
+
+    async def _mark_now(self, client: Client, pod: Pod) -> None:
         told = self._told.get(pod.uid, {})
         condition = {
             "type": names.VGPU_VIOLATION,
@@ -113,6 +118,9 @@ class Enforcement:
             self._told.pop(pod.uid, None)
         except KubeError as error:  # the next change writes it anew
             _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
+        else:
+            if not self._told.get(pod.uid):
+                self._told.pop(pod.uid, None)
 
     async def _evict(self, client: Client, pod: Pod, message: str) -> None:
         """Ask until it is accepted, or there is no such pod any more."""
