@@ -3,7 +3,7 @@
  * How an array is laid out is the driver's secret: before the call a bound on its size is reserved,
  * after it the driver is asked (cu*GetMemoryRequirements); where it does not tell, the bound stays
  * charged. Sparse arrays and those with deferred mapping have no memory of their own: theirs comes by
- * cuMemMapArrayAsync from physical handles (vmm.c). */
+ * cuMemMapArrayAsync from physical handles (bindings.c). They are in the book with no bytes. */
 #include "memory.h"
 
 #define VG_ARRAY_ALIGN (64ull << 10)
@@ -59,10 +59,12 @@ static CUresult vg_array_made(struct vg_charge *charge, CUresult result, enum vg
 {
     uint64_t actual = result == CUDA_SUCCESS ? charge->reserved : 0;
     CUDA_ARRAY_MEMORY_REQUIREMENTS need = {0};
-    if (actual && charge->row >= 0) {
+    if (result == CUDA_SUCCESS && charge->row >= 0) {
         CUdevice device = vg_row_device(charge->row);
         CUresult asked = CUDA_ERROR_NOT_SUPPORTED;
-        if (kind == VG_KIND_ARRAY && REAL(cuArrayGetMemoryRequirements))
+        if (!actual)
+            ;
+        else if (kind == VG_KIND_ARRAY && REAL(cuArrayGetMemoryRequirements))
             asked = REAL(cuArrayGetMemoryRequirements)(&need, handle, device);
         else if (kind == VG_KIND_MIPMAP && REAL(cuMipmappedArrayGetMemoryRequirements))
             asked = REAL(cuMipmappedArrayGetMemoryRequirements)(&need, handle, device);
@@ -139,33 +141,44 @@ VG_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmap, const CUDA_A
     return vg_array_made(&charge, result, VG_KIND_MIPMAP, result ? NULL : *mipmap);
 }
 
-static CUresult vg_array_gone(CUresult result, bool ours, const struct vg_record *record)
+static CUresult vg_array_destroy(enum vg_kind kind, void *handle, CUresult (*destroy)(void *))
 {
-    if (ours && result == CUDA_SUCCESS)
-        vg_left(record->row, record->bytes, record->bytes);
-    else if (ours) {
-        vg_left(record->row, record->bytes, 0);
-        vg_book_put(record);
-    }
+    struct vg_record record;
+    bool ours = vg_book_take(kind, (uint64_t)handle, &record), bound = ours && !record.bytes;
+    if (ours)
+        vg_leave(record.row, record.bytes);
+    if (bound) /* the next array of this address may not be bound before this one's bindings are gone */
+        vg_references_begin();
+    CUresult result = destroy(handle);
+    if (bound && result == CUDA_SUCCESS)
+        vg_bindings_end(record.key);
+    if (bound)
+        vg_references_end();
+    if (ours)
+        vg_left(record.row, record.bytes, result == CUDA_SUCCESS ? record.bytes : 0);
+    if (ours && result != CUDA_SUCCESS)
+        vg_book_put(&record);
     return result;
+}
+
+static CUresult vg_destroy_array(void *array)
+{
+    return REAL(cuArrayDestroy)(array);
+}
+
+static CUresult vg_destroy_mipmap(void *mipmap)
+{
+    return REAL(cuMipmappedArrayDestroy)(mipmap);
 }
 
 VG_EXPORT CUresult cuArrayDestroy(CUarray array)
 {
     VG_ENTER();
-    struct vg_record record;
-    bool ours = vg_book_take(VG_KIND_ARRAY, (uint64_t)array, &record);
-    if (ours)
-        vg_leave(record.row, record.bytes);
-    return vg_array_gone(REAL(cuArrayDestroy)(array), ours, &record);
+    return vg_array_destroy(VG_KIND_ARRAY, array, vg_destroy_array);
 }
 
 VG_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmap)
 {
     VG_ENTER();
-    struct vg_record record;
-    bool ours = vg_book_take(VG_KIND_MIPMAP, (uint64_t)mipmap, &record);
-    if (ours)
-        vg_leave(record.row, record.bytes);
-    return vg_array_gone(REAL(cuMipmappedArrayDestroy)(mipmap), ours, &record);
+    return vg_array_destroy(VG_KIND_MIPMAP, mipmap, vg_destroy_mipmap);
 }

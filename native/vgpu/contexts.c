@@ -34,7 +34,9 @@ static bool vg_of_context(const struct vg_record *record, const void *context)
 
 static void vg_gone_with_context(const struct vg_record *record)
 {
-    if (record->kind == VG_KIND_DIRECT)
+    if (record->kind == VG_KIND_BINDING)
+        vg_physical_drop(record->other);
+    else if (record->kind == VG_KIND_DIRECT)
         vg_release(record->row, vg_blocks_leave(record->key, record->bytes));
     else if (record->row >= 0)
         vg_release(record->row, record->bytes);

@@ -1,4 +1,5 @@
-/* cuMemFreeAsync of memory that is not from a pool: legal, and done when the stream comes to it.
+/* What the driver lets go when a stream comes to it: cuMemFreeAsync of memory that is not from a pool,
+ * and physical memory that is unbound from an array.
  *
  * Until then the driver holds the memory, so it stays charged. An event behind the call tells when; it
  * is looked at whenever the stocks are (pool.h), and before anything is refused. */
@@ -16,11 +17,15 @@ struct vg_later {
 };
 
 static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vg_later *vg_later;
+static struct vg_later *vg_laters;
 static _Atomic unsigned int vg_later_count;
 
 static void vg_freed(const struct vg_record *record)
 {
+    if (record->kind == VG_KIND_BINDING) {
+        vg_physical_drop(record->other);
+        return;
+    }
     vg_left(record->row, vg_rounded(record->bytes),
             record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
 }
@@ -34,7 +39,7 @@ bool vg_later_settle(void)
     if (!vg_captures_aside(&kept))
         return false;
     pthread_mutex_lock(&vg_later_lock);
-    for (struct vg_later **at = &vg_later; *at;) {
+    for (struct vg_later **at = &vg_laters; *at;) {
         struct vg_later *one = *at;
         CUresult result = REAL(cuEventQuery)(one->event);
         if (result != CUDA_SUCCESS) { /* an error says nothing of the memory */
@@ -62,6 +67,12 @@ CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given
         vg_book_put(record);
         return result;
     }
+    vg_later(record, stream);
+    return result;
+}
+
+void vg_later(const struct vg_record *record, CUstream stream)
+{
     struct vg_later *one = malloc(sizeof *one);
     bool made = one && REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
     if (!made || REAL(cuEventRecord)(one->event, stream) != CUDA_SUCCESS) { /* a stream of another context */
@@ -70,24 +81,23 @@ CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given
         free(one);
         REAL(cuStreamSynchronize)(stream); /* then it is freed now */
         vg_freed(record);
-        return result;
+        return;
     }
     one->record = *record;
     one->context = vg_context();
     pthread_mutex_lock(&vg_later_lock);
-    one->next = vg_later;
-    vg_later = one;
+    one->next = vg_laters;
+    vg_laters = one;
     atomic_fetch_add(&vg_later_count, 1);
     pthread_mutex_unlock(&vg_later_lock);
     vg_later_settle();
-    return result;
 }
 
 /* A context has ended, and all that was to be done in it. */
 void vg_later_context_gone(const void *context)
 {
     pthread_mutex_lock(&vg_later_lock);
-    for (struct vg_later **at = &vg_later; *at;) {
+    for (struct vg_later **at = &vg_laters; *at;) {
         struct vg_later *one = *at;
         if (one->context != context && one->record.context != context) {
             at = &one->next;
@@ -107,9 +117,9 @@ void vg_later_forked(void)
 {
     pthread_mutex_init(&vg_later_lock, NULL);
     atomic_store(&vg_later_count, 0);
-    while (vg_later) {
-        struct vg_later *one = vg_later;
-        vg_later = one->next;
+    while (vg_laters) {
+        struct vg_later *one = vg_laters;
+        vg_laters = one->next;
         free(one);
     }
 }

@@ -30,6 +30,8 @@ enum vg_kind {
     VG_KIND_ARRAY, VG_KIND_MIPMAP,
     VG_KIND_PHYSICAL, /* key: VMM handle */
     VG_KIND_MAPPING,  /* key: address of a mapping; other: its VMM handle */
+    VG_KIND_BINDING,  /* bytes: array or multicast object, key: a place in it; other: the VMM handle */
+    VG_KIND_EXPORTED, /* key: a number; what only descriptors hold, count of them */
     VG_KIND_STREAMED, /* key: address of an allocation from a pool; other: the pool */
     VG_KIND_POOL,
     VG_KIND_MODULE,
@@ -43,6 +45,7 @@ struct vg_record {
     uint64_t key;
     uint8_t kind;     /* enum vg_kind */
     int8_t row;
+    uint16_t flags;
     uint32_t count;   /* references, where the kind has them */
     uint64_t bytes;   /* charged (DIRECT: requested; blocks.c knows the charge) */
     uint64_t other;
@@ -86,6 +89,7 @@ void vg_pools_forked(void);
 /* ---- later.c ---------------------------------------------------------------------------------------- */
 /* cuMemFreeAsync of memory that is not from a pool: credited when the stream has come to it. */
 CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream));
+void vg_later(const struct vg_record *record, CUstream stream); /* when the stream has come here */
 bool vg_later_settle(void); /* credits those that are done; whether there were any */
 void vg_later_context_gone(const void *context);
 void vg_later_forked(void);
@@ -94,7 +98,23 @@ void vg_later_forked(void);
 void vg_contexts_forked(void);
 
 /* ---- vmm.c ----------------------------------------------------------------------------------------- */
+#define VG_MULTICAST 1u                    /* flag of a PHYSICAL record: a multicast object, no memory */
+void vg_references_begin(void);            /* the lock of all references to physical memory */
+void vg_references_end(void);
+void vg_physical_drop(uint64_t handle);    /* one reference less, after the driver dropped it */
+void vg_physical_credit(const struct vg_record *record);
 void vg_vmm_forked(void);
+
+/* ---- bindings.c ------------------------------------------------------------------------------------ */
+void vg_bindings_end(uint64_t owner);      /* the array or multicast object has gone */
+
+/* ---- exports.c: calls of vmm.c under the lock of references --------------------------------------- */
+void vg_export_made(int fd, uint64_t handle);
+/* Whether a descriptor still holds memory whose last other reference has gone; then it is credited later. */
+bool vg_export_holds(const struct vg_record *record);
+void vg_export_back(int fd, uint64_t handle); /* imported, maybe what only a descriptor held */
+bool vg_exports_settle(void);              /* credits what is closed; whether there was any */
+void vg_exports_forked(void);
 
 /* ---- host.c ---------------------------------------------------------------------------------------- */
 bool vg_host_reserve(uint64_t bytes);

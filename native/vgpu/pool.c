@@ -81,6 +81,7 @@ void vg_pools_settle(const struct vg_expected *expected)
 void vg_pools_refresh(void)
 {
     vg_later_settle();
+    vg_exports_settle();
     if (!atomic_load_explicit(&vg_pools_any, memory_order_relaxed))
         return;
     pthread_mutex_lock(&vg_pools_lock);
@@ -147,7 +148,7 @@ static bool vg_pools_trim(int row)
 
 bool vg_pools_give_back(int row)
 {
-    bool any = vg_later_settle();
+    bool any = vg_later_settle() | vg_exports_settle();
     if (!atomic_load_explicit(&vg_pools_any, memory_order_relaxed))
         return any;
     pthread_mutex_lock(&vg_pools_lock);

@@ -1,13 +1,11 @@
 /* Virtual memory management: physical handles, and the mappings that keep them alive.
  *
  * A handle is charged when it is created, to the GPU of its location (not the current one). It is
- * credited when its last reference goes: each of cuMemCreate, cuMemRetainAllocationHandle and every
- * mapping is one. So memory that was released but is still mapped stays charged. Imported handles are
- * the exporter's to pay and in no book, unless the exporter is this process.
- *
- * An export's descriptor and other processes keep memory alive as well, where nobody here can see it,
- * and so do bindings to sparse arrays and multicast objects, which are not followed: what is still held
- * when the last handle and mapping are gone is found by NVML, and comes back as overhead.
+ * credited when its last reference goes: each of cuMemCreate, cuMemRetainAllocationHandle, every
+ * mapping, and every binding (bindings.c) is one, and after them an open descriptor of an export
+ * (exports.c). So memory that was released but is still mapped stays charged. Imported handles are
+ * the exporter's to pay and in no book, unless the exporter is this process. What other processes
+ * hold longer is found by NVML, and comes back as overhead.
  *
  * One lock is held across the calls that add references and those that drop them by handle: else one
  * thread could map what another is releasing, after it was found to be the last reference. Unmapping may
@@ -18,7 +16,17 @@
 
 static pthread_mutex_t vg_references_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void vg_physical_gone(const struct vg_record *record)
+void vg_references_begin(void)
+{
+    pthread_mutex_lock(&vg_references_lock);
+}
+
+void vg_references_end(void)
+{
+    pthread_mutex_unlock(&vg_references_lock);
+}
+
+void vg_physical_credit(const struct vg_record *record)
 {
     if (record->row >= 0)
         vg_release(record->row, record->bytes);
@@ -26,8 +34,18 @@ static void vg_physical_gone(const struct vg_record *record)
         vg_host_release(record->bytes);
 }
 
-/* One reference less, after the driver dropped it. */
-static void vg_physical_drop(uint64_t handle)
+/* The driver dropped the last reference that the book knows. */
+static void vg_physical_gone(const struct vg_record *record)
+{
+    if (vg_export_holds(record))
+        return;
+    if (record->flags & VG_MULTICAST)
+        vg_bindings_end(record->key);
+    else
+        vg_physical_credit(record);
+}
+
+void vg_physical_drop(uint64_t handle)
 {
     struct vg_record record;
     if (vg_book_count(VG_KIND_PHYSICAL, handle, -1, &record) == 0)
@@ -71,10 +89,10 @@ VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     if (left == 0 && record.row >= 0)
         vg_leave(record.row, record.bytes);
     CUresult result = REAL(cuMemRelease)(handle);
-    if (left == 0 && record.row >= 0)
-        vg_left(record.row, record.bytes, result == CUDA_SUCCESS ? record.bytes : 0);
-    else if (left == 0 && result == CUDA_SUCCESS)
+    if (left == 0 && result == CUDA_SUCCESS)
         vg_physical_gone(&record);
+    if (left == 0 && record.row >= 0)
+        vg_left(record.row, record.bytes, 0);
     if (result != CUDA_SUCCESS && left == 0) {
         record.count = 1;
         vg_book_put(&record);
@@ -97,6 +115,20 @@ VG_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *han
     return result;
 }
 
+VG_EXPORT CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle,
+                                                CUmemAllocationHandleType type, unsigned long long flags)
+{
+    VG_ENTER();
+    struct vg_record record;
+    pthread_mutex_lock(&vg_references_lock);
+    CUresult result = REAL(cuMemExportToShareableHandle)(shared, handle, type, flags);
+    if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+        vg_book_get(VG_KIND_PHYSICAL, handle, &record))
+        vg_export_made(*(int *)shared, handle);
+    pthread_mutex_unlock(&vg_references_lock);
+    return result;
+}
+
 /* What this process exported comes back as the same handle, with one more reference. */
 VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
                                                   CUmemAllocationHandleType type)
@@ -105,8 +137,9 @@ VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
     struct vg_record record;
     pthread_mutex_lock(&vg_references_lock);
     CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
-    if (result == CUDA_SUCCESS)
-        vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record);
+    if (result == CUDA_SUCCESS && vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record) < 0 &&
+        type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        vg_export_back((int)(intptr_t)shared, *handle);
     pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
@@ -180,4 +213,5 @@ VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 void vg_vmm_forked(void)
 {
     pthread_mutex_init(&vg_references_lock, NULL);
+    vg_exports_forked();
 }

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from native import build, context_paths, graph_paths
+from native import build, context_paths, graph_paths, vmm_paths
 from native.calls import MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
 from native.container import Container
 from native.fake import Fake
 from native.memory_paths import PATHS
 
-assert context_paths, graph_paths  # importing them adds their paths
+assert context_paths
+assert graph_paths
+assert vmm_paths  # importing them adds their paths
 
 CONTEXT = 522 * MIB
 LIMIT = 2048 * MIB

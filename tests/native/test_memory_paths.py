@@ -5,14 +5,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from native import context_paths, graph_paths
-from native.calls import MIB, Calls
+from native import context_paths, graph_paths, vmm_paths
+from native.calls import BLOCK, MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
 from native.container import Container
 from native.fake import Fake
 from native.memory_paths import PATHS, RefusedError
+from native.vmm_paths import ARRAY, MAP, exported, mapping, sparse, tiles
 
 assert context_paths
-assert graph_paths  # importing them adds their paths
+assert graph_paths
+assert vmm_paths  # importing them adds their paths
 
 #: What a context costs on the fake H200 (native/fakegpu/profiles/h200).
 CONTEXT = 522 * MIB
@@ -92,3 +94,34 @@ def test_a_refusal_is_out_of_memory_and_changes_nothing(name: str) -> None:
         assert differences(fake, container) == [0]
         assert container.total("pending") == 0
         assert container.total("refused") >= 1
+
+
+def test_what_only_a_descriptor_holds_is_refused_to_others_until_it_is_closed() -> None:
+    with (
+        tenant() as (fake, container),
+        Calls({**fake.environment(), **container.environment()}) as call,
+    ):
+        container.change(memory_limit=CONTEXT + BLOCK)
+        exported(call, "f")
+        assert call("cuMemAlloc_v2", Out("a"), BLOCK) == OUT_OF_MEMORY
+        call.ask("close", Var("f"))
+        assert call("cuMemAlloc_v2", Out("a"), BLOCK) == SUCCESS
+        assert differences(fake, container) == [0]
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_bindings_and_descriptors_end_with_the_process_and_are_not_its_childs(end: str) -> None:
+    with tenant() as (fake, container):
+        with Calls({**fake.environment(), **container.environment()}) as call:
+            array = sparse(call, "h")
+            tile = mapping(ARRAY, array, MAP, call.get("h"))
+            assert tiles(call, "cuMemMapArrayAsync", tile) == SUCCESS
+            assert call("cuMemRelease", Var("h")) == SUCCESS
+            exported(call, "f")
+            assert int(call.ask("fork")) > 0
+            call.ask("close", Var("f"))
+            assert container.total("held") == fake.used() == CONTEXT + 2 * BLOCK
+            getattr(call, end)()
+        with Calls({**fake.environment(), **container.environment()}):
+            assert differences(fake, container) == [0]
+            assert fake.used() == CONTEXT

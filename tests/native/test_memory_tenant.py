@@ -10,8 +10,9 @@ from native import build
 from native.calls import BLOCK, INVALID_VALUE, MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
 from native.container import Container
 from native.fake import Fake
-from native.memory_paths import POSIX_FD, properties
+from native.memory_paths import POSIX_FD
 from native.test_memory_paths import CONTEXT, differences, tenant
+from native.vmm_paths import properties
 
 LIMIT = 2048 * MIB
 Tenant = tuple[Fake, Container, Calls]
