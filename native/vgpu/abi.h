@@ -12,10 +12,11 @@
  *
  * Who frees the slot of another process (vg_reap in the container, the server outside) first takes
  * flock(LOCK_EX | LOCK_NB) on a descriptor of `counters` of its own, looks again whether the slot
- * still has the dead owner, zeroes device[] and leaving[], then owner, and closes the descriptor. Who
- * does not get the lock leaves the slot to who has it. So nobody frees a slot that was freed and
- * claimed again in between (the server has no compare-and-swap: it writes by pwrite). The kernel gives
- * the lock back when its holder is killed; claiming, counting and admitting never take it.
+ * still has the dead owner, zeroes device[], leaving[] and started (the next owner says its own only
+ * after it claimed the slot), then owner, and closes the descriptor. Who does not get the lock leaves
+ * the slot to who has it. So nobody frees a slot that was freed and claimed again in between (the
+ * server has no compare-and-swap: it writes by pwrite). The kernel gives the lock back when its holder
+ * is killed; claiming, counting and admitting never take it.
  */
 #ifndef ALNAIR_VGPU_ABI_H
 #define ALNAIR_VGPU_ABI_H

@@ -67,6 +67,8 @@ async def test_a_process_that_died_before_anybody_looked_is_freed_too(
     tenant.kill()
     claim(container.folder, 0, pid, started, held=1 << 30)
     assert await until(lambda: slot(container.folder, 0).owner == 0) < 1
+    # Its start would tell the next owner's siblings that this one is dead.
+    assert slot(container.folder, 0).started == 0
     assert slot(container.folder, 0).device[0].held == 0
 
 

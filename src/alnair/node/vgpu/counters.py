@@ -225,6 +225,9 @@ class CountersFile:
                 if now != owner.to_bytes(8, "little") + started.to_bytes(8, "little"):
                     continue
                 os.pwrite(fd, _ZEROS, first + _FIRST_DEVICE * 8)
+                # Who claims it next says a moment later when it started: with another's start, its
+                # siblings would take it for dead.
+                os.pwrite(fd, bytes(8), first + 8)
                 os.pwrite(fd, bytes(8), first)
                 freed += 1
         except OSError:
