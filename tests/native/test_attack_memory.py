@@ -84,6 +84,19 @@ def test_memory_that_is_mapped_while_it_is_released_stays_charged() -> None:
         assert fake.over() == (0, 0)
 
 
+def test_threads_that_bind_and_export_memory_stay_within_the_limit_and_leak_nothing() -> None:
+    program = build.client("bind_race", "-l:libcuda.so.1")
+    with tenant() as (fake, container, environment):
+        container.change(memory_limit=CONTEXT + 4 * MIB)
+        fake.watch(CONTEXT + 4 * MIB)
+        with build.start(program, environment=environment) as process:
+            assert process.stdout
+            assert int(process.stdout.readline()) > 100, process.communicate()[1]
+            assert container.total("held") == fake.used("a") == CONTEXT
+            process.communicate("\n")
+        assert fake.over() == (0, 0)
+
+
 def elf(**fields: tuple[int, bytes]) -> bytes:
     """The head of an ELF file, with these bytes at these places."""
     head = bytearray(b"\x7fELF\x02\x01\x01".ljust(64, b"\0"))

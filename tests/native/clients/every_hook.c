@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef uint64_t word;
 #define MIB (1ull << 20)
@@ -297,6 +298,49 @@ static void launches(void)
     C(cuModuleUnload, m);
 }
 
+/* What holds physical memory beside handles and mappings. */
+static void bound(CUmemAllocationProp *prop)
+{
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
+                                     .Flags = CUDA_ARRAY3D_SPARSE};
+    CUmulticastObjectProp wanted = {.numDevices = 1, .size = 4 * MIB};
+    CUarrayMapInfo tile = {.memOperationType = CU_MEM_OPERATION_TYPE_MAP, .deviceBitMask = 1};
+    word h = 0, p = 0, m = 0, fd = 0;
+
+    prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    C(cuMemCreate, W(&h), 4 * MIB, W(prop), 0);
+    C(cuArray3DCreate_v2, W(&tile.resource.array), W(&shape));
+    tile.memHandle.memHandle = h;
+    BOTH(cuMemMapArrayAsync, W(&tile), 1, 0);
+    BOTH(cuMemMapArrayAsync, W(&tile), 0, 0);
+    BOTH(cuMemMapArrayAsync, 0, 1, 0);
+    tile.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+    BOTH(cuMemMapArrayAsync, W(&tile), 1, 0);
+    C(cuArrayDestroy, W(tile.resource.array));
+    C(cuMulticastCreate, W(&m), W(&wanted));
+    C(cuMulticastCreate, 0, 0);
+    C(cuMulticastAddDevice, m, 0);
+    C(cuMemAddressReserve, W(&p), 4 * MIB, 0, 0, 0);
+    C(cuMemMap, p, 4 * MIB, 0, h, 0);
+    C(cuMulticastBindMem, m, 0, h, 0, 4 * MIB, 0);
+    C(cuMulticastUnbind, m, 0, 0, 4 * MIB);
+    C(cuMulticastUnbind, m, 0, 0, 4 * MIB);
+    C(cuMulticastBindMem_v2, m, 0, 0, h, 0, 4 * MIB, 0);
+    C(cuMulticastBindMem_v2, m, 0, 0, 77, 0, 4 * MIB, 0);
+    C(cuMulticastUnbind, m, 0, 0, 4 * MIB);
+    C(cuMulticastBindAddr, m, 0, p, 4 * MIB, 0);
+    C(cuMulticastBindAddr, m, 0, 0, 4 * MIB, 0);
+    C(cuMulticastUnbind, m, 0, 0, 4 * MIB);
+    C(cuMulticastBindAddr_v2, m, 0, 0, p, 4 * MIB, 0);
+    C(cuMemUnmap, p, 4 * MIB);
+    C(cuMemAddressFree, p, 4 * MIB);
+    C(cuMemExportToShareableHandle, W(&fd), h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    C(cuMemExportToShareableHandle, 0, 77, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    C(cuMemRelease, h);
+    C(cuMemRelease, m);
+    close((int)fd);
+}
+
 static void pools(void)
 {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -325,6 +369,7 @@ static void pools(void)
     C(cuMemAddressFree, p, 8 * MIB);
     C(cuMemCreate, W(&h), 12345, W(&prop), 0);
     C(cuMemRelease, 77);
+    bound(&prop);
     C(cuCtxSynchronize, 0);
 }
 
