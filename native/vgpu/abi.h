@@ -12,8 +12,8 @@
  *
  * Who frees the slot of another process (vg_reap in the container, the server outside) first takes
  * flock(LOCK_EX | LOCK_NB) on a descriptor of `counters` of its own, looks again whether the slot
- * still has the dead owner, zeroes device[], leaving[] and started (the next owner says its own only
- * after it claimed the slot), then owner, and closes the descriptor. Who does not get the lock leaves
+ * still has the dead owner, zeroes all else of it (the next owner counts from zero, and says when it
+ * started only after it claimed the slot), then owner, and closes the descriptor. Who does not get the lock leaves
  * the slot to who has it. So nobody frees a slot that was freed and claimed again in between (the
  * server has no compare-and-swap: it writes by pwrite). The kernel gives the lock back when its holder
  * is killed; claiming, counting and admitting never take it.
@@ -111,7 +111,7 @@ struct vg_slot_device {       /* 64 bytes: what one process uses of one GPU (row
 struct vg_slot {              /* 4096 bytes: one process */
     _Atomic uint64_t owner;   /* pid in the container's namespace, 0: free. Claimed by compare-and-
                                  swap; given back by the process at exit, or by whoever finds the
-                                 process gone (device[] is zeroed first) */
+                                 process gone (all else is zeroed first) */
     _Atomic uint64_t started; /* its start time in clock ticks since boot (/proc/PID/stat): tells a
                                  reused pid apart */
     _Atomic uint64_t host_bytes;   /* page-locked host memory */

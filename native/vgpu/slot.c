@@ -103,16 +103,9 @@ static uint64_t used_slots(void)
 
 static void wipe(struct vg_slot *slot)
 {
-    for (int row = 0; row < VG_DEVICES; row++) {
-        struct vg_slot_device *device = &slot->device[row];
-        _Atomic uint64_t *words = &device->held;
-        for (size_t i = 0; i < sizeof *device / sizeof *words; i++)
-            atomic_store(&words[i], 0);
-        atomic_store(&slot->leaving[row], 0);
-    }
-    atomic_store(&slot->image, 0);
-    atomic_store(&slot->pid_namespace, 0);
-    atomic_store(&slot->started, 0);
+    _Atomic uint64_t *words = &slot->owner;
+    for (size_t i = 1; i < sizeof *slot / sizeof *words; i++)
+        atomic_store(&words[i], 0);
     atomic_store(&slot->owner, 0);
 }
 
@@ -167,7 +160,6 @@ static struct vg_slot *take(uint64_t limit)
             || !atomic_compare_exchange_strong(&slot->owner, &free_owner, self))
             continue;
         struct life life;
-        atomic_store(&slot->host_bytes, 0);     /* who frees a slot need only zero what admits */
         atomic_store(&slot->unhooked, vg_unhooked());
         atomic_store(&slot->image, image());
         atomic_store(&slot->pid_namespace, pid_namespace());

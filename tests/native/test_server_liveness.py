@@ -66,10 +66,11 @@ async def test_a_process_that_died_before_anybody_looked_is_freed_too(
     pid, started = await asyncio.to_thread(tenant.ask, do="pid")
     tenant.kill()
     claim(container.folder, 0, pid, started, held=1 << 30)
+    calls = abi.HEAD_BYTES + abi.offset(abi.Slot, "calls")
+    write(container.folder, calls, (5).to_bytes(8, "little"))
     assert await until(lambda: slot(container.folder, 0).owner == 0) < 1
-    # Its start would tell the next owner's siblings that this one is dead.
-    assert slot(container.folder, 0).started == 0
-    assert slot(container.folder, 0).device[0].held == 0
+    # Its start would tell the next owner's siblings that this one is dead, its calls count twice.
+    assert not any(bytes(slot(container.folder, 0)))
 
 
 async def test_a_slot_that_names_a_process_of_others_or_an_older_one_is_freed(

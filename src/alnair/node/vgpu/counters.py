@@ -22,8 +22,8 @@ _U64: Final = struct.Struct("<Q")
 _DEVICE_WORDS: Final = abi.SLOT_DEVICE_BYTES // 8
 _FIRST_DEVICE: Final = abi.offset(abi.Slot, "device") // 8
 _FIRST_CALL: Final = abi.offset(abi.Slot, "calls") // 8
-#: `device` and `leaving`, which lies right behind it.
-_ZEROS: Final = bytes((abi.SLOT_DEVICE_BYTES + 8) * abi.DEVICES)
+#: A slot without its owner.
+_ZEROS: Final = bytes(abi.SLOT_BYTES - 8)
 _SLOT_WORDS: Final = abi.SLOT_BYTES // 8
 _HEAD_WORDS: Final = abi.HEAD_BYTES // 8
 #: Reads without news after which a file counts as quiet.
@@ -50,7 +50,7 @@ class DeviceUse(msgspec.Struct, frozen=True):
 class Slot(msgspec.Struct, frozen=True):
     """One process, as it says; `calls` are (calls, bytes, ns) by class.
 
-    A slot whose owner is 0 is free; what it still counts was used by its last owner.
+    A slot whose owner is 0 is free and counts nothing.
     """
 
     index: int
@@ -224,10 +224,9 @@ class CountersFile:
                 now = os.pread(fd, 16, first)
                 if now != owner.to_bytes(8, "little") + started.to_bytes(8, "little"):
                     continue
-                os.pwrite(fd, _ZEROS, first + _FIRST_DEVICE * 8)
-                # Who claims it next says a moment later when it started: with another's start, its
-                # siblings would take it for dead.
-                os.pwrite(fd, bytes(8), first + 8)
+                # All but the owner first. Who claims it next counts from zero, and says a bit later
+                # when it started: with another's start, its siblings would take it for dead.
+                os.pwrite(fd, _ZEROS, first + 8)
                 os.pwrite(fd, bytes(8), first)
                 freed += 1
         except OSError:
