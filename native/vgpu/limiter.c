@@ -111,16 +111,15 @@ static uint64_t expected_end(int row, struct vg_bucket *bucket, uint64_t now)
  * GPU, which then need not switch between contexts, and what is timed is its own. Who falls
  * behind (its kernels are longer than its window, or another's overran) must not push into the windows
  * of others, or soon all would be behind. */
-static uint64_t due(int row, uint64_t ns, uint64_t rate, uint64_t tat, uint64_t busy, uint64_t now)
+static uint64_t due(int row, uint64_t rate, uint64_t tat, uint64_t busy, uint64_t now)
 {
     struct vg_contention turns = vg_contention(row, now);
     if (rate == VG_PPM || !turns.period)
         return rate == VG_PPM || tat <= now ? 0 : tat;
     uint64_t in = (now + turns.period - turns.begin) % turns.period, begin = now - in;
-    /* A short kernel overruns as often as it falls short. A long one had better overrun, which costs some
-     * switches, than leave the end of each window idle. */
-    uint64_t over = ns / 2 < turns.length / 16 ? ns / 2 : turns.length / 16;
-    if (in >= turns.length || tat >= begin + turns.period || busy + over >= begin + turns.length)
+    /* A kernel begins while its window lasts, and the last one reaches over the end: the switches that this
+     * costs are a twentieth of the time for which two meet; a kernel held back leaves the GPU idle. */
+    if (in >= turns.length || tat >= begin + turns.period || busy >= begin + turns.length)
         return begin + turns.period;
     return busy > now + QUEUED_NS ? busy - QUEUED_NS / 2 : 0;
 }
@@ -136,7 +135,7 @@ static uint64_t debit(int row, uint64_t ns)
         follow(bucket, rate, now);
         uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
         busy = expected_end(row, bucket, now);
-        if (!(when = due(row, earned_in(row, ns, VG_PPM), rate, tat, busy, now))) {
+        if (!(when = due(row, rate, tat, busy, now))) {
             uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
             uint64_t to = from + earned_in(row, ns, rate);
             if (rate == VG_PPM && to > now + BACKLOG_NS)
