@@ -25,6 +25,7 @@ struct vg_cost {                 /* one cache line: one kernel in one shape on o
     uint32_t alone_ms;           /* when a sample that nobody could disturb last came */
     uint32_t doubt_ms, doubts;   /* when the first of the doubtful ones came, how many there are */
     float doubted;               /* their mean in ns */
+    float long_runs;             /* part of the last samples that took much longer than the shortest */
 };
 #define VG_PRIOR_NS 20000u       /* charged for a kernel that was never seen */
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);

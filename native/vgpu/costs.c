@@ -19,6 +19,7 @@
 #define SLICE_NS 2000000u          /* a time slice of NVIDIA's drivers, about */
 #define STALE_MS 3000u             /* undisturbed samples are preferred for so long */
 #define LATE_MS 150u               /* it takes so long until the page tells of a neighbour that woke */
+#define EVENTS_NS 4000u            /* in which a slice may end, around a kernel that is timed */
 #define OVERHEAD_NS 400000u        /* one timed launch per so much GPU time: two events cost about 2 us */
 #define SPARSEST 256u
 
@@ -98,12 +99,14 @@ static void note_least(struct vg_cost *cost, uint64_t elapsed)
 
 /* Whether it ran in the tenant's own window; a short kernel away from the edges, where the last one of
  * another may overrun. (A long one may have met that: see vg_cost_measured.) */
-static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention contention)
+static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention contention, bool has_long)
 {
     if (!contention.period)
         return false;
     uint64_t in = (start + contention.period - contention.begin) % contention.period;
-    uint64_t edge = elapsed > SLICE_NS ? 0 : contention.length / 8 < 4 * SLICE_NS ? contention.length / 8 : 4 * SLICE_NS;
+    uint64_t edge = contention.length / 8 < 4 * SLICE_NS ? contention.length / 8 : 4 * SLICE_NS;
+    if (elapsed > SLICE_NS && !has_long)
+        edge = 0;
     return in >= edge && in + elapsed + edge < contention.length;
 }
 
@@ -126,13 +129,34 @@ static void learn(struct vg_cost *cost, double ns)
         cost->count++;
 }
 
+/* Slices of others cut a kernel the seldomer the shorter it is. One that takes much longer far more often
+ * than that has long runs of its own. */
+static bool has_long_runs(const struct vg_cost *cost)
+{
+    return cost->long_runs > 0.04f + 4 * (cost->least + EVENTS_NS) / SLICE_NS;
+}
+
+static float longest_short(const struct vg_cost *cost)
+{
+    return 4 * cost->least + SLICE_NS / 4;
+}
+
+static void note_length(struct vg_cost *cost, uint64_t elapsed)
+{
+    note_least(cost, elapsed);
+    if (cost->count >= 8) /* by then the least is one that was not cut */
+        cost->long_runs += (((float)elapsed > longest_short(cost)) - cost->long_runs) / 64;
+}
+
 /* A short kernel that takes much longer now and then either was cut by a slice of another, which says
  * nothing of itself, or does have long runs. With neighbours it was cut. Without, they may have come
  * just now: such samples count once it is sure that nobody came. */
 static bool is_doubtful(struct vg_cost *cost, uint64_t elapsed, uint32_t neighbours, uint32_t now_ms)
 {
-    float longest = 4 * cost->least + SLICE_NS / 4;
+    float longest = longest_short(cost);
     if (neighbours) {
+        if (has_long_runs(cost))
+            return false;
         if (cost->count && cost->count < 16 && cost->mean > longest)
             cost->count = 0; /* the first ones were cut */
         cost->doubts = 0;
@@ -165,9 +189,10 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
     if (contention.siblings && cost->count < 8)
         contention = (struct vg_contention){.neighbours = disturbers};
     double ns = own_time(start, elapsed, contention);
-    note_least(cost, elapsed);
-    bool is_alone = contention.is_quiet ||
-                    (is_inside(start, elapsed, contention) && (float)elapsed < 1.6f * cost->least + SLICE_NS / 4);
+    note_length(cost, elapsed);
+    bool has_long = has_long_runs(cost);
+    bool is_alone = contention.is_quiet || (is_inside(start, elapsed, contention, has_long) &&
+                                            (has_long || (float)elapsed < 1.6f * cost->least + SLICE_NS / 4));
     bool was_alone = cost->alone_ms && now_ms - cost->alone_ms < STALE_MS;
     bool is_known = cost->count >= 16 && cost->count >= window(cost) / 8;
     if (is_alone) {

@@ -163,6 +163,8 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     sample->contention.siblings = siblings(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
+    if (interval > sample->stands_for + 1) /* more of them at first, to see soon whether all are alike */
+        interval = sample->stands_for + 1;
     atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
     atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
     return sample;
