@@ -53,8 +53,9 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
                                  it; 0: not known (the library takes VG_CONTEXT_DEFAULT) */
     uint32_t compute_percent; /* guaranteed share of GPU time, 1-100; 0: no limit */
     uint32_t flags;           /* enum vg_device_flags */
-    uint64_t rate_ppm;        /* GPU time per time now granted, in millionths: at least the
-                                 guaranteed share, unless the container must yield by its priority;
+    uint64_t rate_ppm;        /* GPU time per time now granted, in millionths: the guaranteed share or
+                                 more; less where the container must yield by its priority, and by a
+                                 fiftieth where greedy tenants take turns on a GPU that is booked in full;
                                  0: no rate given, the guaranteed share holds */
     uint64_t rate_until_ns;   /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
                                  share again (a dead server never leaves a borrowed rate behind) */

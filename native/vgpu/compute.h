@@ -44,6 +44,8 @@ void vg_costs_forked(void);
 /* `start`: when the GPU will come to it, as far as one knows. */
 void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream);
 struct vg_contention vg_contention(int row, uint64_t now);
+/* How many other processes of the container work on this GPU: looked up now and then. */
+uint32_t vg_siblings(int row, uint64_t now);
 void vg_sample_end(void *sample, CUresult result, CUstream stream);
 void vg_samples_drain(void);     /* takes what has completed; never waits for the GPU */
 extern _Atomic uint32_t vg_samples_pending;

@@ -90,17 +90,18 @@ static void wait_for_gpu(int row)
     }
 }
 
-/* When the GPU will have done what was debited: by the clock, or, where others hold it up, later. Two
- * threads may each miss what the other adds just now; that is a batch, until the next debit. */
+/* When the GPU will have done what was debited: by what has come back of it, where no other process of
+ * the container has work there; else by the clock, or later, where others hold it up. (By the clock alone
+ * a kernel whose runs differ would leave the GPU idle each time that they were short.) Two threads may
+ * each miss what the other adds just now; that is a batch, until the next debit. */
 static uint64_t expected_end(int row, struct vg_bucket *bucket, uint64_t now)
 {
     uint64_t busy = atomic_load_explicit(&bucket->busy_ns, memory_order_relaxed);
-    uint64_t backlog = 0;
-    if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed)) {
-        vg_samples_drain();
-        backlog = vg_backlog(row);
-    }
-    return busy > now + backlog ? busy : now + backlog;
+    if (!atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
+        return busy > now ? busy : now;
+    vg_samples_drain();
+    uint64_t by_samples = now + vg_backlog(row);
+    return by_samples > busy || !vg_siblings(row, now) ? by_samples : busy;
 }
 
 /* When to look again whether to launch; 0: now is the time.

@@ -40,8 +40,7 @@ static _Atomic uint64_t disturbed[VG_DEVICES]; /* when neighbours were last seen
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
 _Atomic uint32_t vg_samples_pending, vg_samples_unknown;
 
-/* How many other processes of the container work on this GPU: looked up now and then. */
-static uint32_t siblings(int row, uint64_t now)
+uint32_t vg_siblings(int row, uint64_t now)
 {
     static _Atomic uint64_t looked[VG_DEVICES];
     static _Atomic uint32_t found[VG_DEVICES], seen[VG_DEVICES][VG_SLOTS];
@@ -160,7 +159,7 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     uint64_t now = vg_now_ns();
     sample->start = start > now ? start : now;
     sample->contention = vg_contention(row, now);
-    sample->contention.siblings = siblings(row, now);
+    sample->contention.siblings = vg_siblings(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
     if (interval > sample->stands_for + 1) /* more of them at first, to see soon whether all are alike */
@@ -222,7 +221,7 @@ static void take(struct sample *sample)
     if (at_end.neighbours > sample->contention.neighbours)
         sample->contention = at_end;
     sample->contention.is_quiet &= at_end.is_quiet;
-    at_end.siblings = siblings(sample->row, now);
+    at_end.siblings = vg_siblings(sample->row, now);
     if (at_end.siblings > sample->contention.siblings)
         sample->contention.siblings = at_end.siblings;
     if (elapsed)

@@ -31,6 +31,8 @@ MILLION = 1_000_000
 
 TINY = "kernel:ns_4000_j20"
 MIXED = "kernel:bi_4000_400000_25"
+#: Its long runs take as long as a slice of the GPU's time, like a short run that was cut by one.
+BIMODAL = "kernel:bi_4000_2000000_10"
 FIVE = "kernel:ns_5000000_j20"
 LONG = "kernel:ns_50000000_j20:1"
 GRAPHS = "graph:ns_100000_j20:20"

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from native.fake import Fake
-from native.shares import FIVE, GRAPHS, LONG, MIXED, TINY, Shares, Tenant
+from native.shares import BIMODAL, FIVE, GRAPHS, LONG, MIXED, TINY, Shares, Tenant
 
 pytestmark = pytest.mark.timing
 #: Seconds until shares are looked at.
@@ -49,7 +49,8 @@ def test_a_soft_container_alone_gets_all(load: str) -> None:
         ((TINY, FIVE), (30, 70), 2.5),
         ((GRAPHS, TINY), (50, 50), 2.5),
         ((MIXED, FIVE), (70, 30), 4.0),
-        ((FIVE, LONG), (50, 50), 5.0),  # a kernel of 50 ms reaches into the turns of others
+        ((FIVE, LONG), (50, 50), 3.0),  # a kernel of 50 ms reaches into the turns of others
+        ((BIMODAL, TINY), (30, 70), 3.0),
     ],
 )
 def test_two_containers_with_unlike_loads_share_as_their_limits_say(
