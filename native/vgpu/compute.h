@@ -19,7 +19,7 @@ struct vg_cost {                 /* one cache line: one kernel in one shape on o
     _Atomic uint32_t left;       /* launches until the next one that is timed */
     _Atomic uint32_t interval;   /* the last such distance: how many launches a sample stands for */
     _Atomic uint32_t strangers;  /* launches before the first sample came back */
-    uint32_t count;              /* samples in the mean; the rest is guarded by a lock in costs.c */
+    _Atomic uint32_t count;      /* samples in the mean; this and the rest is written under a lock in costs.c */
     float mean, square;          /* of ns and ns^2, moving */
     float least;                 /* ns; the shortest, slowly forgotten */
     uint32_t alone_ms;           /* when a sample that nobody could disturb last came */

@@ -149,22 +149,22 @@ static void note_length(struct vg_cost *cost, uint64_t elapsed)
 }
 
 /* A short kernel that takes much longer now and then either was cut by a slice of another, which says
- * nothing of itself, or does have long runs. With neighbours it was cut. Without, they may have come
- * just now: such samples count once it is sure that nobody came. */
-static bool is_doubtful(struct vg_cost *cost, uint64_t elapsed, uint32_t neighbours, uint32_t now_ms)
+ * nothing of itself, or does have long runs. Seldom, and with neighbours, it was cut. Without, they may
+ * have come just now: such samples count, and what was not charged is owed, once it is sure that nobody
+ * came. */
+static bool is_doubtful(struct vg_cost *cost, uint64_t elapsed, uint32_t neighbours, uint32_t now_ms, int64_t *owed)
 {
     float longest = longest_short(cost);
     if (neighbours) {
-        if (has_long_runs(cost))
-            return false;
-        if (cost->count && cost->count < 16 && cost->mean > longest)
+        if (cost->count && cost->count < 16 && cost->mean > longest && !has_long_runs(cost))
             cost->count = 0; /* the first ones were cut */
         cost->doubts = 0;
     } else if (cost->doubts && now_ms - cost->doubt_ms > LATE_MS) {
+        *owed += (int64_t)(((double)cost->doubted - cost->mean) * cost->doubts);
         for (; cost->doubts; cost->doubts--)
             learn(cost, cost->doubted);
     }
-    if ((float)elapsed <= longest)
+    if ((float)elapsed <= longest || has_long_runs(cost))
         return false;
     /* A short one is cut once at most: what takes longer than all others' slices is a long run. */
     if (neighbours && elapsed > SLICE_NS + neighbours * (SLICE_NS + SLICE_NS / 4))
@@ -202,17 +202,17 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
         cost->alone_ms = now_ms;
     }
     int64_t owed = 0;
-    bool is_cut = is_doubtful(cost, elapsed, disturbers, now_ms);
+    bool is_cut = is_doubtful(cost, elapsed, disturbers, now_ms, &owed);
     if (!is_alone && was_alone && is_known) {
-        owed = (int64_t)cost->mean - (int64_t)charged;
+        owed += (int64_t)cost->mean - (int64_t)charged;
     } else if (is_cut) {
         /* Of runs that differ, the end of a slice hits one the likelier the longer it is. */
         if (disturbers && is_known)
             learn(cost, cost->square / cost->mean);
-        owed = cost->count ? (int64_t)cost->mean - (int64_t)charged : 0;
+        owed += cost->count ? (int64_t)cost->mean - (int64_t)charged : 0;
     } else {
         learn(cost, ns);
-        owed = (int64_t)ns - (int64_t)charged;
+        owed += (int64_t)ns - (int64_t)charged;
         if (cost->count <= 32) /* until the mean stands, also for those that it stands for */
             owed += ((int64_t)cost->mean - (int64_t)charged) * (int64_t)(stands_for - 1);
     }

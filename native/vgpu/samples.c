@@ -14,6 +14,8 @@
 #define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
 #define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
 #define LOOK_NS 20000000ull        /* siblings are counted so often */
+#define MANY 64u                   /* so many of a kernel are taken densely, to see soon whether all runs are alike: */
+#define DENSE 16u                  /* one of so many launches */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
 enum state { FREE, BUSY, PENDING };
@@ -162,8 +164,8 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     sample->contention.siblings = vg_siblings(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
-    if (interval > sample->stands_for + 1) /* more of them at first, to see soon whether all are alike */
-        interval = sample->stands_for + 1;
+    if (atomic_load_explicit(&cost->count, memory_order_relaxed) < MANY && interval > DENSE)
+        interval = DENSE;
     atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
     atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
     return sample;

@@ -27,7 +27,16 @@ def shares(*tenants: Tenant, seconds: float = 8.0, **options: object) -> list[fl
 
 @pytest.mark.parametrize(
     ("load", "limit"),
-    [(TINY, 25), (TINY, 75), (FIVE, 50), (LONG, 25), (LONG, 75), (GRAPHS, 50), (MIXED, 50)],
+    [
+        (TINY, 25),
+        (TINY, 75),
+        (FIVE, 50),
+        (LONG, 25),
+        (LONG, 75),
+        (GRAPHS, 50),
+        (MIXED, 50),
+        (BIMODAL, 75),
+    ],
 )
 def test_a_container_gets_what_its_limit_says(load: str, limit: int) -> None:
     (got,) = shares(Tenant(load, limit))
