@@ -53,8 +53,9 @@ def main() -> int:
             f"p99 {result['register_p99_ms']} ms; {describe()}",
             file=sys.stderr,
         )
-    print(json.dumps(result))
-    return int(result["idle_cpu_pct"] > MOST_CPU_PERCENT)
+    met = result["idle_cpu_pct"] <= MOST_CPU_PERCENT
+    print(json.dumps({"benchmark": "vgpu_server", **result, "met": met, "machine": describe()}))
+    return 0
 
 
 async def measure(

@@ -296,7 +296,7 @@ void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
     row->state = state;
     fg_clock_run();
     uint32_t seen;
-    while ((seen = row->state) != FG_THREAD_RUNS && seen != FG_THREAD_FREE) {
+    while ((seen = row->state) != FG_THREAD_RUNS && seen != FG_THREAD_FREE && seen != FG_THREAD_PARKED) {
         static const struct timespec patience = {.tv_nsec = PATIENCE_NS};
         row->sleeping = 1;
         fg_engine_exit();
@@ -310,6 +310,7 @@ void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
             fg_clock_run();
         }
     }
+    self(e);    /* woken, but parked by another before it had the lock: it runs on, and is counted again */
     row->sleeping = 0;
 }
 
