@@ -82,13 +82,18 @@ static CUresult vg_array_made(struct vg_charge *charge, CUresult result, enum vg
     return result;
 }
 
+/* The flat descriptors of both ABIs have the same fields, of other widths. */
+#define WIDEN(wide, flat)                                                                                    \
+    if (flat)                                                                                                \
+    (wide) = (CUDA_ARRAY3D_DESCRIPTOR){                                                                      \
+        .width = (flat)->width, .height = (flat)->height, .format = (flat)->format, .channels = (flat)->channels}
+
 VG_EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *d)
 {
     VG_ENTER();
     struct vg_charge charge;
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
-    if (d)
-        wide = (CUDA_ARRAY3D_DESCRIPTOR){.width = d->width, .height = d->height, .format = d->format, .channels = d->channels};
+    WIDEN(wide, d);
     if (!vg_array_begin(&charge, &wide, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArrayCreate_v2)(array, d);
@@ -100,8 +105,7 @@ VG_EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 
     VG_ENTER();
     struct vg_charge charge;
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
-    if (d)
-        wide = (CUDA_ARRAY3D_DESCRIPTOR){.width = d->width, .height = d->height, .format = d->format, .channels = d->channels};
+    WIDEN(wide, d);
     if (!vg_array_begin(&charge, &wide, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArrayCreate)(array, d);

@@ -10,6 +10,17 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("/run/alnair/agent")
 
+GpuOption = Annotated[
+    list[str], typer.Option("--gpu", metavar="GPU", help="UUID or index; several: repeat it.")
+]
+MemoryOption = Annotated[
+    int, typer.Option("--memory", min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
+]
+ComputeOption = Annotated[
+    int,
+    typer.Option("--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."),
+]
+SoftOption = Annotated[bool, typer.Option("--soft", help="May use what others leave.")]
 FolderOption = Annotated[
     Path,
     typer.Option("--folder", metavar="DIR", help="The agent's state, on a tmpfs."),
@@ -155,19 +166,10 @@ def status(folder: FolderOption = DEFAULT_FOLDER, json: Json = False) -> None:
 @app.command("run", context_settings={"ignore_unknown_options": True})
 def run(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What to run.")],
-    gpu: Annotated[
-        list[str], typer.Option("--gpu", metavar="GPU", help="UUID or index; several: repeat it.")
-    ],
-    memory: Annotated[
-        int, typer.Option("--memory", min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
-    ] = 0,
-    compute: Annotated[
-        int,
-        typer.Option(
-            "--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."
-        ),
-    ] = 0,
-    soft: Annotated[bool, typer.Option("--soft", help="May use what others leave.")] = False,
+    gpu: GpuOption,
+    memory: MemoryOption = 0,
+    compute: ComputeOption = 0,
+    soft: SoftOption = False,
     library: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="libalnair_vgpu.so; default that of 'make -C native'."),
@@ -207,19 +209,10 @@ def container() -> None:
 @containers.command("add")
 def add(
     name: NameArgument,
-    gpu: Annotated[
-        list[str], typer.Option("--gpu", metavar="GPU", help="UUID or index; several: repeat it.")
-    ],
-    memory: Annotated[
-        int, typer.Option("--memory", min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
-    ] = 0,
-    compute: Annotated[
-        int,
-        typer.Option(
-            "--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."
-        ),
-    ] = 0,
-    soft: Annotated[bool, typer.Option("--soft", help="May use what others leave.")] = False,
+    gpu: GpuOption,
+    memory: MemoryOption = 0,
+    compute: ComputeOption = 0,
+    soft: SoftOption = False,
     low_priority: Annotated[bool, typer.Option("--low-priority", help="Yields to others.")] = False,
     container_id: Annotated[
         str, typer.Option(metavar="ID", help="The runtime's id of the container.")
