@@ -25,10 +25,10 @@ from alnair.model.workload import (
     SpreadConstraint,
     Topology,
 )
-from alnair.scheduler import events
-from alnair.scheduler.engine import STEP_LIMIT, Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import STEP_LIMIT, Engine
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.queue import Place
+from alnair.scheduler.queue.queue import Place
 
 GIB: Final = 2**30
 RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"

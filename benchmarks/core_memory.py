@@ -19,8 +19,8 @@ from alnair.model import names
 from alnair.model.action import Bind
 from alnair.model.openb import TraceNode
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from kube_client_pods import make_pods
 

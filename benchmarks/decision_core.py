@@ -34,10 +34,10 @@ from alnair.model import names
 from alnair.model.action import Bind
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler import events
-from alnair.scheduler.engine import STEP_LIMIT, Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import STEP_LIMIT, Engine
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.queue import Place
+from alnair.scheduler.queue.queue import Place
 
 GIB = 2**30
 #: Kinds whose every placement is compared with a full scan, and decisions per second promised.

@@ -25,8 +25,8 @@ from alnair.model import names
 from alnair.model.action import WritePlan
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod, PodSpec, Topology
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
 GIB = 2**30

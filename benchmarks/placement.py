@@ -30,7 +30,7 @@ import placement_cases as cases
 from alnair.apps.simulate import placement_result, policies
 from alnair.model.fragmentation import target_workload
 from alnair.model.openb import TracePod
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.profiles import POLICIES
 from alnair.sim import placement
 

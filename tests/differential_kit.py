@@ -26,8 +26,8 @@ from alnair.kube.resources import (
 )
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
 from kube_scheduler import SCORES_LOGGED, Extender
 from random_cluster import NAMESPACES as NAMESPACE_LABELS
 from random_cluster import NODES as SIZE

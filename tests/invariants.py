@@ -4,13 +4,13 @@ from collections import Counter
 
 from alnair.model.cluster import Gpu
 from alnair.model.workload import Labels, PodTerm
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.pods import TERM_KINDS
-from alnair.scheduler.queue import Place, Queue, Unit
-from alnair.scheduler.selectors import matches
-from alnair.scheduler.volumes import VolumeIndex
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.queue.queue import Place, Queue, Unit
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.objects.volume_index import VolumeIndex
+from alnair.scheduler.state.pods.label_selectors import matches
+from alnair.scheduler.state.pods.pod_index import TERM_KINDS
 
 
 def check(engine: Engine) -> None:

@@ -4,10 +4,10 @@ import make
 from alnair.model.action import Bind
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
-from alnair.scheduler import events
-from alnair.scheduler.arguments import made
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.arguments import made
+from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.profiles import registry
 
 PLUGINS = (

@@ -15,10 +15,10 @@ from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.cluster import Node
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
-from alnair.scheduler import events
-from alnair.scheduler.budgets import KIND as BUDGETS
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.sim.api import VirtualApi
 
 OURS = frozenset(p.scheduler for p in profiles())

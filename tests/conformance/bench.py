@@ -22,9 +22,9 @@ from alnair.kube.projection import (
 from alnair.kube.topology import project_topology
 from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.budgets import KIND as BUDGETS
-from alnair.scheduler.columns import Mask
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
+from alnair.scheduler.state.nodes.columns import Mask
 from conformance.document import Case, Object
 
 T = TypeVar("T")

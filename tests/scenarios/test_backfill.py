@@ -6,7 +6,7 @@ import make
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
-from alnair.scheduler.backfill import PATIENCE, Backfill
+from alnair.scheduler.placement.backfill import PATIENCE, Backfill
 from world import World
 
 

@@ -5,9 +5,9 @@ import pytest
 import make
 from alnair.model.action import Bind
 from alnair.model.workload import PodSpec
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.queue import LOOKS, Place
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.queue.queue import LOOKS, Place
 from world import World
 
 

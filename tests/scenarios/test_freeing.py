@@ -9,8 +9,8 @@ from msgspec.structs import replace
 import invariants
 import make
 from alnair.model import names
+from alnair.scheduler.advice.rebalance import Outcome, Rebalance
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.rebalance import Outcome, Rebalance
 from alnair.sim.whatif.fates import indices
 from world import World
 

@@ -11,11 +11,11 @@ import make
 from alnair.model import names
 from alnair.model.action import Evict
 from alnair.model.workload import PodSpec, Topology
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.capacity import capacity
-from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.statement import Statement
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.capacity import capacity
 from world import World
 
 RACK, BLOCK = names.TOPOLOGY_PREFIX + "rack", names.TOPOLOGY_PREFIX + "block"

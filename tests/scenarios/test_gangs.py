@@ -4,10 +4,10 @@ import pytest
 
 import make
 from alnair.model.action import Action, Bind, WritePlan
-from alnair.scheduler.accounts import Record
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.statement import Statement
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.state.accounts import Record
 from world import World
 
 

@@ -9,8 +9,8 @@ import invariants
 import make
 from alnair.model import names
 from alnair.model.action import Action, Bind
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from world import World
 

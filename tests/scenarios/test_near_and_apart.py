@@ -4,7 +4,7 @@ import pytest
 
 import make
 from alnair.model.workload import PodAffinity, PodSpec, PodTerm
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 from world import World
 
 HOST = "kubernetes.io/hostname"

@@ -9,7 +9,7 @@ from alnair.model.action import Evict, Nominate
 from alnair.model.cluster import GpuLoad
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import Topology
-from alnair.scheduler.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnose import diagnose, find
 from world import World
 
 

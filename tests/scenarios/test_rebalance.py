@@ -6,8 +6,8 @@ import pytest
 import invariants
 import make
 from alnair.model.workload import Pod
+from alnair.scheduler.advice.rebalance import Outcome, Rebalance
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.rebalance import Outcome, Rebalance
 from world import World
 
 

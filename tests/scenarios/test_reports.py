@@ -6,7 +6,7 @@ import random
 import make
 from alnair.model.cluster import Taint
 from alnair.model.quota import Quota
-from alnair.scheduler.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnose import diagnose, find
 from world import World
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")

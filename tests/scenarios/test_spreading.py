@@ -7,10 +7,10 @@ import msgspec
 import make
 from alnair.model import names
 from alnair.model.workload import LabelSelector, Pod, PodSpec
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.plugins.spread import PodTopologySpread
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from alnair.scheduler.profiles import profiles
 from world import World
 

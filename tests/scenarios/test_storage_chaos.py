@@ -8,7 +8,7 @@ import pytest
 import make
 from alnair.model.action import Action, Bind
 from alnair.model.volumes import Claim, PersistentVolume, StorageClass, StorageNode
-from alnair.scheduler import claims
+from alnair.scheduler.state.objects import storage_objects as claims
 from world import World
 
 NODES = [f"n{i}" for i in range(6)]

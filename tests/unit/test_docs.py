@@ -29,9 +29,9 @@ from alnair.model.cluster import Gpu, Node
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler import profiles
-from alnair.scheduler.accounts import Accounts
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.state.accounts import Accounts
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -10,7 +10,7 @@ from alnair.apps.connect import ContextOption, KubeconfigOption
 
 if TYPE_CHECKING:
     from alnair.kube.connection import Connection
-    from alnair.scheduler.diagnosis import Diagnosis
+    from alnair.scheduler.advice.diagnosis import Diagnosis
 
 #: Exit codes: there is nothing to explain; the cluster cannot be read.
 UNKNOWN = 1

@@ -17,10 +17,10 @@ from alnair.kube.projection import PodProjector
 from alnair.kube.resources import PODS
 from alnair.model import names
 from alnair.model.workload import Pod
-from alnair.scheduler import events
-from alnair.scheduler.diagnose import diagnose
-from alnair.scheduler.diagnosis import Diagnosis
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.advice.diagnose import diagnose
+from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
 _ASK: Final = aiohttp.ClientTimeout(total=20)

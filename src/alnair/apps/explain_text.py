@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
-from alnair.scheduler.diagnosis import Diagnosis, GangStory, Predicate, QueueStory
+from alnair.scheduler.advice.diagnosis import Diagnosis, GangStory, Predicate, QueueStory
 
 _PLACES: Final = {
     "active": "to be tried when its turn comes",

@@ -11,8 +11,8 @@ from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, fir
 
 if TYPE_CHECKING:
     from alnair.kube.connection import Connection
-    from alnair.scheduler.framework import Profile
-    from alnair.scheduler.rebalance import Outcome
+    from alnair.scheduler.advice.rebalance import Outcome
+    from alnair.scheduler.framework.contract import Profile
 
 
 def rebalance(

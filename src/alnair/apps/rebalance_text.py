@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from alnair.scheduler.rebalance import Outcome, Stay
+from alnair.scheduler.advice.rebalance import Outcome, Stay
 
 #: Pods that are named of those that stay for the same reason.
 _NAMED: Final = 5

@@ -10,10 +10,10 @@ from alnair.apps.scheduling.feed import Feed
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
 from alnair.kube.resources import NODES, PODS, Manifest
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.rebalance import Move, Rebalance
+from alnair.scheduler.advice.rebalance import Move, Rebalance
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
 
 #: Seconds to read the cluster.
 _READ: Final = 60.0

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from alnair.kube.membership import group_of
 from alnair.kube.wire import SchedulingGroup
-from alnair.scheduler.group_status import Member
+from alnair.scheduler.gangs.pod_group_status import Member
 
 
 class OwnerWire(Struct, gc=False):

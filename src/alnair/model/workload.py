@@ -179,7 +179,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
     Pods with equal specs form one class. `requests` is sorted by resource, in base units, without
     zeros, and includes `pods: 1`. `namespace`, `labels` and `controller` are empty as read from the
-    API; the scheduler fills in what of them matters (`alnair.scheduler.classes`).
+    API; the scheduler fills in what of them matters (`alnair.scheduler.state.pods.pod_classes`).
     """
 
     requests: tuple[tuple[str, int], ...] = ()

@@ -3,30 +3,32 @@
 from collections.abc import Callable, Mapping
 
 from alnair.model import names
-from alnair.scheduler.arguments import made
-from alnair.scheduler.framework import Plugin, Profile
-from alnair.scheduler.plugins.affinity import NodeAffinity
-from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
-from alnair.scheduler.plugins.fit import NodeResourcesFit
-from alnair.scheduler.plugins.gates import SchedulingGates
-from alnair.scheduler.plugins.gpu import GpuShare
+from alnair.scheduler.framework.arguments import made
+from alnair.scheduler.framework.contract import Plugin, Profile
+from alnair.scheduler.plugins.default_preemption import DefaultPreemption
 from alnair.scheduler.plugins.gpu_models import GpuModels
+from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.plugins.gpu_topology import GpuTopology
 from alnair.scheduler.plugins.image_locality import ImageLocality
+from alnair.scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from alnair.scheduler.plugins.interference import Interference
-from alnair.scheduler.plugins.interpod import InterPodAffinity
+from alnair.scheduler.plugins.node_affinity import NodeAffinity
 from alnair.scheduler.plugins.node_name import NodeName
-from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
-from alnair.scheduler.plugins.opportunity_cost import OpportunityCost
-from alnair.scheduler.plugins.ports import NodePorts
-from alnair.scheduler.plugins.preemption import DefaultPreemption
-from alnair.scheduler.plugins.priority import PrioritySort
-from alnair.scheduler.plugins.spread import PodTopologySpread
-from alnair.scheduler.plugins.taints import TaintToleration
-from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
-from alnair.scheduler.plugins.utilsched import UtilSched
-from alnair.scheduler.plugins.volume_binding import VolumeBinding
-from alnair.scheduler.plugins.volume_limits import NodeVolumeLimits
+from alnair.scheduler.plugins.node_ports import NodePorts
+from alnair.scheduler.plugins.node_resource_topology_match.plugin import NodeResourceTopologyMatch
+from alnair.scheduler.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit
+from alnair.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from alnair.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
+from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
+from alnair.scheduler.plugins.priority_sort import PrioritySort
+from alnair.scheduler.plugins.scheduling_gates import SchedulingGates
+from alnair.scheduler.plugins.taint_toleration import TaintToleration
+from alnair.scheduler.plugins.util_sched import UtilSched
+from alnair.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from alnair.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from alnair.scheduler.plugins.volume_zone import VolumeZone
 

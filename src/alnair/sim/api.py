@@ -13,8 +13,8 @@ from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report
 from alnair.model.cluster import Node
 from alnair.model.volumes import Claim, ClaimBinding, Disk, PersistentVolume
 from alnair.model.workload import Assignment, Gang, Planned, Pod, Requirement, Term
-from alnair.scheduler import events
-from alnair.scheduler.claims import CLAIMS, CLASSES, VOLUMES
+from alnair.scheduler.engine import events
+from alnair.scheduler.state.objects.storage_objects import CLAIMS, CLASSES, VOLUMES
 
 #: Seconds that a pod which is being deleted still takes, if nobody says otherwise: the default of
 #: `terminationGracePeriodSeconds`.

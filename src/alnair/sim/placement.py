@@ -14,9 +14,9 @@ import msgspec
 from alnair.model.action import Action, Bind
 from alnair.model.fragmentation import WorkloadClass
 from alnair.model.openb import TraceNode
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
 from alnair.sim import exact
 from alnair.sim.arrivals import Arrival, capacity
 from alnair.sim.ledger import Ledger

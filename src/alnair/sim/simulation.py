@@ -16,10 +16,10 @@ from typing import Final
 import msgspec
 
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Report
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.loads import SETTLE_SECONDS
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.state.gpus.gpu_loads import SETTLE_SECONDS
 from alnair.sim.api import GRACE, VirtualApi
 from alnair.sim.clock import Agenda, Arrives, Ends, Gone, Happening, Reports
 from alnair.sim.controller import Controller

@@ -16,12 +16,12 @@ import msgspec
 from alnair.kube.kinds import object_types
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler import events
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.assignment import assign
-from alnair.scheduler.bid_prices import BidState
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.workload_mix import MixState
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidState
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import MixState
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.gpus.gpu_assignment import assign
 
 FORMAT: Final = "alnair-scheduler-snapshot"
 VERSION: Final = 1

@@ -7,8 +7,15 @@ from typing import Any, cast
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Column, Mask, Rows
-from alnair.scheduler.framework import Cluster, Depends, FilterPlugin, PodsScore, Score, ScorePlugin
+from alnair.scheduler.framework.contract import (
+    Cluster,
+    Depends,
+    FilterPlugin,
+    PodsScore,
+    Score,
+    ScorePlugin,
+)
+from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.testing.protection import read_only
 
 #: Rows that are asked for one by one.

@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from alnair.scheduler.framework import Depends, FilterPlugin, PreFilterPlugin, Reason, Refusal
+from alnair.scheduler.framework.contract import (
+    Depends,
+    FilterPlugin,
+    PreFilterPlugin,
+    Reason,
+    Refusal,
+)
 from conformance.bench import Bench
 from conformance.document import Case
 from conformance.outcome import Mismatch, NotCoveredError, same

@@ -9,10 +9,10 @@ from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, base_units, project_node, timestamp
 from alnair.model import names
 from alnair.model.workload import Pod
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.gangs import in_turn
-from alnair.scheduler.minimum import missing, not_ready, resource_gap
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.gangs.gangs import in_turn
+from alnair.scheduler.gangs.readiness import missing, not_ready, resource_gap
 from alnair.scheduler.profiles import profiles
 from conformance.document import Case, Object
 from conformance.outcome import NotCoveredError, same

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from alnair.scheduler.accounts import Record
-from alnair.scheduler.dry_run import dry_run, ineligible, no_help
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.gangs import Gangs
-from alnair.scheduler.plugins.preemption import DefaultPreemption
-from alnair.scheduler.plugins.priority import PrioritySort
-from alnair.scheduler.search import Search
-from alnair.scheduler.victims import Plan
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.gangs.gangs import Gangs
+from alnair.scheduler.plugins.default_preemption import DefaultPreemption
+from alnair.scheduler.plugins.priority_sort import PrioritySort
+from alnair.scheduler.preemption.dry_run import dry_run, ineligible, no_help
+from alnair.scheduler.preemption.victim_search import Search
+from alnair.scheduler.preemption.victims import Plan
+from alnair.scheduler.state.accounts import Record
 from conformance.bench import Bench
 from conformance.document import Case
 from conformance.outcome import NotCoveredError, same

@@ -2,9 +2,15 @@
 
 from typing import cast
 
-from alnair.scheduler.arguments import ArgumentError
-from alnair.scheduler.columns import Column
-from alnair.scheduler.framework import Depends, PodsScore, PreScorePlugin, Score, ScorePlugin
+from alnair.scheduler.framework.arguments import ArgumentError
+from alnair.scheduler.framework.contract import (
+    Depends,
+    PodsScore,
+    PreScorePlugin,
+    Score,
+    ScorePlugin,
+)
+from alnair.scheduler.state.nodes.columns import Column
 from conformance.bench import Bench
 from conformance.document import Case
 from conformance.kinds.filters import compare

@@ -17,9 +17,9 @@ from alnair.kube.resources import (
     Manifest,
 )
 from alnair.model import names
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.profiles import profiles
 from differential_kit import Judges, all_pods, create, delete, engine_of, have
 from kube_scheduler import REFUSAL, Extender

@@ -17,9 +17,9 @@ from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS, Manifest
 from alnair.model import names
-from alnair.scheduler.arguments import made
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Depends, PodsScore, Profile, Score
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.arguments import made
+from alnair.scheduler.framework.contract import Depends, PodsScore, Profile, Score
 from alnair.scheduler.profiles import WEIGHTS, registry
 from differential_kit import Judges, create, delete, engine_of, have
 from kube_scheduler import scores

@@ -12,8 +12,8 @@ from alnair.kube import wire
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, project_node, timestamp
 from alnair.model import names
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
 numbers = st.one_of(

@@ -13,8 +13,8 @@ from alnair.kube.projection import project_node, timestamp
 from alnair.model import names
 from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.workload import Gang
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
 

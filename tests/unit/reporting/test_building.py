@@ -16,7 +16,7 @@ from alnair.kube.codec import WatchEvent
 from alnair.kube.podgroups import PodGroupWire
 from alnair.kube.simulated_nodes import gpu_uuid, manifest
 from alnair.model.openb import TraceNode
-from alnair.scheduler.tally import Tally
+from alnair.scheduler.counters import Tally
 from alnair.sim.history import History
 from alnair.sim.metrics import compute
 

@@ -31,12 +31,13 @@ from alnair.model.workload import (
     Term,
     Toleration,
 )
-from alnair.scheduler import columns, evaluations
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.evaluations import Evaluations
+from alnair.scheduler.framework import evaluation_cache as evaluations
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.statement import Statement
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.nodes import columns
 from oracle import Held, Oracle, connection, gpus_of
 
 NODES = 24

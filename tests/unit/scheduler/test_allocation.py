@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 import make
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.arguments import ArgumentError, made
-from alnair.scheduler.columns import Column
-from alnair.scheduler.plugins.affinity import NodeAffinity
-from alnair.scheduler.plugins.allocation import Allocation, ScoringStrategy, Strategy
-from alnair.scheduler.plugins.balanced import NodeResourcesBalancedAllocation
-from alnair.scheduler.plugins.cpu_and_memory import CpuAndMemory
-from alnair.scheduler.plugins.fit import FitArguments, NodeResourcesFit
-from alnair.scheduler.plugins.unschedulable import NodeUnschedulable
+from alnair.scheduler.framework.allocation_scores import Allocation, ScoringStrategy, Strategy
+from alnair.scheduler.framework.arguments import ArgumentError, made
+from alnair.scheduler.plugins.node_affinity import NodeAffinity
+from alnair.scheduler.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from alnair.scheduler.plugins.node_resources_fit.cpu_and_memory import CpuAndMemory
+from alnair.scheduler.plugins.node_resources_fit.plugin import FitArguments, NodeResourcesFit
+from alnair.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.nodes.columns import Column
 
 FPGA = "example.com/fpga"
 amounts = st.integers(0, 12)

@@ -6,7 +6,7 @@ import pytest
 import make
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
-from alnair.scheduler.bid_prices import EVERY, BidState
+from alnair.scheduler.plugins.opportunity_cost.bid_prices import EVERY, BidState
 from make import GIB
 from stream import Stream, share
 

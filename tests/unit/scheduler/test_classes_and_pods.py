@@ -13,9 +13,9 @@ from alnair.model.workload import (
     Requirement,
     SpreadConstraint,
 )
-from alnair.scheduler.classes import Classes
-from alnair.scheduler.pods import PodIndex, PodQuery
-from alnair.scheduler.selectors import matches
+from alnair.scheduler.state.pods.label_selectors import matches
+from alnair.scheduler.state.pods.pod_classes import Classes
+from alnair.scheduler.state.pods.pod_index import PodIndex, PodQuery
 
 APP = LabelSelector((Requirement("app", "Exists"),))
 

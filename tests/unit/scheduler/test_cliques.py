@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import make
 from alnair.model.cluster import Gpu
-from alnair.scheduler.cliques import Cliques, Wiring, quality, strength, wiring
+from alnair.scheduler.state.gpus.gpu_links import Cliques, Wiring, quality, strength, wiring
 
 KINDS = ("SYS", "NODE", "PHB", "PXB", "PIX", "NV1", "NV4", "NV12", "NV18")
 

@@ -5,16 +5,16 @@ import pytest
 
 import make
 from alnair.model.cluster import Node
-from alnair.scheduler import columns
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.columns import ChangeLog, Columns
-from alnair.scheduler.devices import Booking, Devices
-from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.labels import ABSENT
-from alnair.scheduler.plugins.fit import NodeResourcesFit
-from alnair.scheduler.plugins.priority import PrioritySort
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit
+from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.gpus.devices import Booking, Devices
+from alnair.scheduler.state.nodes import columns
+from alnair.scheduler.state.nodes.columns import ChangeLog, Columns
+from alnair.scheduler.state.nodes.labels import ABSENT
 
 
 def test_readers_of_a_log_get_what_they_have_not_read() -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from alnair.scheduler.cutting_stock import UNITS, bound, knapsack, worth
+from alnair.scheduler.plugins.opportunity_cost.cutting_stock import UNITS, bound, knapsack, worth
 from alnair.sim import traces
 
 

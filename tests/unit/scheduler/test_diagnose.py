@@ -20,11 +20,11 @@ from alnair.model.workload import (
     Term,
     Toleration,
 )
-from alnair.scheduler import diagnose as module
-from alnair.scheduler.diagnose import diagnose, find
-from alnair.scheduler.diagnosis import Change, Diagnosis
-from alnair.scheduler.relaxations import Relaxation
-from alnair.scheduler.trial import Verdict
+from alnair.scheduler.advice import diagnose as module
+from alnair.scheduler.advice.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnosis import Change, Diagnosis
+from alnair.scheduler.advice.relaxations import Relaxation
+from alnair.scheduler.advice.trial import Verdict
 from interpod_oracle import Neighbours
 from oracle import Held, Oracle
 from world import World

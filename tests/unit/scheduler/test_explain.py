@@ -3,10 +3,10 @@
 import make
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.explain import refusal_message
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.refusal_message import refusal_message
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.accounts import Accounts, Record, State
 
 
 def message(spec: PodSpec, *nodes: Node, used: PodSpec | None = None) -> str:

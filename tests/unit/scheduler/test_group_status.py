@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from alnair.model.api import Condition, PodGroupStatus
-from alnair.scheduler.group_status import (
+from alnair.scheduler.gangs.pod_group_status import (
     Group,
     Member,
     group_status,

@@ -12,14 +12,14 @@ import invariants
 import make
 from alnair.model.cluster import Node
 from alnair.model.workload import LabelSelector, Pod, PodAffinity, PodTerm, Requirement
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.arguments import ArgumentError, made
-from alnair.scheduler.classes import Classes
-from alnair.scheduler.columns import TIES
-from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.plugins.interpod import InterPodAffinity
-from alnair.scheduler.plugins.priority import PrioritySort
+from alnair.scheduler.framework.arguments import ArgumentError, made
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from alnair.scheduler.plugins.priority_sort import PrioritySort
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.nodes.columns import TIES
+from alnair.scheduler.state.pods.pod_classes import Classes
 from interpod_oracle import Neighbours
 
 NAMESPACES = ("one", "two", "new")

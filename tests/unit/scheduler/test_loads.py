@@ -1,7 +1,7 @@
 """Measured loads are fresh as long as their agent lives, and count what was placed since."""
 
 from alnair.model.cluster import Gpu, GpuLoad
-from alnair.scheduler.loads import (
+from alnair.scheduler.state.gpus.gpu_loads import (
     HEARTBEAT_SECONDS,
     LEASE_SECONDS,
     SETTLE_SECONDS,

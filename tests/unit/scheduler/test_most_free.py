@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import make
-from alnair.scheduler import events
-from alnair.scheduler.accounts import Accounts
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.plugins.fit import FitArguments, NodeResourcesFit
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.plugins.node_resources_fit.plugin import FitArguments, NodeResourcesFit
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.accounts import Accounts
 
 AMOUNTS = st.integers(0, 4)
 

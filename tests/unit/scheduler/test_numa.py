@@ -13,11 +13,11 @@ import make
 from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, PodSpec
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.arguments import ArgumentError, made
-from alnair.scheduler.framework import Reason
-from alnair.scheduler.plugins.gpu import GpuShare
-from alnair.scheduler.plugins.numa import NodeResourceTopologyMatch
+from alnair.scheduler.framework.arguments import ArgumentError, made
+from alnair.scheduler.framework.contract import Reason
+from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
+from alnair.scheduler.plugins.node_resource_topology_match.plugin import NodeResourceTopologyMatch
+from alnair.scheduler.state.accounts import Accounts, Record, State
 
 GUEST = "example.com/nic"
 

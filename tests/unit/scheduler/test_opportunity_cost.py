@@ -14,14 +14,14 @@ import make
 from alnair.model.cluster import Node
 from alnair.model.fragmentation import target_workload
 from alnair.model.workload import PodSpec
-from alnair.scheduler.arguments import ArgumentError, made
-from alnair.scheduler.cutting_stock import UNITS
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.gpu_prices import GRAIN, GpuPrices
-from alnair.scheduler.plugins.opportunity_cost import OpportunityCost
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.arguments import ArgumentError, made
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.plugins.opportunity_cost.cutting_stock import UNITS
+from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, GpuPrices
+from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask
 from alnair.scheduler.published.profiles import published
-from alnair.scheduler.workload_mix import Ask
 from alnair.sim import arrivals, placement, snapshot, traces
 from make import GIB
 from stream import Stream, profile, share

@@ -14,8 +14,8 @@ from alnair.model.cluster import Node
 from alnair.model.fragmentation import WorkloadClass
 from alnair.model.openb import WHOLE
 from alnair.model.workload import PodSpec
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.profiles import POLICIES, Policy, published
 from make import GIB

@@ -5,15 +5,15 @@ import pytest
 import make
 from alnair.model.cluster import Image, Node
 from alnair.model.workload import HostPort, PodSpec
-from alnair.scheduler import events
-from alnair.scheduler.accounts import Accounts
-from alnair.scheduler.columns import TIES
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.plugins.image_locality import ImageLocality
-from alnair.scheduler.plugins.priority import PrioritySort
+from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.accounts import Accounts
+from alnair.scheduler.state.nodes.columns import TIES
 from world import World
 
 MIB = 2**20

@@ -8,12 +8,12 @@ import pytest
 from alnair.model.fragmentation import FreeNode, WorkloadClass, node_fragmentation
 from alnair.model.openb import TraceNode, TracePod
 from alnair.model.workload import Pod
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.devices import Booking
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.fgd import PublishedFGD
 from alnair.scheduler.published.rounding import Rounding
 from alnair.scheduler.published.strands import Strands
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.gpus.devices import Booking
 from alnair.sim import exact
 from alnair.sim.arrivals import Arrival
 

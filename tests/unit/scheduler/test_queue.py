@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 import invariants
 import make
-from alnair.scheduler.accounts import Record
-from alnair.scheduler.queue import LOOKS, ClassKey, Place, Queue, Unit, backoff
+from alnair.scheduler.queue.queue import LOOKS, ClassKey, Place, Queue, Unit, backoff
+from alnair.scheduler.state.accounts import Record
 
 
 def unit(name: str, *sort: float, gang: bool = False, cls: str = "a", created: float = 0.0) -> Unit:

@@ -4,9 +4,9 @@ import pytest
 
 from alnair.model.cluster import Taint
 from alnair.model.workload import Requirement, Term, Toleration
-from alnair.scheduler.integers import parse_int
-from alnair.scheduler.tolerations import tolerated
-from alnair.scheduler.wellformed import is_well_formed
+from alnair.scheduler.framework.selector_validation import is_well_formed
+from alnair.scheduler.state.nodes.integers import parse_int
+from alnair.scheduler.state.nodes.tolerations import tolerated
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from alnair.model.workload import (
     Term,
     Toleration,
 )
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.arguments import ArgumentError, made
-from alnair.scheduler.classes import Classes
-from alnair.scheduler.framework import Reason
-from alnair.scheduler.plugins.spread import PodTopologySpread
+from alnair.scheduler.framework.arguments import ArgumentError, made
+from alnair.scheduler.framework.contract import Reason
+from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.pods.pod_classes import Classes
 from spread_oracle import HOSTNAME, SpreadOracle
 
 ZONE = "zone"

@@ -6,9 +6,9 @@ import pytest
 
 import make
 from alnair.model.fragmentation import FreeNode, WorkloadClass, node_fragmentation
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.devices import Booking
-from alnair.scheduler.stranded import PodClass, Stranded
+from alnair.scheduler.advice.stranded_gpu import PodClass, Stranded
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.gpus.devices import Booking
 
 MODELS = ("T4", "A100")
 

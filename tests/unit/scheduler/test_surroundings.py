@@ -2,8 +2,8 @@
 
 import make
 from alnair.model.workload import LabelSelector, PodAffinity, PodSpec, PodTerm
-from alnair.scheduler.classes import Classes
-from alnair.scheduler.surroundings import Surroundings, looks_around
+from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
+from alnair.scheduler.state.pods.pod_classes import Classes
 
 WEB = make.selecting(app="web")
 

@@ -12,9 +12,9 @@ from alnair.model import names
 from alnair.model.cluster import GpuLoad, Node
 from alnair.model.interference import Contention
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.arguments import ArgumentError, made
+from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.plugins.interference import Interference
-from alnair.scheduler.plugins.utilsched import UtilSched, UtilSchedArguments, Weights
+from alnair.scheduler.plugins.util_sched import UtilSched, UtilSchedArguments, Weights
 from world import World
 
 NOW = 1000.0

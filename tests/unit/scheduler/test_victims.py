@@ -10,22 +10,22 @@ import pytest
 import invariants
 import make
 from alnair.model import names
-from alnair.scheduler.accounts import Accounts, Record, State
-from alnair.scheduler.arguments import made
-from alnair.scheduler.budgets import KIND as BUDGETS
-from alnair.scheduler.budgets import budgets, split
-from alnair.scheduler.dry_run import dry_run
-from alnair.scheduler.evaluation import Evaluation
-from alnair.scheduler.evaluations import Evaluations
-from alnair.scheduler.framework import Profile
-from alnair.scheduler.gangs import Gangs
-from alnair.scheduler.levels import Levels
-from alnair.scheduler.plugins.preemption import DefaultPreemption, PreemptionArgs
+from alnair.scheduler.framework.arguments import made
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.gangs.gangs import Gangs
+from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.plugins.default_preemption import DefaultPreemption, PreemptionArgs
+from alnair.scheduler.preemption.dry_run import dry_run
+from alnair.scheduler.preemption.victim_bounds import Levels
+from alnair.scheduler.preemption.victim_search import Search
+from alnair.scheduler.preemption.victims import Plan
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.search import Search
-from alnair.scheduler.statement import Statement
-from alnair.scheduler.victims import Plan
-from alnair.scheduler.what_if import WhatIf
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
+from alnair.scheduler.state.disruption_budgets import budgets, split
+from alnair.scheduler.state.without_pods import WhatIf
 
 OURS: Profile = next(p for p in profiles() if p.scheduler == names.SCHEDULER)
 POST = DefaultPreemption(PreemptionArgs(idle_seconds=0.0))

@@ -19,8 +19,8 @@ from alnair.model.volumes import (
     StorageNode,
 )
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
-from alnair.scheduler import claims
-from alnair.scheduler.queue import ClassKey, Unit
+from alnair.scheduler.queue.queue import ClassKey, Unit
+from alnair.scheduler.state.objects import storage_objects as claims
 from world import World
 
 WAITS = "WaitForFirstConsumer"

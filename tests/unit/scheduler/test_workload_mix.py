@@ -7,7 +7,14 @@ import msgspec
 import make
 from alnair.model import names
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
-from alnair.scheduler.workload_mix import FIRST, MEMORY, Ask, MixState, WorkloadMix, asked
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import (
+    FIRST,
+    MEMORY,
+    Ask,
+    MixState,
+    WorkloadMix,
+    asked,
+)
 
 HALF = make.spec(slice_mib=500)
 PAIR = make.spec(whole=2)

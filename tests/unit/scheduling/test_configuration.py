@@ -10,7 +10,7 @@ import make
 from alnair.apps import cli
 from alnair.apps.scheduling import configuration as conf
 from alnair.apps.scheduling.assembly import Assembly, assemble
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from world import World
 

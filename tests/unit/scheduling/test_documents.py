@@ -15,8 +15,8 @@ from alnair.kube.projection import PodProjector, project_node
 from alnair.model import api, names
 from alnair.model.cluster import Gpu
 from alnair.model.workload import GpuDemand, GpuRequest
-from alnair.scheduler.assignment import assign
-from alnair.scheduler.devices import Booking
+from alnair.scheduler.state.gpus.devices import Booking
+from alnair.scheduler.state.gpus.gpu_assignment import assign
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NOW = float(calendar.timegm((2026, 11, 21, 12, 0, 0)))

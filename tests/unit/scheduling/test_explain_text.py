@@ -10,8 +10,8 @@ from alnair.apps.explain_text import render
 from alnair.apps.scheduling.loop import Decisions
 from alnair.apps.scheduling.server import Server, application
 from alnair.model.cluster import Taint
-from alnair.scheduler.diagnose import diagnose, find
-from alnair.scheduler.diagnosis import Diagnosis
+from alnair.scheduler.advice.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnosis import Diagnosis
 from world import World
 
 GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"

@@ -11,7 +11,7 @@ from aiohttp import web
 from alnair.apps.scheduling.feed import Feed
 from alnair.kube.client import Client
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Resource
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 from unit.kube.faultserver import FaultServer, line, serving
 
 

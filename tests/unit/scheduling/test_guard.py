@@ -8,11 +8,11 @@ import pytest
 import make
 from alnair.model import names
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Rows
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Cluster, Depends, Normalize, Profile
-from alnair.scheduler.guard import Faults, Guarded
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize, Profile
+from alnair.scheduler.framework.guard import Faults, Guarded
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.nodes.columns import Rows
 from world import World
 
 ONE_EACH = "for 1 rows: answer an array of one per row"

@@ -12,8 +12,8 @@ from alnair.apps.scheduling import loop
 from alnair.apps.scheduling.loop import Decisions, Loop
 from alnair.model.action import Action, Report
 from alnair.model.cluster import Taint
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
 

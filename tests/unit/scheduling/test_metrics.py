@@ -15,9 +15,9 @@ from alnair.apps.scheduling.metrics import exposition
 from alnair.apps.scheduling.server import application
 from alnair.model.action import Bind
 from alnair.model.quota import Quota
-from alnair.scheduler import events
-from alnair.scheduler.census import census
-from alnair.scheduler.tally import Histogram, Tally
+from alnair.scheduler.advice.census import census
+from alnair.scheduler.counters import Histogram, Tally
+from alnair.scheduler.engine import events
 from world import World
 
 

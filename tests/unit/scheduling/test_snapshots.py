@@ -21,7 +21,7 @@ from alnair.apps.scheduling.snapshot import decode, load
 from alnair.kube.kinds import object_types
 from alnair.model import names
 from alnair.model.action import Bind
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 from alnair.sim.snapshot import Snapshot, SnapshotError, encode, take
 from world import World
 

@@ -20,7 +20,7 @@ from alnair.kube.errors import Conflict, NotFound
 from alnair.kube.resources import Manifest, Resource
 from alnair.model.action import Bind
 from alnair.model.volumes import ClaimBinding
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 
 READ: dict[str, Callable[[Manifest], Any]] = {
     "PersistentVolumeClaim": lambda o: storage.project_claim(msgspec.convert(o, storage.ClaimWire)),

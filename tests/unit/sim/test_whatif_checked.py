@@ -17,7 +17,7 @@ from alnair.kube.wire import NodeWire, PodWire
 from alnair.model import names
 from alnair.model.openb import TraceNode
 from alnair.model.workload import Pod
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
 from alnair.sim.api import VirtualApi
 from alnair.sim.whatif.changes import Changes, make

@@ -1,8 +1,8 @@
 """Keeps the status of every PodGroup true.
 
 Pods and PodGroups are followed; a change marks the group, and marked groups are compared with what
-`scheduler.group_status` says they shall be. A write is guarded by the resourceVersion that the
-comparison was made with, so nothing stale is ever written, not even by two controllers.
+`scheduler.gangs.pod_group_status` says they shall be. A write is guarded by the resourceVersion
+that the comparison was made with, so nothing stale is ever written, not even by two controllers.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
 from alnair.model import names
 from alnair.model.api import PodGroupStatus
-from alnair.scheduler.group_status import (
+from alnair.scheduler.gangs.pod_group_status import (
     Group,
     Member,
     News,

@@ -34,8 +34,8 @@ from alnair.kube.resources import PODS
 from alnair.model import names
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.model.workload import Pod
-from alnair.scheduler import events
-from alnair.scheduler.tally import Tally
+from alnair.scheduler.counters import Tally
+from alnair.scheduler.engine import events
 
 _log = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from alnair.apps.scheduling.configuration import (
 )
 from alnair.apps.scheduling.strict import DocumentError, did_you_mean, read
 from alnair.model import names
-from alnair.scheduler.framework import Plugin, Profile, QueueSortPlugin, ScorePlugin
-from alnair.scheduler.guard import Faults, Guarded
+from alnair.scheduler.framework.contract import Plugin, Profile, QueueSortPlugin, ScorePlugin
+from alnair.scheduler.framework.guard import Faults, Guarded
 from alnair.scheduler.profiles import ARGUMENTS, OMITTED, WEIGHTS, registry
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from alnair.kube.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from alnair.model.action import Bind
 from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
 from alnair.model.workload import LabelSelector
-from alnair.scheduler.selectors import matches
+from alnair.scheduler.state.pods.label_selectors import matches
 
 #: Sends until there is a definite answer; returns the error, empty if it is done.
 Insist = Callable[[str, Callable[[], Awaitable[object]]], Awaitable[str]]

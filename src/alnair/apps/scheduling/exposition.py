@@ -7,7 +7,7 @@ registries and locks for what is here a few lines; `promtool check metrics` judg
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from alnair.scheduler.tally import Histogram
+from alnair.scheduler.counters import Histogram
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -24,7 +24,7 @@ from alnair.kube.resources import (
 from alnair.model import names
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0

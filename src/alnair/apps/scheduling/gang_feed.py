@@ -9,7 +9,7 @@ from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.podgroups import Dialect
 from alnair.model.workload import Gang
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 
 #: Seconds to wait for kinds that a cluster may not have.
 _OPTIONAL_SECONDS = 5.0

@@ -8,8 +8,8 @@ from alnair.apps.scheduling.actuator import Actuator
 from alnair.apps.scheduling.feed import Feed
 from alnair.apps.scheduling.rehearsal import Rehearsal
 from alnair.model.action import Action, Evict
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.events import Event
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.events import Event
 
 #: Bindings decided and not yet answered. More would only wait, while the cluster changes under
 #: them.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from alnair.apps.scheduling.exposition import counter, gauge, histogram
 from alnair.model import names
-from alnair.scheduler.census import Census, GpuCensus
-from alnair.scheduler.tally import Tally
+from alnair.scheduler.advice.census import Census, GpuCensus
+from alnair.scheduler.counters import Tally
 
 _PROC = Path("/proc/self")
 

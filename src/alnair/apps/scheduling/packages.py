@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from alnair.scheduler import framework
+from alnair.scheduler.framework import contract as framework
 
 GROUP: Final = "alnair.plugins"
 _EXTENSION_POINTS: Final = tuple(

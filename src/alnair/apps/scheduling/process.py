@@ -25,11 +25,11 @@ from alnair.kube.client import Client
 from alnair.kube.errors import LeadershipLost
 from alnair.kube.lease import LeaderElector
 from alnair.model import names
-from alnair.scheduler.census import census
-from alnair.scheduler.diagnose import diagnose, find
-from alnair.scheduler.diagnosis import Diagnosis
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.tally import Tally
+from alnair.scheduler.advice.census import census
+from alnair.scheduler.advice.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.scheduler.counters import Tally
+from alnair.scheduler.engine.engine import Engine
 from alnair.sim.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)

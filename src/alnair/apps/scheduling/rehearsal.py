@@ -5,7 +5,7 @@ import logging
 
 from alnair.apps.scheduling.feed import Feed
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
-from alnair.scheduler import events
+from alnair.scheduler.engine import events
 
 _log = logging.getLogger(__name__)
 

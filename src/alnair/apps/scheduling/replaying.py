@@ -9,9 +9,9 @@ from alnair.apps.scheduling.assembly import assemble
 from alnair.apps.scheduling.configuration import Configuration
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Assignment, Pod
-from alnair.scheduler import events
-from alnair.scheduler.columns import TIES
-from alnair.scheduler.engine import Engine
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.state.nodes.columns import TIES
 from alnair.sim.snapshot import Snapshot, SnapshotError, told
 
 #: Steps without an end would be a mistake of the engine; no snapshot needs so many.

@@ -11,7 +11,7 @@ from aiohttp import web
 from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
-from alnair.scheduler.diagnosis import Diagnosis
+from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.sim.snapshot import Snapshot, encode
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from alnair.scheduler.framework import Profile
+    from alnair.scheduler.framework.contract import Profile
     from alnair.sim.simulation import Simulation
     from alnair.sim.sources import Loaded
 

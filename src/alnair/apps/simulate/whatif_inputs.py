@@ -19,8 +19,8 @@ from alnair.kube.resources import PRIORITY_CLASSES
 from alnair.local.errors import LocalClusterError
 from alnair.model.cluster import Node
 from alnair.model.csv_table import TableError
-from alnair.scheduler import events
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine import events
+from alnair.scheduler.framework.contract import Profile
 from alnair.sim.snapshot import SnapshotError, told
 from alnair.sim.sources.workloads import PriorityClass
 from alnair.sim.whatif import shapes

@@ -3,10 +3,10 @@
 import numpy as np
 
 from alnair.model.workload import GpuDemand, PodSpec
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.devices import Devices
-from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.gpu_room import accepted, slice_fits
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.state.gpus.devices import Devices
+from alnair.scheduler.state.gpus.gpu_room import accepted, slice_fits
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 
 class GpuModels:

@@ -3,11 +3,11 @@
 import numpy as np
 
 from alnair.model.workload import GpuDemand, PodSpec
-from alnair.scheduler.cliques import MOST_GPUS, Cliques
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.devices import Devices
-from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.gpu_room import accepted
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.state.gpus.devices import Devices
+from alnair.scheduler.state.gpus.gpu_links import MOST_GPUS, Cliques
+from alnair.scheduler.state.gpus.gpu_room import accepted
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 
 class GpuTopology:

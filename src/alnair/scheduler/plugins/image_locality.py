@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.arguments import Arguments
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.images import image_kind
+from alnair.scheduler.framework.arguments import Arguments
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.state.nodes.columns import Column, Rows
+from alnair.scheduler.state.nodes.node_images import image_kind
 
 _MIB: Final = 1024 * 1024
 _LEAST: Final = 23 * _MIB

@@ -2,9 +2,9 @@
 
 from alnair.model.interference import Contention, InterferenceModel
 from alnair.model.workload import PodSpec
-from alnair.scheduler.best_gpu import BestGpu
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.framework import Cluster
+from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.framework.gpu_scores import BestGpu
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 
 class Interference:

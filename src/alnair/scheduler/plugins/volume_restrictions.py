@@ -9,11 +9,11 @@ import numpy as np
 
 from alnair.model.volumes import AWS_EBS, CLAIM, GCE_PD, ISCSI, RBD
 from alnair.model.workload import PodSpec, Volume
-from alnair.scheduler.claims import find_claim, reads
-from alnair.scheduler.columns import Mask, Rows
-from alnair.scheduler.framework import Cluster, Depends, Reason
-from alnair.scheduler.nowhere import Nowhere
-from alnair.scheduler.objects import Objects, Read
+from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.state.nodes.columns import Mask, Rows
+from alnair.scheduler.state.objects.api_objects import Objects, Read
+from alnair.scheduler.state.objects.storage_objects import find_claim, reads
 
 DISK = Reason("node(s) had no available disk")
 CLAIM_IN_USE = Reason(

@@ -9,12 +9,17 @@ import numpy as np
 
 from alnair.model.volumes import CLAIM, PersistentVolume
 from alnair.model.workload import PodSpec
-from alnair.scheduler.claims import find_claim, find_class, find_volume, reads
-from alnair.scheduler.columns import Mask, Rows
-from alnair.scheduler.framework import Cluster, Depends, Reason
-from alnair.scheduler.labels import ABSENT
-from alnair.scheduler.nowhere import Nowhere
-from alnair.scheduler.objects import Objects, Read
+from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.state.nodes.columns import Mask, Rows
+from alnair.scheduler.state.nodes.labels import ABSENT
+from alnair.scheduler.state.objects.api_objects import Objects, Read
+from alnair.scheduler.state.objects.storage_objects import (
+    find_claim,
+    find_class,
+    find_volume,
+    reads,
+)
 
 ZONE = Reason("node(s) had no available volume zone", unresolvable=True)
 #: Keys of zones and regions, the old ones with what they are called today.

@@ -3,10 +3,10 @@
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
 from alnair.scheduler.published.room import Ask, Room, lifted
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 
 class PublishedBestFit:

@@ -5,11 +5,11 @@ from typing import Final
 import numpy as np
 
 from alnair.model.workload import LabelSelector, PodSpec, Requirement
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.pods import PodQuery
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
 from alnair.scheduler.published import LARGEST_GPU
 from alnair.scheduler.published.room import Room, lifted
+from alnair.scheduler.state.nodes.columns import Column, Rows
+from alnair.scheduler.state.pods.pod_index import PodQuery
 
 #: Label of pods by what they ask of GPUs: `share`, or how many whole ones.
 LABEL: Final = "gpus"

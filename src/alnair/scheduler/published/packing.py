@@ -4,9 +4,9 @@ import numpy as np
 
 from alnair.model.openb import WHOLE
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Column, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
 from alnair.scheduler.published.room import Ask, Room
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 #: Scores of the three cases: at most, and at least.
 _IN_USE = (100.0, 50.0)

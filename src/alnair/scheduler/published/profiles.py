@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, get_args
 
 from alnair.model.fragmentation import WorkloadClass
-from alnair.scheduler.framework import Plugin, Profile
-from alnair.scheduler.plugins.gpu import GpuShare
-from alnair.scheduler.plugins.opportunity_cost import OpportunityCost
-from alnair.scheduler.plugins.priority import PrioritySort
+from alnair.scheduler.framework.contract import Plugin, Profile
+from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
+from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
+from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.published.best_fit import PublishedBestFit
 from alnair.scheduler.published.clustering import PublishedClustering
 from alnair.scheduler.published.dot_product import PublishedDotProd

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.columns import Column, Mask, Rows
-from alnair.scheduler.framework import Cluster, Depends, Normalize
-from alnair.scheduler.gpu_room import slice_fits
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.state.gpus.gpu_room import slice_fits
+from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
 
 class PublishedRandom:

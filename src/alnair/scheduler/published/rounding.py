@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from alnair.model.fragmentation import WorkloadClass
-from alnair.scheduler.columns import Column
 from alnair.scheduler.published.target import Index
+from alnair.scheduler.state.nodes.columns import Column
 
 #: The sums, in the order in which they are added up; what is usable is not.
 _BOTH, _GPU, _CPU, _FITS, _FITS_NOT, _MODEL = range(6)

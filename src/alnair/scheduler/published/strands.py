@@ -6,12 +6,12 @@ import numpy as np
 
 from alnair.model.fragmentation import WorkloadClass
 from alnair.model.openb import WHOLE
-from alnair.scheduler.columns import Column, Rows, of_rows
-from alnair.scheduler.framework import Cluster
+from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.rounding import Rounding
 from alnair.scheduler.published.target import Index, Target
-from alnair.scheduler.renewal import Renewal
+from alnair.scheduler.state.nodes.changed_rows import Renewal
+from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows
 
 
 class Strands:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from alnair.model.fragmentation import WorkloadClass
 from alnair.model.openb import WHOLE
-from alnair.scheduler.columns import Column
+from alnair.scheduler.state.nodes.columns import Column
 
 #: Entries of a table per state of a node: one for each thousandth that may be free.
 STEPS: Final = WHOLE + 1

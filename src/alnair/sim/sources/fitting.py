@@ -8,7 +8,7 @@ import msgspec
 from alnair.model import names
 from alnair.model.cluster import Node
 from alnair.model.workload import GpuDemand, LabelSelector, PodSpec, Requirement
-from alnair.scheduler.selectors import matches
+from alnair.scheduler.state.pods.label_selectors import matches
 from alnair.sim.jobs import Job
 
 #: So many kinds of pods are told one by one.

@@ -13,8 +13,8 @@ from alnair.kube.projection import PodProjector
 from alnair.model.cluster import Node
 from alnair.model.csv_table import Problem
 from alnair.model.workload import Gang, LabelSelector, NodeAffinity, Pod, Requirement, Term
-from alnair.scheduler.selectors import matches
-from alnair.scheduler.tolerations import tolerated
+from alnair.scheduler.state.nodes.tolerations import tolerated
+from alnair.scheduler.state.pods.label_selectors import matches
 from alnair.sim.jobs import Job
 from alnair.sim.sources.options import Found, Options
 from alnair.sim.sources.workloads import (

@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from alnair.scheduler.diagnosis import Change
-from alnair.scheduler.rebalance import Outcome
+from alnair.scheduler.advice.diagnosis import Change
+from alnair.scheduler.advice.rebalance import Outcome
 from alnair.sim.whatif.changes import Stays
 from alnair.sim.whatif.figures import Figures
 

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
-from alnair.scheduler.budgets import KIND
-from alnair.scheduler.selectors import matches
+from alnair.scheduler.state.disruption_budgets import KIND
+from alnair.scheduler.state.pods.label_selectors import matches
 from alnair.sim.api import VirtualApi
 
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.workload import Assignment, Pod
-from alnair.scheduler import events
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
 from alnair.sim.api import GRACE, VirtualApi
 from alnair.sim.whatif import budgets
 

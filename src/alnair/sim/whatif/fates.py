@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from alnair.model.workload import Assignment, Pod
-from alnair.scheduler.diagnose import diagnose
-from alnair.scheduler.diagnosis import Change
+from alnair.scheduler.advice.diagnose import diagnose
+from alnair.scheduler.advice.diagnosis import Change
 from alnair.sim.spans import span
 from alnair.sim.whatif.answer import Fate, Role
 from alnair.sim.whatif.changes import Left

@@ -10,10 +10,10 @@ import numpy as np
 from alnair.model import names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.workload import PodSpec
-from alnair.scheduler.accounts import State
-from alnair.scheduler.columns import ALL
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.stranded import PodClass, Stranded
+from alnair.scheduler.advice.stranded_gpu import PodClass, Stranded
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.state.accounts import State
+from alnair.scheduler.state.nodes.columns import ALL
 
 #: GPUs of each pod of the largest gang that is looked for, unless no node has so many.
 _GANG_GPUS: Final = 8
@@ -30,7 +30,8 @@ class Figures(msgspec.Struct, frozen=True):
         gang_gpus, largest_gang: how many pods of so many whole GPUs each would fit at once, if
             they ask for nothing else.
         fragmentation: F: free GPUs of nodes that take pods that a pod drawn from the workload could
-            not use, on average (`alnair.scheduler.stranded`). The workload is all known pods.
+            not use, on average (`alnair.scheduler.advice.stranded_gpu`). The workload is all known
+            pods.
         waiting, running: pods without and with a node; those of DaemonSets do not count.
     """
 

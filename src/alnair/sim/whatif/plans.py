@@ -2,11 +2,11 @@
 
 import msgspec
 
-from alnair.scheduler.engine import Engine
-from alnair.scheduler.rebalance import Outcome, Rebalance
-from alnair.scheduler.statement import Statement
-from alnair.scheduler.stranded import PodClass
-from alnair.scheduler.what_if import WhatIf
+from alnair.scheduler.advice.rebalance import Outcome, Rebalance
+from alnair.scheduler.advice.stranded_gpu import PodClass
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.state.without_pods import WhatIf
 from alnair.sim.whatif.figures import Figures, figures
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from alnair.scheduler import events
-from alnair.scheduler.framework import Profile
+from alnair.scheduler.engine import events
+from alnair.scheduler.framework.contract import Profile
 from alnair.sim.whatif.answer import Answer
 from alnair.sim.whatif.changes import Changes, check, make
 from alnair.sim.whatif.course import Course

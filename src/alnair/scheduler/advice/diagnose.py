@@ -1,0 +1,257 @@
+"""Why a pod waits and what would help: counts, near misses, verified changes, gang and queue.
+
+It tries the pod many times on the engine's own books, each time undone, between two steps of the
+engine; so what it says is what the scheduler would do.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from alnair.scheduler.advice.diagnosis import Change, Diagnosis, GangStory, QueueStory, Stage
+from alnair.scheduler.advice.refusals import candidates, judge, predicates
+from alnair.scheduler.advice.relaxations import Reduction, Relaxation, reductions, relaxations
+from alnair.scheduler.advice.trial import Trial, Verdict
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.queue.queue import Place
+from alnair.scheduler.state.accounts import Record, State
+
+#: Placements that looking for changes may cost: a live scheduler waits meanwhile. At 5,000 nodes
+#: one costs some 1 ms for a pod that is tried alone, less for many that are alike.
+_BUDGET: Final = 2000
+_SHOWN: Final = 8
+_PLACES: Final = {
+    Place.ACTIVE: "active",
+    Place.BACKOFF: "backoff",
+    Place.PARKED: "unschedulable",
+    Place.NOWHERE: "",
+}
+_SETTLED: Final[dict[State, Stage]] = {
+    State.ASSUMED: "binding",
+    State.BOUND: "bound",
+    State.FINISHED: "finished",
+}
+
+
+def find(engine: Engine, namespace: str, name: str) -> Record | None:
+    """Return what the engine knows of a pod by this name."""
+    for record in engine.accounts.records.values():
+        if (record.pod.namespace, record.pod.name) == (namespace, name):
+            return record
+    return None
+
+
+def diagnose(engine: Engine, record: Record, now: float) -> Diagnosis:
+    """Return why the pod is where it is, and what would help.
+
+    Args:
+        engine: between two steps; it is as before afterwards.
+        record: of the pod.
+        now: seconds since the epoch.
+    """
+    pod = record.pod
+    known = Diagnosis(f"{pod.namespace}/{pod.name}", pod.scheduler, "waiting")
+    if record.state in _SETTLED:
+        stage = _SETTLED[record.state]
+        return replace(known, stage=stage, node=record.node or pod.node, since=record.placed_at)
+    if pod.deleting:
+        return replace(known, stage="deleting", message="the pod is being deleted")
+    known = replace(known, nodes=len(engine.accounts.columns))
+    if pod.gated:
+        return replace(known, stage="gated", waits_for=("its scheduling gates to be removed",))
+    if pod.problem:
+        return replace(known, stage="refused", message=pod.problem, waits_for=("a changed pod",))
+    waiting = _Waiting(engine, record, now)
+    with waiting.trial.respecting(engine.preemption):
+        return waiting.told(known)
+
+
+class _Waiting:
+    """The diagnosis of a pod that waits for a node."""
+
+    def __init__(self, engine: Engine, record: Record, now: float) -> None:
+        self._engine = engine
+        self._record = record
+        self._now = now
+        self.trial = Trial(engine, record, now)
+        self._state = engine.members.gang_of(record)
+        #: Placements that may still be spent, and whether a change was left out for it.
+        self._left = _BUDGET
+        self._all_tried = True
+        self._tried = 0
+
+    def told(self, known: Diagnosis) -> Diagnosis:
+        """Return the diagnosis."""
+        verdict = self.trial.verdict()
+        with self.trial.one_by_one() as (fit, left):
+            blocked = self._named(left[0]) if left else self._record
+        missing = self._missing_members()
+        spec = blocked.spec
+        profile = self._engine.profiles[blocked.pod.scheduler]
+        cluster = self._engine.accounts.cluster
+        known = replace(
+            known,
+            message=missing or verdict.message or "it fits, and is to be tried",
+            fits=verdict.fits and not missing,
+            gang=self._gang(fit, blocked if left else None),
+            queue=self._queue(),
+        )
+        refusal = next((r for p in profile.pre_filters if (r := p.pre_filter(spec))), None)
+        if refusal:
+            stage: Stage = "refused"
+            return replace(known, stage=stage, message=refusal.text, waits_for=("a changed pod",))
+        with self.trial.one_by_one(leave_out=blocked.pod.name):
+            verdicts = judge(spec, profile, cluster)
+            counted = predicates(verdicts, cluster)
+            nearest = candidates(verdicts, spec, cluster)
+        changes: tuple[Change, ...] = ()
+        if not verdict.fits:
+            refusing = {p.plugin for p in counted}
+            changes = tuple(self._changes(blocked, refusing))
+        return replace(
+            known,
+            predicates=tuple(counted),
+            closest=tuple(nearest) if not verdict.fits else (),
+            changes=changes,
+            tried=self._tried,
+            all_tried=self._all_tried,
+            waits_for=tuple(self._waits_for(missing, verdict)),
+            preemption=self._preemption(verdict),
+        )
+
+    def _named(self, name: str) -> Record:
+        """Return a pod of the unit, the one whose reasons are told."""
+        pods = self._state.unit.pods.values() if self._state else ()
+        return next((record for record in pods if record.pod.name == name), self._record)
+
+    def _missing_members(self) -> str:
+        """Return what the gang lacks before any node is looked at, or an empty text."""
+        state = self._state
+        if state is None:
+            return ""
+        namespace, name = state.key
+        if state.gang is None:
+            return f"PodGroup {namespace}/{name} does not exist"
+        if state.gang.problem:
+            return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
+        lacking = state.lacking() - len(state.unit.pods)
+        return f"gang {namespace}/{name}: {lacking} more pods to be created" if lacking > 0 else ""
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def _changes(self, blocked: Record, refusing: set[str]) -> list[Change]:
+        spec, columns = blocked.spec, self._engine.accounts.columns
+        helpful = [
+            (relaxation, verdict)
+            for relaxation in relaxations(spec, columns, refusing)
+            if (verdict := self._verify(blocked, relaxation))
+        ]
+        helpful += [best for r in reductions(spec) if (best := self._largest(blocked, r))]
+        found = [(relaxation.size, _change(relaxation, verdict)) for relaxation, verdict in helpful]
+        if (change := self._shorter(blocked)) is not None:
+            found.append((0.2, change))
+        found.sort(key=lambda each: (each[0], each[1].text))
+        return [change for _, change in found[:_SHOWN]]
+
+    def _verify(self, blocked: Record, relaxation: Relaxation) -> Verdict | None:
+        """Decide again with the change; returns the verdict if the pod fits then."""
+        if self._left < self.trial.size:
+            self._all_tried = False
+            return None
+        self._left -= self.trial.size
+        self._tried += 1
+        verdict = self.trial.verdict(blocked.spec, relaxation.spec)
+        return verdict if verdict.fits else None
+
+    def _largest(self, blocked: Record, reduction: Reduction) -> tuple[Relaxation, Verdict] | None:
+        """Return the largest smaller amount with which the pod fits, if there is one."""
+        low, high = reduction.least, reduction.asked - 1
+        best = None
+        amount = low  # nothing helps if the least does not
+        while low <= high:
+            relaxation = reduction.relaxation(amount)
+            verdict = self._verify(blocked, relaxation)
+            if verdict:
+                best, low = (relaxation, verdict), amount + 1
+            elif best is None:
+                return None
+            else:
+                high = amount - 1
+            amount = (low + high) // 2
+        return best
+
+    def _shorter(self, blocked: Record) -> Change | None:
+        """Return a time limit with which the pod may use nodes that are reserved."""
+        kept = self._engine.backfill.reservation
+        limit = int(kept.until - self._now) if kept else 0
+        if limit <= 0 or self._left < self.trial.size:
+            return None
+        self._tried += 1
+        verdict = self.trial.verdict(blocked.spec, blocked.spec, limit)
+        text = f"declare activeDeadlineSeconds: {limit} or less, to use reserved nodes until then"
+        return Change("time-limit", text, verdict.node) if verdict.fits else None
+
+    # --- gang and queue ---------------------------------------------------------------------------
+
+    def _gang(self, fit: int, blocked: Record | None) -> GangStory | None:
+        state = self._state
+        if state is None:
+            return None
+        lacking = state.lacking()
+        return GangStory(
+            name="/".join(state.key),
+            exists=state.gang is not None,
+            min_member=state.min_member,
+            pods=len(state.members),
+            placed=len(state.placed()),
+            lacking=lacking,
+            fit=min(fit, lacking),
+            blocked=blocked.pod.name if blocked else "",
+        )
+
+    def _queue(self) -> QueueStory | None:
+        members = self._engine.members
+        unit = members.unit_of(self._record)
+        if unit is None or unit.place is Place.NOWHERE:
+            return None
+        waiting = [u for u in members.units() if u.place is not Place.NOWHERE]
+        mine = (unit.standing, unit.order)
+        return QueueStory(
+            place=_PLACES[unit.place],
+            position=1 + sum((u.standing, u.order) < mine for u in waiting),
+            length=len(waiting),
+            since=min(r.queued_at for r in unit.pods.values()),
+            attempts=unit.attempts,
+            until=unit.not_before if unit.not_before > self._now else None,
+        )
+
+    def _preemption(self, verdict: Verdict) -> str:
+        if self._state is not None or verdict.fits:
+            return ""
+        return self._engine.preemption.outlook(self._record, self._now)
+
+    def _waits_for(self, missing: str, verdict: Verdict) -> Iterator[str]:
+        state, queue = self._state, self._queue()
+        if state and state.gang is None:
+            yield f"the PodGroup {'/'.join(state.key)} to be created, or the pod's label to go"
+        elif missing:
+            yield missing
+        if missing:
+            return
+        if state and (state.planning or state.clearing):
+            yield "the plan of its gang to be written"
+        node = self._engine.preemption.nominations.node(self._record.pod)
+        if node:
+            yield f"less important pods on {node} to leave, which it preempts"
+        elif not verdict.fits:
+            quota = self._engine.admission.refuse([self._record])
+            yield "its quota" if quota else "a change of the cluster that lets it fit"
+        elif queue is None or queue.place != "active":
+            yield "its turn"
+        if queue and queue.until:
+            yield f"its back-off, for {queue.until - self._now:.1f} s more"
+
+
+def _change(relaxation: Relaxation, verdict: Verdict) -> Change:
+    return Change(relaxation.kind, relaxation.text.replace("{node}", verdict.node), verdict.node)

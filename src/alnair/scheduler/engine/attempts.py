@@ -1,0 +1,242 @@
+"""One attempt at a unit: place it whole and say so, or say why not."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from alnair.model.action import Action, Bind, Report, WritePlan
+from alnair.model.workload import Assignment, Planned
+from alnair.scheduler.counters import Tally
+from alnair.scheduler.engine.refusal_updates import gist
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.gangs.gangs import GangState, in_turn
+from alnair.scheduler.gangs.readiness import not_ready, resource_gap
+from alnair.scheduler.placement.admission import Admission
+from alnair.scheduler.placement.gang_placement import Books, GangPlacement
+from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.preemption.preemption import Preemption
+from alnair.scheduler.queue.queue import ClassKey, Queue, Unit
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.gpus.gpu_assignment import assign
+from alnair.scheduler.state.nodes.columns import Mask
+from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
+
+
+class Attempts:
+    """Tries units; `seconds` collects how long each pod's decision took."""
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        evaluations: Evaluations,
+        profiles: Mapping[str, Profile],
+        queue: Queue,
+        admission: Admission,
+        timer: Callable[[], float] | None,
+        tally: Tally,
+        preemption: Preemption,
+    ) -> None:
+        self._accounts = accounts
+        self._evaluations = evaluations
+        self._profiles = profiles
+        self._queue = queue
+        self._admission = admission
+        self._timer = timer
+        self._tally = tally
+        self._preemption = preemption
+        self._books = Books(accounts, evaluations, profiles, admission)
+        self.seconds: list[float] = []
+
+    def pod(self, unit: Unit, record: Record, now: float, actions: list[Action]) -> None:
+        """Try a lone pod."""
+        start = self._timer() if self._timer else 0.0
+        profile = self._profiles[record.pod.scheduler]
+        key = record.key
+        self._preemption.before((record,))
+        if record.pod.problem:
+            self._queue.hold(unit)
+            self._preemption.give_up((record,), actions)
+            record.refused_by = ()
+            self._refuse(record, record.pod.problem, actions)
+        elif over := self._admission.refuse([record]):
+            unit.attempts += 1
+            self._queue.park(unit, key, now)
+            self._preemption.give_up((record,), actions)
+            record.refused_by = (QUOTA,)
+            self._refuse(record, over, actions)
+        elif refused := self._place(
+            record, profile, allowed := self._admission.allowed(unit, record, now), now
+        ):
+            unit.attempts += 1
+            message = self._admission.why(refused, allowed)
+            record.refused_by = refused.refused_by()
+            if refused.refusal is None:
+                self._queue.park(unit, key, now)
+                message += self._preemption.for_pod(unit, record, refused, allowed, now, actions)
+            else:
+                self._queue.hold(unit)
+                self._preemption.give_up((record,), actions)
+            self._refuse(record, message, actions)
+        else:
+            unit.pods.clear()
+            actions.append(self.bind(record))
+            self._queue.wake_next(key)
+        self._decided((record,), start)
+
+    def gang(self, state: GangState, now: float, actions: list[Action]) -> None:
+        """Try a gang: enough of its pods for `minMember`, and as many more as fit."""
+        if state.planning or state.clearing:
+            return  # nothing is done before the plan is written; the answer comes soon
+        start = self._timer() if self._timer else 0.0
+        pods = in_turn(state.unit.pods.values())
+        self._preemption.before(pods)
+        lacking = state.lacking()
+        if message := not_ready(state):
+            self._queue.hold(state.unit)
+            self._preemption.give_up(pods, actions)
+            for record in pods:
+                self._refuse(record, message, actions)
+        else:
+            self._place_gang(state, pods, lacking, now, actions)
+        self._decided(pods, start)
+
+    def together(self, pods: Sequence[Record], count: int, now: float) -> Statement:
+        """Try to place so many pods of a unit, as if it were their turn; decides nothing."""
+        state = self._admission.gang_of(pods[0])
+        if state is not None:
+            placement = GangPlacement(self._books, state, pods, now)
+            placement.place(count, {})
+            return placement.statement
+        statement = Statement(self._accounts, self._evaluations, now)
+        if not self._admission.refuse(pods[:1]):
+            statement.place(pods[0], self._profiles[pods[0].pod.scheduler])
+        return statement
+
+    def bind(self, record: Record, together: str = "") -> Bind:
+        """Return the Binding of a placed pod, with its GPUs; it is on the way from now on.
+
+        Args:
+            record: the pod's.
+            together: a name for pods none of which is bound before all have their storage.
+        """
+        record.in_flight = True
+        record.awaits_storage = bool(record.claims or together)
+        self._preemption.gone(record.pod.uid)
+        patience = 0.0
+        if record.claims:
+            patience = max(p.patience for p in self._profiles[record.pod.scheduler].claimers)
+        assignment = self._assignment(record)
+        return Bind(record.pod, record.node, assignment, record.claims, patience, together)
+
+    def _decided(self, records: Sequence[Record], start: float) -> None:
+        """Count an attempt at these pods that began at the timer's `start`."""
+        seconds = 0.0
+        if self._timer:
+            seconds = (self._timer() - start) / len(records)
+        for record in records:
+            record.tries += 1
+            if self._timer:
+                self.seconds.append(seconds)
+                self._tally.algorithm.observe(seconds)
+            if record.state is State.PENDING:
+                self._tally.attempt("unschedulable", record.pod.scheduler, seconds)
+
+    def _place_gang(
+        self,
+        state: GangState,
+        pods: list[Record],
+        lacking: int,
+        now: float,
+        actions: list[Action],
+    ) -> None:
+        gang = state.gang
+        assert gang is not None
+        if lacking and (gap := resource_gap(state, self._accounts.columns)):
+            text = f"gang {state.key[0]}/{state.key[1]}: resource gap: its minResources want {gap}"
+            self._preemption.give_up(pods, actions)
+            self._put_off(state, pods, None, text, now, actions)
+            return
+        # A plan counts only while it is being carried out, by us or by a leader that died over it.
+        plan = gang.plan if state.bound() else {}
+        placement = GangPlacement(self._books, state, pods, now)
+        held = self._preemption.held_for(pods)
+        outcome = placement.place(lacking, {**held, **plan})
+        if outcome.refusal and held:
+            outcome = placement.place(lacking, plan)
+        if outcome.refusal:
+            message = outcome.refusal
+            free = [r for r in pods if not (r.pod.problem or self._admission.refuse([r]))]
+            if free and self._admission.refuse(free[: max(1, lacking)]):
+                free = []  # each alone is within the quota, together they are not
+            rows = [self._admission.allowed(state.unit, r, now) for r in free]
+            message += self._preemption.for_gang(state, free, rows, lacking, now, actions)
+            self._put_off(state, pods, _only_class(pods), message, now, actions)
+            return
+        state.failing_since = state.failed_at = 0.0
+        placed = placement.statement.placed
+        for record in placed:
+            state.unit.pods.pop(record.pod.uid)
+            self._preemption.gone(record.pod.uid)
+        if outcome.left:
+            self._queue.park(state.unit, _only_class(r for r, _ in outcome.left), now)
+            self._preemption.give_up((r for r, _ in outcome.left), actions)
+            for record, message in outcome.left:
+                self._refuse(record, message, actions)
+        if lacking > 1 and not plan:
+            state.planning = True
+            new = {r.pod.name: _planned(r, self._assignment(r)) for r in placed}
+            actions.append(WritePlan(gang, new))
+        else:
+            actions.extend(self.bind(r) for r in placed)
+
+    def _place(
+        self, record: Record, profile: Profile, allowed: Mask | None, now: float
+    ) -> Evaluation | None:
+        """Place a pod where room is held for it, or else on its best node."""
+        statement = Statement(self._accounts, self._evaluations, now)
+        node = self._preemption.nominations.node(record.pod)
+        row = self._accounts.columns.row_of.get(node, -1)
+        may = row >= 0 and (allowed is None or allowed[row])
+        if may and statement.place_on(record, profile, node):
+            return None
+        return statement.place(record, profile, allowed)
+
+    def _put_off(
+        self,
+        state: GangState,
+        pods: Sequence[Record],
+        key: ClassKey | None,
+        message: str,
+        now: float,
+        actions: list[Action],
+    ) -> None:
+        """Let the gang wait until something changes that may help this class; None = anything."""
+        unit = state.unit
+        unit.attempts += 1
+        state.failed(now)
+        state.line_up(self._profiles)
+        self._queue.park(unit, key, now)
+        for record in pods:
+            self._refuse(record, message, actions)
+
+    def _refuse(self, record: Record, message: str, actions: list[Action]) -> None:
+        news = gist(message)
+        if record.message != news:
+            record.message = news
+            actions.append(Report(record.pod, "FailedScheduling", message))
+
+    def _assignment(self, record: Record) -> Assignment:
+        demand = record.pod.spec.gpu
+        if demand is None or not record.bookings:
+            return ()
+        return assign(demand, record.bookings, self._accounts.devices.gpus[record.row])
+
+
+def _only_class(pods: Iterable[Record]) -> ClassKey | None:
+    """Return the class of the pods; None if they differ, so that any change may help one."""
+    classes = {r.key for r in pods}
+    return classes.pop() if len(classes) == 1 else None
+
+
+def _planned(record: Record, assignment: Assignment) -> Planned:
+    return record.node, {name: [share.index for share in shares] for name, shares in assignment}

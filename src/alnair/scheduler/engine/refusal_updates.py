@@ -1,0 +1,65 @@
+"""Owners of pods that nothing helps hear of new reasons, too.
+
+A pod that fits nowhere is tried again when a change may help its class. Other changes may give it
+other reasons to wait (all free nodes get a taint), and nobody would hear of those: so now and then
+each waiting class is asked what refuses it. Nothing is tried, and nothing is decided.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from alnair.model.action import Report
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.refusal_message import refusal_message
+from alnair.scheduler.queue.queue import ClassKey, Queue
+from alnair.scheduler.state.accounts import Record
+from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
+
+#: Classes that are asked at once; the others come at the next times.
+LOOKS: Final = 64
+#: Owners that are told at once, so that a large class does not fill the way to the API server.
+MOST: Final = 64
+_NO_DIGITS: Final = str.maketrans("", "", "0123456789")
+
+
+def gist(message: str) -> str:
+    """Return what of a refusal is news: the counts of a full cluster change with every pod."""
+    return message.translate(_NO_DIGITS)
+
+
+class Retelling:
+    """Compares what waiting lone pods were told with what refuses them now.
+
+    Args:
+        queue: where they wait.
+        evaluate: what all nodes are worth to a class.
+    """
+
+    def __init__(self, queue: Queue, evaluate: Callable[[ClassKey], Evaluation]) -> None:
+        self._queue = queue
+        self._evaluate = evaluate
+        self._left: list[ClassKey] = []
+
+    def reports(self) -> list[Report]:
+        """Return what some of the owners have not heard yet."""
+        self._left = self._left or self._queue.waiting_classes()
+        found: list[Report] = []
+        for _ in range(min(LOOKS, len(self._left))):
+            key = self._left.pop()
+            evaluation = self._evaluate(key)
+            if evaluation.refusal is None and evaluation.best() is not None:
+                continue  # something else keeps it waiting: a reservation, or its turn
+            message = refusal_message(evaluation)
+            for record in self._queue.waiting(key):
+                if not _knows(record, message):
+                    record.message, record.refused_by = gist(message), evaluation.refused_by()
+                    found.append(Report(record.pod, "FailedScheduling", message))
+                    if len(found) == MOST:
+                        self._left.append(key)
+                        return found
+        return found
+
+
+def _knows(record: Record, message: str) -> bool:
+    # What preemption said follows the reasons.
+    return record.refused_by == (QUOTA,) or record.message.startswith(gist(message))

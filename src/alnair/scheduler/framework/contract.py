@@ -1,0 +1,345 @@
+"""The plugin contract, with the extension points named as Kubernetes names them.
+
+A plugin **compiles** itself for a pod class once (PreFilter, PreScore) into a function of rows
+(Filter, Score), or says that it has nothing to do with that class. The framework caches what the
+functions return and calls them again only for rows that changed in what they depend on.
+
+A plugin that can be told something names the type of its arguments as its class attribute `Args`
+(a struct of `alnair.scheduler.framework.arguments`) and is made with one of them, or with nothing
+for the defaults.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from alnair.model.volumes import ClaimBinding
+from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidPrices
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import WorkloadMix
+from alnair.scheduler.state.gpus.devices import Booking, Devices
+from alnair.scheduler.state.gpus.gpu_loads import Loads
+from alnair.scheduler.state.nodes.columns import Column, Columns, Mask, Rows
+from alnair.scheduler.state.nodes.node_images import NodeImages
+from alnair.scheduler.state.numa.numa_zones import Zones
+from alnair.scheduler.state.objects.api_objects import Objects, Read
+from alnair.scheduler.state.objects.volume_index import VolumeIndex
+from alnair.scheduler.state.pods.host_ports import HostPorts
+from alnair.scheduler.state.pods.pod_index import PodIndex
+
+
+class Depends(enum.Enum):
+    """What of a row a function reads, hence when it must be called again."""
+
+    #: The node object: labels, taints, allocatable.
+    NODE = enum.auto()
+    #: What is booked on it (and the node object).
+    BOOKED = enum.auto()
+    #: Pods on other rows too, such as those of its zone: see `PodsFilter` and `PodsScore`.
+    PODS = enum.auto()
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a node was refused; `unresolvable` = no departure of another pod would help."""
+
+    text: str
+    unresolvable: bool = False
+    #: What the API server holds contradicts itself: kube-scheduler has the code Error for this.
+    error: bool = False
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a pod is refused as such, whatever the nodes."""
+
+    plugin: str
+    text: str
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What plugins read of nodes and of pods on them; `objects` are those of other kinds."""
+
+    columns: Columns
+    devices: Devices
+    zones: Zones
+    loads: Loads
+    pods: PodIndex
+    volumes: VolumeIndex
+    objects: Objects
+    ports: HostPorts
+    images: NodeImages
+    mix: WorkloadMix
+    bids: BidPrices
+
+
+class Filter(Protocol):
+    """A plugin's filter for one pod class."""
+
+    depends: Depends
+
+    def __call__(self, rows: Rows) -> Mask:
+        """Return True for each row that will do."""
+        ...
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        """Return each reason and the rows that it refuses; a row may have several."""
+        ...
+
+
+class Score(Protocol):
+    """A plugin's score for one pod class: integers, 0-100 unless `normalize` brings them there.
+
+    What weights mean is measured in these 100; a plugin may go beyond them, but not below 0.
+    """
+
+    depends: Depends
+    #: None, or how raw scores become 0-100 given all feasible nodes' raw scores.
+    normalize: "Normalize | None"
+
+    def __call__(self, rows: Rows) -> Column:
+        """Return the raw score of each row."""
+        ...
+
+
+class PodsFilter(Protocol):
+    """A filter that depends on `Depends.PODS`: asked for all rows when `version` has changed."""
+
+    depends: Depends
+
+    @property
+    def version(self) -> int:
+        """Return a number that changes when the filter may answer otherwise for any row."""
+        ...
+
+    def __call__(self, rows: Rows) -> Mask:
+        """Return True for each row that will do."""
+        ...
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        """Return each reason and the rows that it refuses; a row may have several."""
+        ...
+
+
+class PodsScore(Protocol):
+    """A score that depends on `Depends.PODS`, and on which nodes are feasible."""
+
+    depends: Depends
+    normalize: "Normalize | None"
+
+    def over(self, feasible: Mask) -> Column:
+        """Return the raw score of all rows, given those that will do."""
+        ...
+
+
+class Normalize(Protocol):
+    """Brings raw scores of the feasible rows to 0-100."""
+
+    def __call__(self, raw: Column, feasible: Mask) -> Column:
+        """Return the normalised score of all rows."""
+        ...
+
+
+class Plugin(Protocol):
+    """What every plugin has; the extension points that it implements are found by their methods."""
+
+    name: str
+
+
+@runtime_checkable
+class PreFilterPlugin(Protocol):
+    """Refuses pods that no cluster could take."""
+
+    name: str
+
+    def pre_filter(self, spec: PodSpec) -> Refusal | None:
+        """Return why the pod is refused, or None."""
+        ...
+
+
+@runtime_checkable
+class FilterPlugin(Protocol):
+    """Decides which nodes will do."""
+
+    name: str
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> Filter | PodsFilter | None:
+        """Compile the filter for a class; None if it would pass every node."""
+        ...
+
+
+@runtime_checkable
+class PreScorePlugin(Protocol):
+    """Refuses pods whose scores cannot be computed."""
+
+    name: str
+
+    def pre_score(self, spec: PodSpec) -> Refusal | None:
+        """Return why the pod is refused, or None; kube-scheduler reports an error there."""
+        ...
+
+
+@runtime_checkable
+class ScorePlugin(Protocol):
+    """Says which nodes are better."""
+
+    name: str
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> Score | PodsScore | None:
+        """Compile the score for a class; None if it would be 0 on every node."""
+        ...
+
+
+@runtime_checkable
+class ObjectsPlugin(Protocol):
+    """Reads API objects while it compiles."""
+
+    name: str
+
+    def kinds(self, spec: PodSpec) -> Sequence[str]:
+        """Return the kinds whose changes mean that this class must be compiled again."""
+        ...
+
+
+@runtime_checkable
+class PostFilterPlugin(Protocol):
+    """Lets pods that fit nowhere make others leave, and says how far they may go."""
+
+    name: str
+
+    def candidates(self, nodes: int) -> int:
+        """Return how many candidates suffice of so many nodes where victims may help."""
+        ...
+
+    def is_idle(self, pod: Pod, now: float) -> bool:
+        """Return whether the pod may be evicted for being idle."""
+        ...
+
+
+@runtime_checkable
+class NamedObjectsPlugin(Protocol):
+    """Reads certain API objects while it compiles, out of kinds that change all the time."""
+
+    name: str
+
+    def reads(self, spec: PodSpec, objects: Objects) -> Sequence[Read]:
+        """Return what means, if it changes, that this class must be compiled again."""
+        ...
+
+
+@runtime_checkable
+class ReservePlugin(Protocol):
+    """Chooses devices on the chosen node."""
+
+    name: str
+
+    def reserve(
+        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+    ) -> tuple[Booking, ...] | None:
+        """Return what to book of the row's GPUs; None if it cannot be had after all.
+
+        Args:
+            spec: the pod class.
+            row: of the chosen node.
+            cluster: its state.
+            liking: (GPUs per node,), what plugins score the row's GPUs, the more the better, below
+                0 where the pod must not go; None if none of them has a say.
+        """
+        ...
+
+
+@runtime_checkable
+class GpuScorePlugin(Protocol):
+    """Says which GPUs of a node are better for a slice, or will not do."""
+
+    name: str
+
+    def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
+        """Compile the scores of GPUs, 0-100, below 0 where the pod must not go; None = no say.
+
+        The function returns the shape (GPUs per node, rows).
+        """
+        ...
+
+
+@runtime_checkable
+class QuickPlugin(Protocol):
+    """Knows of some pods without looking at nodes one by one that none will do.
+
+    Parked pods are asked about at every change of the cluster, and there may be thousands.
+    """
+
+    name: str
+
+    def hopeless(self, spec: PodSpec, cluster: Cluster) -> bool:
+        """Return True only if the plugin's filter refuses every node."""
+        ...
+
+
+@runtime_checkable
+class ClaimPlugin(Protocol):
+    """Chooses storage for claims that wait for a node."""
+
+    name: str
+    #: Seconds that a placed pod waits for it.
+    patience: float
+
+    def claims(self, spec: PodSpec, row: int, cluster: Cluster) -> tuple[ClaimBinding, ...]:
+        """Return what is to be written, for a node that passed the filter, before the Binding."""
+        ...
+
+
+@runtime_checkable
+class QueueSortPlugin(Protocol):
+    """Orders the queue."""
+
+    name: str
+
+    def key(self, pod: Pod) -> tuple[float, ...]:
+        """Return the sort key; smaller goes first."""
+        ...
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Protocol):
+    """Holds pods back from the queue."""
+
+    name: str
+
+    def pre_enqueue(self, pod: Pod) -> str:
+        """Return why the pod must wait, or an empty text."""
+        ...
+
+
+class Profile:
+    """A scheduler name, its plugins by extension point, and its scores' weights (1 if absent)."""
+
+    def __init__(
+        self, scheduler: str, plugins: Iterable[Plugin], weights: Mapping[str, int] | None = None
+    ) -> None:
+        self.scheduler = scheduler
+        self.plugins = tuple(plugins)
+        self.weights = dict(weights or {})
+        # Asking a protocol is slow, so it is done once and not for every pod.
+        self.pre_filters = [p for p in self.plugins if isinstance(p, PreFilterPlugin)]
+        self.filters = [p for p in self.plugins if isinstance(p, FilterPlugin)]
+        self.pre_scores = [p for p in self.plugins if isinstance(p, PreScorePlugin)]
+        self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
+        self.name_readers = [p for p in self.plugins if isinstance(p, NamedObjectsPlugin)]
+        self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
+        self.quick = [p for p in self.plugins if isinstance(p, QuickPlugin)]
+        self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
+        self.gpu_scores = [p for p in self.plugins if isinstance(p, GpuScorePlugin)]
+        self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]
+        self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
+        self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]
+        self.post_filter = next((p for p in self.plugins if isinstance(p, PostFilterPlugin)), None)
+        if len(self.sorts) != 1:
+            found = ", ".join(p.name for p in self.sorts) or "none"
+            raise ValueError(
+                f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
+            )
+
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of objects that are read whatever a pod asks for."""
+        return frozenset(kind for reader in self.readers for kind in reader.kinds(PodSpec()))

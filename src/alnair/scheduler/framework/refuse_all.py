@@ -1,0 +1,26 @@
+"""A filter that refuses every node for the same reason."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.state.nodes.columns import Columns, Mask, Rows
+
+
+class Nowhere:
+    """Refuses every node: what is missing is not on nodes."""
+
+    depends = Depends.NODE
+
+    def __init__(self, text: str, columns: Columns, *, error: bool = False) -> None:
+        self._reason = Reason(text, unresolvable=True, error=error)
+        self._columns = columns
+
+    def __call__(self, rows: Rows) -> Mask:
+        """Return False for every row."""
+        return np.zeros(self._columns.alive[rows].size, bool)
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        """Return the one reason."""
+        yield self._reason, ~self(rows)

@@ -1,0 +1,4 @@
+"""Gangs: which pods belong together, how far each gang is, and what its PodGroup says.
+
+Places nothing.
+"""

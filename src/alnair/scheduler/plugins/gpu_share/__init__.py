@@ -1,0 +1,1 @@
+"""GpuShare: whole GPUs and slices of one GPU."""

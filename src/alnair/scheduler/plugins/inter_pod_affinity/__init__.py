@@ -1,0 +1,1 @@
+"""InterPodAffinity: near pods that a pod wants near, away from those it, or they, want away."""

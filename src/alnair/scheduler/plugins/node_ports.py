@@ -1,0 +1,47 @@
+"""NodePorts: the ports of the host that a pod asks for are not taken on its node.
+
+Source of semantics: `pkg/scheduler/framework/plugins/nodeports` of Kubernetes.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from alnair.model.workload import HostPort, PodSpec
+from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.state.nodes.columns import Mask, Rows, single
+
+REASON = Reason("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts:
+    """Filters by host ports."""
+
+    name = "NodePorts"
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Free | None":
+        """Compile the filter."""
+        return _Free(spec.ports, cluster) if spec.ports else None
+
+
+class _Free:
+    depends = Depends.BOOKED
+
+    def __init__(self, ports: tuple[HostPort, ...], cluster: Cluster) -> None:
+        self._wanted = ports
+        self._held = cluster.ports
+        self._columns = cluster.columns
+
+    def __call__(self, rows: Rows) -> Mask:
+        taken = np.zeros(self._columns.alive.size, bool)
+        one = single(rows)
+        for port in self._wanted:
+            for holders in self._held.holders(port):
+                if one is None:
+                    taken[np.fromiter(holders, np.intp, len(holders))] = True
+                elif one in holders:
+                    taken[one] = True
+        return ~taken[rows]
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        yield REASON, ~self(rows)

@@ -1,0 +1,1 @@
+"""NodeResourceTopologyMatch: pods fit into NUMA zones where kubelets insist on that."""

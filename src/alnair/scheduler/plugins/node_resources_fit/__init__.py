@@ -1,0 +1,1 @@
+"""NodeResourcesFit: enough of every requested resource; scores by what is left or used."""

@@ -1,0 +1,35 @@
+"""NodeUnschedulable: cordoned nodes take only pods that tolerate it."""
+
+from collections.abc import Iterable
+
+from alnair.model.cluster import Taint
+from alnair.model.workload import PodSpec
+from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.state.nodes.columns import Mask, Rows
+from alnair.scheduler.state.nodes.tolerations import tolerated
+
+REASON = Reason("node(s) were unschedulable", unresolvable=True)
+_TAINT = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+
+
+class NodeUnschedulable:
+    """Filters by `spec.unschedulable`."""
+
+    name = "NodeUnschedulable"
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Schedulable | None":
+        """Compile the filter."""
+        return None if tolerated(_TAINT, spec.tolerations) else _Schedulable(cluster)
+
+
+class _Schedulable:
+    depends = Depends.NODE
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._columns = cluster.columns
+
+    def __call__(self, rows: Rows) -> Mask:
+        return ~self._columns.unschedulable[rows]
+
+    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
+        yield REASON, self._columns.unschedulable[rows]

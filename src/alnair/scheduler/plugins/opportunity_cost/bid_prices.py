@@ -1,0 +1,249 @@
+"""What room costs beyond its worth where those who can go nowhere else will need it.
+
+Bid prices, as in revenue management (Talluri and van Ryzin, *The Theory and Practice of Revenue
+Management*, 2004, chapter 3): while demand arrives in the mix seen so far, a group of like nodes
+has a price if demand that only it (or few others) can take is about to use it up, and a second one
+for sets of k free GPUs of a node. Prices are 0 where demand spreads like the supply.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.model.cluster import Gpu, Node
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask, WorkloadMix
+from alnair.scheduler.state.gpus.devices import LEVELS, Devices
+from alnair.scheduler.state.nodes.columns import Column, Columns
+
+#: What bid prices are to plugins that read objects: they change like an object of this kind.
+KIND: Final = "BidPrices"
+#: Pods between two reviews; the first ones come after 1, 2, 4, … pods.
+EVERY: Final = 128
+#: GPUs of demand that are assumed before any came, spread evenly over the models.
+_PRIOR: Final = 8.0
+#: Load from which on there is a price, 1 being a group that is used up when the cluster is full;
+#: prices go up in so many steps, and follow only a change of more than this many of them.
+_FROM: Final = 0.7
+_STEPS: Final = 4
+_INERTIA: Final = 0.75
+#: The highest price of shares: on a node with too few cores, a pod that asks for hardly any is
+#: rewarded with up to 1, which must not outweigh it; and that of sets.
+_MOST_SHARE: Final = 2.0
+_MOST_SET: Final = 1.0
+#: Demand of less than this part of a set of GPUs asks for no set in reserve.
+_HARDLY: Final = 0.1
+
+
+class Group(msgspec.Struct, frozen=True, gc=False):
+    """Nodes alike: by the GPUs they have, and their cores and memory as far as that matters."""
+
+    model: str
+    gpu_mib: int
+    gpus: int
+    cores: int
+    ram_gib: int
+
+    def holds(self, ask: Ask) -> bool:
+        """Return whether such a node, when empty, has room for the pod."""
+        return (
+            ask.accepts(self.model)
+            and ask.whole + bool(ask.memory_mib) <= self.gpus
+            and ask.memory_mib <= self.gpu_mib
+            and ask.cpu_milli <= self.cores * 1000
+            and ask.ram_mib <= self.ram_gib * 1024
+        )
+
+
+class BidState(msgspec.Struct, frozen=True):
+    """All prices, for snapshots.
+
+    Attributes:
+        steps: by group and number of GPUs, 1 for shares.
+        due: after how many pods they are reviewed.
+    """
+
+    steps: tuple[tuple[Group, int, int], ...] = ()
+    due: int = 1
+
+
+class BidPrices:
+    """Prices by row.
+
+    Attributes:
+        share: (rows,), GPUs per GPU that is taken.
+        sets: number of GPUs k → (rows,), GPUs per set of k free GPUs that is broken.
+        priced: for which k there is a price anywhere, 1 for shares.
+    """
+
+    def __init__(self) -> None:
+        self.share: Column = np.zeros(0)
+        self.sets: dict[int, Column] = {}
+        self.priced: frozenset[int] = frozenset()
+        self._group: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._groups: dict[Group | None, int] = {None: 0}
+        self._steps: dict[tuple[int, int], int] = {}
+        self._takers: dict[Ask, tuple[int, float, int]] = {}
+        self._due = 1
+
+    def grow(self, rows: int) -> None:
+        """Make room for so many rows."""
+        if (extra := rows - self.share.size) > 0:
+            self.share = np.pad(self.share, (0, extra))
+            self.sets = {k: np.pad(prices, (0, extra)) for k, prices in self.sets.items()}
+            self._group = np.pad(self._group, (0, extra))
+
+    def describe(self, row: int, node: Node | None, gpus: Sequence[Gpu]) -> None:
+        """Follow the node of a row."""
+        number = self._number(_group(node, gpus) if node and gpus else None)
+        self._group[row] = number
+        self.share[row] = self._price(number, 1)
+        for k, prices in self.sets.items():
+            prices[row] = self._price(number, k)
+
+    def review(self, mix: WorkloadMix, columns: Columns, devices: Devices) -> bool:
+        """Set prices anew, if enough pods have come; returns whether any changed."""
+        if mix.seen < self._due:
+            return False
+        self._due = mix.seen + min(mix.seen, EVERY)
+        asked = self._asked(mix.counts)
+        rows = slice(0, columns.n)
+        takes = columns.alive[rows] & ~columns.unschedulable[rows]
+        group = np.where(takes, self._group[rows], 0)
+        free = (devices.cell[:, rows] % (LEVELS + 1)).sum(axis=0)
+        supply = np.bincount(group, free, len(self._groups)) / LEVELS
+        supply[0] = 0.0
+        total = float(supply.sum())
+        if total <= 1 or not asked:
+            return False
+        weight = sum(asked.values()) + _PRIOR
+        before = dict(self._steps)
+        self._set(1, self._scarcity(asked, supply, weight), supply > 0)
+        for k in sorted({k for k, _ in asked if k > 1}):
+            free_sets = devices.whole_free[rows] // k * k
+            sets: Column = np.bincount(group, free_sets, len(self._groups)).astype(float)
+            sets[0] = 0.0
+            wanted = {takers: w * total / weight for (one, takers), w in asked.items() if one == k}
+            self._set(k, _pressure(wanted, sets, k), sets > 0)
+        if self._steps == before:
+            return False
+        self._spread()
+        return True
+
+    def state(self) -> BidState:
+        """Return all prices."""
+        groups = list(self._groups)
+        steps = tuple(
+            (group, k, step)
+            for (number, k), step in self._steps.items()
+            if step and (group := groups[number]) is not None
+        )
+        return BidState(steps, self._due)
+
+    def restore(self, state: BidState) -> None:
+        """Set all prices as they were saved."""
+        self._steps = {(self._number(group), k): step for group, k, step in state.steps}
+        self._due = state.due
+        self._spread()
+
+    def _number(self, group: Group | None) -> int:
+        number = self._groups.get(group)
+        if number is None:
+            number = self._groups[group] = len(self._groups)
+            self._takers.clear()
+        return number
+
+    def _price(self, number: int, k: int) -> float:
+        most = _MOST_SHARE if k == 1 else _MOST_SET
+        return most * self._steps.get((number, k), 0) / _STEPS
+
+    def _asked(self, demand: Mapping[Ask, float]) -> dict[tuple[int, int], float]:
+        """Return GPUs asked for, by how many of them whole and by who could give them (bits)."""
+        found: dict[tuple[int, int], float] = {}
+        for ask, count in demand.items():
+            known = self._takers.get(ask)
+            if known is None:
+                known = self._takers[ask] = self._taker(ask)
+            k, gpus, takers = known
+            if takers:
+                found[k, takers] = found.get((k, takers), 0.0) + gpus * count
+        return found
+
+    def _taker(self, ask: Ask) -> tuple[int, float, int]:
+        if not (ask.whole or ask.memory_mib):
+            return 0, 0.0, 0
+        groups = [(g, bit) for g, bit in self._groups.items() if g is not None and g.holds(ask)]
+        part = 0.0
+        if ask.memory_mib and groups:
+            part = min(ask.memory_mib / max(group.gpu_mib, 1) for group, _ in groups)
+            part = max(part, ask.compute / 100)
+        return max(ask.whole, 1), ask.whole + part, sum(1 << bit for _, bit in groups)
+
+    def _scarcity(
+        self, asked: Mapping[tuple[int, int], float], supply: Column, weight: float
+    ) -> Column:
+        """Return how much more is asked of each group than if all could go everywhere.
+
+        It is 1 where demand that can go nowhere else uses the group up just when the cluster is
+        full.
+        """
+        total = supply.sum()
+        load = np.zeros_like(supply)
+        for (_, takers), gpus in asked.items():
+            there = _bits(takers, supply.size)
+            if (within := supply[there].sum()) > 0:
+                load[there] += gpus * (total / within - 1.0)
+        by_model: dict[str, list[int]] = {}
+        for group, number in self._groups.items():
+            if group is not None and supply[number] > 0:
+                by_model.setdefault(group.model, []).append(number)
+        for numbers in by_model.values():
+            load[numbers] += _PRIOR / len(by_model) * (total / supply[numbers].sum() - 1.0)
+        load /= weight
+        return load
+
+    def _set(self, k: int, load: Column, there: NDArray[np.bool_]) -> None:
+        for number in np.flatnonzero(there).tolist():
+            wanted = _STEPS * min(max((load[number] - _FROM) / (1 - _FROM), 0.0), 1.0)
+            if abs(wanted - self._steps.get((number, k), 0)) > _INERTIA:
+                self._steps[number, k] = math.floor(wanted + 0.5)
+
+    def _spread(self) -> None:
+        """Bring prices by group to the rows."""
+        self.priced = frozenset(k for (_, k), step in self._steps.items() if step)
+
+        def by_row(k: int) -> Column:
+            prices = np.array([self._price(number, k) for number in range(len(self._groups))])
+            found: Column = prices[self._group]
+            return found
+
+        self.share = by_row(1)
+        self.sets = {k: by_row(k) for k in sorted(self.priced - {1})}
+
+
+def _pressure(wanted: Mapping[int, float], sets: Column, k: int) -> Column:
+    """Return the part of each group's free sets that is expected to be needed, and one more."""
+    load, reserve = np.zeros_like(sets), np.zeros_like(sets)
+    for takers, gpus in wanted.items():
+        there = _bits(takers, sets.size)
+        if (within := sets[there].sum()) > 0:
+            load[there] += gpus / within
+            if gpus >= _HARDLY * k:
+                reserve[there] = np.maximum(reserve[there], 1.0 / within)
+    load += k * reserve
+    return load
+
+
+def _bits(mask: int, size: int) -> NDArray[np.intp]:
+    return np.array([bit for bit in range(size) if mask >> bit & 1], np.intp)
+
+
+def _group(node: Node, gpus: Sequence[Gpu]) -> Group:
+    """Return the node's group; sizes are rounded, since like machines differ a little."""
+    ram = node.allocatable.get("memory", 0) >> 30
+    digits = 10 ** max(0, len(str(ram)) - 2)
+    cores = node.allocatable.get("cpu", 0) // 1000
+    return Group(gpus[0].model, gpus[0].memory_mib, len(gpus), cores, ram // digits * digits)

@@ -1,0 +1,116 @@
+"""How many of a node's free GPUs lack the cores or the memory that usually go with them.
+
+Kept for all rows and shared by all classes of pods, since it depends on the node alone.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GpuPrices
+from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
+
+#: The bend of the soft maximum is looked up in steps of this part of the softness, up to so many.
+_FINE: Final = 256
+_BEND: Final = np.log1p(np.exp(-np.arange(16 * _FINE + 1) / _FINE))
+_BEND[-1] = 0.0
+_BENDS: Final[list[float]] = _BEND.tolist()
+#: Where there are no GPUs, none lacks anything.
+_NEVER: Final = -1e9
+
+
+class Imbalance:
+    """What each row has too much of GPUs, beside its cores and its memory.
+
+    Args:
+        cluster: its state.
+        prices: for a mix.
+        softness: m of the soft maximum m ln(1 + e^(x/m)), in GPUs.
+
+    Attributes:
+        excess: (2, rows), the worth of free GPUs less the GPUs that the free cores, the free
+            memory suffice for.
+        cost: (rows,), the sum of both as soft maxima with 0, in GPUs.
+        idle: (rows,), whether no GPU of the row is in use.
+    """
+
+    def __init__(self, cluster: Cluster, prices: GpuPrices, softness: float) -> None:
+        self._columns, self._devices = cluster.columns, cluster.devices
+        self._worth = prices.worth
+        self._softness = softness
+        self._scale = _FINE / softness
+        per_gpu = prices.per_gpu or self._own()
+        self.each = np.array([[1.0 / max(amount, 1.0)] for amount in per_gpu])
+        self._cpu, self._memory = (float(part) for part in self.each[:, 0])
+        self.excess: Column = np.zeros((2, 0))
+        self.cost: Column = np.zeros(0)
+        self.idle: Mask = np.zeros(0, bool)
+        self._epoch = -1
+        self._nodes_read = self._booked_read = 0
+
+    def _own(self) -> tuple[float, float]:
+        """Return the cores and the memory per GPU of the nodes that have GPUs."""
+        count = self._devices.count[: self._columns.n]
+        there = self._columns.allocatable[:2, : self._columns.n][:, count > 0].sum(axis=1)
+        cpu, memory = (there / max(float(count.sum()), 1.0)).tolist()
+        return cpu, memory
+
+    def refresh(self) -> None:
+        """Follow what was booked."""
+        columns = self._columns
+        nodes_end, booked_end = columns.nodes_changed.end, columns.booked.end
+        if self._epoch == columns.epoch:
+            if self._nodes_read == nodes_end and self._booked_read == booked_end:
+                return
+            nodes = columns.nodes_changed.since(self._nodes_read)
+            booked = columns.booked.since(self._booked_read)
+        else:
+            nodes = booked = None
+        self._epoch = columns.epoch
+        self._nodes_read, self._booked_read = nodes_end, booked_end
+        if nodes is None or booked is None or len(nodes) + len(booked) > columns.n // 8:
+            self._all()
+        else:
+            for row in {*nodes, *booked}:
+                self._one(row)
+
+    def soft(self, excess: Column) -> Column:
+        """Return the sum of both soft maxima for some rows."""
+        bend = np.abs(excess)
+        bend *= self._scale
+        np.minimum(bend, len(_BENDS) - 1, out=bend)
+        found: Column = _BEND.take(bend.astype(np.intp))
+        found *= self._softness
+        found += np.maximum(excess, 0.0)
+        total: Column = found[0] + found[1]
+        return total
+
+    def soft_of(self, cpu: float, memory: float) -> float:
+        """Return the same of one row, in plain numbers."""
+        return self._soft(cpu) + self._soft(memory)
+
+    def _soft(self, excess: float) -> float:
+        at = min(abs(excess) * self._scale, len(_BENDS) - 1)
+        return _BENDS[int(at)] * self._softness + max(excess, 0.0)
+
+    def _all(self) -> None:
+        columns, devices = self._columns, self._devices
+        rows: Rows = slice(0, columns.n)
+        worth = self._worth.take(devices.cell[:, rows]).sum(axis=0)
+        self.excess = worth - columns.free[:2, rows] * self.each
+        self.excess[:, devices.count[rows] == 0] = _NEVER
+        self.cost = self.soft(self.excess)
+        self.idle = devices.whole_free[rows] == devices.count[rows]
+
+    def _one(self, row: int) -> None:
+        columns, devices = self._columns, self._devices
+        if not devices.count.item(row):
+            cpu = memory = _NEVER
+        else:
+            worth = sum(self._worth.take(devices.cell[:, row]).tolist())
+            cpu = worth - columns.free.item(0, row) * self._cpu
+            memory = worth - columns.free.item(1, row) * self._memory
+        self.excess[0, row], self.excess[1, row] = cpu, memory
+        self.cost[row] = self.soft_of(cpu, memory)
+        self.idle[row] = devices.whole_free[row] == devices.count[row]

@@ -1,0 +1,195 @@
+"""OpportunityCost: pods go where what they take is worth the least to pods like those of late.
+
+What a placement costs, in GPUs, is the sum of
+
+- what is taken of GPUs. A slice takes the worth of its GPU's room before less that after
+  (`alnair.scheduler.plugins.opportunity_cost.cutting_stock`), so one in a hole that no other could
+  use costs nothing, and one that leaves such a hole costs a whole GPU;
+- by how much more GPUs of the node lack the cores and the memory that usually go with them
+  (`alnair.scheduler.plugins.opportunity_cost.imbalance`). So pods without GPUs keep to nodes that
+  have cores to spare.
+
+Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
+one after another, in the order that breaks ties.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from alnair.model.workload import PodSpec
+from alnair.scheduler.framework.arguments import Arguments, out_of_range
+from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.plugins.opportunity_cost.bid_prices import KIND as BIDS
+from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
+from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import KIND as MIX
+from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
+
+#: The score of a placement that costs nothing beyond the whole GPUs that it takes.
+_EVEN = 400.0
+
+
+class OpportunityCostArguments(Arguments, frozen=True):
+    """Arguments of OpportunityCost.
+
+    Attributes:
+        step: costs are rounded to this many GPUs, which is one point of the score.
+        softness: m of the soft maximum, in GPUs: the smaller, the sharper.
+    """
+
+    step: float = 0.05
+    softness: float = 0.2
+
+    def problems(self) -> list[str]:
+        """Return what is out of range."""
+        return [
+            *out_of_range("step", self.step, 0.001, 1.0),
+            *out_of_range("softness", self.softness, 0.001, 10.0),
+        ]
+
+
+class OpportunityCost:
+    """Scores nodes and GPUs by what the placement takes from the pods to come."""
+
+    name = "OpportunityCost"
+    Args = OpportunityCostArguments
+    #: A step of the costs is a point, and 100 points would not reach from bad to good. A placement
+    #: may also gain: no node has as many GPUs as this leaves room for.
+    most = int(2 * _EVEN)
+
+    def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
+        self._arguments = arguments or OpportunityCostArguments()
+        self._known: _Known | None = None
+
+    def kinds(self, spec: PodSpec) -> Sequence[str]:
+        """Return what was learned of pods: prices change with it."""
+        return (MIX, BIDS)
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost":
+        """Compile the score."""
+        return _Cost(spec, cluster, self._know(cluster), self._arguments.step)
+
+    def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
+        """Compile the scores of GPUs."""
+        if spec.gpu is None or not spec.gpu.memory_mib:
+            return None
+        table = self._know(cluster).prices.cost_of_slice(spec.gpu)
+
+        def scores(rows: Rows) -> Column:
+            liking = 100.0 - table[cluster.devices.cell[:, rows]] * (100.0 / NO_PLACE)
+            return liking.astype(float)
+
+        return scores
+
+    def _know(self, cluster: Cluster) -> "_Known":
+        if self._known is None or not self._known.still_holds(cluster):
+            self._known = _Known(cluster, self._arguments.softness)
+        return self._known
+
+
+class _Known:
+    """What all classes share, for one mix and the GPUs that there are."""
+
+    def __init__(self, cluster: Cluster, softness: float) -> None:
+        self._cluster = cluster
+        self._mix = cluster.mix.version
+        self._there = list(cluster.devices.there)
+        kinds = tuple(cluster.devices.kinds)
+        self.prices = GpuPrices(cluster.mix.demand, kinds, self._there)
+        self.imbalance = Imbalance(cluster, self.prices, softness)
+
+    def still_holds(self, cluster: Cluster) -> bool:
+        return (
+            self._cluster is cluster
+            and self._mix == cluster.mix.version
+            and self._there == cluster.devices.there
+        )
+
+
+class _Cost:
+    depends = Depends.BOOKED
+    normalize: Normalize | None = None
+
+    def __init__(self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float) -> None:
+        self._devices, self._bids = cluster.devices, cluster.bids
+        self._imbalance = imbalance = known.imbalance
+        self._step = step
+        requests = dict(spec.requests)
+        # Sums of requests may be larger than any integer of NumPy.
+        asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]], float)
+        self._more: Column = asked * imbalance.each
+        self._cpu, self._memory = (float(part) for part in self._more[:, 0])
+        demand = spec.gpu
+        self._whole = demand.whole if demand else 0
+        sliced = demand is not None and bool(demand.memory_mib)
+        self._table = known.prices.cost_of_slice(demand) if demand and sliced else None
+        gpus = self._whole + sliced
+        self._takes = gpus > 0
+        priced = cluster.bids.priced
+        self._shares = 1 in priced
+        #: Sets of so many GPUs that the pod may break.
+        self._sets = [k for k in sorted(priced) if k > max(gpus, 1)] if gpus else []
+
+    def __call__(self, rows: Rows) -> Column:
+        imbalance = self._imbalance
+        imbalance.refresh()
+        if (row := single(rows)) is not None:
+            return np.array([self._of(row)])
+        excess = of_rows(imbalance.excess, rows) + self._more
+        taken: Column | float = float(self._whole)
+        opened: Column | int = self._whole
+        if self._table is not None:
+            costs = self._table.take(of_rows(self._devices.cell, rows))
+            least = costs.min(axis=0, initial=NO_PLACE)
+            taken = (least >> 1) * GRAIN + taken
+            opened = (least & 1) + opened
+        excess -= taken
+        cost = imbalance.soft(excess)
+        cost -= imbalance.cost[rows]
+        if self._takes:
+            # Opening an idle node brings no reward for cores and memory that it has in excess.
+            np.maximum(cost, 0.0, out=cost, where=imbalance.idle[rows])
+            cost += taken
+        if self._shares:
+            cost += self._bids.share[rows] * np.maximum(cost, taken)
+        if self._sets:
+            free = self._devices.whole_free[rows]
+            left = np.maximum(free - opened, 0.0)
+            for k in self._sets:
+                cost += self._bids.sets[k][rows] * (free // k - left // k)
+        cost -= self._whole
+        cost /= self._step
+        cost += 0.5
+        np.floor(cost, out=cost)
+        np.subtract(_EVEN, cost, out=cost)
+        return np.maximum(cost, 0.0, out=cost)
+
+    def _of(self, row: int) -> float:
+        """Return the score of one row: in plain numbers, since arrays of one are slow."""
+        imbalance = self._imbalance
+        taken, opened = float(self._whole), self._whole
+        if self._table is not None:
+            costs = self._table.take(self._devices.cell[:, row]).tolist()
+            least = min(costs, default=NO_PLACE)
+            taken += (least >> 1) * GRAIN
+            opened += least & 1
+        cost = imbalance.soft_of(
+            imbalance.excess.item(0, row) + self._cpu - taken,
+            imbalance.excess.item(1, row) + self._memory - taken,
+        )
+        cost -= imbalance.cost.item(row)
+        if self._takes:
+            if imbalance.idle.item(row):
+                cost = max(cost, 0.0)
+            cost += taken
+        if self._shares:
+            cost += self._bids.share.item(row) * max(cost, taken)
+        if self._sets:
+            free = self._devices.whole_free.item(row)
+            left = max(free - opened, 0.0)
+            for k in self._sets:
+                cost += self._bids.sets[k].item(row) * (free // k - left // k)
+        cost -= self._whole
+        return max(_EVEN - math.floor(cost / self._step + 0.5), 0.0)

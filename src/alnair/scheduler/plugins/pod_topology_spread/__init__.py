@@ -1,0 +1,1 @@
+"""PodTopologySpread: pods of a kind evenly over zones, nodes or other topology domains."""

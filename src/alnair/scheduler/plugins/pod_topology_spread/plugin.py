@@ -1,0 +1,51 @@
+"""PodTopologySpread: pods of a kind evenly over zones, nodes or other topology domains.
+
+Source of semantics: `pkg/scheduler/framework/plugins/podtopologyspread` of Kubernetes 1.36.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from alnair.model.workload import PodSpec, SpreadConstraint
+from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.plugins.pod_topology_spread.arguments import SpreadArguments
+from alnair.scheduler.plugins.pod_topology_spread.filter import Skew
+from alnair.scheduler.plugins.pod_topology_spread.score import Crowding
+from alnair.scheduler.state.pods.peers import KINDS, peers
+
+
+class PodTopologySpread:
+    """Filters by the constraints with DoNotSchedule, scores by those with ScheduleAnyway."""
+
+    name = "PodTopologySpread"
+    Args = SpreadArguments
+
+    def __init__(self, arguments: SpreadArguments | None = None) -> None:
+        arguments = arguments or SpreadArguments()
+        self._system = arguments.defaulting_type == "System"
+        self._defaults = arguments.constraints()
+
+    def kinds(self, spec: PodSpec) -> Sequence[str]:
+        """Return the kinds that default constraints take their selector from."""
+        return KINDS if self._defaults and not spec.spread else ()
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> Skew | None:
+        """Compile the filter."""
+        hard = [c for c in self._constraints(spec, cluster) if c.hard]
+        return Skew(hard, spec, cluster) if hard else None
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> Crowding | None:
+        """Compile the score."""
+        soft = [c for c in self._constraints(spec, cluster) if not c.hard]
+        # With the system's defaults a node without a zone is still judged by its name.
+        strict = bool(spec.spread) or not self._system
+        return Crowding(soft, spec, cluster, strict=strict) if soft else None
+
+    def _constraints(self, spec: PodSpec, cluster: Cluster) -> Sequence[SpreadConstraint]:
+        if spec.spread or not self._defaults:
+            return spec.spread
+        selector = peers(spec, cluster.objects)
+        if not selector.requirements:
+            return ()
+        return [msgspec.structs.replace(c, selector=selector) for c in self._defaults]

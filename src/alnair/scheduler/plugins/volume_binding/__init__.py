@@ -1,0 +1,1 @@
+"""VolumeBinding: nodes that reach the bound volumes; storage for claims that wait for a node."""

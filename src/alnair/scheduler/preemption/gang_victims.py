@@ -1,0 +1,97 @@
+"""Gangs among the victims: a gang that would fall below minMember goes whole, or stays.
+
+Members beyond minMember are spare: they may go alone.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from alnair.scheduler.gangs.gangs import GangKey, Gangs, GangState
+from alnair.scheduler.state.accounts import Record
+
+
+class Units:
+    """What pods of gangs cost their gangs.
+
+    Args:
+        gangs: all gangs.
+    """
+
+    def __init__(self, gangs: Gangs) -> None:
+        self._gangs = gangs
+
+    def eligible(
+        self, here: list[Record], may_go: Callable[[Record], bool], away: Collection[str]
+    ) -> list[Record]:
+        """Return those of a row's pods that may go, given what that does to their gangs.
+
+        Args:
+            here: pods of one row that may go by themselves, in any order.
+            may_go: whether a pod may go by itself.
+            away: uids of pods that go anyway.
+        """
+        lone, by_gang = self._part(here)
+        for key, members in by_gang.items():
+            state, staying = self._staying(key, away)
+            spare = len(staying) - state.min_member
+            busy = state.planning or state.clearing
+            if spare < len(members) and (busy or not all(map(may_go, _on_nodes(staying)))):
+                # It cannot go whole, so only as many as it can spare, the least important ones.
+                members.sort(key=lambda r: (-r.pod.priority, r.pod.started))
+                members = members[len(members) - max(0, spare) :]
+            lone += members
+        return lone
+
+    def companions(self, victims: Sequence[Record], away: Collection[str]) -> list[Record]:
+        """Return who goes too, because these victims leave too few of their gangs."""
+        found: list[Record] = []
+        for key, members in self._part(victims)[1].items():
+            state, staying = self._staying(key, away)
+            lost = {r.pod.uid for r in members}
+            left = [r for r in staying if r.pod.uid not in lost]
+            if len(left) < state.min_member:
+                found += _on_nodes(left)
+        return found
+
+    def staying_with(self, record: Record, away: Collection[str]) -> list[Record]:
+        """Return who stays on nodes of the pod's gang, with it."""
+        by_gang = self._part([record])[1]
+        return [r for key in by_gang for r in _on_nodes(self._staying(key, away)[1])]
+
+    def together(self, victims: Iterable[Record]) -> list[list[Record]]:
+        """Part victims into those that can only stay together, keeping their order."""
+        victims = list(victims)
+        whole: dict[GangKey, list[Record]] = {}
+        away = {r.pod.uid for r in victims}
+        parts: list[list[Record]] = []
+        for victim in victims:
+            key = (victim.pod.namespace, victim.group)
+            if key in whole:
+                whole[key].append(victim)
+                continue
+            parts.append([victim])
+            if victim.group and self._gangs.find(key) is not None:
+                state, staying = self._staying(key, away)
+                if len(staying) < state.min_member:
+                    whole[key] = parts[-1]
+        return parts
+
+    def _part(self, records: Iterable[Record]) -> tuple[list[Record], dict[GangKey, list[Record]]]:
+        lone: list[Record] = []
+        by_gang: dict[GangKey, list[Record]] = {}
+        for record in records:
+            key = (record.pod.namespace, record.group)
+            state = self._gangs.find(key) if record.group else None
+            if state is None or state.min_member <= 1 or record.evicting or record.pod.deleting:
+                lone.append(record)  # what leaves anyway costs its gang nothing more
+            else:
+                by_gang.setdefault(key, []).append(record)
+        return lone, by_gang
+
+    def _staying(self, key: GangKey, away: Collection[str]) -> tuple[GangState, list[Record]]:
+        state = self._gangs.of(key)
+        return state, [r for r in state.placed() if r.pod.uid not in away]
+
+
+def _on_nodes(records: Iterable[Record]) -> list[Record]:
+    """Return those that are neither done nor on a node that is gone, and they with it."""
+    return [r for r in records if r.row >= 0]

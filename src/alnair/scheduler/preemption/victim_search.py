@@ -1,0 +1,196 @@
+"""The search for victims over all nodes: which row, and which pods, at the lowest cost.
+
+What the resources say of all rows at once (`levels`) bounds from below what victims cost on each
+row. Rows are tried exactly in the order of these bounds, until what was found is no dearer than the
+next bound, or until as many candidates were found as kube-scheduler would have been content with.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from alnair.scheduler.framework.contract import PostFilterPlugin, Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.gangs.gangs import Gangs, in_turn
+from alnair.scheduler.preemption.gang_victims import Units
+from alnair.scheduler.preemption.reclaim import Reclaim
+from alnair.scheduler.preemption.victim_bounds import Bounds, Levels
+from alnair.scheduler.preemption.victims import IDLE, Plan, Rules, importance, plan
+from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.disruption_budgets import budgets
+from alnair.scheduler.state.gpus.devices import Booking
+from alnair.scheduler.state.nodes.columns import Mask
+from alnair.scheduler.state.objects.elastic_quotas import Quotas
+from alnair.scheduler.state.without_pods import WhatIf
+
+#: Of rows that can only differ in when their victims started, so many are tried exactly.
+_TIES: Final = 8
+
+
+class Search:
+    """Searches the books for victims; it leaves them as they were.
+
+    Args:
+        accounts: the books.
+        gangs: all gangs, of which victims may be members.
+        quotas: by which namespaces take back what is theirs; None if there are none.
+    """
+
+    def __init__(self, accounts: Accounts, gangs: Gangs, quotas: Quotas | None = None) -> None:
+        self._accounts = accounts
+        self._gangs = gangs
+        self._quotas = quotas
+        self.units = Units(gangs)
+        self._levels = Levels(accounts)
+
+    def best(
+        self,
+        record: Record,
+        evaluation: Evaluation,
+        post: PostFilterPlugin,
+        now: float,
+        allowed: Mask | None = None,
+        gone: Iterable[Record] = (),
+    ) -> Plan | None:
+        """Return the cheapest victims for a pod, or None if none would help.
+
+        Args:
+            record: the pod, which fits nowhere.
+            evaluation: of its class, brought up to date.
+            post: how far it may go.
+            now: seconds since the epoch.
+            allowed: the rows that it may use, None for all.
+            gone: victims chosen before, which are off the books.
+        """
+        gone = list(gone)
+        rules = self.rules(record, post, now, gone)
+        bounds = self.bounds(record, evaluation)
+        possible = np.isfinite(bounds.highest) & evaluation.resolvable()
+        hopeful = np.flatnonzero(possible if allowed is None else possible & allowed)
+        tie = self._accounts.columns.tie
+        keys = (-tie[: bounds.highest.size], bounds.started, bounds.count, bounds.total)
+        order = np.lexsort([key[hopeful] for key in (*keys, bounds.highest)])
+        enough = post.candidates(len(hopeful))
+        best: Plan | None = None
+        found = ties = 0
+        for row in hopeful[order]:
+            least = (0, *(float(b[row]) for b in (bounds.highest, bounds.total, bounds.count)))
+            if best is not None:
+                if best.cost <= (*least, float(bounds.started[row])):
+                    break  # neither this row nor those behind it can be better
+                ties += best.cost[:-1] <= least
+                if ties > _TIES:
+                    break
+            tried = plan(self._accounts, evaluation, int(row), rules)
+            if not isinstance(tried, Plan):
+                continue
+            found += 1
+            if best is None or tried.cost < best.cost:
+                best = tried
+            if found >= enough and best.violations == 0:
+                break
+        return best
+
+    def bounds(self, record: Record, evaluation: Evaluation) -> Bounds:
+        """Return what victims for a pod cost at least on each row."""
+        # Resources bound nothing if no filter asks for them.
+        requests = record.spec.requests if evaluation.asks_for_resources else ()
+        below = math.inf if self.reclaims(record) else record.pod.priority
+        return self._levels.bounds(requests, below)
+
+    def bookings(self, record: Record, found: Plan, profile: Profile) -> tuple[Booking, ...]:
+        """Return the GPUs that the pod will get on the row once the victims are gone."""
+        booked: tuple[Booking, ...] = ()
+        with WhatIf(self._accounts, unseen=True) as trial:
+            for victim in found.victims:
+                if victim.row == found.row:
+                    trial.lift(victim)
+            for plugin in profile.reserves if record.spec.gpu else ():
+                booked += plugin.reserve(record.spec, found.row, self._accounts.cluster) or ()
+        return booked
+
+    def rules(
+        self, preemptor: Record, post: PostFilterPlugin, now: float, gone: Iterable[Record] = ()
+    ) -> Rules:
+        """Return who may go for a pod, if these victims go anyway."""
+        priority = preemptor.pod.priority
+        own = _gang_key(preemptor)
+        away = frozenset(r.pod.uid for r in gone)
+
+        def is_idle(record: Record) -> bool:
+            # What a dead agent said last is no proof: the pod may work again.
+            stale = self._accounts.loads.stale(record.row)
+            return not stale and post.is_idle(record.pod, now)
+
+        def rank(record: Record) -> int:
+            return IDLE if is_idle(record) else record.pod.priority
+
+        def is_there(record: Record) -> bool:
+            # Not one that is not there yet, is held for another, or is one of its own.
+            return record.state is State.BOUND and not (record.group and _gang_key(record) == own)
+
+        def is_lesser(record: Record) -> bool:
+            if record.pod.priority < priority:
+                return True
+            return record.pod.priority == priority and is_idle(record)
+
+        reclaim = self._reclaim(preemptor, gone)
+
+        def eligible(records: Iterable[Record]) -> list[Record]:
+            here = [r for r in records if is_there(r)]
+            lesser = [r for r in here if is_lesser(r)]
+            if reclaim is None:
+                return self.units.eligible(lesser, lambda r: is_there(r) and is_lesser(r), away)
+            choice = reclaim.choice()
+
+            def may_go(record: Record) -> bool:
+                if not is_there(record):
+                    return False
+                if is_lesser(record) and choice.by_priority(
+                    record, self.units.staying_with(record, away)
+                ):
+                    return True
+                return reclaim.possible and choice.by_quota(record)
+
+            # What goes by its priority counts before what may go by quota beside it.
+            here.sort(key=importance(rank), reverse=True)
+            here.sort(key=is_lesser, reverse=True)
+            return self.units.eligible([r for r in here if may_go(r)], may_go, away)
+
+        def companions(victims: Sequence[Record]) -> list[Record]:
+            return self.units.companions(victims, away)
+
+        return Rules(rank, eligible, budgets(self._accounts.objects), companions)
+
+    def reclaims(self, record: Record) -> bool:
+        """Return whether the pod, with what its gang lacks, may take back what others borrow."""
+        reclaim = self._reclaim(record, None)
+        return reclaim is not None and reclaim.possible
+
+    def _reclaim(self, record: Record, gone: Iterable[Record] | None) -> Reclaim | None:
+        """Return what quotas say of who may go for a pod; None if they say nothing.
+
+        Args:
+            record: the pod.
+            gone: victims chosen before; None leaves out who goes anyway.
+        """
+        quotas = self._quotas
+        if quotas is None or not quotas.namespaces:
+            return None
+        asking = [record]
+        if state := self._gangs.find(_gang_key(record)) if record.group else None:
+            waiting = [r for r in state.unit.pods.values() if r.state is State.PENDING]
+            asking = in_turn(waiting)[: max(1, state.lacking())]
+        leaving: dict[str, Record] = {}
+        if gone is not None:
+            known = self._accounts.records.values()
+            going = (r for r in known if r.row >= 0 and (r.evicting or r.pod.deleting))
+            leaving = {r.pod.uid: r for r in itertools.chain(gone, going)}
+        return Reclaim(quotas, [r.pod for r in asking], leaving.values())
+
+
+def _gang_key(record: Record) -> tuple[str, str]:
+    return record.pod.namespace, record.group

@@ -1,0 +1,338 @@
+"""The queue: what to try now, what backs off, what waits for the cluster to change.
+
+Its unit is the gang; a lone pod is a gang of one. Ties go to the unit that came first.
+
+Lone pods of one class have the same chances, so a change of the cluster costs one look per class
+that waits, and only the first pod of a class that may fit is tried; the next one follows when that
+one was placed. A backlog of a hundred thousand pods costs no more than its classes.
+"""
+
+import enum
+import heapq
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from alnair.model.workload import PodSpec
+from alnair.scheduler.counters import Tally
+from alnair.scheduler.queue.active_units import Active, SortKey
+from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
+from alnair.scheduler.state.accounts import Record
+from alnair.scheduler.state.objects import storage_objects as claims
+from alnair.scheduler.state.objects.api_objects import Key
+
+#: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
+#: kube-scheduler's defaults.
+FIRST_BACKOFF: Final = 1.0
+LAST_BACKOFF: Final = 10.0
+#: Waiting classes that one step looks at, at most; the rest come in the next steps.
+LOOKS: Final = 64
+
+ClassKey = tuple[str, PodSpec]
+
+
+class Place(enum.Enum):
+    """Where a unit is."""
+
+    NOWHERE = enum.auto()
+    ACTIVE = enum.auto()
+    BACKOFF = enum.auto()
+    PARKED = enum.auto()
+
+
+class Unit:
+    """Pods that are tried together."""
+
+    __slots__ = (
+        "attempts",
+        "gang",
+        "key",
+        "not_before",
+        "order",
+        "place",
+        "pods",
+        "scout",
+        "sort",
+        "standing",
+        "ticket",
+        "waiting",
+    )
+
+    def __init__(self, key: str, *, gang: bool = False) -> None:
+        self.key = key
+        self.gang = gang
+        self.pods: dict[str, Record] = {}
+        self.sort: SortKey = ()
+        #: Its place in the queue whatever became of its tries: who waits longest.
+        self.standing: SortKey = ()
+        #: When it came, compared with other units; -1 before.
+        self.order = -1
+        self.attempts = 0
+        self.place = Place.NOWHERE
+        #: Invalidates older heap entries of this unit.
+        self.ticket = 0
+        #: What it waits with while parked; None = only news about itself helps.
+        self.waiting: _Waiting | None = None
+        #: While it backs off, or is parked as a gang: it is not tried before this time.
+        self.not_before = 0.0
+        #: It was woken to find out whether pods of this class fit again.
+        self.scout: ClassKey | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its pods."""
+        return next((r.pod.namespace for r in self.pods.values()), "")
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        first = next((r.pod for r in self.pods.values()), None)
+        if self.gang or first is None:
+            return self.key.replace("gang:", "gang ")
+        return f"pod {first.namespace}/{first.name}"
+
+    def is_active(self, ticket: int) -> bool:
+        """Return whether a heap entry with this ticket still means that it is to be tried."""
+        return ticket == self.ticket and self.place is Place.ACTIVE
+
+
+class _Waiting:
+    """Parked units that the same changes help."""
+
+    __slots__ = ("class_key", "count", "heap")
+
+    def __init__(self, class_key: ClassKey | None) -> None:
+        #: Whose chances decide; None = any change may help.
+        self.class_key = class_key
+        self.heap: list[tuple[SortKey, int, int, Unit]] = []
+        self.count = 0
+
+
+class Queue:
+    """Units in three places; entries of the heaps go stale when their unit moves."""
+
+    def __init__(self, tally: Tally | None = None) -> None:
+        self._tally = tally if tally is not None else Tally()
+        self._sequence = itertools.count()
+        self._active = Active()
+        #: Which tenant a namespace is; "" for all those without a quota.
+        self._tenant: Callable[[str], str] = _no_tenants
+        self._backoff: list[tuple[float, int, int, Unit]] = []
+        # Lone pods wait by class, gangs by their key. The first `_unlooked` ones have not been
+        # looked at since the last change.
+        self._parked: OrderedDict[ClassKey | str, _Waiting] = OrderedDict()
+        self._unlooked = 0
+        #: Those that look at pods of other nodes too.
+        self._around: dict[ClassKey | str, None] = {}
+        #: Those with volumes.
+        self._stored: dict[ClassKey | str, None] = {}
+        self._counts = dict.fromkeys(Place, 0)
+
+    def __len__(self) -> int:
+        return sum(self._counts[p] for p in (Place.ACTIVE, Place.BACKOFF, Place.PARKED))
+
+    def count(self, place: Place) -> int:
+        """Return the number of units in a place."""
+        return self._counts[place]
+
+    def activate(self, unit: Unit, event: str = "PodAdd") -> None:
+        """Try the unit when its turn comes; `event` says why, for the figures."""
+        self._move(unit, Place.ACTIVE)
+        self._tally.queued("active", event, len(unit.pods))
+        self._active.push(unit, self._tenant(unit.namespace))
+
+    def back_off(self, unit: Unit, now: float, event: str = "ScheduleAttemptFailure") -> None:
+        """Try the unit again after its back-off; `event` says why, for the figures."""
+        self._wait_until(unit, now + backoff(unit.attempts), event)
+
+    def park(self, unit: Unit, class_key: ClassKey | None, now: float) -> None:
+        """Keep the unit until something changes that may help this class; None = anything."""
+        self._move(unit, Place.PARKED)
+        self._tally.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
+        # A gang is dear to try, so it is not tried at every change.
+        unit.not_before = now + backoff(unit.attempts) if unit.gang else 0.0
+        key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
+        waiting = self._parked.get(key)
+        if waiting is None:
+            waiting = self._parked[key] = _Waiting(class_key)
+            if any(looks_around(record.spec) for record in unit.pods.values()):
+                self._around[key] = None
+            if any(record.spec.volumes for record in unit.pods.values()):
+                self._stored[key] = None
+        heapq.heappush(waiting.heap, (unit.sort, unit.order, unit.ticket, unit))
+        waiting.count += 1
+        unit.waiting = waiting
+
+    def hold(self, unit: Unit) -> None:
+        """Keep the unit until it is activated: no change of the cluster will help it."""
+        self._move(unit, Place.PARKED)
+        self._tally.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
+
+    def drop(self, unit: Unit) -> None:
+        """Take the unit out."""
+        scout = unit.scout
+        self._leave(unit)
+        unit.scout = None
+        if scout:
+            self.wake_next(scout)  # it cannot tell any more whether its class fits
+
+    def pop(self) -> Unit | None:
+        """Take the next unit to try; tell `wake_next` when it was placed."""
+        unit = self._active.pop()
+        if unit is not None:
+            self._leave(unit)
+            unit.scout = None
+        return unit
+
+    def share_among(
+        self, tenant: Callable[[str], str], turn: Callable[[str], tuple[float, ...]]
+    ) -> None:
+        """Order units of the same priority by their tenants' turns from now on.
+
+        Args:
+            tenant: which tenant a namespace is.
+            turn: when a tenant's turn is; smaller comes first. It may change at any time; say so
+                by `turn_changed` if it may come earlier.
+        """
+        waiting = []
+        while unit := self._active.pop():
+            unit.ticket += 1  # so that it is not found twice
+            waiting.append(unit)
+        self._tenant, self._active.turn = tenant, turn
+        for unit in waiting:
+            self._active.push(unit, tenant(unit.namespace))
+
+    def turn_changed(self, namespace: str) -> None:
+        """Note that the turn of the namespace's tenant may come earlier now."""
+        self._active.refresh(self._tenant(namespace))
+
+    def release(self, now: float) -> None:
+        """Activate the units whose back-off is over."""
+        while self._backoff and self._backoff[0][0] <= now:
+            _, _, ticket, unit = heapq.heappop(self._backoff)
+            if ticket == unit.ticket and unit.place is Place.BACKOFF:
+                self.activate(unit, "BackoffComplete")
+
+    def next_release(self) -> float | None:
+        """Return when the next back-off is over."""
+        return self._backoff[0][0] if self._backoff else None
+
+    def changed(self) -> None:
+        """Note that the cluster changed in a way that may help parked units."""
+        self._unlooked = len(self._parked)
+
+    def object_changed(self, kind: str, key: Key) -> bool:
+        """Note that an API object changed; returns whether any parked unit may be helped.
+
+        Storage changes all the time where it is used, and concerns only those who use it.
+        """
+        if kind not in claims.KINDS:
+            self.changed()
+            return True
+        helped = []
+        for unit in self._stored:
+            class_key = self._parked[unit].class_key
+            if class_key is None or claims.concerns(class_key[1], kind, key):
+                helped.append(unit)
+        return self._look_at(helped)
+
+    def look_around(self, surroundings: Surroundings) -> bool:
+        """Note what happened around; returns whether any parked unit may be helped."""
+        helped = []
+        for unit in self._around if surroundings else ():
+            class_key = self._parked[unit].class_key
+            if class_key is None or surroundings.may_help(class_key[1]):
+                helped.append(unit)
+        return self._look_at(helped)
+
+    def _look_at(self, helped: Sequence[ClassKey | str]) -> bool:
+        """Let these be the next that are looked at; returns whether there are any."""
+        for unit in helped:
+            self._parked.move_to_end(unit, last=False)
+        self._unlooked = min(self._unlooked + len(helped), len(self._parked))
+        return bool(helped)
+
+    def wake(self, now: float, helps: Callable[[ClassKey, Unit], bool]) -> bool:
+        """Activate what the last change helps; returns whether some are left to look at.
+
+        Looks at a bounded number, going round: a long backlog costs little at each change.
+        """
+        looks = min(LOOKS, self._unlooked, len(self._parked))
+        self._unlooked = min(self._unlooked, len(self._parked)) - looks
+        for key in list(itertools.islice(self._parked, looks)):
+            self._parked.move_to_end(key)
+            waiting = self._parked[key]
+            unit = _first(waiting)
+            if waiting.class_key is not None and not helps(waiting.class_key, unit):
+                continue
+            if unit.not_before > now:
+                self._wait_until(unit, unit.not_before, "ClusterChange")
+            else:
+                self._scout(unit, waiting.class_key)
+        return self._unlooked > 0
+
+    def wake_next(self, class_key: ClassKey) -> None:
+        """Activate the next parked lone pod of a class, one of which was placed or went away."""
+        if waiting := self._parked.get(class_key):
+            self._scout(_first(waiting), class_key)
+
+    def waiting_classes(self) -> list[ClassKey]:
+        """Return the classes of parked lone pods."""
+        return [key for key in self._parked if isinstance(key, tuple)]
+
+    def waiting(self, class_key: ClassKey) -> Iterator[Record]:
+        """Yield the parked lone pods of a class."""
+        if waiting := self._parked.get(class_key):
+            for _, _, ticket, unit in waiting.heap:
+                if ticket == unit.ticket and unit.waiting is waiting:
+                    yield from unit.pods.values()
+
+    def _scout(self, unit: Unit, class_key: ClassKey | None) -> None:
+        self.activate(unit, "ClusterChange")
+        unit.scout = None if unit.gang else class_key
+
+    def _wait_until(self, unit: Unit, when: float, event: str) -> None:
+        self._move(unit, Place.BACKOFF)
+        unit.not_before = when
+        self._tally.queued("backoff", event, len(unit.pods))
+        heapq.heappush(self._backoff, (when, unit.order, unit.ticket, unit))
+
+    def _move(self, unit: Unit, place: Place) -> None:
+        self.drop(unit)
+        if unit.order < 0:
+            unit.order = next(self._sequence)
+        unit.place = place
+        unit.ticket += 1
+        self._counts[place] += 1
+
+    def _leave(self, unit: Unit) -> None:
+        if waiting := unit.waiting:
+            waiting.count -= 1
+            if not waiting.count:
+                key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
+                del self._parked[key]
+                self._around.pop(key, None)
+                self._stored.pop(key, None)
+            unit.waiting = None
+        if unit.place is not Place.NOWHERE:
+            self._counts[unit.place] -= 1
+        unit.place = Place.NOWHERE
+        unit.ticket += 1
+
+
+def _no_tenants(namespace: str) -> str:
+    return ""
+
+
+def backoff(attempts: int) -> float:
+    """Return the seconds to wait after so many failed attempts."""
+    return min(FIRST_BACKOFF * 2.0 ** max(0, min(attempts, 30) - 1), LAST_BACKOFF)
+
+
+def _first(waiting: _Waiting) -> Unit:
+    while True:
+        _, _, ticket, unit = waiting.heap[0]
+        if ticket == unit.ticket and unit.waiting is waiting:
+            return unit
+        heapq.heappop(waiting.heap)

@@ -1,0 +1,52 @@
+"""Which GPUs have room for what a pod asks, on the device table.
+
+Masks have the shape (GPUs per node, rows).
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.model.workload import GpuDemand
+from alnair.scheduler.state.gpus.devices import Devices
+from alnair.scheduler.state.nodes.columns import Mask, Rows, of_rows
+
+
+def any_gpu(gpus: Mask) -> Mask:
+    """Return for which rows any GPU is marked."""
+    found: Mask = np.logical_or.reduce(gpus, axis=0)
+    return found
+
+
+def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
+    """Return which GPUs have room for the slice."""
+    fits: Mask = of_rows(devices.slice_memory, rows) >= demand.memory_mib
+    if demand.compute:
+        fits &= of_rows(devices.compute_free, rows) >= demand.compute
+        # Unless soft shares are over-allocated, what is free in all bounds what is free for hard
+        # ones.
+        if demand.hard and devices.soft:
+            fits &= of_rows(devices.hard_free, rows) >= demand.compute
+    if demand.choosy:
+        fits &= accepted(demand, devices, rows)
+    return fits
+
+
+def accepted(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
+    """Return which GPUs are of a model that the pod accepts."""
+    models: NDArray[np.int32] = of_rows(devices.model, rows)
+    if not demand.choosy:
+        present: Mask = models >= 0
+        return present
+    # By model, and last for -1, where there is no GPU: many times faster than looking for each.
+    will_do = np.full(len(devices.models) + 1, not demand.models)
+    will_do[_known(demand.models, devices)] = True
+    will_do[_known(demand.models_not, devices)] = False
+    will_do[-1] = False
+    found: Mask = will_do.take(models)
+    return found
+
+
+def _known(models: Iterable[str], devices: Devices) -> list[int]:
+    return [devices.models[m] for m in models if m in devices.models]

@@ -1,0 +1,1 @@
+"""Nodes as columns: resources, labels, images, taints; one row per node."""

@@ -1,0 +1,1 @@
+"""Further API objects: claims and volumes, quotas, what namespaces hold."""

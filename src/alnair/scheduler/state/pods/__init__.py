@@ -1,0 +1,1 @@
+"""Pods on nodes as selectors, affinity terms and host ports see them."""
