@@ -8,7 +8,7 @@ import pytest
 import make
 from alnair.model.action import Action, Bind
 from alnair.model.volumes import Claim, PersistentVolume, StorageClass, StorageNode
-from alnair.scheduler.state.objects import storage_objects as claims
+from alnair.scheduler.state.objects import storage_objects
 from world import World
 
 NODES = [f"n{i}" for i in range(6)]
@@ -25,10 +25,10 @@ class Chaos:
         self.made = 0
         for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "csi.x")):
             found = StorageClass(name, provisioner, WAITS)
-            self.world.set_object(claims.CLASSES, name, found)
+            self.world.set_object(storage_objects.CLASSES, name, found)
         for node in NODES:
             limits = StorageNode(node, (("csi.x", LIMIT),))
-            self.world.set_object(claims.CSI_NODES, node, limits)
+            self.world.set_object(storage_objects.CSI_NODES, node, limits)
         self.world.fault = self._fault
 
     def _fault(self, action: Action) -> str:
@@ -42,11 +42,11 @@ class Chaos:
 
     def claims(self) -> dict[str, Claim]:
         """Claims by name."""
-        return {k[2]: v for k, v in self.world.objects.items() if k[0] == claims.CLAIMS}
+        return {k[2]: v for k, v in self.world.objects.items() if k[0] == storage_objects.CLAIMS}
 
     def volumes(self) -> dict[str, PersistentVolume]:
         """Persistent volumes by name."""
-        return {k[2]: v for k, v in self.world.objects.items() if k[0] == claims.VOLUMES}
+        return {k[2]: v for k, v in self.world.objects.items() if k[0] == storage_objects.VOLUMES}
 
     def happen(self) -> None:
         """Let something happen."""
@@ -57,7 +57,7 @@ class Chaos:
             case 0 | 1:
                 node = chance.choice([*NODES, None])
                 size = chance.randint(1, 4)
-                here.set_object(claims.VOLUMES, name, make.local_volume(name, node, size))
+                here.set_object(storage_objects.VOLUMES, name, make.local_volume(name, node, size))
             case 2 | 3 | 4:
                 found = make.claim(
                     name,
@@ -65,7 +65,7 @@ class Chaos:
                     storage_class=chance.choice(["local", "made"]),
                     modes=[chance.choice(["ReadWriteOnce", "ReadWriteOncePod"])],
                 )
-                here.set_object(claims.CLAIMS, name, found, "default")
+                here.set_object(storage_objects.CLAIMS, name, found, "default")
             case 5 | 6 | 7:
                 known = [*self.claims(), "not-there-yet"]
                 wanted = chance.sample(known, min(len(known), chance.choice([1, 1, 2])))

@@ -31,7 +31,7 @@ from alnair.model.workload import (
     Term,
     Toleration,
 )
-from alnair.scheduler.framework import evaluation_cache as evaluations
+from alnair.scheduler.framework import evaluation_cache
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.placement.statement import Statement
@@ -344,7 +344,7 @@ def small_limits() -> Iterator[None]:
     """Logs overflow and evaluations are dropped all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_LOG_LIMIT", 4)
-        patch.setattr(evaluations, "_KEPT", 4)
+        patch.setattr(evaluation_cache, "_KEPT", 4)
         yield
 
 

@@ -20,7 +20,7 @@ from alnair.model.volumes import (
 )
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
 from alnair.scheduler.queue.queue import ClassKey, Unit
-from alnair.scheduler.state.objects import storage_objects as claims
+from alnair.scheduler.state.objects import storage_objects
 from world import World
 
 WAITS = "WaitForFirstConsumer"
@@ -34,8 +34,8 @@ def world(*nodes: str, zone: dict[str, str] | None = None) -> World:
     found = World(
         *(make.node(n, labels={"topology.kubernetes.io/zone": zones.get(n, "z")}) for n in nodes)
     )
-    found.set_object(claims.CLASSES, "local", LOCAL)
-    found.set_object(claims.CLASSES, "made", MADE)
+    found.set_object(storage_objects.CLASSES, "local", LOCAL)
+    found.set_object(storage_objects.CLASSES, "made", MADE)
     return found
 
 
@@ -43,9 +43,9 @@ def store(here: World, *objects: Claim | PersistentVolume) -> None:
     """Create claims and persistent volumes."""
     for value in objects:
         if isinstance(value, Claim):
-            here.set_object(claims.CLAIMS, value.name, value, value.namespace)
+            here.set_object(storage_objects.CLAIMS, value.name, value, value.namespace)
         else:
-            here.set_object(claims.VOLUMES, value.name, value)
+            here.set_object(storage_objects.VOLUMES, value.name, value)
 
 
 def user(name: str, *names: str) -> make.Pod:
@@ -233,7 +233,7 @@ def test_a_volume_that_was_set_aside_for_the_claim_is_the_only_one_that_will_do(
 def test_a_volume_is_made_where_none_is_and_the_class_allows_it() -> None:
     here = world("a", "b", zone={"a": "x", "b": "y"})
     y = Term((Requirement("topology.kubernetes.io/zone", "In", ("y",)),))
-    here.set_object(claims.CLASSES, "made", msgspec.structs.replace(MADE, topologies=(y,)))
+    here.set_object(storage_objects.CLASSES, "made", msgspec.structs.replace(MADE, topologies=(y,)))
     store(here, make.claim("data", storage_class="made"))
     here.create(user("p", "data"))
     here.step()
@@ -271,10 +271,12 @@ def test_a_driver_that_publishes_capacity_needs_enough_of_it(
 ) -> None:
     here = world("a")
     here.set_object(
-        claims.DRIVERS, "csi.example.com", StorageDriver("csi.example.com", checks_capacity=True)
+        storage_objects.DRIVERS,
+        "csi.example.com",
+        StorageDriver("csi.example.com", checks_capacity=True),
     )
     if capacity:
-        here.set_object(claims.CAPACITIES, "c", capacity, "default")
+        here.set_object(storage_objects.CAPACITIES, "c", capacity, "default")
     store(here, make.claim("data", storage_class="made"))
     here.create(user("p", "data"))
     here.step()
@@ -310,18 +312,20 @@ def test_an_ephemeral_claim_must_be_the_pods_own() -> None:
 def test_volumes_of_a_driver_are_counted_with_those_that_are_still_attached() -> None:
     here = world("a", "b")
     for name in "ab":
-        here.set_object(claims.CSI_NODES, name, StorageNode(name, (("csi.example.com", 2),)))
+        here.set_object(
+            storage_objects.CSI_NODES, name, StorageNode(name, (("csi.example.com", 2),))
+        )
     disks = {n: Disk("csi.example.com", n) for n in "vwxyz"}
     for name, disk in disks.items():
         store(here, msgspec.structs.replace(make.local_volume(name), disk=disk))
         store(here, make.claim(name, volume=name))
-    here.set_object(claims.ATTACHMENTS, "old", Attachment("csi.example.com", "a", "z"))
+    here.set_object(storage_objects.ATTACHMENTS, "old", Attachment("csi.example.com", "a", "z"))
     here.create(*(user(f"p-{n}", n) for n in "vwxy"))
     here.settle()
     where = here.where(*(f"p-{n}" for n in "vwxy"))
     assert sorted(where) == ["", "a", "b", "b"]
     assert "exceed max volume count" in refusals(here)
-    here.drop_object(claims.ATTACHMENTS, "old")
+    here.drop_object(storage_objects.ATTACHMENTS, "old")
     here.settle()
     assert sorted(here.where(*(f"p-{n}" for n in "vwxy"))) == ["a", "a", "b", "b"]
 
@@ -363,7 +367,7 @@ def test_a_refused_binding_is_told_and_tried_again() -> None:
     here.step()
     (written,) = binds(here)["p"][1]
     rival = msgspec.structs.replace(
-        here.objects[claims.VOLUMES, "", written.volume], claim=("default", "rival")
+        here.objects[storage_objects.VOLUMES, "", written.volume], claim=("default", "rival")
     )
     store(here, rival)  # before ours arrives
     here.settle()
@@ -380,7 +384,7 @@ def test_what_was_written_before_a_crash_ties_the_pod_to_its_storage(storage_cla
     here.step()
     node, (written,) = binds(here)["p"]
     if written.volume:
-        volume = here.objects[claims.VOLUMES, "", written.volume]
+        volume = here.objects[storage_objects.VOLUMES, "", written.volume]
         aside = msgspec.structs.replace(
             volume, claim=("default", "data"), claim_uid=written.uid, available=False
         )
@@ -442,7 +446,7 @@ def test_a_more_important_pod_may_take_the_volume_of_another(kind: str) -> None:
     if kind == "disk":
         specs = [make.spec(volumes=[Volume(AWS_EBS, "vol-1")])] * 2
     if kind == "limit":
-        here.set_object(claims.CSI_NODES, "a", StorageNode("a", (("csi.example.com", 1),)))
+        here.set_object(storage_objects.CSI_NODES, "a", StorageNode("a", (("csi.example.com", 1),)))
         for name in "xy":
             disk = Disk("csi.example.com", name)
             store(here, msgspec.structs.replace(make.local_volume(name), disk=disk))

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from alnair.scheduler.framework import contract as framework
+from alnair.scheduler.framework import contract
 
 GROUP: Final = "alnair.plugins"
 _EXTENSION_POINTS: Final = tuple(
     protocol
-    for name, protocol in vars(framework).items()
+    for name, protocol in vars(contract).items()
     if name.endswith("Plugin") and name != "Plugin"
 )
 

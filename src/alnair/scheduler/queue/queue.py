@@ -19,7 +19,7 @@ from alnair.scheduler.counters import Tally
 from alnair.scheduler.queue.active_units import Active, SortKey
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
 from alnair.scheduler.state.accounts import Record
-from alnair.scheduler.state.objects import storage_objects as claims
+from alnair.scheduler.state.objects import storage_objects
 from alnair.scheduler.state.objects.api_objects import Key
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
@@ -227,13 +227,13 @@ class Queue:
 
         Storage changes all the time where it is used, and concerns only those who use it.
         """
-        if kind not in claims.KINDS:
+        if kind not in storage_objects.KINDS:
             self.changed()
             return True
         helped = []
         for unit in self._stored:
             class_key = self._parked[unit].class_key
-            if class_key is None or claims.concerns(class_key[1], kind, key):
+            if class_key is None or storage_objects.concerns(class_key[1], kind, key):
                 helped.append(unit)
         return self._look_at(helped)
 
