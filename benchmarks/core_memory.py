@@ -17,11 +17,11 @@ from alnair.kube.projection import PodProjector, project_node
 from alnair.kube.simulated_nodes import manifest
 from alnair.model import names
 from alnair.model.action import Bind
-from alnair.model.openb import TraceNode
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
+from alnair.traces.openb import TraceNode
 from kube_client_pods import make_pods
 
 LIMIT_MB: Final = 600.0

@@ -33,13 +33,13 @@ from alnair.apps.scheduling.configuration import (
     PluginSet,
     ProfileConfiguration,
 )
+from alnair.history.metrics import compute
+from alnair.history.metrics.result import Metrics
 from alnair.model import names
+from alnair.sim.inputs import Mix, load
+from alnair.sim.inputs import Options as Inputs
 from alnair.sim.interference import measured
-from alnair.sim.metrics import compute
-from alnair.sim.metrics.result import Metrics
 from alnair.sim.simulation import Options, Simulation
-from alnair.sim.sources import Mix, load
-from alnair.sim.sources import Options as Inputs
 
 BOTH = ("UtilSched", "Interference")
 WITHOUT, FILLED, SCORES = "utilsched-without", "utilsched-to-100", "utilsched-scores"

@@ -34,9 +34,9 @@ from alnair.apps.replay import Settings, carry_out
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.local.controlplane import LocalCluster
-from alnair.sim import traces
-from alnair.sim.arrivals import Arrival, capacity, in_given_order
-from alnair.sim.traces import Trace
+from alnair.traces import openb_files
+from alnair.traces.arrivals import Arrival, capacity, in_given_order
+from alnair.traces.openb_files import Trace
 
 #: Unallocated GPU, percent of capacity, when 130 % have arrived: seed 42, and mean of ten seeds.
 KNOWN = {
@@ -50,7 +50,7 @@ ORDER = "default-42"
 def first_fit(trace: Trace, arrivals: list[Arrival]) -> float:
     """Return the unallocated percentage of FirstFit: first node in order, tightest GPU."""
     by_name = {node.name: node for node in trace.nodes}
-    nodes = [by_name[name] for name in traces.names(f"{ORDER}.nodes")]
+    nodes = [by_name[name] for name in openb_files.names(f"{ORDER}.nodes")]
     cpu = [node.cpu_milli for node in nodes]
     memory = [node.memory_mib for node in nodes]
     gpus = [[1000] * node.gpus for node in nodes]
@@ -75,8 +75,8 @@ def first_fit(trace: Trace, arrivals: list[Arrival]) -> float:
 
 async def run(cluster: LocalCluster, profile: str) -> dict[str, object]:
     await cluster.up()
-    trace = traces.load()
-    arrivals = in_given_order(trace.pods, traces.names(f"{ORDER}.pods"), ORDER)
+    trace = openb_files.load()
+    arrivals = in_given_order(trace.pods, openb_files.names(f"{ORDER}.pods"), ORDER)
     control = first_fit(trace, arrivals)
     connection = config.load(cluster.kubeconfig())
     begun = time.monotonic()

@@ -1,10 +1,10 @@
 """How much GPU placement policies leave unallocated: traces x seeds x policies, side by side.
 
-Method: `alnair.sim.placement`, the protocol of Weng et al. (USENIX ATC'23) on the production
-engine. The seeds 42 to 44 take the published orders of pods and nodes, and a published policy is
-compared with its published figures (`data/openb/expected.csv`, equal to 0.01 points); other seeds,
-and all variants, take orders of our own. Two worker processes; every finished run is kept in the
-file of `--out`, and a run that is there is not done again.
+Method: `alnair.sim.placement.benchmark`, the protocol of Weng et al. (USENIX ATC'23) on the
+production engine. The seeds 42 to 44 take the published orders of pods and nodes, and a published
+policy is compared with its published figures (`data/openb/expected.csv`, equal to 0.01 points);
+other seeds, and all variants, take orders of our own. Two worker processes; every finished run is
+kept in the file of `--out`, and a run that is there is not done again.
 
 Variants (made from the trace by the seed): `shares` other sizes of shares, `cpu2` doubled cores,
 `half` every second node, `models` GPU models dealt out anew, `scarce-MODEL` a third of the pods
@@ -28,11 +28,11 @@ from typing import Any
 import machine
 import placement_cases as cases
 from alnair.apps.simulate import placement_result, policies
-from alnair.model.fragmentation import target_workload
-from alnair.model.openb import TracePod
 from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
-from alnair.sim import placement
+from alnair.sim.placement import benchmark
+from alnair.traces.openb import TracePod
 
 PROFILES = ("alnair-low-fragmentation", "alnair-scheduler")
 #: Pods after which a policy is shown others.
@@ -56,7 +56,7 @@ def one(task: Task) -> dict[str, Any]:
     trace, seed, variant, policy, config = task
     case = cases.case(trace, seed, variant)
     begun = time.process_time()
-    run = placement.run(
+    run = benchmark.run(
         case.nodes,
         case.arrivals,
         profile_of(policy, config, case.pods, seed),
@@ -79,9 +79,9 @@ def online(task: Task) -> dict[str, Any]:
     trace, seed, variant, policy, config = task
     case = cases.case(trace, seed, variant)
 
-    def decisions(arrivals: Sequence[cases.Arrival], kept: int) -> tuple[placement.Placed, ...]:
+    def decisions(arrivals: Sequence[cases.Arrival], kept: int) -> tuple[benchmark.Placed, ...]:
         pods = [a.pod for a in arrivals]  # what a policy that looks ahead sees
-        return placement.run(
+        return benchmark.run(
             case.nodes,
             arrivals[:kept],
             profile_of(policy, config, pods, seed),

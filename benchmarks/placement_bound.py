@@ -27,7 +27,7 @@ from scipy.optimize import linprog
 
 import machine
 import placement_cases as cases
-from alnair.model.openb import WHOLE, TraceNode, TracePod
+from alnair.traces.openb import WHOLE, TraceNode, TracePod
 
 #: A pattern is worth adding if it improves the objective by more than this, in milli-GPU.
 _WORTH = 1e-6

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.model.openb import WHOLE, TraceNode, TracePod
-from alnair.sim import arrivals, traces
-from alnair.sim.arrivals import Arrival
+from alnair.traces import arrivals, openb_files
+from alnair.traces.arrivals import Arrival
+from alnair.traces.openb import WHOLE, TraceNode, TracePod
 
 DATA = Path(__file__).parent / "data" / "openb"
 TRACES = (
@@ -51,7 +51,7 @@ def case(trace: str, seed: int, variant: str = "") -> Case:
         variant: One of `variants()`, or empty.
     """
     path = DATA / f"openb_pod_list_{trace}.csv.gz"
-    found = traces.load(None, path if path.exists() else None)
+    found = openb_files.load(None, path if path.exists() else None)
     if not variant and seed in PUBLISHED:
         pods, nodes = (_names(f"{trace}-{seed}.{what}") for what in ("pods", "nodes"))
         return Case(
@@ -86,7 +86,7 @@ def other_pods(own: Case, kept: int, seed: int) -> tuple[Arrival, ...]:
 
 def _names(order: str) -> list[str]:
     path = DATA / "orders" / f"{order}.txt.gz"
-    return traces.names(str(path) if path.exists() else order)
+    return openb_files.names(str(path) if path.exists() else order)
 
 
 # --- variants -------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 import placement_cases as cases
-from alnair.model.fragmentation import target_workload
-from alnair.sim import placement
+from alnair.scheduler.published.fragmentation import target_workload
+from alnair.sim.placement import benchmark
 from placement import profile_of
 
 OURS = "opportunitycost"
@@ -221,7 +221,7 @@ def draw_course(path: Path) -> None:
     case = cases.case("default", 42)
     workload = target_workload(case.pods)
     for policy in (OURS, *RIVALS, "bestfit"):
-        run = placement.run(
+        run = benchmark.run(
             case.nodes,
             case.arrivals,
             profile_of(policy, "", case.pods, 42),

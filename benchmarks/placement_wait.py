@@ -18,13 +18,13 @@ from typing import Any
 import msgspec
 
 import machine
+from alnair.history.metrics import compute
 from alnair.model import names
 from alnair.scheduler.profiles import profiles
+from alnair.sim.inputs import Options as Inputs
+from alnair.sim.inputs import load
 from alnair.sim.jobs import Job, Scenario
-from alnair.sim.metrics import compute
 from alnair.sim.simulation import Options, Simulation
-from alnair.sim.sources import Options as Inputs
-from alnair.sim.sources import load
 
 LONGEST = 6 * 3600.0
 SIZES = ("all", "cpu", "shared", "1", "2-4", "5-8")

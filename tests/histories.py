@@ -5,17 +5,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from alnair.history.history import End, History, JobHistory, NodeHistory, Part, PodHistory, Stay
+from alnair.history.metrics.fragmentation import CAUSES, Wanted
 from alnair.model.cluster import Gpu, Node
-from alnair.sim.history import (
-    End,
-    History,
-    JobHistory,
-    NodeHistory,
-    Part,
-    PodHistory,
-    Stay,
-)
-from alnair.sim.metrics.fragmentation import CAUSES, Wanted
 
 GIB = 1 << 30
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import make
+from alnair.history.history import History
 from alnair.model.cluster import Node
 from alnair.model.quota import Quota
 from alnair.model.workload import PodSpec
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
-from alnair.sim.history import History
 from alnair.sim.interference import Interference
 from alnair.sim.jobs import Job, NodeEvent, Scenario
 from alnair.sim.simulation import Options, Simulation

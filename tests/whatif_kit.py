@@ -9,7 +9,7 @@ from alnair.apps.scheduling.assembly import Assembly
 from alnair.apps.scheduling.configuration import Configuration
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
-from alnair.sim.snapshot import encode, take
+from alnair.snapshots.snapshot import encode, take
 from world import World
 
 NOW = 1_767_225_600.0  # 2026-01-01

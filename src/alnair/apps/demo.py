@@ -69,10 +69,10 @@ def _replay(connection: "Connection", pods: int) -> "Outcome":
 
     from alnair.apps import replay_report
     from alnair.apps.replay import INTERRUPTED, Settings, carry_out
-    from alnair.sim import traces
-    from alnair.sim.arrivals import in_trace_order
+    from alnair.traces import openb_files
+    from alnair.traces.arrivals import in_trace_order
 
-    trace = traces.load()
+    trace = openb_files.load()
     arrivals = in_trace_order(trace.pods)[:pods]
     settings = Settings(fresh=True)
     outcome = asyncio.run(carry_out(connection, trace, arrivals, settings))

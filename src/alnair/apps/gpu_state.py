@@ -10,9 +10,9 @@ from alnair.kube.resources import NODES, PODS
 from alnair.kube.wire import NodeWire, PodWire
 from alnair.model import names
 from alnair.model.cluster import Node
-from alnair.model.fragmentation import FreeNode
-from alnair.model.openb import WHOLE
 from alnair.model.workload import Pod
+from alnair.scheduler.published.fragmentation import FreeNode
+from alnair.traces.openb import WHOLE
 
 #: Milli-GPUs of a percent.
 _PERCENT = WHOLE // 100

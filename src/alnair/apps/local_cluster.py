@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from alnair.apps.progress import Display
     from alnair.local.status import ClusterStatus
-    from alnair.model.openb import TraceNode
+    from alnair.traces.openb import TraceNode
 
 Name = Annotated[
     str, typer.Option("--name", "-n", metavar="NAME", help="Which cluster; each has its own ports.")

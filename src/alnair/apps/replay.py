@@ -16,8 +16,8 @@ from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, fir
 if TYPE_CHECKING:
     from alnair.apps.replay_report import Report
     from alnair.kube.connection import Connection
-    from alnair.sim.arrivals import Arrival
-    from alnair.sim.traces import Trace
+    from alnair.traces.arrivals import Arrival
+    from alnair.traces.openb_files import Trace
 
 #: Exit codes: pods wait and nobody decides; the cluster cannot be reached; interrupted.
 UNDECIDED = 1
@@ -138,7 +138,7 @@ def replay(
     from alnair.apps.connect import connection
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
-    from alnair.sim.files import TraceFileError
+    from alnair.traces.files import TraceFileError
 
     if not _NAMESPACE.fullmatch(namespace):
         raise typer.BadParameter(
@@ -187,16 +187,16 @@ def _plan(
     seed: int,
     order: str | None,
 ) -> "tuple[Trace, list[Arrival]]":
-    from alnair.sim import traces
-    from alnair.sim.arrivals import capacity, in_given_order, in_trace_order
+    from alnair.traces import openb_files
+    from alnair.traces.arrivals import capacity, in_given_order, in_trace_order
 
     if order is not None and tune is not None:
         raise typer.BadParameter(
             "an order says itself which pods arrive: leave --tune away", param_hint="--order"
         )
-    found = traces.load(trace, pods)
+    found = openb_files.load(trace, pods)
     if order is not None:
-        arrivals = in_given_order(found.pods, traces.names(order), order)
+        arrivals = in_given_order(found.pods, openb_files.names(order), order)
     else:
         arrivals = in_trace_order(found.pods, tune=tune, capacity=capacity(found.nodes), seed=seed)
     return found, arrivals[:limit]
@@ -219,7 +219,7 @@ async def carry_out(
     from alnair.apps.replay_run import ReplayError, Run, StalledError
     from alnair.kube.client import Client
     from alnair.local import simnodes
-    from alnair.model.fragmentation import target_workload
+    from alnair.scheduler.published.fragmentation import target_workload
 
     stop = asyncio.Event()
     since, deadline = time.time(), time.monotonic() + settings.timeout

@@ -8,7 +8,7 @@ from alnair.apps import gpu_state, replay_scheduler
 from alnair.apps.replay_ledger import Ledger, percentile
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
-from alnair.model.fragmentation import WorkloadClass, fragmentation
+from alnair.scheduler.published.fragmentation import WorkloadClass, fragmentation
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -18,9 +18,9 @@ from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound
 from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Manifest
+from alnair.kube.trace_pods import SELECTOR, Asking, manifest
 from alnair.kube.wire import PodWire
-from alnair.sim.arrivals import Arrival
-from alnair.sim.trace_pods import SELECTOR, Asking, manifest
+from alnair.traces.arrivals import Arrival
 
 #: Without a pod created, bound or judged for so long (seconds), nothing more is expected.
 QUIET: Final = 3.0

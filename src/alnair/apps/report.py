@@ -13,8 +13,8 @@ from alnair.apps.connect import ContextOption, KubeconfigOption, NameOption, fir
 
 if TYPE_CHECKING:
     from alnair.apps.reporting.known import Known
+    from alnair.history.history import History
     from alnair.kube.connection import Connection
-    from alnair.sim.history import History
 
 #: Exit codes: the cluster cannot be read; interrupted.
 UNREADABLE = 3
@@ -92,10 +92,10 @@ def scheduling(
       alnair report scheduling --history before.jsonl --history after.jsonl --json
     """
     from alnair.apps.reporting.record_file import RecordError
+    from alnair.history.history_file import HistoryFileError
+    from alnair.history.report import NotReportError
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
-    from alnair.sim.history_file import HistoryFileError
-    from alnair.sim.report import NotReportError
 
     if record is not None and (history or since or namespace or folder or json):
         raise typer.BadParameter(
@@ -142,12 +142,12 @@ def _connection(kubeconfig: Path | None, context: str | None, name: str | None) 
 
 def _moment(since: str | None) -> tuple[float | None, float | None]:
     """Return what --since means: seconds since the epoch, or seconds before the end."""
-    from alnair.sim import spans
+    from alnair.model import durations
 
     if since is None:
         return None, None
     with contextlib.suppress(ValueError):
-        return None, spans.seconds(since)
+        return None, durations.seconds(since)
     try:
         time = datetime.fromisoformat(since)
     except ValueError:
@@ -165,7 +165,7 @@ def _read(
 ) -> "dict[str, History]":
     """Return the histories of some files, by the names of these."""
     from alnair.apps.reporting import record_file
-    from alnair.sim import history_file
+    from alnair.history import history_file
 
     found: dict[str, History] = {}
     for path in paths:
@@ -248,8 +248,8 @@ def _tell(found: "dict[str, History]", folder: Path | None, *, json: bool) -> No
     from rich.console import Console
 
     from alnair.apps.reporting import showing
-    from alnair.sim import report as reports
-    from alnair.sim.metrics import compute
+    from alnair.history import report as reports
+    from alnair.history.metrics import compute
 
     if folder is not None:
         reports.check(folder)

@@ -168,7 +168,7 @@ def snapshot(
     from alnair.apps.scheduling.snapshot import decode
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
-    from alnair.sim.snapshot import SnapshotError
+    from alnair.snapshots.snapshot import SnapshotError
 
     try:
         data = asyncio.run(fetch(url, lambda: connection(kubeconfig, context, name), lease_name))
@@ -208,7 +208,7 @@ def replay(
     from alnair.apps.scheduling.configuration import ConfigurationError
     from alnair.apps.scheduling.replaying import replay as decide
     from alnair.apps.scheduling.snapshot import load
-    from alnair.sim.snapshot import SnapshotError
+    from alnair.snapshots.snapshot import SnapshotError
 
     try:
         outcomes = decide(load(file), str(file), pod)

@@ -9,7 +9,7 @@ from alnair.kube.resources import Manifest
 from alnair.model import names
 from alnair.model.api import GpuStatic, GpuStaticEntry
 from alnair.model.gpus import MODELS, GpuModel
-from alnair.model.openb import TraceNode
+from alnair.traces.openb import TraceNode
 
 #: kwok's mark of the nodes that it keeps.
 FAKE: Final = "kwok.x-k8s.io/node"

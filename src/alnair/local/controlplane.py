@@ -35,7 +35,7 @@ from alnair.local.components import COMPONENTS, OURS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
 from alnair.local.report import SILENCE, Report
-from alnair.model.openb import TraceNode
+from alnair.traces.openb import TraceNode
 
 _READY_SECONDS = 60.0
 #: Time for a process that is alive but not well before a start replaces it.

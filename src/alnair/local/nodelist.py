@@ -5,9 +5,9 @@ import zlib
 from pathlib import Path
 
 from alnair.local.errors import InvalidArgumentError, LocalClusterError
-from alnair.model import node_shapes
-from alnair.model.csv_table import Problem, TableError
-from alnair.model.openb import TraceNode, read_nodes
+from alnair.traces import node_shapes
+from alnair.traces.csv_table import Problem, TableError
+from alnair.traces.openb import TraceNode, read_nodes
 
 _GZIP = b"\x1f\x8b"
 

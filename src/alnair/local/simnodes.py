@@ -18,8 +18,8 @@ from alnair.kube.simulated_nodes import FAKE, capacity, manifest
 from alnair.local.errors import LocalClusterError
 from alnair.local.report import Report
 from alnair.model import names
-from alnair.model.openb import TraceNode
 from alnair.model.quantity import nanos
+from alnair.traces.openb import TraceNode
 
 #: The freshness lease that all simulated nodes share. No agent renews it: it holds for the life of
 #: the cluster.

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from alnair.sim import writing
+from alnair.history import atomic_file
 from alnair.sim.simulation import Simulation
 
 _FORMAT: Final = "alnair-simulation"
@@ -52,7 +52,7 @@ def save(simulation: Simulation, path: Path) -> None:
     with _uncollected():
         data = zlib.compress(pickle.dumps(simulation, protocol=5), _LEVEL)
     head = msgspec.json.encode(_Head(_FORMAT, code(), _sum(data)))
-    writing.write(path, head + b"\n" + data)
+    atomic_file.write(path, head + b"\n" + data)
 
 
 def load(path: Path) -> Simulation:
@@ -90,7 +90,7 @@ def code() -> str:
     """Return what tells this program, and all that it decides by, from any other version."""
     found = hashlib.blake2b(f"{sys.version} {np.__version__}".encode(), digest_size=16)
     package = Path(__file__).parent.parent
-    for folder in ("model", "scheduler", "sim"):
+    for folder in ("model", "traces", "scheduler", "history", "snapshots", "sim"):
         for path in sorted((package / folder).rglob("*.py")):
             found.update(str(path.relative_to(package)).encode())
             found.update(path.read_bytes())

@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
+from alnair.history.history import End
 from alnair.model.workload import Pod
 from alnair.sim.api import VirtualApi
 from alnair.sim.clock import Agenda, Ends
 from alnair.sim.elastic import ElasticJob
 from alnair.sim.estimates import Estimates
-from alnair.sim.history import End
 from alnair.sim.jobs import Job
 from alnair.sim.recorder import Recorder
 from alnair.sim.tenancy import Tenancy

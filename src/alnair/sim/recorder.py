@@ -6,10 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
-from alnair.model.cluster import Gpu, Node
-from alnair.model.workload import Assignment, GpuDemand, Pod
-from alnair.sim.history import (
+from alnair.history.history import (
     End,
     History,
     JobHistory,
@@ -19,6 +16,9 @@ from alnair.sim.history import (
     PodHistory,
     Stay,
 )
+from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.model.cluster import Gpu, Node
+from alnair.model.workload import Assignment, GpuDemand, Pod
 from alnair.sim.jobs import Job
 
 _MIB = 1 << 20

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from alnair.history.history import End, History
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Report
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
@@ -25,7 +26,6 @@ from alnair.sim.clock import Agenda, Arrives, Ends, Gone, Happening, Reports
 from alnair.sim.controller import Controller
 from alnair.sim.elastic import ElasticPlan
 from alnair.sim.estimates import Durations, Estimates
-from alnair.sim.history import End, History
 from alnair.sim.interference import Interference
 from alnair.sim.jobs import NodeEvent, Scenario
 from alnair.sim.recorder import Recorder

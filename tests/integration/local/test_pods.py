@@ -14,7 +14,7 @@ from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.report import SILENCE
 from alnair.model.api import GpuStatic
-from alnair.model.openb import TraceNode
+from alnair.traces.openb import TraceNode
 
 MakeNamespace = Callable[..., Awaitable[str]]
 JOBS = grouped("batch", "v1", "jobs", "Job")

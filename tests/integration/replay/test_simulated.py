@@ -14,11 +14,11 @@ from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.model.workload import Assignment
 from alnair.scheduler.profiles import profiles
-from alnair.sim import traces
-from alnair.sim.arrivals import Arrival, in_given_order
+from alnair.sim.inputs.stamping import PodStamp, node
 from alnair.sim.jobs import Job, Scenario
 from alnair.sim.simulation import Simulation
-from alnair.sim.sources.stamping import PodStamp, node
+from alnair.traces import openb_files
+from alnair.traces.arrivals import Arrival, in_given_order
 from command import alnair, last_json
 
 #: Enough pods for some to share GPUs, and for all sizes to occur.
@@ -30,7 +30,7 @@ NAMESPACE = "openb"
 Places = dict[str, tuple[str, Assignment]]
 
 
-def simulated(trace: traces.Trace, arrivals: list[Arrival]) -> Places:
+def simulated(trace: openb_files.Trace, arrivals: list[Arrival]) -> Places:
     """Where the simulator places the pods, one after another."""
     nodes = tuple(map(node, trace.nodes))
     stamp = PodStamp(names.SCHEDULER, nodes)
@@ -73,8 +73,8 @@ async def test_a_trace_is_placed_live_as_it_is_simulated(cluster_root: Path) -> 
         bound = await live(cluster)
     finally:
         await cluster.down()
-    trace = traces.load()
-    arrivals = in_given_order(trace.pods, traces.names(ORDER), ORDER)[:PODS_REPLAYED]
+    trace = openb_files.load()
+    arrivals = in_given_order(trace.pods, openb_files.names(ORDER), ORDER)[:PODS_REPLAYED]
     expected = simulated(trace, arrivals)
     assert len(bound) == PODS_REPLAYED
     assert {name: place for name, place in bound.items() if place != expected[name]} == {}

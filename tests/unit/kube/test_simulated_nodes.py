@@ -6,7 +6,7 @@ import pytest
 from alnair.kube import simulated_nodes
 from alnair.model.api import GpuStatic
 from alnair.model.gpus import MODELS
-from alnair.model.openb import TraceNode
+from alnair.traces.openb import TraceNode
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -7,7 +7,7 @@ import pytest
 
 from alnair.local import nodelist
 from alnair.local.errors import LocalClusterError
-from alnair.model.openb import TraceNode
+from alnair.traces.openb import TraceNode
 
 HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"
 

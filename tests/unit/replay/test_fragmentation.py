@@ -2,15 +2,15 @@
 
 import pytest
 
-from alnair.model.fragmentation import (
+from alnair.scheduler.published.fragmentation import (
     FreeNode,
     WorkloadClass,
     fragmentation,
     node_fragmentation,
     target_workload,
 )
-from alnair.model.openb import TracePod
-from alnair.sim import traces
+from alnair.traces import openb_files
+from alnair.traces.openb import TracePod
 
 SHARED = WorkloadClass(1.0, 4000, 1, 600)
 
@@ -55,7 +55,7 @@ def test_the_workload_is_the_frequent_classes_renormalised() -> None:
 
 
 def test_the_empty_openb_cluster_has_the_published_fragmentation() -> None:
-    trace = traces.load()
+    trace = openb_files.load()
     workload = target_workload(trace.pods)
     assert len(workload) == 35
     empty = [FreeNode(n.cpu_milli, (1000,) * n.gpus, n.model) for n in trace.nodes]

@@ -2,8 +2,8 @@
 
 from alnair.apps.gpu_state import GpuState, gpu_state
 from alnair.model.cluster import Gpu, Node
-from alnair.model.fragmentation import FreeNode
 from alnair.model.workload import GpuDemand, GpuRequest, GpuShare, Pod, PodSpec
+from alnair.scheduler.published.fragmentation import FreeNode
 
 GPUS = tuple(Gpu(f"u{i}", i, "T4", 16000) for i in range(3))
 NODE = Node("n", {"cpu": 8000, "nvidia.com/gpu": 3}, {"nvidia.com/gpu.product": "T4"}, gpus=GPUS)

@@ -12,13 +12,13 @@ from alnair.apps.reporting.known import Known, Line
 from alnair.apps.reporting.observed import NodeWire, PodWire
 from alnair.apps.reporting.watching import Notes
 from alnair.apps.scheduling.metrics import exposition
+from alnair.history.history import History
+from alnair.history.metrics import compute
 from alnair.kube.codec import WatchEvent
 from alnair.kube.podgroups import PodGroupWire
 from alnair.kube.simulated_nodes import gpu_uuid, manifest
-from alnair.model.openb import TraceNode
 from alnair.scheduler.counters import Tally
-from alnair.sim.history import History
-from alnair.sim.metrics import compute
+from alnair.traces.openb import TraceNode
 
 #: When all begins; what follows is in seconds from it.
 DAY = 1767225600.0

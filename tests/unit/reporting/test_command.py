@@ -11,7 +11,7 @@ from alnair.apps import cli
 from alnair.apps.reporting.known import Head, Line
 from alnair.apps.reporting.observed import NodeRecord, PodRecord
 from alnair.apps.reporting.record_file import RecordFile
-from alnair.sim import history_file
+from alnair.history import history_file
 from histories import history, job, node, stay
 
 
@@ -50,7 +50,7 @@ def test_histories_are_compared(
     record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # plots take most of the time
-    monkeypatch.delitem(sys.modules, "alnair.sim.report.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "alnair.history.report.plots", raising=False)
     other = tmp_path / "record.history.gz"
     history_file.save(history(50.0, [node("n")], job("j", 0, [stay("n", 0)])), other)
     done = report("--history", record, "--history", other, "--report", tmp_path / "both")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alnair.scheduler.plugins.opportunity_cost.cutting_stock import UNITS, bound, knapsack, worth
-from alnair.sim import traces
+from alnair.traces import openb_files
 
 
 def patterns(sizes: list[int], room: int = UNITS) -> list[tuple[int, ...]]:
@@ -91,5 +91,7 @@ def test_what_room_is_worth(demand: dict[int, float], values: dict[int, float]) 
 
 
 def test_the_shares_of_the_openb_trace_need_as_many_gpus_as_others_found() -> None:
-    shares = Counter(p.gpu_milli for p in traces.load().pods if p.gpus == 1 and p.gpu_milli < 1000)
+    shares = Counter(
+        p.gpu_milli for p in openb_files.load().pods if p.gpus == 1 and p.gpu_milli < 1000
+    )
     assert bound(shares) == pytest.approx(1964.58, abs=0.01)

@@ -12,7 +12,6 @@ import pytest
 
 import make
 from alnair.model.cluster import Node
-from alnair.model.fragmentation import target_workload
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import ArgumentError, made
@@ -21,8 +20,11 @@ from alnair.scheduler.plugins.opportunity_cost.cutting_stock import UNITS
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask
+from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import published
-from alnair.sim import arrivals, placement, snapshot, traces
+from alnair.sim.placement import benchmark
+from alnair.snapshots import snapshot
+from alnair.traces import arrivals, openb_files
 from make import GIB
 from stream import Stream, profile, share
 
@@ -217,15 +219,15 @@ def test_what_comes_later_does_not_change_what_was_decided(known: int) -> None:
 
 
 def test_it_leaves_a_fifth_less_unallocated_than_the_best_published_policy() -> None:
-    trace = traces.load()
+    trace = openb_files.load()
     workload = target_workload(trace.pods)
-    listed = arrivals.in_given_order(trace.pods, traces.names("default-42.pods"), "order")
-    run = placement.run(
+    listed = arrivals.in_given_order(trace.pods, openb_files.names("default-42.pods"), "order")
+    run = benchmark.run(
         trace.nodes,
         listed[:8400],
         published("opportunitycost", workload, lambda most: 0),
         workload,
-        order=traces.names("default-42.nodes"),
+        order=openb_files.names("default-42.nodes"),
         timer=lambda: 0.0,
     )
     level = run.at(100)

@@ -11,13 +11,13 @@ import pytest
 import make
 from alnair.model.action import Bind
 from alnair.model.cluster import Node
-from alnair.model.fragmentation import WorkloadClass
-from alnair.model.openb import WHOLE
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.published import MIB_PER_MILLI
+from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.profiles import POLICIES, Policy, published
+from alnair.traces.openb import WHOLE
 from make import GIB
 from stream import Stream, profile
 

@@ -5,17 +5,17 @@ import random
 import numpy as np
 import pytest
 
-from alnair.model.fragmentation import FreeNode, WorkloadClass, node_fragmentation
-from alnair.model.openb import TraceNode, TracePod
 from alnair.model.workload import Pod
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.fgd import PublishedFGD
+from alnair.scheduler.published.fragmentation import FreeNode, WorkloadClass, node_fragmentation
 from alnair.scheduler.published.rounding import Rounding
 from alnair.scheduler.published.strands import Strands
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.devices import Booking
-from alnair.sim import exact
-from alnair.sim.arrivals import Arrival
+from alnair.sim.placement import trace_values
+from alnair.traces.arrivals import Arrival
+from alnair.traces.openb import TraceNode, TracePod
 
 MODELS = ("T4", "G2", "")
 
@@ -27,12 +27,12 @@ class Cluster:
         draw = self.draw = random.Random(seed)
         self.accounts = Accounts()
         self.free: list[FreeNode] = []
-        self.pods = exact.Pods("any")
+        self.pods = trace_values.Pods("any")
         for i in range(8):
             model = draw.choice(MODELS)
             gpus = draw.choice((1, 2, 4, 8)) if model else 0
             node = TraceNode(f"n{i}", draw.choice((8000, 16_000, 96_000)), 10**6, gpus, model)
-            self.accounts.put_node(exact.node(node))
+            self.accounts.put_node(trace_values.node(node))
             left = [1000] * gpus
             cpu = node.cpu_milli
             for slot in range(gpus):

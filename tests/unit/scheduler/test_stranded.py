@@ -5,8 +5,8 @@ import random
 import pytest
 
 import make
-from alnair.model.fragmentation import FreeNode, WorkloadClass, node_fragmentation
 from alnair.scheduler.advice.stranded_gpu import PodClass, Stranded
+from alnair.scheduler.published.fragmentation import FreeNode, WorkloadClass, node_fragmentation
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.devices import Booking
 

@@ -22,7 +22,7 @@ from alnair.kube.kinds import object_types
 from alnair.model import names
 from alnair.model.action import Bind
 from alnair.scheduler.engine import events
-from alnair.sim.snapshot import Snapshot, SnapshotError, encode, take
+from alnair.snapshots.snapshot import Snapshot, SnapshotError, encode, take
 from world import World
 
 PROFILES = Assembly(Configuration()).explicit()

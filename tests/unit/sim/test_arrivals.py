@@ -2,10 +2,10 @@
 
 import pytest
 
-from alnair.model.openb import TracePod
-from alnair.sim import traces
-from alnair.sim.arrivals import capacity, in_given_order, in_trace_order
-from alnair.sim.files import TraceFileError
+from alnair.traces import openb_files
+from alnair.traces.arrivals import capacity, in_given_order, in_trace_order
+from alnair.traces.files import TraceFileError
+from alnair.traces.openb import TracePod
 
 PODS = [TracePod("b", 1, 1, 1, 600), TracePod("a", 1, 1, 2, 1000), TracePod("c", 1, 1, 0, 0)]
 
@@ -43,7 +43,7 @@ def test_a_list_without_gpus_cannot_be_inflated_and_stays() -> None:
 
 
 def test_openb_inflated_to_130_percent_has_as_many_pods_as_published() -> None:
-    trace = traces.load()
+    trace = openb_files.load()
     # 10,766 to 10,866 over the ten published seeds
     found = in_trace_order(trace.pods, tune=1.3, capacity=capacity(trace.nodes), seed=42)
     assert 10_600 < len(found) < 11_000

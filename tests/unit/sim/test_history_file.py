@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from alnair.sim import history_file
-from alnair.sim.history import History, PairRate
-from alnair.sim.history_file import HistoryFileError
+from alnair.history import history_file
+from alnair.history.history import History, PairRate
+from alnair.history.history_file import HistoryFileError
 from histories import any_history, history, job, node, stay
 
 

@@ -10,9 +10,9 @@ import pytest
 from alnair.kube.projection import PodProjector
 from alnair.kube.wire import PodWire
 from alnair.model import names
-from alnair.sim.files import TraceFileError
+from alnair.sim.inputs import Loaded, Options, load
 from alnair.sim.jobs import Job
-from alnair.sim.sources import Loaded, Options, load
+from alnair.traces.files import TraceFileError
 
 ON_A_NODE = Options(nodes="2x8xA100")
 POD = """

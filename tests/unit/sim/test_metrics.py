@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alnair.model.fragmentation import FreeNode, fragmentation, target_workload
-from alnair.model.openb import TracePod
-from alnair.sim.history import History, PairRate
-from alnair.sim.metrics import compute
-from alnair.sim.metrics.compute import SPANS
-from alnair.sim.metrics.fairness import jain
-from alnair.sim.metrics.fragmentation import workload
-from alnair.sim.metrics.isolated import Alone, completions
-from alnair.sim.metrics.sizes import SIZES, sizes
-from alnair.sim.metrics.steps import held
+from alnair.history.history import History, PairRate
+from alnair.history.metrics import compute
+from alnair.history.metrics.compute import SPANS
+from alnair.history.metrics.fairness import jain
+from alnair.history.metrics.fragmentation import workload
+from alnair.history.metrics.isolated import Alone, completions
+from alnair.history.metrics.sizes import SIZES, sizes
+from alnair.history.metrics.steps import held
+from alnair.scheduler.published.fragmentation import FreeNode, fragmentation, target_workload
+from alnair.traces.openb import TracePod
 from histories import any_history, history, job, left_at, node, stay, stranded_at, there
 
 TWO = [node("a", 2)]

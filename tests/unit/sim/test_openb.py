@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from alnair.model.csv_table import Problem, TableError
-from alnair.model.openb import TraceNode, TracePod, read_nodes, read_pods
-from alnair.sim import traces
-from alnair.sim.files import TraceFileError
+from alnair.traces import openb_files
+from alnair.traces.csv_table import Problem, TableError
+from alnair.traces.files import TraceFileError
+from alnair.traces.openb import TraceNode, TracePod, read_nodes, read_pods
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
@@ -108,7 +108,7 @@ def test_both_files_are_checked_before_anything_happens(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("sn\n")
     (tmp_path / "pods.csv").write_text("name\n")
     with pytest.raises(TraceFileError) as error:
-        traces.load(tmp_path / "nodes.csv", tmp_path / "pods.csv")
+        openb_files.load(tmp_path / "nodes.csv", tmp_path / "pods.csv")
     assert "nodes.csv, line 1" in str(error.value)
     assert "pods.csv, line 1" in str(error.value)
 
@@ -119,17 +119,17 @@ def test_lists_are_found_in_a_folder_by_name_plain_or_compressed(tmp_path: Path)
         gzip.compress((PODS + "p,1,1,0,0,\n").encode())
     )
     for given in ("small", "openb_pod_list_small.csv", tmp_path / "openb_pod_list_small.csv.gz"):
-        found = traces.load(tmp_path, Path(given))
+        found = openb_files.load(tmp_path, Path(given))
         assert [pod.name for pod in found.pods] == ["p"]
 
 
 def test_another_name_of_the_node_list_will_do_if_there_is_just_one(tmp_path: Path) -> None:
     (tmp_path / "my-nodes.csv").write_text(NODES)
     (tmp_path / "pods.csv").write_text(PODS + "p,1,1,0,0,\n")
-    assert len(traces.load(tmp_path, Path("pods.csv")).nodes) == 1
+    assert len(openb_files.load(tmp_path, Path("pods.csv")).nodes) == 1
     (tmp_path / "other_node_list.csv").write_text(NODES)
     with pytest.raises(TraceFileError, match=r"there are: my-nodes.csv, other_node_list.csv"):
-        traces.load(tmp_path, Path("pods.csv"))
+        openb_files.load(tmp_path, Path("pods.csv"))
 
 
 @pytest.mark.parametrize(
@@ -148,27 +148,27 @@ def test_a_file_that_cannot_be_read_is_named(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(TraceFileError, match=re.escape(str(path))) as error:
-        traces.load(path)
+        openb_files.load(path)
     assert re.search(said, str(error.value))
 
 
 def test_the_shipped_trace_is_the_published_one() -> None:
-    found = traces.load()
+    found = openb_files.load()
     assert len(found.nodes) == 1213
     assert sum(node.gpus for node in found.nodes) == 6212
     assert len(found.pods) == 8152
     assert sum(1 for pod in found.pods if 0 < pod.gpu_milli < 1000) == 3078
     assert all(pod.gpu_milli % 10 == 0 for pod in found.pods)
-    assert len(traces.names("default-42.pods")) == 10866
-    assert sorted(traces.names("default-42.nodes")) == [node.name for node in found.nodes]
+    assert len(openb_files.names("default-42.pods")) == 10866
+    assert sorted(openb_files.names("default-42.nodes")) == [node.name for node in found.nodes]
 
 
 def test_the_shipped_bytes_are_those_that_the_origin_note_lists() -> None:
-    origin = (traces.packaged() / "ORIGIN.md").read_text()
+    origin = (openb_files.packaged() / "ORIGIN.md").read_text()
     listed = dict(re.findall(r"\| `(\S+)` \| .* \| `([0-9a-f]{64})` \|", origin))
     assert len(listed) == 4
     for name, digest in listed.items():
-        compressed = (traces.packaged() / f"{name}.gz").read_bytes()
+        compressed = (openb_files.packaged() / f"{name}.gz").read_bytes()
         assert hashlib.sha256(gzip.decompress(compressed)).hexdigest() == digest
         assert compressed[3:8] == bytes(5), "a name or a time inside would not be reproducible"
 
@@ -176,4 +176,4 @@ def test_the_shipped_bytes_are_those_that_the_origin_note_lists() -> None:
 def test_an_order_without_names_is_told(tmp_path: Path) -> None:
     (tmp_path / "order").write_text("\n \n")
     with pytest.raises(TraceFileError, match="there is no name in it"):
-        traces.names(str(tmp_path / "order"))
+        openb_files.names(str(tmp_path / "order"))

@@ -5,15 +5,15 @@ from itertools import count
 
 import pytest
 
-from alnair.model.fragmentation import fragmentation, target_workload
-from alnair.model.openb import TraceNode, TracePod
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.published.fragmentation import fragmentation, target_workload
 from alnair.scheduler.published.profiles import POLICIES, Policy, published
-from alnair.sim import placement
-from alnair.sim.arrivals import in_trace_order, nodes_in_given_order, nodes_in_seeded_order
-from alnair.sim.files import TraceFileError
-from alnair.sim.ledger import Ledger, OverfullError
-from alnair.sim.placement import Run
+from alnair.sim.placement import benchmark
+from alnair.sim.placement.benchmark import Run
+from alnair.sim.placement.gpu_ledger import Ledger, OverfullError
+from alnair.traces.arrivals import in_trace_order, nodes_in_given_order, nodes_in_seeded_order
+from alnair.traces.files import TraceFileError
+from alnair.traces.openb import TraceNode, TracePod
 
 TWO = (TraceNode("a", 8000, 4096, 2, "T4"), TraceNode("b", 8000, 4096, 2, "G2"))
 
@@ -30,7 +30,7 @@ def place(
 ) -> Run:
     ticks = count()
     workload = target_workload(pods)
-    return placement.run(
+    return benchmark.run(
         nodes,
         in_trace_order(pods),
         published(policy, workload, lambda most: 0),
@@ -153,7 +153,7 @@ def test_nodes_without_gpus_take_pods_without_gpus(policy: Policy) -> None:
 
 def test_a_profile_of_live_clusters_can_be_measured_too() -> None:
     pods = [share(f"p{i}", 500) for i in range(9)]
-    run = placement.run(
+    run = benchmark.run(
         TWO, in_trace_order(pods), profiles()[0], (), order=["a", "b"], timer=lambda: 0.0
     )
     assert run.failed == 1

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from alnair.model.openb import TraceNode, TracePod
+from alnair.traces.openb import TraceNode, TracePod
 
 FILE = Path(__file__).resolve().parents[3] / "benchmarks" / "placement_cases.py"
 NODES = [TraceNode(f"n{i}", 1000 * (i + 1), 99, 2, "T4" if i % 3 else "G2") for i in range(12)]

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from alnair.model.fragmentation import target_workload
+from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES, published
-from alnair.sim import placement, traces
-from alnair.sim.arrivals import in_given_order, nodes_in_given_order
+from alnair.sim.placement import benchmark
+from alnair.traces import openb_files
+from alnair.traces.arrivals import in_given_order, nodes_in_given_order
 
 DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "openb"
 EXPECTED = list(csv.DictReader((DATA / "expected.csv").read_text().splitlines()))
@@ -25,7 +26,7 @@ EQUAL = 0.0101
 
 def names(order: str) -> list[str]:
     path = DATA / "orders" / f"{order}.txt.gz"
-    return traces.names(str(path) if path.exists() else order)
+    return openb_files.names(str(path) if path.exists() else order)
 
 
 def is_wanted(row: dict[str, str]) -> bool:
@@ -40,11 +41,11 @@ def is_wanted(row: dict[str, str]) -> bool:
 )
 def test_a_published_policy_gives_the_published_figures(row: dict[str, str]) -> None:
     path = DATA / f"openb_pod_list_{row['trace']}.csv.gz"
-    trace = traces.load(None, path if path.exists() else None)
+    trace = openb_files.load(None, path if path.exists() else None)
     workload = target_workload(trace.pods)
     order = f"{row['trace']}-{row['seed']}"
     policy = next(p for p in POLICIES if p == row["policy"])
-    run = placement.run(
+    run = benchmark.run(
         trace.nodes,
         in_given_order(trace.pods, names(f"{order}.pods"), order),
         published(policy, workload, lambda most: 0),

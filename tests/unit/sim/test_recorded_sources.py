@@ -8,9 +8,9 @@ import pytest
 
 import make
 from alnair.model import names
-from alnair.sim import snapshot
-from alnair.sim.files import TraceFileError
-from alnair.sim.sources import Options, load
+from alnair.sim.inputs import Options, load
+from alnair.snapshots import snapshot
+from alnair.traces.files import TraceFileError
 from world import World
 
 PROFILES = ({"schedulerName": names.SCHEDULER},)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from alnair.sim import report
-from alnair.sim.history import History, PairRate
-from alnair.sim.metrics import compute
-from alnair.sim.metrics.fragmentation import CAUSES
-from alnair.sim.report import overview, tables
-from alnair.sim.report.overview import duration, number
+from alnair.history import report
+from alnair.history.history import History, PairRate
+from alnair.history.metrics import compute
+from alnair.history.metrics.fragmentation import CAUSES
+from alnair.history.report import overview, tables
+from alnair.history.report.overview import duration, number
 from histories import history, job, node, stay
 
 FILES = {
@@ -46,7 +46,7 @@ def some(end: float = 100.0, name: str = "j") -> History:
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports without plots, which take most of the time."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "alnair.sim.report.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "alnair.history.report.plots", raising=False)
 
 
 class _Page(HTMLParser):

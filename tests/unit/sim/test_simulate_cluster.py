@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from alnair.apps import cli
-from alnair.sim import checkpoint, history_file
-from alnair.sim.history import History
+from alnair.history import history_file
+from alnair.history.history import History
+from alnair.sim import checkpoint
 from command import COMMAND, alnair, last_json
 
 JOBS = 400

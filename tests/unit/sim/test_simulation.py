@@ -8,13 +8,13 @@ import pytest
 
 import invariants
 import make
+from alnair.history.history import History, Stay
+from alnair.history.metrics import compute
 from alnair.scheduler.profiles import profiles
 from alnair.sim.elastic import ElasticJob
 from alnair.sim.estimates import Durations, Estimates
-from alnair.sim.history import History, Stay
 from alnair.sim.interference import Proportional, Tenant, measured
 from alnair.sim.jobs import Elastic, Job, NodeEvent
-from alnair.sim.metrics import compute
 from alnair.sim.simulation import Options, Simulation
 from simulation_kit import job, random_scenario, simulate
 from world import World

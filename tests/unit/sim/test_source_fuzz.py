@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alnair.sim.files import TraceFileError
-from alnair.sim.sources import Options, load
+from alnair.sim.inputs import Options, load
+from alnair.traces.files import TraceFileError
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,9,594,a\n"
 OPENB = (

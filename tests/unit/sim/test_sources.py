@@ -10,14 +10,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from alnair.kube import trace_pods
 from alnair.kube.projection import PodProjector, project_node
 from alnair.kube.simulated_nodes import manifest as node_manifest
 from alnair.kube.wire import NodeWire, PodWire
 from alnair.model import names
-from alnair.sim import trace_pods, traces
-from alnair.sim.arrivals import Arrival
-from alnair.sim.files import TraceFileError
-from alnair.sim.sources import Loaded, Mix, Options, load, utilisation
+from alnair.sim.inputs import Loaded, Mix, Options, load, utilisation
+from alnair.traces import openb_files
+from alnair.traces.arrivals import Arrival
+from alnair.traces.files import TraceFileError
 
 PODS = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
@@ -37,7 +38,7 @@ def philly(tmp_path: Path, text: str, options: Options = ON_CLUSTER) -> Loaded:
 
 
 def openb(tmp_path: Path, text: str, options: Options = NONE) -> Loaded:
-    (tmp_path / traces.NODE_LIST).write_text(NODES)
+    (tmp_path / openb_files.NODE_LIST).write_text(NODES)
     path = tmp_path / "pods.csv"
     path.write_text(text)
     return load([path], options)
@@ -65,7 +66,7 @@ def test_a_pod_of_openb_runs_from_its_scheduling_to_its_deletion(tmp_path: Path)
 
 def test_pods_and_nodes_of_openb_are_those_of_a_replay_on_a_live_cluster() -> None:
     found = load().scenario
-    trace = traces.load()
+    trace = openb_files.load()
     models = sorted({node.model for node in trace.nodes if node.model})
     project = PodProjector()
     listed = {pod.name: pod for pod in trace.pods}
@@ -116,8 +117,8 @@ def test_times_of_openb_that_cannot_be_are_told(tmp_path: Path, row: str, said: 
 
 
 def test_all_that_is_wrong_with_both_lists_is_told_at_once(tmp_path: Path) -> None:
-    (tmp_path / traces.NODE_LIST).write_text(NODES.replace("G2", "G9"))
-    (tmp_path / traces.POD_LIST).write_text(PODS + "a,0,0,0,0,,,,9,5,\n")
+    (tmp_path / openb_files.NODE_LIST).write_text(NODES.replace("G2", "G9"))
+    (tmp_path / openb_files.POD_LIST).write_text(PODS + "a,0,0,0,0,,,,9,5,\n")
     with pytest.raises(TraceFileError) as error:
         load([tmp_path])
     assert "G9" in str(error.value)

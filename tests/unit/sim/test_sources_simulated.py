@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from alnair.history.history import History
 from alnair.model import names
 from alnair.scheduler.profiles import profiles
-from alnair.sim.history import History
+from alnair.sim.inputs import Mix, Options, load
 from alnair.sim.simulation import Simulation
-from alnair.sim.sources import Mix, Options, load
 
 EXPECTED = f"""{names.EXPECTED}: '{{"v": 1, "t": "", "duration_s": 600}}'"""
 MANIFESTS = f"""

@@ -2,11 +2,11 @@
 
 import msgspec
 
+from alnair.kube.trace_pods import Asking, compute_of_share, manifest, memory_of_share
 from alnair.kube.wire import PodWire
 from alnair.model.gpus import MODELS
-from alnair.model.openb import TracePod
-from alnair.sim.arrivals import Arrival
-from alnair.sim.trace_pods import Asking, compute_of_share, manifest, memory_of_share
+from alnair.traces.arrivals import Arrival
+from alnair.traces.openb import TracePod
 
 HERE = ["T4", "G3", "V100M32"]
 

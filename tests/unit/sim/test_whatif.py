@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 import make
 from alnair.model.cluster import Node
+from alnair.model.durations import seconds, span
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.sim.api import VirtualApi
-from alnair.sim.spans import seconds, span
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.changes import ChangeError, Changes
 from alnair.sim.whatif.plans import Freeing

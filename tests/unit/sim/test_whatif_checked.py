@@ -15,7 +15,6 @@ from alnair.kube.projection import PodProjector, project_node
 from alnair.kube.simulated_nodes import manifest
 from alnair.kube.wire import NodeWire, PodWire
 from alnair.model import names
-from alnair.model.openb import TraceNode
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
@@ -23,6 +22,7 @@ from alnair.sim.api import VirtualApi
 from alnair.sim.whatif.changes import Changes, make
 from alnair.sim.whatif.course import Course
 from alnair.sim.whatif.plans import Freeing, freed
+from alnair.traces.openb import TraceNode
 from scheduler_kit import pod
 
 Manifest = dict[str, Any]

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from alnair.sim.writing import write
+from alnair.history.atomic_file import write
 
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Final
 from alnair.apps.reporting.guessing import Guess
 from alnair.apps.reporting.known import Known, KnownNode, KnownPod
 from alnair.apps.reporting.observed import PodRecord
+from alnair.history.history import End, History, JobHistory, NodeHistory, Part, PodHistory, Stay
+from alnair.history.metrics.losses import CUT_SHORT
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node
-from alnair.sim.history import End, History, JobHistory, NodeHistory, Part, PodHistory, Stay
-from alnair.sim.metrics.losses import CUT_SHORT
 
 _WHOLE: Final = 1000.0
 #: A node that goes takes its pods with it; they are seen to go a little earlier or later.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from alnair.sim.history import NodeHistory, Part
+from alnair.history.history import NodeHistory, Part
 
 _WHOLE = 1000.0
 

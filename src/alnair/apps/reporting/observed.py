@@ -10,6 +10,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from alnair.history.history import End
 from alnair.kube import wire
 from alnair.kube.loads import read_expected
 from alnair.kube.projection import UNREADABLE, PodProjector, check_version, project_node
@@ -17,7 +18,6 @@ from alnair.kube.times import timestamp
 from alnair.model import api, names
 from alnair.model.cluster import Gpu
 from alnair.model.workload import Assignment, Pod
-from alnair.sim.history import End
 
 #: Why a pod is being disturbed (condition DisruptionTarget) → how its stay ends. Source:
 #: kubernetes.io, "Disruptions", Pod disruption conditions; anything else counts as evicted.

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from alnair.sim.metrics import Metrics
-from alnair.sim.report import overview, tables
+from alnair.history.metrics import Metrics
+from alnair.history.report import overview, tables
 
 
 def show(runs: Mapping[str, Metrics], console: Console) -> None:

@@ -30,7 +30,7 @@ from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine.engine import Engine
-from alnair.sim.snapshot import Snapshot, take
+from alnair.snapshots.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)
 

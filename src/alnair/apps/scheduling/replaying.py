@@ -12,7 +12,7 @@ from alnair.model.workload import Assignment, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.state.nodes.columns import TIES
-from alnair.sim.snapshot import Snapshot, SnapshotError, told
+from alnair.snapshots.snapshot import Snapshot, SnapshotError, told
 
 #: Steps without an end would be a mistake of the engine; no snapshot needs so many.
 _MOST_STEPS = 1_000_000

@@ -12,7 +12,7 @@ from alnair.apps.scheduling.exposition import CONTENT_TYPE
 from alnair.apps.scheduling.loop import Decisions
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.scheduler.advice.diagnosis import Diagnosis
-from alnair.sim.snapshot import Snapshot, encode
+from alnair.snapshots.snapshot import Snapshot, encode
 
 
 class ServeError(Exception):

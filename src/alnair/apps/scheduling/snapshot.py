@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from alnair.apps.scheduling.configuration import ProfileConfiguration
-from alnair.sim import snapshot as plain
-from alnair.sim.snapshot import Snapshot, SnapshotError
+from alnair.snapshots import snapshot as plain
+from alnair.snapshots.snapshot import Snapshot, SnapshotError
 
 
 def decode(data: bytes) -> Snapshot:

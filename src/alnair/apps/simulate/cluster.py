@@ -8,8 +8,8 @@ import typer
 
 if TYPE_CHECKING:
     from alnair.scheduler.framework.contract import Profile
+    from alnair.sim.inputs import Loaded
     from alnair.sim.simulation import Simulation
-    from alnair.sim.sources import Loaded
 
 #: Seconds; 31 years, as in traces: sums of times stay exact enough to order what happens.
 _LONGEST = 1e9
@@ -209,8 +209,8 @@ def cluster(
     from alnair.apps.scheduling.configuration import ConfigurationError
     from alnair.apps.simulate import cluster_run
     from alnair.sim.checkpoint import CheckpointError
-    from alnair.sim.files import TraceFileError
-    from alnair.sim.sources import Mix, Options, load
+    from alnair.sim.inputs import Mix, Options, load
+    from alnair.traces.files import TraceFileError
 
     for option, value in (
         ("--stop-at", stop_at),

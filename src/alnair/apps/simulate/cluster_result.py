@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from alnair.apps.simulate.placement_result import peak_rss_mb
-from alnair.sim.metrics import Metrics
+from alnair.history.metrics import Metrics
 from alnair.sim.simulation import Progress, Simulation
 
 _DAY = 86400.0

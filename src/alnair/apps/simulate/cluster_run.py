@@ -13,8 +13,9 @@ import typer
 
 from alnair.apps.simulate import cluster_result
 from alnair.apps.simulate.cluster_display import ClusterDisplay
-from alnair.sim import checkpoint, history_file
-from alnair.sim.metrics import compute
+from alnair.history import history_file
+from alnair.history.metrics import compute
+from alnair.sim import checkpoint
 from alnair.sim.simulation import Simulation
 
 #: Moments between two looks at the clock on the wall: a quarter of a second, or less.
@@ -43,8 +44,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PlaceError: One of them will not.
         """
-        from alnair.sim.report import NotReportError
-        from alnair.sim.report.folder import check
+        from alnair.history.report import NotReportError
+        from alnair.history.report.folder import check
 
         for option, path in (("--checkpoint", self.checkpoint), ("--history", self.history)):
             if path is not None and path.is_dir():
@@ -91,7 +92,7 @@ def carry_out(simulation: Simulation, places: Places, *, json: bool) -> None:
         if places.history is not None:
             history_file.save(history, places.history)
         if places.report is not None:
-            from alnair.sim import report
+            from alnair.history import report
 
             report.write({history.source or "simulation": history}, places.report)
     except OSError as error:

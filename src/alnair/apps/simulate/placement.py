@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from alnair.sim.arrivals import Arrival
-    from alnair.sim.traces import Trace
+    from alnair.traces.arrivals import Arrival
+    from alnair.traces.openb_files import Trace
 
 
 #: Demand that a list is inflated to, as a part of the GPUs there are.
@@ -89,9 +89,9 @@ def placement(
     from alnair.apps.progress import Display
     from alnair.apps.scheduling.configuration import ConfigurationError
     from alnair.apps.simulate import placement_result, policies
-    from alnair.model.fragmentation import target_workload
-    from alnair.sim import placement as simulation
-    from alnair.sim.files import TraceFileError
+    from alnair.scheduler.published.fragmentation import target_workload
+    from alnair.sim.placement import benchmark as simulation
+    from alnair.traces.files import TraceFileError
 
     if orders is not None and (seed is not None or tune is not None):
         raise typer.BadParameter(
@@ -145,14 +145,14 @@ def _plan(
     tune: float,
 ) -> "tuple[Trace, list[Arrival], list[str]]":
     """Return the trace, who arrives when, and the nodes in the order that breaks ties."""
-    from alnair.sim import arrivals, traces
+    from alnair.traces import arrivals, openb_files
 
-    found = traces.load(nodes, pods)
+    found = openb_files.load(nodes, pods)
     if orders is None:
         seeded = arrivals.in_seeded_order(
             found.pods, tune=tune, capacity=arrivals.capacity(found.nodes), seed=seed
         )
         return found, seeded, arrivals.nodes_in_seeded_order(found.nodes, seed)
-    given = arrivals.in_given_order(found.pods, traces.names(orders[0]), orders[0])
-    order = arrivals.nodes_in_given_order(found.nodes, traces.names(orders[1]), orders[1])
+    given = arrivals.in_given_order(found.pods, openb_files.names(orders[0]), orders[0])
+    order = arrivals.nodes_in_given_order(found.nodes, openb_files.names(orders[1]), orders[1])
     return found, given, order

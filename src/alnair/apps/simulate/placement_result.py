@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import typer
 
-from alnair.sim.placement import Level, Run
+from alnair.sim.placement.benchmark import Level, Run
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

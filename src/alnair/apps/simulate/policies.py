@@ -5,8 +5,8 @@ from pathlib import Path
 
 from alnair.apps.scheduling import configuration as conf
 from alnair.apps.scheduling.assembly import assemble
-from alnair.model.fragmentation import WorkloadClass
 from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.profiles import POLICIES, published
 
 

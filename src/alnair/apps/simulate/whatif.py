@@ -189,7 +189,7 @@ def _usage(
     max_moves: int,
 ) -> float:
     """Refuse options that do not go together; returns the seconds of the horizon."""
-    from alnair.sim.spans import seconds
+    from alnair.model.durations import seconds
 
     if from_cluster == (snapshot is not None):
         raise typer.BadParameter(

@@ -18,14 +18,14 @@ from alnair.kube.errors import KubeError
 from alnair.kube.resources import PRIORITY_CLASSES
 from alnair.local.errors import LocalClusterError
 from alnair.model.cluster import Node
-from alnair.model.csv_table import TableError
 from alnair.scheduler.engine import events
 from alnair.scheduler.framework.contract import Profile
-from alnair.sim.snapshot import SnapshotError, told
-from alnair.sim.sources.workloads import PriorityClass
+from alnair.sim.inputs.workloads import PriorityClass
 from alnair.sim.whatif import shapes
 from alnair.sim.whatif.changes import Changes
 from alnair.sim.whatif.submitted import Submission, copies, new_nodes, submission
+from alnair.snapshots.snapshot import SnapshotError, told
+from alnair.traces.csv_table import TableError
 
 
 class InputError(Exception):

@@ -5,7 +5,7 @@ from typing import Final
 
 from alnair.apps import rebalance_text
 from alnair.apps.rebalance_text import place, table
-from alnair.sim.spans import span
+from alnair.model.durations import span
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.figures import Figures
 

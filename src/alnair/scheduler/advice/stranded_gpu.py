@@ -1,9 +1,9 @@
 """Stranded GPU: how much of what is free no pod of the workload mix could use, in columns.
 
 F of a node is its free GPU less what a pod drawn from the mix could use there, on average. Source:
-Weng et al., *Beware of Fragmentation*, USENIX ATC'23; `alnair.model.fragmentation` is the same in
-plain Python. A GPU counts with the part that is free of its memory and of its compute, whichever is
-less; whole, it is of use only while it has no tenants.
+Weng et al., *Beware of Fragmentation*, USENIX ATC'23; `alnair.scheduler.published.fragmentation` is
+the same in plain Python. A GPU counts with the part that is free of its memory and of its compute,
+whichever is less; whole, it is of use only while it has no tenants.
 """
 
 import msgspec

@@ -2,7 +2,8 @@
 
 They are rebuilt to the letter of Weng et al., *Beware of Fragmentation* (USENIX ATC'23), whose
 simulator they agree with pod by pod, and not meant for live clusters: scores are measured against
-that trace's largest node, and a share of a GPU is 64 MiB per thousandth (`alnair.sim.exact`).
+that trace's largest node, and a share of a GPU is 64 MiB per thousandth
+(`alnair.sim.placement.trace_values`).
 """
 
 from typing import Final

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from alnair.model.openb import WHOLE
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
 from alnair.scheduler.published.room import Ask, Room
 from alnair.scheduler.state.nodes.columns import Column, Rows
+from alnair.traces.openb import WHOLE
 
 #: Scores of the three cases: at most, and at least.
 _IN_USE = (100.0, 50.0)

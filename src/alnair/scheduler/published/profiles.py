@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, get_args
 
-from alnair.model.fragmentation import WorkloadClass
 from alnair.scheduler.framework.contract import Plugin, Profile
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
@@ -12,6 +11,7 @@ from alnair.scheduler.published.best_fit import PublishedBestFit
 from alnair.scheduler.published.clustering import PublishedClustering
 from alnair.scheduler.published.dot_product import PublishedDotProd
 from alnair.scheduler.published.fgd import PublishedFGD
+from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.packing import PublishedPacking
 from alnair.scheduler.published.random_fit import PublishedRandom
 from alnair.scheduler.published.room import ResourcesFit

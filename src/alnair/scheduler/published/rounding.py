@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alnair.model.fragmentation import WorkloadClass
+from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.target import Index
 from alnair.scheduler.state.nodes.columns import Column
 

@@ -4,8 +4,8 @@ A class that asks for one GPU can use a free GPU or not whatever the node's othe
 part of F depends only on the node's model, its free cores, and what is free of that GPU; classes
 with several GPUs ask for fully free ones and add a term by their number. Both are looked up.
 
-Source: Weng et al., USENIX ATC'23, section 3; `alnair.model.fragmentation` is the definition in
-plain Python.
+Source: Weng et al., USENIX ATC'23, section 3; `alnair.scheduler.published.fragmentation` is the
+definition in plain Python.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.fragmentation import WorkloadClass
-from alnair.model.openb import WHOLE
+from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.state.nodes.columns import Column
+from alnair.traces.openb import WHOLE
 
 #: Entries of a table per state of a node: one for each thousandth that may be free.
 STEPS: Final = WHOLE + 1

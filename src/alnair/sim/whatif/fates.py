@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from alnair.model.durations import span
 from alnair.model.workload import Assignment, Pod
 from alnair.scheduler.advice.diagnose import diagnose
 from alnair.scheduler.advice.diagnosis import Change
-from alnair.sim.spans import span
 from alnair.sim.whatif.answer import Fate, Role
 from alnair.sim.whatif.changes import Left
 from alnair.sim.whatif.course import Course

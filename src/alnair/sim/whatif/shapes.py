@@ -6,10 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from alnair.model import node_shapes
 from alnair.model.cluster import Node
-from alnair.model.node_shapes import MOST_NODES
-from alnair.sim.sources import stamping
+from alnair.sim.inputs import stamping
+from alnair.traces import node_shapes
+from alnair.traces.node_shapes import MOST_NODES
 
 _LIKE: Final = re.compile(r"(\d+)=(\S+)")
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -28,7 +28,7 @@ def nodes(text: str, existing: Mapping[str, Node], taken: Iterable[str] = ()) ->
     """Return the nodes that a text such as `4x8xH100` or `4=gpu-7` describes.
 
     Args:
-        text: shapes (see `alnair.model.node_shapes`), or how many nodes like which one.
+        text: shapes (see `alnair.traces.node_shapes`), or how many nodes like which one.
         existing: the nodes of the cluster, by name.
         taken: further names that are in use.
 

@@ -8,12 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from alnair.model.cluster import Node
-from alnair.model.csv_table import Problem, TableError
 from alnair.model.workload import Gang, Pod
+from alnair.sim.inputs import manifests
+from alnair.sim.inputs.options import Options
+from alnair.sim.inputs.workloads import PriorityClass
 from alnair.sim.jobs import Job
-from alnair.sim.sources import manifests
-from alnair.sim.sources.options import Options
-from alnair.sim.sources.workloads import PriorityClass
+from alnair.traces.csv_table import Problem, TableError
 
 #: Names of files, and their texts.
 Texts = Sequence[tuple[str, str]]

@@ -1,0 +1,11 @@
+"""Reports of histories: a page, plots and tables in a folder, for runs side by side.
+
+`render` makes the files, as bytes; `write` puts them into a folder, all or none. Equal histories
+give equal bytes. Plots need matplotlib (`pip install 'alnair[report]'`); without it, all else is
+there and the page says what is missing.
+"""
+
+from alnair.history.report.files import render
+from alnair.history.report.folder import NotReportError, check, write
+
+__all__ = ["NotReportError", "check", "render", "write"]

@@ -1,0 +1,170 @@
+"""Kubernetes manifests: what the controllers of a cluster would make of them, as jobs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from alnair.kube import podgroups
+from alnair.kube.kinds import OBJECTS, PEERS
+from alnair.kube.projection import project_node
+from alnair.kube.wire import NodeWire
+from alnair.model.cluster import Node
+from alnair.model.workload import Gang
+from alnair.sim.inputs import documents
+from alnair.sim.inputs.documents import Document
+from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.submissions import Submissions
+from alnair.sim.inputs.workloads import KINDS, PriorityClass, workload
+from alnair.traces.csv_table import Problem
+
+_OTHERS: Final = {(r.api_version, r.kind): (r.type, project) for r, project in (*OBJECTS, *PEERS)}
+_GROUPS: Final[dict[tuple[str, str], tuple[Any, Callable[[Any], Gang]]]] = {
+    (dialect.resource.api_version, "PodGroup"): (dialect.resource.type, dialect.project)
+    for dialect in podgroups.CUSTOM
+} | {
+    (resource.api_version, "PodGroup"): (
+        podgroups.NativeWire,
+        podgroups.NativeProjector(resource.api_version),
+    )
+    for resource in podgroups.NATIVE.values()
+}
+_NODE: Final = ("v1", "Node")
+_PRIORITY: Final = ("scheduling.k8s.io/v1", "PriorityClass")
+_DEFAULT_NAMESPACE: Final = "default"
+#: Kinds whose objects have no namespace.
+_CLUSTER_WIDE: Final = frozenset(
+    [_NODE[1], _PRIORITY[1], *(r.kind for r, _ in OBJECTS if not r.namespaced)]
+)
+
+
+def read(
+    texts: Iterable[tuple[str, str]],
+    options: Options,
+    nodes: tuple[Node, ...],
+    priorities: Iterable[PriorityClass] = (),
+) -> tuple[Found, list[Problem]]:
+    """Return the jobs, nodes and further objects of files, and all that is wrong with them.
+
+    Args:
+        texts: Names of the files, and their texts.
+        options: When pods come and how long they run where their manifests do not say.
+        nodes: Instead of those of the files; empty = those.
+        priorities: That are there besides those of the files, which go first.
+
+    Returns:
+        What was found, of use only if nothing is wrong.
+    """
+    problems: list[Problem] = []
+    reader = _Reader(options, problems, priorities)
+    for source, text in texts:
+        before = len(problems)
+        found = documents.read(text, source, problems)
+        if not found and len(problems) == before:
+            problems.append(Problem(source, 0, "", "there is no object in it"))
+        for document in found:
+            reader.take(document, text)
+    return reader.result(nodes), problems
+
+
+class _Reader:
+    """Takes objects one by one; pods are made of them at the end, when all is known."""
+
+    def __init__(
+        self, options: Options, problems: list[Problem], priorities: Iterable[PriorityClass]
+    ) -> None:
+        self._options = options
+        self._problems = problems
+        self._nodes: list[Node] = []
+        self._objects: list[tuple[str, str, str, object]] = []
+        self._submissions = Submissions(options, problems)
+        for one in priorities:
+            self._submissions.add_priority(one)
+        self._seen: dict[tuple[str, str, str], str] = {}
+        self._ignored: Counter[str] = Counter()
+
+    def take(self, document: Document, text: str) -> None:
+        """Read an object."""
+
+        def wrong(path: str, what: str) -> None:
+            self._problems.append(documents.place(text, document, path, what))
+
+        value = document.value
+        api, kind = value.get("apiVersion"), value.get("kind")
+        if not isinstance(api, str) or not isinstance(kind, str):
+            wrong("$", "apiVersion or kind is missing: write both, as in 'apiVersion: v1'")
+            return
+        key = (api, kind)
+        if key not in _KNOWN:
+            self._ignored[kind] += 1
+            if kind in _KNOWN_KINDS:
+                wrong("$.apiVersion", f"{kind} is not known in {api}: {_versions(kind)}")
+            return
+        try:
+            made = msgspec.convert(value, _KNOWN[key])
+        except msgspec.ValidationError as error:
+            what, _, path = str(error).partition(" - at `")
+            wrong(path.removesuffix("`") or "$", what.replace("`", ""))
+            return
+        meta = made.metadata
+        if kind not in _CLUSTER_WIDE:
+            meta.namespace = meta.namespace or self._options.namespace or _DEFAULT_NAMESPACE
+        if not meta.name:
+            wrong("$.metadata", f"name is missing: give the {kind} one")
+            return
+        place = f"{document.source}, line {document.line}"
+        before = self._seen.setdefault((kind, meta.namespace, meta.name), place)
+        if before != place:
+            wrong("$.metadata.name", f"{kind} {meta.name!r} is also at {before}: names must differ")
+        elif key in KINDS:
+            self._submissions.add(workload(kind, made), wrong)
+        elif key in _GROUPS:
+            self._submissions.add_gang(_GROUPS[key][1](made), wrong)
+        elif key == _PRIORITY:
+            self._submissions.add_priority(made)
+        elif key == _NODE:
+            node = project_node(made)
+            if node.problem:
+                wrong("$", node.problem)
+            self._nodes.append(node)
+        else:
+            self._objects.append((kind, meta.namespace, meta.name, _OTHERS[key][1](made)))
+
+    def result(self, nodes: tuple[Node, ...]) -> Found:
+        """Return all that was read; what is wrong with it as a whole goes to the problems."""
+        notes = []
+        if self._ignored:
+            kinds = ", ".join(f"{kind} ({n})" for kind, n in sorted(self._ignored.items()))
+            notes.append(f"objects that scheduling does not depend on are left out: {kinds}")
+        if nodes and self._nodes:
+            notes.append(f"{len(self._nodes)} nodes of the manifests give way to --nodes")
+        nodes = nodes or tuple(self._nodes)
+        if not nodes and not self._options.nodes:
+            self._problems.append(
+                Problem(
+                    "manifests",
+                    0,
+                    "",
+                    "there is no Node among them: add some ('kubectl get nodes -o yaml'), or name "
+                    "some with --nodes, such as 4x8xA100",
+                )
+            )
+        found = self._submissions.result(nodes)
+        found.objects = tuple(self._objects)
+        found.notes = notes + found.notes
+        return found
+
+
+_KNOWN: Final[dict[tuple[str, str], Any]] = {
+    **KINDS,
+    **{key: kind for key, (kind, _) in _GROUPS.items()},
+    **{key: kind for key, (kind, _) in _OTHERS.items() if key not in KINDS},
+    _NODE: NodeWire,
+    _PRIORITY: PriorityClass,
+}
+_KNOWN_KINDS: Final = frozenset(kind for _, kind in _KNOWN)
+
+
+def _versions(kind: str) -> str:
+    return "write " + " or ".join(sorted(api for api, known in _KNOWN if known == kind))

@@ -1,0 +1,1 @@
+"""The placement benchmark: how full policies fill the GPUs of a trace."""
