@@ -25,8 +25,8 @@ import time
 
 import msgspec
 
-from alnair.apps.scheduling.assembly import assemble
-from alnair.apps.scheduling.configuration import (
+from alnair.configuration.profile_assembly import assemble
+from alnair.configuration.scheduler_file import (
     Configuration,
     DisabledPlugin,
     PluginConfig,

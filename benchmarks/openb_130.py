@@ -28,11 +28,11 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.apps import check_live
-from alnair.apps.checker.contract import SCHEDULERS
-from alnair.apps.replay import Settings, carry_out
+from alnair.checker.contract import SCHEDULERS
+from alnair.cli.replay import Settings, carry_out
 from alnair.kube import config
 from alnair.kube.client import Client
+from alnair.live import checking
 from alnair.local.controlplane import LocalCluster
 from alnair.traces import openb_files
 from alnair.traces.arrivals import Arrival, capacity, in_given_order
@@ -86,7 +86,7 @@ async def run(cluster: LocalCluster, profile: str) -> dict[str, object]:
         sys.exit(f"the replay did not come to its end: {outcome.problem or 'interrupted'}")
     seconds = time.monotonic() - begun
     async with Client(connection) as client:
-        finding = await check_live.check(client, SCHEDULERS, frozenset(), len(arrivals))
+        finding = await checking.check(client, SCHEDULERS, frozenset(), len(arrivals))
     for violation in finding.violations:
         print(violation, file=sys.stderr)
     report = outcome.report

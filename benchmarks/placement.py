@@ -27,7 +27,8 @@ from typing import Any
 
 import machine
 import placement_cases as cases
-from alnair.apps.simulate import placement_result, policies
+from alnair.cli.simulate import policies
+from alnair.cli.text import placement_result
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES

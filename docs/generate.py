@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner
 
-from alnair.apps import cli
+from alnair.cli import main as cli
 from alnair.kube.crd import crd, to_yaml
 from alnair.kube.definitions import DEFINITIONS
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import random_storage
-from alnair.apps.scheduling.feed import Feed
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
@@ -24,6 +23,7 @@ from alnair.kube.resources import (
     Manifest,
     Resource,
 )
+from alnair.live.feed import Feed
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.scheduler.engine.engine import Engine

@@ -5,8 +5,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import make
-from alnair.apps.scheduling.assembly import Assembly
-from alnair.apps.scheduling.configuration import Configuration
+from alnair.configuration.profile_assembly import Assembly
+from alnair.configuration.scheduler_file import Configuration
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.snapshots.snapshot import encode, take

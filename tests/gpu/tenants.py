@@ -112,7 +112,7 @@ class Agent:
                 raise RuntimeError(f"the agent did not start: {self._said}")
             time.sleep(0.1)
 
-    _command = (sys.executable, "-c", "from alnair.apps.cli import main; main()", "agent")
+    _command = (sys.executable, "-c", "from alnair.cli.main import main; main()", "agent")
 
     def _status(self) -> "subprocess.CompletedProcess[str]":
         return self._run("status")

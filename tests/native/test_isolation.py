@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from alnair.apps import cli
-from alnair.apps.agency import isolation
-from alnair.apps.agency.isolation import Isolation
+from alnair.cli import main
 from alnair.kube.errors import ConnectionFailed
 from alnair.node import memory_limits
 from alnair.node.cgroups import Proc
@@ -24,6 +22,8 @@ from alnair.node.memory_limits import MemoryLimit
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.assignment import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent import isolation
+from alnair.processes.agent.isolation import Isolation
 from alnair.sharing.tiers import Offer, Tier
 from native.fake import Fake
 from native.mps_kit import STAND_IN, faults, healthy, is_gone, options, pid_of, until
@@ -155,7 +155,9 @@ def test_an_agent_told_to_runs_mps_and_says_so(fake: Fake, tmp_path: Path) -> No
             assert process.stdout.readline().startswith("ready")
             deadline = time.monotonic() + 20
             while True:
-                said = CliRunner().invoke(cli.build(["agent"]), ["agent", "status", *folder]).stdout
+                said = (
+                    CliRunner().invoke(main.build(["agent"]), ["agent", "status", *folder]).stdout
+                )
                 if "MPS: healthy, 0 clients" in said or time.monotonic() > deadline:
                     break
                 time.sleep(0.05)

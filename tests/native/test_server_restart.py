@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from alnair.apps import cli
+from alnair.cli import main
 from alnair.node.vgpu import abi
 from alnair.node.vgpu.journal import Journal
 from native.server_kit import GPU, Group, claim, control_group, limits, slot
@@ -68,7 +68,7 @@ def running(folder: Path, *options: str) -> Iterator[Agent]:
 
 def alnair(folder: Path, *words: str) -> Result:
     """A command of the agent, in this process: further starts of Python prove nothing more."""
-    return CliRunner().invoke(cli.build(["agent"]), ["agent", *words, "--folder", str(folder)])
+    return CliRunner().invoke(main.build(["agent"]), ["agent", *words, "--folder", str(folder)])
 
 
 def add(folder: Path, group: Group, name: str = "mine") -> None:

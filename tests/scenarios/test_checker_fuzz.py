@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from alnair.apps.checker.cluster import check
-from alnair.apps.checker.registry import CLUSTER_RULES
-from alnair.apps.checker.state import cluster_of
-from alnair.apps.checker.violation import Violation
-from alnair.apps.checker.watching import Watching
-from alnair.apps.scheduling.documents import gpu_assignment
+from alnair.checker.cluster import check
+from alnair.checker.registry import CLUSTER_RULES
+from alnair.checker.state import cluster_of
+from alnair.checker.violation import Violation
+from alnair.checker.watching import Watching
 from alnair.kube import wire
+from alnair.kube.annotations import gpu_assignment
 from alnair.kube.kinds import STORAGE
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, project_node, project_quota

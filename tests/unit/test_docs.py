@@ -15,15 +15,15 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from alnair.apps import cli
-from alnair.apps.checker import registry
-from alnair.apps.checker.cluster import Finding
-from alnair.apps.checker.violation import Violation
-from alnair.apps.replay_report import Report
-from alnair.apps.scheduling import configuration, strict
-from alnair.apps.scheduling.assembly import assemble
+from alnair.checker import registry
+from alnair.checker.cluster import Finding
+from alnair.checker.violation import Violation
+from alnair.cli import main
+from alnair.configuration import scheduler_file, strict_yaml
+from alnair.configuration.profile_assembly import assemble
 from alnair.kube import definitions, wire
 from alnair.kube.projection import pod_spec
+from alnair.live.replay.report import Report
 from alnair.model import api, names
 from alnair.model.cluster import Gpu, Node
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -83,8 +83,8 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
     for text in [*blocks(page, "yaml"), *files]:
         for document in yaml.safe_load_all(text):
             kind = document.get("kind")
-            if kind == configuration.KIND:
-                wanted = strict.read(document, configuration.Configuration)
+            if kind == scheduler_file.KIND:
+                wanted = strict_yaml.read(document, scheduler_file.Configuration)
                 assert assemble(wanted, page.name).profiles()
                 continue
             template = document if kind == "Pod" else document.get("spec", {}).get("template")
@@ -128,7 +128,7 @@ def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_wei
 
 
 def test_the_page_of_the_agents_metrics_has_them_all() -> None:
-    code = (ROOT / "src/alnair/apps/agency/metrics.py").read_text()
+    code = (ROOT / "src/alnair/processes/agent/metrics.py").read_text()
     text = (DOCS / "reference" / "metrics-of-the-agent.md").read_text()
     rows = re.findall(r"^\| `(alnair_\w+)` \|", text, re.MULTILINE)
     assert sorted(rows) == sorted(set(re.findall(r'"(alnair_\w+)"', code)))
@@ -165,7 +165,7 @@ def test_every_command_and_option_in_an_example_exists(page: Path) -> None:
     for words in commands(page):
         program, *rest = [Path(words[0]).name, *words[1:]]
         if program == "alnair" and rest:
-            assert rest[0] in cli.COMMANDS, words
+            assert rest[0] in main.COMMANDS, words
             shown = _help(*rest)
             options = {word.partition("=")[0] for word in rest if word.startswith("--")}
             assert not [o for o in options if shown and not re.search(rf"{o}\b", shown)], words
@@ -182,7 +182,7 @@ def test_every_command_and_option_in_an_example_exists(page: Path) -> None:
 
 def _help(verb: str, *words: str) -> str:
     """The help of a verb, or of the verb within it that the words begin with."""
-    app = cli.build([verb])
+    app = main.build([verb])
     path, inside = [verb], _inside(app)[verb]
     for word in words:
         if word not in inside:
@@ -273,8 +273,8 @@ def test_the_reference_of_the_command_line_is_generated_anew_after_every_change(
 def test_the_page_of_the_configuration_has_every_field() -> None:
     text = (DOCS / "reference" / "scheduler-configuration.md").read_text()
     rows = re.findall(r"^\| `([\w.\[\]]+)` \|", text, re.MULTILINE)
-    profile = set(_fields(configuration.ProfileConfiguration))
-    assert set(_fields(configuration.Configuration)) | profile <= set(rows)
+    profile = set(_fields(scheduler_file.ProfileConfiguration))
+    assert set(_fields(scheduler_file.Configuration)) | profile <= set(rows)
 
 
 def _fields(kind: type[msgspec.Struct]) -> Iterator[str]:

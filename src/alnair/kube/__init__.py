@@ -5,6 +5,6 @@ nothing: which pod goes where, when to retry a refused decision and what to do o
 matters of the packages above and below.
 
 It may import `alnair.scheduler` and `alnair.model`, for their nouns. It may not know processes,
-command lines or local clusters (`alnair.apps`, `alnair.local`), and no other HTTP client, JSON
+command lines or local clusters (`alnair.cli`, `alnair.local`), and no other HTTP client, JSON
 library or generated model than its own.
 """

@@ -4,5 +4,5 @@ etcd, kube-apiserver, controller-manager, scheduler and kwok run as ordinary pro
 without Docker and without root; thousands of GPU nodes are simulated in it as API objects. This
 package starts, watches and stops processes and talks to the API server through `alnair.kube`. It
 decides nothing about pods, prints nothing (it reports to a `Report`), and imports nothing from
-`alnair.apps`.
+`alnair.cli`.
 """

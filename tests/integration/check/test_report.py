@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from alnair.apps.reporting import record_file
-from alnair.apps.reporting.record_file import RecordError
 from alnair.kube.client import Client
 from alnair.kube.resources import PODGROUPS, PODS
 from alnair.kube.simulated_nodes import gpu_uuid
+from alnair.live.recording import record_file
+from alnair.live.recording.record_file import RecordError
 from alnair.local.controlplane import LocalCluster
 from command import COMMAND, alnair, last_json
 from scheduler_kit import eventually

@@ -5,11 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 
-from alnair.apps.agency.enforcement import REASON, Enforcement
 from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, PODS
 from alnair.model import names
 from alnair.node.vgpu.assignment import Assignment, Pod, Share, Who
+from alnair.processes.agent.enforcement import REASON, Enforcement
 from alnair.sharing.violations import Cleared, Evict, Kind, Violation
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from alnair.apps.agency.node_label import tell_node
 from alnair.kube.client import Client
 from alnair.kube.resources import NODES
 from alnair.model import names
+from alnair.processes.agent.node_label import tell_node
 from alnair.sharing.tiers import NodeFacts, offer
 
 

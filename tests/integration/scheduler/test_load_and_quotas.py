@@ -5,7 +5,7 @@ import time
 
 import msgspec
 
-from alnair.apps.scheduling.documents import rfc3339
+from alnair.kube.annotations import rfc3339
 from alnair.kube.client import Client
 from alnair.kube.resources import ELASTIC_QUOTAS, LEASES, NODES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster

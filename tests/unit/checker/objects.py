@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from alnair.apps.checker.cluster import Finding, check
-from alnair.apps.checker.state import cluster_of
+from alnair.checker.cluster import Finding, check
+from alnair.checker.state import cluster_of
 
 Manifest = dict[str, Any]
 CPU = "cpu"

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import alnair.apps.checker
-from alnair.apps.checker.amounts import UnreadableError, amount, shown
+import alnair.checker
+from alnair.checker.amounts import UnreadableError, amount, shown
 
 from .objects import container, found, group, node, pod, rules
 
-ALLOWED = ("alnair.apps.checker",)
+ALLOWED = ("alnair.checker",)
 
 
 def test_the_checker_shares_no_code_with_the_scheduler() -> None:
-    folder = Path(alnair.apps.checker.__file__).parent
+    folder = Path(alnair.checker.__file__).parent
     modules = sorted(folder.rglob("*.py"))
     assert len(modules) > 10
     for module in modules:
@@ -82,8 +82,8 @@ def test_the_expected_number_of_pods_is_checked() -> None:
 
 
 def test_other_names_of_our_schedulers_can_be_given() -> None:
-    from alnair.apps.checker.cluster import check
-    from alnair.apps.checker.state import cluster_of
+    from alnair.checker.cluster import check
+    from alnair.checker.state import cluster_of
 
     bad = pod("p", container(percent=10), scheduler="mine")
     assert not check(cluster_of([node(gpus=1)], [bad], [])).violations

@@ -2,10 +2,10 @@
 
 import pytest
 
-from alnair.apps.checker.cluster import check
-from alnair.apps.checker.registry import CLUSTER_RULES, GANG_RULES, NODE_RULES, POD_RULES
-from alnair.apps.checker.state import cluster_of
-from alnair.apps.checker.violation import Violation
+from alnair.checker.cluster import check
+from alnair.checker.registry import CLUSTER_RULES, GANG_RULES, NODE_RULES, POD_RULES
+from alnair.checker.state import cluster_of
+from alnair.checker.violation import Violation
 
 from .broken import BAD
 from .sound import GOOD

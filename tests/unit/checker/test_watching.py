@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from alnair.apps.checker.registry import WATCH_RULES
-from alnair.apps.checker.watching import Watching
+from alnair.checker.registry import WATCH_RULES
+from alnair.checker.watching import Watching
 
 from .objects import Manifest, assignment, container, group, node, part, pod
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from alnair.apps import cli
+from alnair.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.build(cli.wanted(arguments)), list(arguments))
+    return CliRunner().invoke(main.build(main.wanted(arguments)), list(arguments))
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_help_has_examples_on_lines_of_their_own(verb: str) -> None:
 
 def test_help_imports_nothing_slow() -> None:
     program = (
-        "import json, sys; from alnair.apps import cli; sys.argv = ['alnair', '--help']\n"
-        "try: cli.main()\n"
+        "import json, sys; from alnair.cli import main; sys.argv = ['alnair', '--help']\n"
+        "try: main.main()\n"
         "except SystemExit: print(json.dumps(sorted(sys.modules)))"
     )
     result = subprocess.run(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from alnair.apps.replay_ledger import Counts, Ledger, percentile, reason
+from alnair.live.replay.ledger import Counts, Ledger, percentile, reason
 
 
 def ledger(*names: str) -> Ledger:

@@ -5,18 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from alnair.apps.follow import Batch
-from alnair.apps.reporting.building import build
-from alnair.apps.reporting.deciding import read
-from alnair.apps.reporting.known import Known, Line
-from alnair.apps.reporting.observed import NodeWire, PodWire
-from alnair.apps.reporting.watching import Notes
-from alnair.apps.scheduling.metrics import exposition
 from alnair.history.history import History
 from alnair.history.metrics import compute
 from alnair.kube.codec import WatchEvent
 from alnair.kube.podgroups import PodGroupWire
 from alnair.kube.simulated_nodes import gpu_uuid, manifest
+from alnair.live.following import Batch
+from alnair.live.recording.building import build
+from alnair.live.recording.decisions import read
+from alnair.live.recording.known import Known, Line
+from alnair.live.recording.observed import NodeWire, PodWire
+from alnair.live.recording.watching import Notes
+from alnair.processes.scheduler.metrics import exposition
 from alnair.scheduler.counters import Tally
 from alnair.traces.openb import TraceNode
 

@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from alnair.apps import cli
-from alnair.apps.reporting.known import Head, Line
-from alnair.apps.reporting.observed import NodeRecord, PodRecord
-from alnair.apps.reporting.record_file import RecordFile
+from alnair.cli import main
 from alnair.history import history_file
+from alnair.live.recording.known import Head, Line
+from alnair.live.recording.observed import NodeRecord, PodRecord
+from alnair.live.recording.record_file import RecordFile
 from histories import history, job, node, stay
 
 
 def report(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.build(["report"]), ["report", "scheduling", *map(str, arguments)])
+    return CliRunner().invoke(
+        main.build(["report"]), ["report", "scheduling", *map(str, arguments)]
+    )
 
 
 @pytest.fixture

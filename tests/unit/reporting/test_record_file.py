@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from alnair.apps.reporting.known import Head, Line
-from alnair.apps.reporting.observed import PodRecord
-from alnair.apps.reporting.record_file import RecordError, RecordFile, load
+from alnair.live.recording.known import Head, Line
+from alnair.live.recording.observed import PodRecord
+from alnair.live.recording.record_file import RecordError, RecordFile, load
 
 
 def pod(name: str) -> PodRecord:

@@ -7,9 +7,9 @@ import yaml
 from typer.testing import CliRunner
 
 import make
-from alnair.apps import cli
-from alnair.apps.scheduling import configuration as conf
-from alnair.apps.scheduling.assembly import Assembly, assemble
+from alnair.cli import main
+from alnair.configuration import scheduler_file as conf
+from alnair.configuration.profile_assembly import Assembly, assemble
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from world import World
@@ -160,7 +160,7 @@ def test_two_queue_sorts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
             return ()
 
     monkeypatch.setattr(
-        "alnair.apps.scheduling.assembly.registry",
+        "alnair.configuration.profile_assembly.registry",
         lambda: {"PrioritySort": profiles()[0].sorts[0].__class__, "Second": Second},
     )
     (problem,) = refused(tmp_path, "profiles: [{schedulerName: a}]")
@@ -192,7 +192,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(cli.build(["scheduler"]), ["scheduler", *arguments])
+    result = CliRunner().invoke(main.build(["scheduler"]), ["scheduler", *arguments])
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -3,9 +3,9 @@
 from aiohttp.test_utils import TestClient, TestServer
 
 import make
-from alnair.apps.scheduling.loop import Decisions
-from alnair.apps.scheduling.server import application
 from alnair.model.action import Bind, Report, WritePlan
+from alnair.processes.scheduler.endpoints import application
+from alnair.processes.scheduler.loop import Decisions
 
 
 async def test_percentiles_count_only_decisions_since_the_time_asked_for() -> None:

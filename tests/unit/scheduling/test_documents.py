@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.apps.scheduling.documents import gang_plan, gpu_assignment
 from alnair.kube import wire
+from alnair.kube.annotations import gang_plan, gpu_assignment
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, project_node
 from alnair.model import api, names

@@ -6,10 +6,10 @@ import aiohttp
 import msgspec
 
 import make
-from alnair.apps.explain_text import render
-from alnair.apps.scheduling.loop import Decisions
-from alnair.apps.scheduling.server import Server, application
+from alnair.cli.text.explanation import render
 from alnair.model.cluster import Taint
+from alnair.processes.scheduler.endpoints import Server, application
+from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from world import World

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from alnair.apps.scheduling.feed import Feed
 from alnair.kube.client import Client
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Resource
+from alnair.live.feed import Feed
 from alnair.scheduler.engine import events
 from unit.kube.faultserver import FaultServer, line, serving
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import make
-from alnair.apps.scheduling import loop
-from alnair.apps.scheduling.loop import Decisions, Loop
 from alnair.model.action import Action, Report
 from alnair.model.cluster import Taint
+from alnair.processes.scheduler import loop
+from alnair.processes.scheduler.loop import Decisions, Loop
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles

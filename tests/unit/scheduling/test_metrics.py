@@ -9,15 +9,15 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import make
-from alnair.apps.scheduling.exposition import CONTENT_TYPE, counter, histogram
-from alnair.apps.scheduling.loop import Decisions
-from alnair.apps.scheduling.metrics import exposition
-from alnair.apps.scheduling.server import application
 from alnair.model.action import Bind
 from alnair.model.quota import Quota
+from alnair.processes.scheduler.endpoints import application
+from alnair.processes.scheduler.loop import Decisions
+from alnair.processes.scheduler.metrics import exposition
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.counters import Histogram, Tally
 from alnair.scheduler.engine import events
+from alnair.serving.exposition import CONTENT_TYPE, counter, histogram
 from world import World
 
 

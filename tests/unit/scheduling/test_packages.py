@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from alnair import testing
-from alnair.apps.scheduling import configuration as conf
-from alnair.apps.scheduling.assembly import assemble
+from alnair.configuration import scheduler_file as conf
+from alnair.configuration.profile_assembly import assemble
 from world import World
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "02-first-plugin"

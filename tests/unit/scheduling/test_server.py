@@ -2,8 +2,8 @@
 
 import pytest
 
-from alnair.apps.scheduling.loop import Decisions
-from alnair.apps.scheduling.server import ServeError, Server, application
+from alnair.processes.scheduler.endpoints import ServeError, Server, application
+from alnair.processes.scheduler.loop import Decisions
 
 
 def server(host: str = "127.0.0.1", port: int = 0) -> Server:

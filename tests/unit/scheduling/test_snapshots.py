@@ -12,17 +12,17 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import make
-from alnair.apps.scheduling.assembly import Assembly
-from alnair.apps.scheduling.configuration import Configuration
-from alnair.apps.scheduling.loop import Decisions
-from alnair.apps.scheduling.replaying import replay
-from alnair.apps.scheduling.server import application
-from alnair.apps.scheduling.snapshot import decode, load
+from alnair.configuration.profile_assembly import Assembly
+from alnair.configuration.scheduler_file import Configuration
 from alnair.kube.kinds import object_types
 from alnair.model import names
 from alnair.model.action import Bind
+from alnair.processes.scheduler.endpoints import application
+from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.engine import events
+from alnair.snapshots.replay import replay
 from alnair.snapshots.snapshot import Snapshot, SnapshotError, encode, take
+from alnair.snapshots.snapshot_profiles import decode, load
 from world import World
 
 PROFILES = Assembly(Configuration()).explicit()

@@ -11,15 +11,15 @@ import msgspec
 import pytest
 
 import make
-from alnair.apps.scheduling.actuator import Actuator
-from alnair.apps.scheduling.feed import Feed
-from alnair.apps.scheduling.reporter import Reporter
 from alnair.kube import storage
 from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, NotFound
 from alnair.kube.resources import Manifest, Resource
+from alnair.live.feed import Feed
 from alnair.model.action import Bind
 from alnair.model.volumes import ClaimBinding
+from alnair.processes.scheduler.actuator import Actuator
+from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.engine import events
 
 READ: dict[str, Callable[[Manifest], Any]] = {

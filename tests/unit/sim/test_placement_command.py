@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from alnair.apps import cli
-from alnair.apps.simulate import placement_result
+from alnair.cli import main
+from alnair.cli.text import placement_result
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,8000,4096,2,T4\nb,8000,4096,2,G2\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
@@ -25,7 +25,7 @@ def run(tmp_path: Path) -> Run:
         lists = [f"--{what}={tmp_path / what}.csv" for what in ("nodes", "pods")]
         placed = [str(tmp_path / o) if o.endswith(".csv") else o for o in options]
         return CliRunner().invoke(
-            cli.build(["simulate"]), ["simulate", "placement", *lists, *placed]
+            main.build(["simulate"]), ["simulate", "placement", *lists, *placed]
         )
 
     return command

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from alnair.apps import cli
+from alnair.cli import main
 from alnair.history import history_file
 from alnair.history.history import History
 from alnair.sim import checkpoint
@@ -65,7 +65,7 @@ def test_jobs_that_never_started_are_told_beside_the_waits_of_the_others(tmp_pat
     table = tmp_path / "jobs.csv"
     table.write_text("timestamp,duration,num_gpus\n0,100,4\n0,100,8\n")
     done = CliRunner().invoke(
-        cli.build(["simulate"]), ["simulate", "cluster", str(table), "--nodes", "1x4xV100"]
+        main.build(["simulate"]), ["simulate", "cluster", str(table), "--nodes", "1x4xV100"]
     )
     assert done.exit_code == 0, done.output
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
@@ -156,7 +156,7 @@ def test_an_interrupt_leaves_a_checkpoint(trace: tuple[str, ...], tmp_path: Path
     ],
 )
 def test_wrong_usage_ends_with_2_and_names_what_is_wrong(wrong: tuple[str, ...], said: str) -> None:
-    done = CliRunner().invoke(cli.build(["simulate"]), ["simulate", "cluster", *wrong])
+    done = CliRunner().invoke(main.build(["simulate"]), ["simulate", "cluster", *wrong])
     assert done.exit_code == 2
     assert said in done.stderr
 
@@ -166,7 +166,7 @@ def test_what_is_no_file_stays_what_it_is(option: str, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     wrong = ["simulate", "cluster", "synthetic", "--jobs", "1", option, str(pipe)]
-    done = CliRunner().invoke(cli.build(["simulate"]), wrong)
+    done = CliRunner().invoke(main.build(["simulate"]), wrong)
     assert done.exit_code == 2
     assert f"{option} {pipe}: this is a device or a pipe" in done.stderr
     assert pipe.is_fifo()

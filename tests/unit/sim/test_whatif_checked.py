@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from alnair.apps.checker.cluster import check
-from alnair.apps.checker.state import cluster_of
-from alnair.apps.scheduling.documents import gpu_assignment
+from alnair.checker.cluster import check
+from alnair.checker.state import cluster_of
+from alnair.kube.annotations import gpu_assignment
 from alnair.kube.projection import PodProjector, project_node
 from alnair.kube.simulated_nodes import manifest
 from alnair.kube.wire import NodeWire, PodWire

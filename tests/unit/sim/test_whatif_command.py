@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import whatif_kit
-from alnair.apps import cli
+from alnair.cli import main
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.figures import Figures
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def whatif(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.build(["simulate"]), ["simulate", "whatif", *arguments])
+    return CliRunner().invoke(main.build(["simulate"]), ["simulate", "whatif", *arguments])
 
 
 def asked(*arguments: str) -> Result:
@@ -72,7 +72,7 @@ def test_the_guide_shows_what_the_command_says(folder: Path) -> None:
     assert len(shown) >= 4
     for command, output in shown:
         arguments = shlex.split(command.replace("\\\n", " "))
-        done = CliRunner().invoke(cli.build(["simulate"]), arguments)
+        done = CliRunner().invoke(main.build(["simulate"]), arguments)
         assert done.stdout == output, command
 
 

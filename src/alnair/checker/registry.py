@@ -1,0 +1,94 @@
+"""Which rules there are. Each has a test with objects that break it and with some that do not."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from alnair.checker.groups import Group
+from alnair.checker.nodes import Node
+from alnair.checker.pods import Pod
+from alnair.checker.rules import (
+    assigned,
+    capacity,
+    devices,
+    gangs,
+    neighbours,
+    placement,
+    ports,
+    possible,
+    storage,
+)
+from alnair.checker.state import Cluster
+from alnair.checker.violation import Violation
+
+NodeRule = Callable[[Node, Sequence[Pod]], Iterable[Violation]]
+PodRule = Callable[[Pod, Node | None], Iterable[Violation]]
+#: Told the whole cluster, and on which pods to report.
+ClusterRule = Callable[[Cluster, Sequence[Pod]], Iterable[Violation]]
+GangRule = Callable[[Group, Sequence[Pod]], Iterable[Violation]]
+
+#: About the pods that hold something of a node, together.
+NODE_RULES: Final[Mapping[str, NodeRule]] = {
+    "readable": capacity.readable,
+    "node-capacity": capacity.node_capacity,
+    "gpu-memory": devices.gpu_memory,
+    "gpu-compute": devices.gpu_compute,
+    "gpu-compute-hard": devices.gpu_compute_hard,
+    "gpu-exclusive": devices.gpu_exclusive,
+    "gpu-count": devices.gpu_count,
+    "host-ports": ports.host_ports,
+}
+#: About a bound pod and its node.
+POD_RULES: Final[Mapping[str, PodRule]] = {
+    "node-exists": placement.node_exists,
+    "node-selector": placement.node_selector,
+    "node-affinity": placement.node_affinity,
+    "node-taints": placement.node_taints,
+    "gpu-model": placement.gpu_model,
+    "gpu-exists": assigned.gpu_exists,
+    "assignment-present": assigned.assignment_present,
+    "assignment-readable": assigned.assignment_readable,
+    "assignment-amounts": assigned.assignment_amounts,
+    "slices-together": assigned.slices_together,
+    "possible-request": possible.possible_request,
+}
+#: About a gang.
+GANG_RULES: Final[Mapping[str, GangRule]] = {"gang-whole": gangs.gang_whole}
+#: About pods on several nodes, or pods and further objects; judged by a single look.
+CLUSTER_RULES: Final[Mapping[str, ClusterRule]] = {
+    "gang-topology": gangs.gang_topology,
+    "pod-anti-affinity": neighbours.pod_anti_affinity,
+    "claim-exclusive": storage.claim_exclusive,
+    "volume-node": storage.volume_node,
+}
+#: Only seen by watching, or by whoever knows how many pods there should be.
+WATCH_RULES: Final = (
+    "bound-once",
+    "pod-affinity",
+    "quota-max",
+    "preemption-priority",
+    "pod-lost",
+    "pods-expected",
+)
+
+
+def of_node(node: Node, pods: Sequence[Pod]) -> list[Violation]:
+    """Return what is wrong with a node and the pods that hold something of it."""
+    if not pods:
+        # Nothing is promised of it, so nothing about it has to be proved.
+        return []
+    return [violation for rule in NODE_RULES.values() for violation in rule(node, pods)]
+
+
+def of_pod(pod: Pod, node: Node | None) -> list[Violation]:
+    """Return what is wrong with a bound pod."""
+    return [violation for rule in POD_RULES.values() for violation in rule(pod, node)]
+
+
+def of_gang(group: Group, members: Sequence[Pod]) -> list[Violation]:
+    """Return what is wrong with a gang."""
+    return [violation for rule in GANG_RULES.values() for violation in rule(group, members)]
+
+
+def of_cluster(cluster: Cluster, chosen: Sequence[Pod]) -> list[Violation]:
+    """Return what is wrong among pods and further objects, as far as it is about these pods."""
+    return [v for rule in CLUSTER_RULES.values() for v in rule(cluster, chosen)]

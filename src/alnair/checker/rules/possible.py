@@ -1,0 +1,56 @@
+"""What cannot be meant is not placed: whole GPUs and slices at once, compute without memory."""
+
+from collections.abc import Iterator
+
+from alnair.checker import contract
+from alnair.checker.amounts import shown
+from alnair.checker.nodes import Node
+from alnair.checker.pods import Pod
+from alnair.checker.requests import Container, most
+from alnair.checker.violation import Violation
+
+
+def possible_request(pod: Pod, node: Node | None) -> Iterator[Violation]:
+    """A bound pod of ours asks for GPUs in a way that some GPU could satisfy."""
+    if not pod.ours:
+        return
+    for said, limit in _impossible(pod):
+        yield Violation(
+            "possible-request", pod.title, node.name if node else pod.node, used=said, limit=limit
+        )
+
+
+def _impossible(pod: Pod) -> Iterator[tuple[str, str]]:
+    for container in pod.containers:
+        for said, limit in _in_container(container):
+            yield f"container {container.name}: {said}", limit
+    together = most(pod.containers, contract.COMPUTE)
+    if together > 100 and all(c.amounts.get(contract.COMPUTE, 0) <= 100 for c in pod.containers):
+        yield f"containers together: {shown(together)} % of one GPU", "100 %"
+    for name, models in ((contract.MODELS, pod.models), (contract.MODELS_NOT, pod.models_not)):
+        if name not in pod.annotations:
+            continue
+        if not models:
+            yield f"{name} is empty", "a GPU model"
+        if not pod.wants_gpus:
+            yield f"0 GPUs with {name} {', '.join(models)}", "a request for a GPU"
+    if both := set(pod.models) & set(pod.models_not):
+        yield f"{', '.join(sorted(both))} accepted and refused", "one of both"
+    policy = pod.annotations.get(contract.POLICY, "hard")
+    if policy not in {"hard", "soft"}:
+        yield f"{contract.POLICY} {policy!r}", "hard or soft"
+
+
+def _in_container(container: Container) -> Iterator[tuple[str, str]]:
+    whole, memory, compute = (
+        container.amounts.get(resource, 0)
+        for resource in (contract.WHOLE, contract.MEMORY, contract.COMPUTE)
+    )
+    if whole and (memory or compute):
+        yield "whole GPUs and a slice", "one of them"
+    if compute and not memory:
+        yield f"{contract.COMPUTE} without {contract.MEMORY}", "both"
+    if compute > 100:
+        yield f"{compute} % of one GPU", "100 %"
+    if 0 < memory < contract.LEAST_MEMORY:
+        yield f"{memory} MiB", f"at least {contract.LEAST_MEMORY} MiB"

@@ -1,0 +1,74 @@
+"""`alnair controller`: the process that keeps the status of PodGroups and ElasticQuotas true."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def controller(
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    leader_elect: Annotated[
+        bool, typer.Option(help="Write only while holding the lease; several may then run.")
+    ] = True,
+    identity: Annotated[
+        str | None, typer.Option(help="Name in the lease; default host and a random part.")
+    ] = None,
+    lease_duration: Annotated[
+        int, typer.Option(help="Seconds without renewal after which another may lead.")
+    ] = 12,
+    renew_deadline: Annotated[
+        float, typer.Option(help="Seconds without renewal after which a leader stops writing.")
+    ] = 8.0,
+    retry_period: Annotated[float, typer.Option(help="Seconds between renewals.")] = 2.0,
+    host: Annotated[str, typer.Option(help="Address to serve health on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to serve health on; 0 takes a free one.")
+    ] = 0,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Keep the status of PodGroups and ElasticQuotas true.
+
+    Of a PodGroup: phase, counts, conditions, and an event when one fails. Of an
+    ElasticQuota: what is used.
+
+    Examples:
+      alnair controller --kubeconfig ~/.kube/config
+      alnair controller --no-leader-elect
+    """
+    import asyncio
+    import logging
+    import platform
+    import uuid
+
+    from alnair.kube.errors import KubeError
+    from alnair.processes.controller.process import Settings, serve
+    from alnair.processes.scheduler.endpoints import ServeError
+
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    if not lease_duration > renew_deadline > retry_period > 0:
+        raise typer.BadParameter(
+            "it must be --lease-duration > --renew-deadline > --retry-period > 0"
+        )
+    settings = Settings(
+        kubeconfig=kubeconfig,
+        context=context,
+        identity=identity or f"{platform.node()}_{uuid.uuid4()}",
+        host=host,
+        port=port,
+        leader_elect=leader_elect,
+        lease_duration=lease_duration,
+        renew_deadline=renew_deadline,
+        retry_period=retry_period,
+    )
+    try:
+        asyncio.run(serve(settings))
+    except (KubeError, ServeError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error

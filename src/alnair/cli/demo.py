@@ -1,0 +1,120 @@
+"""`alnair demo`: from nothing to a scheduled production trace, in one command."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from alnair.cli.connect import first
+
+if TYPE_CHECKING:
+    from alnair.checker.cluster import Finding
+    from alnair.cli.replay import Outcome
+    from alnair.kube.connection import Connection
+
+
+def demo(
+    name: Annotated[
+        str, typer.Option("--name", "-n", metavar="NAME", help="Which local cluster to use.")
+    ] = "alnair",
+    pods: Annotated[
+        int, typer.Option("--pods", min=1, max=8152, metavar="N", help="Replay the first N pods.")
+    ] = 2000,
+) -> None:
+    """Start a real cluster and place 2,000 pods of a production GPU trace on it.
+
+    Starts a local cluster with Alnair's scheduler (see 'alnair up'), replays the first pods of
+    the openb trace of Alibaba (see 'alnair replay'), proves that no promise is broken (see 'alnair
+    check'), and leaves the cluster running for a look around. Run again, it starts the replay anew.
+
+    For example:
+      alnair demo
+      alnair demo --name mine --pods 500
+    """
+    from alnair.cli.progress import Display
+    from alnair.kube import config
+    from alnair.kube.errors import KubeError
+    from alnair.local.controlplane import LocalCluster
+    from alnair.local.errors import LocalClusterError
+
+    try:
+        _heading(f"1. A real Kubernetes cluster, {name}")
+        with Display() as display:
+            cluster = LocalCluster(name, scheduler=True, report=display)
+            cluster.prepare()
+            asyncio.run(cluster.up())
+        connection = config.load(cluster.kubeconfig())
+        _heading(f"2. The first {pods} pods of the openb trace, placed by Alnair")
+        outcome = _replay(connection, pods)
+        _heading("3. The independent check: is every promise kept?")
+        finding = _check(connection, pods)
+    except* (KubeError, LocalClusterError, OSError) as group:
+        typer.echo(f"alnair: {first(group)}", err=True)
+        raise typer.Exit(1) from None
+    _heading("4. Look around")
+    _where_to_look(name, str(cluster.kubeconfig()))
+    if outcome.problem or outcome.report.pending or finding.violations:
+        typer.echo("\nThe demo has failed: see above.", err=True)
+        raise typer.Exit(1)
+
+
+def _heading(text: str) -> None:
+    typer.secho(f"\n{text}", bold=True)
+
+
+def _replay(connection: "Connection", pods: int) -> "Outcome":
+    import sys
+
+    from rich.console import Console
+
+    from alnair.cli.replay import INTERRUPTED, Settings, carry_out
+    from alnair.live.replay import report
+    from alnair.traces import openb_files
+    from alnair.traces.arrivals import in_trace_order
+
+    trace = openb_files.load()
+    arrivals = in_trace_order(trace.pods)[:pods]
+    settings = Settings(fresh=True)
+    outcome = asyncio.run(carry_out(connection, trace, arrivals, settings))
+    report.show(outcome.report, Console(file=sys.stdout, highlight=False))
+    if outcome.problem:
+        typer.echo(f"alnair: {outcome.problem}", err=True)
+    if outcome.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    return outcome
+
+
+def _check(connection: "Connection", pods: int) -> "Finding":
+    from alnair.checker.contract import SCHEDULERS
+    from alnair.kube.client import Client
+    from alnair.live import checking
+
+    async def look() -> "Finding":
+        async with Client(connection, user_agent="alnair-check") as client:
+            return await checking.check(client, SCHEDULERS, frozenset({"openb"}), pods)
+
+    finding = asyncio.run(look())
+    for violation in finding.violations:
+        typer.echo(str(violation))
+    typer.echo(finding.summary())
+    return finding
+
+
+def _where_to_look(name: str, kubeconfig: str) -> None:
+    import shlex
+    import shutil
+
+    option = "" if name == "alnair" else f" --name {name}"
+    typer.echo(
+        f"The cluster keeps running:\n\n"
+        f"  export KUBECONFIG={shlex.quote(kubeconfig)}\n"
+        f"  kubectl get nodes -L nvidia.com/gpu.product\n"
+        f"  kubectl get pods -n openb -o wide\n"
+        f"  kubectl get pod -n openb openb-pod-0001 -o yaml   (see the annotation gpu-assignment)\n"
+        f"  kubectl get events -n openb\n"
+        f"  alnair status{option}\n"
+        f"  alnair check{option} --watch                      (judges every instant)\n\n"
+        f"Stop it, and leave nothing behind: alnair down{option}"
+    )
+    if not shutil.which("kubectl"):
+        typer.echo("(There is no kubectl on PATH; any version from 1.35 to 1.37 works.)")

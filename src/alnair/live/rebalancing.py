@@ -1,0 +1,140 @@
+"""Carries out a rebalancing: reads the cluster into an engine, and moves pods one at a time."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+from alnair.kube.client import Client
+from alnair.kube.errors import NotFound, TooManyRequests
+from alnair.kube.resources import NODES, PODS, Manifest
+from alnair.live.feed import Feed
+from alnair.scheduler.advice.rebalance import Move, Rebalance
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.contract import Profile
+
+#: Seconds to read the cluster.
+_READ: Final = 60.0
+_LOOK_AGAIN: Final = 0.5
+
+Tell = Callable[[str], None]
+
+
+class MoveError(Exception):
+    """A move could not be completed; the text says which, why, and what to do."""
+
+
+async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
+    """Read the cluster, to plan with these profiles.
+
+    Raises:
+        TimeoutError: it could not be read in a minute.
+    """
+    engine = Engine(profiles)
+    engine.learn(await read(client, profiles), time.time())
+    return Rebalance(engine, {p.scheduler: p for p in profiles})
+
+
+async def read(client: Client, profiles: Sequence[Profile]) -> list[events.Event]:
+    """Return all that exists and that these profiles decide by.
+
+    Raises:
+        TimeoutError: it could not be read in a minute.
+    """
+    feed = Feed(client, {kind for profile in profiles for kind in profile.kinds()})
+    following = asyncio.create_task(feed.run())
+    try:
+        async with asyncio.timeout(_READ):
+            await feed.synced()
+        return list(feed.everything())
+    finally:
+        following.cancel()
+
+
+async def carry_out(
+    client: Client, node: str, moves: tuple[Move, ...], seconds: float, tell: Tell
+) -> None:
+    """Move pods one at a time; the node takes no pods meanwhile, so that none comes back.
+
+    Nor does another node that a pod leaves to make room there, while that pod moves.
+
+    Args:
+        client: An open client.
+        node: that is to be freed.
+        moves: of pods on it.
+        seconds: to wait for each replacement.
+        tell: takes a sentence about each step.
+
+    Raises:
+        MoveError: a move did not succeed; those before it did.
+    """
+    async with _cordoned(client, node):
+        for move in moves:
+            async with _cordoned(client, move.source):
+                await _move(client, move, seconds, tell)
+
+
+@contextlib.asynccontextmanager
+async def _cordoned(client: Client, node: str) -> AsyncIterator[None]:
+    """Cordon a node for a while, unless it is cordoned already."""
+    found = await client.get(NODES, node)
+    if found["spec"].get("unschedulable"):
+        yield
+        return
+    await client.merge_patch(NODES, node, {"spec": {"unschedulable": True}})
+    try:
+        yield
+    finally:
+        await client.merge_patch(NODES, node, {"spec": {"unschedulable": None}})
+
+
+async def _move(client: Client, move: Move, seconds: float, tell: Tell) -> None:
+    pod = f"{move.namespace}/{move.name}"
+    try:
+        found = await client.get(PODS, move.name, move.namespace)
+    except NotFound:
+        tell(f"{pod} is gone already")
+        return
+    if found["metadata"]["uid"] != move.uid:
+        raise MoveError(f"{pod} was replaced since the plan was made: plan again")
+    owner = _owner(found)
+    before = {p["metadata"]["uid"] for p in await _owned(client, move.namespace, owner)}
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            await client.evict(move.namespace, move.name, move.uid)
+            break
+        except NotFound:
+            break
+        except TooManyRequests as error:
+            if time.monotonic() > deadline:
+                raise MoveError(
+                    f"{pod} could not be evicted within {seconds:g} s: {error}; try again when its "
+                    "disruption budget allows it"
+                ) from None
+            await asyncio.sleep(_LOOK_AGAIN)
+    while True:
+        for other in await _owned(client, move.namespace, owner):
+            node = other["spec"].get("nodeName")
+            if other["metadata"]["uid"] not in before and node:
+                name = other["metadata"]["name"]
+                tell(f"{pod} left {move.source}; {name} is on {node}")
+                return
+        if time.monotonic() > deadline:
+            raise MoveError(
+                f"{pod} was evicted and no replacement was bound within {seconds:g} s: look at its "
+                f"controller and at pending pods of namespace {move.namespace}"
+            )
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+def _owner(pod: Manifest) -> str:
+    owners = pod["metadata"].get("ownerReferences", ())
+    return next((str(o["uid"]) for o in owners if o.get("controller")), "")
+
+
+async def _owned(client: Client, namespace: str, owner: str) -> list[Manifest]:
+    listing = await client.list(PODS, namespace)
+    return [p for p in listing.items if _owner(p) == owner]

@@ -1,0 +1,318 @@
+"""The agent's door for administrators: a unix socket, one JSON line in, one JSON line out.
+
+The file is its owner's alone, and the kernel is asked too who connected: root, or the agent's user.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from alnair.node.mps import MpsHealth
+from alnair.node.vgpu.assignment import Assignment
+from alnair.node.vgpu.container import Status
+from alnair.node.vgpu.context_costs import ContextCosts
+from alnair.node.vgpu.peers import credentials
+from alnair.node.vgpu.server import VgpuServer, missing
+from alnair.processes.agent.isolation import Isolation
+from alnair.sharing.tiers import Offer
+
+_MOST_BYTES: Final = 1 << 20
+#: Seconds for a request to arrive, and for an answer to be taken.
+_PATIENCE: Final = 10.0
+
+
+class Add(msgspec.Struct, frozen=True, tag="add"):
+    """Prepare a container; GPUs may be given by index instead of UUID."""
+
+    assignment: Assignment
+
+
+class Change(msgspec.Struct, frozen=True, tag="change", omit_defaults=True):
+    """Change the slices of a container, on all of its GPUs or on one; None leaves as it is."""
+
+    name: str
+    gpu: str | None = None
+    memory_mib: int | None = None
+    compute_percent: int | None = None
+    soft: bool | None = None
+    low_priority: bool | None = None
+
+
+class Remove(msgspec.Struct, frozen=True, tag="remove"):
+    """Take the slices of a container back."""
+
+    name: str
+
+
+class Show(msgspec.Struct, frozen=True, tag="show"):
+    """Tell how things are."""
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """A GPU of the node.
+
+    Attributes:
+        index: As NVML counts.
+        uuid: Its name.
+        model: As NVML names it.
+        memory_mib: All that it has.
+        context_bytes: What a CUDA context is reckoned to cost; 0: the library's 512 MiB.
+        context_problem: Why that is not known, or "".
+    """
+
+    index: int
+    uuid: str
+    model: str
+    memory_mib: int
+    context_bytes: int = 0
+    context_problem: str = ""
+
+
+class AgentStatus(msgspec.Struct, frozen=True):
+    """How the agent is: its answer to `Show`.
+
+    Attributes:
+        pid: Its process.
+        folder: Where its state is.
+        gpus: Those of the node; empty without NVML.
+        nvml: What is wrong with NVML, or "".
+        containers: By name.
+        tick_ms: Mean duration of a tick.
+        isolation: The tiers that the node offers; None: not known.
+        mps: The MPS daemon, if there shall be one.
+    """
+
+    pid: int
+    folder: str
+    gpus: tuple[Gpu, ...]
+    nvml: str
+    containers: tuple[Status, ...]
+    tick_ms: float
+    isolation: Offer | None = None
+    mps: MpsHealth | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a request: `problem` is "" if it was done, `warning` what to know of it then."""
+
+    problem: str = ""
+    warning: str = ""
+    status: AgentStatus | None = None
+
+
+Request = Add | Change | Remove | Show
+
+
+class AdminError(Exception):
+    """The agent cannot be asked, or refuses; says why."""
+
+
+class Admin:
+    """Serves the socket. Use as an async context manager.
+
+    Args:
+        path: Of the socket.
+        server: What the requests are about.
+        gpus: The GPUs of the node.
+        nvml: What is wrong with NVML, or "".
+        isolation: What the node offers, to be told.
+        costs: What contexts cost, to be told.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        server: VgpuServer,
+        gpus: tuple[Gpu, ...] = (),
+        nvml: str = "",
+        isolation: Isolation | None = None,
+        costs: ContextCosts | None = None,
+    ) -> None:
+        self._path = path
+        self._server = server
+        self._gpus = gpus
+        self._nvml = nvml
+        self._isolation = isolation
+        self._costs = costs
+        self._serving: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        self._path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Before anybody can connect: a socket's file is as open as the mask lets it be.
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(self._path))
+        except OSError as error:
+            listener.close()
+            raise OSError(
+                f"{self._path}: {error.strerror or error}; give a shorter --folder"
+            ) from (error)
+        finally:
+            os.umask(before)
+        self._serving = await asyncio.start_unix_server(
+            self._serve, sock=listener, limit=_MOST_BYTES
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._serving
+        self._serving.close()
+        self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError, ValueError):
+            async with asyncio.timeout(_PATIENCE):
+                peer = writer.get_extra_info("socket")
+                _, uid = credentials(peer)
+                if uid in {0, os.geteuid()}:
+                    answer = self._answer(await reader.readline())
+                else:
+                    answer = Answer("only root may ask the agent")
+                writer.write(msgspec.json.encode(answer) + b"\n")
+                await writer.drain()
+        writer.close()
+
+    def _answer(self, line: bytes) -> Answer:
+        try:
+            request = msgspec.json.decode(line, type=Request)
+        except msgspec.DecodeError as error:
+            return Answer(f"this is no request: {error}")
+        try:
+            match request:
+                case Add(assignment):
+                    given = self._by_uuid(assignment)
+                    said = self._unlike_gpus(given) or self._server.prepare(given)
+                    return Answer(said) if said else Answer(warning=self._overbooked(given))
+                case Change():
+                    return self._change(request)
+                case Remove(name):
+                    return Answer(self._server.remove(name))
+                case Show():
+                    pass
+        except OSError as error:
+            return Answer(f"it cannot be written: {error}")
+        return Answer(status=self.status())
+
+    def _by_uuid(self, assignment: Assignment) -> Assignment:
+        shares = tuple(
+            msgspec.structs.replace(share, uuid=self._uuid(share.uuid))
+            for share in assignment.shares
+        )
+        return msgspec.structs.replace(assignment, shares=shares)
+
+    def _uuid(self, gpu: str) -> str:
+        return next((one.uuid for one in self._gpus if str(one.index) == gpu), gpu)
+
+    def _change(self, wanted: Change) -> Answer:
+        container = self._server.containers.get(wanted.name)
+        if container is None:
+            return Answer(missing(wanted.name))
+        old = container.assignment
+        fields = {
+            name: value
+            for name in ("memory_mib", "compute_percent", "soft", "low_priority")
+            if (value := getattr(wanted, name)) is not None
+        }
+        gpu = self._uuid(wanted.gpu) if wanted.gpu is not None else None
+        if gpu is not None and gpu not in {share.uuid for share in old.shares}:
+            return Answer(f"container {wanted.name} has no slice of {wanted.gpu}")
+        shares = tuple(
+            msgspec.structs.replace(share, **fields) if gpu in {None, share.uuid} else share
+            for share in old.shares
+        )
+        given = msgspec.structs.replace(old, shares=shares)
+        said = self._unlike_gpus(given) or self._server.change(given)
+        return Answer(said) if said else Answer(warning=self._overbooked(given))
+
+    def _unlike_gpus(self, wanted: Assignment) -> str:
+        """Why the node's GPUs cannot give this; "" if they can, or if they are not known."""
+        known = {gpu.uuid: gpu for gpu in self._gpus}
+        for share in wanted.shares:
+            gpu = known.get(share.uuid)
+            if gpu is not None and share.memory_mib > gpu.memory_mib:
+                return (
+                    f"{share.memory_mib} MiB of GPU {gpu.index}, which has {gpu.memory_mib}: "
+                    "give less, or 0 for no limit"
+                )
+            if gpu is None and known and not share.uuid.startswith("MIG-"):
+                has = ", ".join(f"{one.index} ({one.uuid})" for one in self._gpus)
+                return f"there is no GPU {share.uuid}: this node has {has}"
+            if share.uuid.isdecimal():
+                return f"GPU {share.uuid} is not known ({self._nvml or 'no GPUs'}): give its UUID"
+        return ""
+
+    def _overbooked(self, given: Assignment) -> str:
+        """What the slices of a container's GPUs add up to where that is more than there is."""
+        said = []
+        for gpu in (one for one in self._gpus if one.uuid in {s.uuid for s in given.shares}):
+            slices = [
+                share
+                for container in self._server.containers.values()
+                for share in container.assignment.shares
+                if share.uuid == gpu.uuid
+            ]
+            if (percent := sum(share.compute_percent for share in slices)) > 100:
+                said.append(f"{percent} % of GPU {gpu.index}")
+            if (mib := sum(share.memory_mib for share in slices)) > gpu.memory_mib:
+                said.append(f"{mib} MiB of GPU {gpu.index}, which has {gpu.memory_mib}")
+        return f"all containers together may use {' and '.join(said)}" if said else ""
+
+    def status(self) -> AgentStatus:
+        """How things are now."""
+        count, seconds = self._server.ticks
+        mps = self._isolation.mps if self._isolation else None
+        return AgentStatus(
+            pid=os.getpid(),
+            folder=str(self._server.folder),
+            gpus=tuple(map(self._with_context, self._gpus)),
+            nvml=self._nvml,
+            containers=tuple(self._server.status()),
+            tick_ms=round(seconds / max(count, 1) * 1000, 3),
+            isolation=self._isolation.offer if self._isolation else None,
+            mps=mps.health if mps else None,
+        )
+
+    def _with_context(self, gpu: Gpu) -> Gpu:
+        if self._costs is None:
+            return gpu
+        return msgspec.structs.replace(
+            gpu,
+            context_bytes=self._costs.known.get(gpu.uuid, 0),
+            context_problem=self._costs.problems.get(gpu.uuid, ""),
+        )
+
+
+def ask(folder: Path, request: Request) -> Answer:
+    """Ask the agent whose folder this is.
+
+    Raises:
+        AdminError: There is none, it does not answer, or it refuses.
+    """
+    path = folder / "admin.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        peer.settimeout(_PATIENCE)
+        try:
+            peer.connect(str(path))
+            peer.sendall(msgspec.json.encode(request) + b"\n")
+            data = b"".join(iter(lambda: peer.recv(1 << 16), b""))
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise AdminError(
+                f"no agent serves {folder}: start one with 'alnair agent', or give --folder"
+            ) from error
+        except PermissionError as error:
+            raise AdminError(f"only root may ask the agent at {folder}") from error
+        except OSError as error:
+            raise AdminError(f"the agent at {folder} does not answer: {error}") from error
+    try:
+        answer = msgspec.json.decode(data, type=Answer)
+    except msgspec.DecodeError as error:
+        raise AdminError(f"the agent at {folder} answered nonsense: {error}") from error
+    if answer.problem:
+        raise AdminError(answer.problem)
+    return answer

@@ -1,0 +1,252 @@
+"""The agent's figures at `/metrics`: per container and GPU what it may use, uses and is refused."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from alnair.node.vgpu import abi
+from alnair.node.vgpu.assignment import guaranteed
+from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.context_costs import ContextCosts
+from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent.enforcement import Enforcement
+from alnair.processes.agent.isolation import Isolation
+from alnair.processes.scheduler.metrics import process_figures
+from alnair.serving.exposition import Labels, counter, gauge
+from alnair.sharing.violations import Kind
+
+_GIGA: Final = 1_000_000_000
+_Row = tuple[Container, int]
+
+
+def exposition(
+    server: VgpuServer,
+    inspection: Inspection | None,
+    enforcement: Enforcement,
+    isolation: Isolation,
+    costs: ContextCosts,
+) -> str:
+    """Return all metrics as text; `inspection` is None without NVML."""
+    # A pod that was made anew under its old name has two for a moment. The newer is shown: a series
+    # that occurs twice makes the whole answer invalid.
+    by_age = sorted(server.containers.values(), key=lambda c: c.since)
+    containers = list({tuple(_of(c).values()): c for c in by_age}.values())
+    parts = [*_slices(containers), *_containers(containers), *_server(server), *process_figures()]
+    if inspection is not None:
+        parts += _inspected(containers, inspection)
+    parts.append(
+        counter(
+            "alnair_vgpu_evictions_total",
+            "Pods whose eviction the API server has accepted.",
+            [({}, enforcement.evictions)],
+        )
+    )
+    parts += _isolated(isolation)
+    parts.append(
+        gauge(
+            "alnair_vgpu_context_bytes",
+            "Memory of the GPU that a CUDA context is reckoned to cost, where that is known.",
+            (({"gpu": uuid}, cost) for uuid, cost in sorted(costs.known.items())),
+        )
+    )
+    return "".join(parts)
+
+
+def _isolated(isolation: Isolation) -> Iterator[str]:
+    """Which tiers there are."""
+    yield gauge(
+        "alnair_node_tier",
+        "Whether the node offers a tier of isolation: A driver, B interposer, C MPS, D detection.",
+        (({"tier": one.tier.value}, float(one.offered)) for one in isolation.offer.standings),
+    )
+    if isolation.mps is None:
+        return
+    health = isolation.mps.health
+    yield gauge("alnair_mps_clients", "Clients of MPS.", [({}, float(len(health.clients)))])
+    yield counter(
+        "alnair_mps_restarts_total",
+        "Times that the MPS daemon ended unasked or had to be replaced.",
+        [({}, health.restarts)],
+    )
+
+
+def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[str]:
+    """What the driver says."""
+    by_name = {container.assignment.name: container for container in containers}
+    slices = [(c, share.uuid) for c in containers for share in c.assignment.shares]
+    yield gauge(
+        "alnair_vgpu_memory_driver_bytes",
+        "Memory of the GPU that the driver charges to its processes.",
+        (
+            ({**_of(c), "gpu": uuid}, inspection.measured.get((c.assignment.name, uuid), 0))
+            for c, uuid in slices
+        ),
+    )
+    yield gauge(
+        "alnair_vgpu_violation",
+        "Whether it uses more than its slice now, by kind.",
+        (
+            (
+                {**_of(c), "gpu": uuid, "kind": kind},
+                float(kind in inspection.violations(c.assignment.name, uuid)),
+            )
+            for c, uuid in slices
+            for kind in Kind
+        ),
+    )
+    yield counter(
+        "alnair_vgpu_violations_total",
+        "Violations that were confirmed, by kind.",
+        (
+            ({**_of(by_name[name]), "gpu": uuid, "kind": kind}, count)
+            for (name, uuid, kind), count in sorted(inspection.confirmed.items())
+            if name in by_name
+        ),
+    )
+    yield gauge(
+        "alnair_vgpu_stray_processes",
+        "Processes on a GPU with slices that are of no container known here.",
+        (({"gpu": uuid}, count) for uuid, count in sorted(inspection.strays.items())),
+    )
+    yield gauge(
+        "alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(not inspection.problem))]
+    )
+
+
+def _slices(containers: list[Container]) -> Iterator[str]:
+    """What there is per container and GPU."""
+    rows: list[_Row] = [(c, row) for c in containers for row in range(len(c.assignment.shares))]
+
+    def of(value: Callable[[Container, int], float]) -> Iterable[tuple[Labels, float]]:
+        return ((_of_slice(container, row), value(container, row)) for container, row in rows)
+
+    def total(name: str) -> Iterable[tuple[Labels, float]]:
+        return of(lambda c, row: c.totals.devices[row][name])
+
+    def seconds(name: str) -> Iterable[tuple[Labels, float]]:
+        return of(lambda c, row: c.totals.devices[row][name] / _GIGA)
+
+    yield gauge(
+        "alnair_vgpu_memory_limit_bytes",
+        "Memory of the GPU that the container may use; 0 is no limit.",
+        of(lambda c, row: c.page.page.device[row].memory_limit),
+    )
+    yield gauge(
+        "alnair_vgpu_memory_used_bytes",
+        "Memory that its processes hold, by their own account.",
+        of(lambda c, row: c.held(row)),
+    )
+    yield gauge(
+        "alnair_vgpu_memory_overhead_bytes",
+        "Memory beyond that account that the driver charges to it; counts as used.",
+        of(lambda c, row: c.page.page.device[row].memory_overhead),
+    )
+    yield gauge(
+        "alnair_vgpu_compute_guaranteed_ratio",
+        "Guaranteed part of the GPU's time; 0 is no limit.",
+        of(lambda c, row: guaranteed(c.assignment.shares[row]) / 100),
+    )
+    yield gauge(
+        "alnair_vgpu_compute_granted_ratio",
+        "Part of the GPU's time that it may use now; 0 is no limit.",
+        of(_granted),
+    )
+    yield counter(
+        "alnair_vgpu_compute_charged_seconds_total", "GPU time used.", seconds("charged_ns")
+    )
+    yield counter(
+        "alnair_vgpu_compute_throttled_seconds_total",
+        "Time that its threads waited for GPU time.",
+        seconds("throttled_ns"),
+    )
+    yield counter("alnair_vgpu_launches_total", "Kernels and graphs launched.", total("launches"))
+    yield counter(
+        "alnair_vgpu_refused_allocations_total",
+        "Allocations that the memory limit refused.",
+        total("refused"),
+    )
+    yield gauge(
+        "alnair_vgpu_tier",
+        "What holds the memory limit: A the driver, B the library in the container.",
+        (
+            ({**_of_slice(c, row), "tier": "A" if c.assignment.shares[row].tier_a else "B"}, 1)
+            for c, row in rows
+        ),
+    )
+
+
+def _granted(container: Container, row: int) -> float:
+    device = container.page.page.device[row]
+    if not device.compute_percent:
+        return 0
+    return float(device.rate_ppm / 1e6 if device.rate_ppm else device.compute_percent / 100)
+
+
+def _containers(containers: list[Container]) -> Iterator[str]:
+    """What there is per container."""
+
+    def calls(part: int, scale: float = 1) -> Iterable[tuple[Labels, float]]:
+        return (
+            ({**_of(c), "class": call.name.lower()}, c.totals.calls[call][part] / scale)
+            for c in containers
+            for call in abi.Call
+        )
+
+    yield counter("alnair_vgpu_calls_total", "Calls of the driver by API class.", calls(0))
+    yield counter(
+        "alnair_vgpu_call_bytes_total", "Bytes that they allocated, freed or moved.", calls(1)
+    )
+    yield counter(
+        "alnair_vgpu_call_seconds_total", "Time in them, sampled 1 in 64.", calls(2, _GIGA)
+    )
+    yield counter(
+        "alnair_vgpu_unknown_calls_total",
+        "Driver functions asked for that the library does not know.",
+        ((_of(c), c.totals.unhooked) for c in containers),
+    )
+    yield gauge(
+        "alnair_vgpu_processes",
+        "Processes that use CUDA.",
+        ((_of(c), len(c.census.pids)) for c in containers),
+    )
+    yield gauge(
+        "alnair_vgpu_registered",
+        "Whether a process of the container has registered.",
+        ((_of(c), float(c.group is not None)) for c in containers),
+    )
+    yield counter(
+        "alnair_vgpu_registrations_total",
+        "Answers to its processes: ok, refused, bad (not our frame), busy, late (nothing said).",
+        (
+            ({**_of(c), "answer": answer}, count)
+            for c in containers
+            for answer, count in (
+                *((kind.name.lower(), n) for kind, n in c.door.answered.items()),
+                ("late", c.door.late),
+            )
+        ),
+    )
+    yield counter(
+        "alnair_vgpu_repairs_total",
+        "How often its processes damaged the counters' file, which was set right.",
+        ((_of(c), c.counters.repaired) for c in containers),
+    )
+
+
+def _server(server: VgpuServer) -> Iterator[str]:
+    count, seconds = server.ticks
+    yield counter("alnair_vgpu_ticks_total", "Ticks of the server, 20 a second.", [({}, count)])
+    yield counter("alnair_vgpu_tick_seconds_total", "Time in them.", [({}, seconds)])
+
+
+def _of(container: Container) -> dict[str, str]:
+    pod = container.assignment.pod
+    return {
+        "container": pod.container or container.assignment.name,
+        "pod": pod.name,
+        "namespace": pod.namespace,
+    }
+
+
+def _of_slice(container: Container, row: int) -> dict[str, str]:
+    return {**_of(container), "gpu": container.assignment.shares[row].uuid}

@@ -1,0 +1,151 @@
+"""The agent's process: everything that runs on a GPU node, started together, ended together."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from aiohttp import web
+
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.model import names
+from alnair.node.mps import MpsDaemon, MpsOptions
+from alnair.node.nvml import Nvml, NvmlError
+from alnair.node.vgpu.context_costs import ContextCosts
+from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent.admin_socket import Admin, Gpu
+from alnair.processes.agent.enforcement import Enforcement
+from alnair.processes.agent.isolation import Isolation
+from alnair.processes.agent.metrics import exposition
+from alnair.processes.agent.node_label import tell_node
+from alnair.processes.scheduler.endpoints import Server
+from alnair.serving.exposition import CONTENT_TYPE
+from alnair.sharing.violations import Policy
+
+_log = logging.getLogger(__name__)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What the process can be told; see the options of the command."""
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    policy: Literal["warn", "throttle", "evict"] = "warn"
+    node: str = ""
+    kubeconfig: Path | None = None
+    in_cluster: bool = False
+    mps: bool = False
+    mps_percent: int = 100
+    mps_memory_mib: int = 0
+    context_mib: int = 0
+    probes: bool = True
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; the containers go on by what their pages say.
+
+    Raises:
+        OSError: The folder cannot be used.
+        ServeError: The address of the metrics is taken.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with _agent(settings) as url:
+        # Scripts and tests wait for this line.
+        print(f"ready: folder {settings.folder}, metrics {url}/metrics", flush=True)
+        await stop.wait()
+    _log.info("stopped; containers keep their limits")
+
+
+@contextlib.asynccontextmanager
+async def _agent(settings: Settings) -> AsyncIterator[str]:
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(VgpuServer(settings.folder))
+        client = None
+        if settings.kubeconfig is not None or settings.in_cluster:
+            found = config.in_cluster() if settings.in_cluster else config.load(settings.kubeconfig)
+            client = await stack.enter_async_context(Client(found, user_agent=names.AGENT))
+        enforcement = Enforcement(client, settings.node)
+        await stack.enter_async_context(_beside(enforcement.run()))
+        gpus: tuple[Gpu, ...] = ()
+        inspection, problem = None, ""
+        try:
+            nvml = await asyncio.to_thread(Nvml.open)
+        except NvmlError as error:
+            problem = str(error)
+            _log.warning("%s; limits hold, but nobody looks whether they are gone round", error)
+            costs = ContextCosts(server, given_mib=settings.context_mib)
+        else:
+            stack.callback(nvml.close)
+            gpus = tuple(Gpu(g.index, g.uuid, g.model, g.memory_bytes >> 20) for g in nvml.gpus)
+            policy = Policy(settings.policy)
+            inspection = Inspection(server, nvml, policy, enforcement.tell)
+            await stack.enter_async_context(_beside(inspection.run()))
+            costs = ContextCosts(
+                server,
+                nvml.gpus,
+                nvml.driver,
+                given_mib=settings.context_mib,
+                probes=settings.probes,
+            )
+        await stack.enter_async_context(_beside(costs.run()))
+        tell = partial(tell_node, client, settings.node) if client is not None else None
+        isolation = Isolation(server, _mps(settings, gpus), problem, tell)
+        await stack.enter_async_context(_beside(isolation.run()))
+        figures = partial(exposition, server, inspection, enforcement, isolation, costs)
+        http = Server(_application(figures), settings.host, settings.port)
+        await stack.enter_async_context(http)
+        admin = Admin(settings.folder / "admin.sock", server, gpus, problem, isolation, costs)
+        await stack.enter_async_context(admin)
+        yield http.url
+
+
+def _mps(settings: Settings, gpus: tuple[Gpu, ...]) -> MpsDaemon | None:
+    if not settings.mps:
+        return None
+    mib = settings.mps_memory_mib
+    options = MpsOptions(
+        folder=settings.folder / "mps",
+        gpus=tuple(gpu.uuid for gpu in gpus),
+        percent=settings.mps_percent,
+        memory_mib=dict.fromkeys(range(len(gpus)), mib) if mib else {},
+    )
+    return MpsDaemon(options)
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do something that never ends while the block is run; what breaks it ends the process."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        # Of a group of one, as it is nearly always: whoever catches OSError shall see it.
+        raise errors.exceptions[0] from None
+
+
+def _application(figures: Callable[[], str]) -> web.Application:
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=figures().encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/metrics", metrics)
+    return app

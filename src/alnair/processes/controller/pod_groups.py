@@ -1,0 +1,260 @@
+"""Keeps the status of every PodGroup true.
+
+Pods and PodGroups are followed; a change marks the group, and marked groups are compared with what
+`scheduler.gangs.pod_group_status` says they shall be. A write is guarded by the resourceVersion
+that the comparison was made with, so nothing stale is ever written, not even by two controllers.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from alnair.kube import podgroups
+from alnair.kube.annotations import rfc3339
+from alnair.kube.client import Client
+from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
+from alnair.kube.group_members import GroupMember, MemberWire, project_member
+from alnair.kube.informer import Change, ChangeKind, Informer, Key
+from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
+from alnair.model import names
+from alnair.model.api import PodGroupStatus
+from alnair.scheduler.gangs.pod_group_status import (
+    Group,
+    Member,
+    News,
+    group_status,
+    native_conditions,
+    news,
+)
+
+_log = logging.getLogger(__name__)
+
+#: Seconds in which changes of a group are gathered: a gang of a thousand pods costs a few writes.
+_GATHER: Final = 0.1
+#: Seconds after which a group whose write failed is looked at again.
+_RETRY: Final = 1.0
+#: Writes under way at once.
+_WRITERS: Final = 8
+#: Seconds to wait for kinds that a cluster may not have.
+_OPTIONAL_SECONDS: Final = 5.0
+#: What the condition of a native group is called; 1.37 renamed it.
+_NATIVE_CONDITION: Final = {
+    resource.api_version: "PodGroupScheduled"
+    if version == "v1alpha2"
+    else "PodGroupInitiallyScheduled"
+    for version, resource in podgroups.NATIVE.items()
+}
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A PodGroup as it was last seen."""
+
+    name: str
+    namespace: str
+    uid: str
+    version: str
+    min_member: int
+    status: PodGroupStatus
+
+
+class _Kind:
+    """One kind of PodGroup and those there are of it."""
+
+    def __init__(self, resource: Resource[Any], informer: Informer[Any, Seen]) -> None:
+        self.resource = resource
+        self.informer = informer
+
+
+class Groups:
+    """Follows PodGroups and their pods, and writes statuses while `run_writes` runs."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._members: defaultdict[Key, dict[str, Member]] = defaultdict(dict)
+        #: Groups to look at; None while nobody would, as another process leads.
+        self._marked: dict[tuple[str, Key], None] | None = None
+        self._news = asyncio.Event()
+        self._pods = Informer(client, PODS.typed(MemberWire), project_member, self._pod)
+        self._kinds: dict[str, _Kind] = {}
+        for dialect in podgroups.CUSTOM:
+            self._add(dialect.resource, _custom)
+        self._discovered = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pods.run())
+            for kind in list(self._kinds.values()):
+                group.create_task(kind.informer.run())
+            native = await podgroups.native(self._client, self._discovered.set)
+            group.create_task(self._add(native.resource, _native).informer.run())
+            self._discovered.set()
+
+    async def synced(self) -> None:
+        """Wait until all that existed at the start is known."""
+        await self._discovered.wait()
+        await self._pods.synced.wait()
+        for kind in self._kinds.values():
+            try:
+                await asyncio.wait_for(kind.informer.known.wait(), _OPTIONAL_SECONDS)
+            except TimeoutError:
+                _log.warning("no %s can be read", kind.resource.collection())
+
+    async def run_writes(self) -> None:
+        """Write statuses until cancelled; begins with a look at every group."""
+        marked = {
+            (api, key): None for api, kind in self._kinds.items() for key in kind.informer.items
+        }
+        self._marked = {}
+        limit = asyncio.Semaphore(_WRITERS)
+        try:
+            while True:
+                async with asyncio.TaskGroup() as group:
+                    for api, key in marked:
+                        group.create_task(self._reconcile(api, key, limit))
+                await self._news.wait()
+                await asyncio.sleep(_GATHER)
+                marked, self._marked = self._marked, {}
+                self._news.clear()
+        finally:
+            self._marked = None
+
+    # --- what changes -----------------------------------------------------------------------------
+
+    def _add(self, resource: Resource[Any], project: Callable[[Any], Seen]) -> _Kind:
+        api = resource.api_version
+
+        def changed(change: Change[Seen]) -> None:
+            if change.kind is not ChangeKind.SYNCED and change.new is not None:
+                self._mark(api, change.key)
+
+        kind = _Kind(resource, Informer(self._client, resource, project, changed))
+        self._kinds[api] = kind
+        return kind
+
+    def _pod(self, change: Change[GroupMember]) -> None:
+        namespace, name = change.key
+        for one in (change.old, change.new):
+            if one is None or one.member is None:
+                continue
+            key = (namespace, one.group)
+            if one is change.new:
+                self._members[key][name] = one.member
+            else:
+                self._members[key].pop(name, None)
+                if not self._members[key]:
+                    del self._members[key]
+            for api in self._kinds:
+                self._mark(api, key)
+
+    def _mark(self, api: str, key: Key) -> None:
+        if self._marked is not None:
+            self._marked[api, key] = None
+            self._news.set()
+
+    # --- what is written --------------------------------------------------------------------------
+
+    async def _reconcile(self, api: str, key: Key, limit: asyncio.Semaphore) -> None:
+        kind = self._kinds[api]
+        seen = kind.informer.items.get(key)
+        if seen is None:
+            return
+        members = tuple(self._members.get(key, {}).values())
+        legacy = kind.resource.group == LEGACY_PODGROUPS.group
+        native = kind.resource.group == podgroups.NATIVE_GROUP
+        group = Group(seen.namespace, seen.name, seen.min_member, seen.status, legacy)
+        now = time.time()
+        status = group_status(group, members, rfc3339(now))
+        told = () if native else news(group, status)
+        if native:
+            before = seen.status.conditions or []
+            conditions = native_conditions(_NATIVE_CONDITION[api], before, status, members)
+            status = PodGroupStatus(conditions=conditions)
+        if status == seen.status:
+            return
+        async with limit:
+            try:
+                for one in told:
+                    await self._tell(kind.resource, seen, one, now)
+                patch = {
+                    "metadata": {"resourceVersion": seen.version},
+                    "status": msgspec.to_builtins(status),
+                }
+                await self._client.merge_patch(
+                    kind.resource, seen.name, patch, seen.namespace, subresource="status"
+                )
+            except NotFound:
+                return
+            except Conflict:
+                self._again(api, key, _GATHER)  # what we saw is old; the news is on its way
+            except KubeError as error:
+                _log.warning("status of PodGroup %s/%s: %s", *key, error)
+                self._again(api, key, _RETRY)
+
+    def _again(self, api: str, key: Key, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._mark, api, key)
+
+    async def _tell(self, resource: Resource[Any], seen: Seen, one: News, now: float) -> None:
+        """Write an event whose name follows from what it says: told twice, it is there once."""
+        digest = hashlib.blake2b(
+            f"{seen.uid} {one.reason} {one.message}".encode(), digest_size=8
+        ).hexdigest()
+        stamp = rfc3339(now)
+        event: Manifest = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{seen.name[:230]}.{digest}", "namespace": seen.namespace},
+            "involvedObject": {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "name": seen.name,
+                "namespace": seen.namespace,
+                "uid": seen.uid,
+            },
+            "reason": one.reason,
+            "message": one.message,
+            "type": "Warning" if one.warning else "Normal",
+            "source": {"component": names.CONTROLLER},
+            "reportingComponent": names.CONTROLLER,
+            "reportingInstance": "",
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+        }
+        try:
+            await self._client.create(EVENTS, event)
+        except (AlreadyExists, Forbidden):
+            return  # it was told before, or the namespace is being deleted
+
+
+def _custom(group: podgroups.PodGroupWire) -> Seen:
+    spec = group.spec or podgroups.PodGroupSpecWire()
+    meta = group.metadata
+    return Seen(
+        meta.name,
+        meta.namespace,
+        meta.uid,
+        meta.resource_version,
+        max(spec.min_member or 1, 1),
+        group.status or PodGroupStatus(),
+    )
+
+
+def _native(group: podgroups.NativeWire) -> Seen:
+    gang = podgroups.NativeProjector("")(group)
+    meta = group.metadata
+    conditions = list(group.status.conditions or ()) if group.status else []
+    return Seen(
+        meta.name,
+        meta.namespace,
+        meta.uid,
+        meta.resource_version,
+        gang.min_member,
+        PodGroupStatus(conditions=conditions),
+    )

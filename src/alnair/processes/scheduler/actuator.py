@@ -1,0 +1,273 @@
+"""Carries out the engine's actions, and tells it what became of them.
+
+Bindings go first and have their own workers; what people read (events, conditions) never holds
+them up. Nothing is sent after `may_act` says no: a leader that could not renew its lease must
+assume that another one leads by now.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from alnair.kube import wire
+from alnair.kube.annotations import gang_plan, gpu_assignment, rfc3339
+from alnair.kube.client import Client
+from alnair.kube.errors import (
+    ApiError,
+    Conflict,
+    ConnectionFailed,
+    NotFound,
+    ServerUnavailable,
+    TooManyRequests,
+)
+from alnair.kube.podgroups import BY_API
+from alnair.kube.projection import PREEMPTION_BY_SCHEDULER
+from alnair.kube.resources import PODS
+from alnair.live.feed import Feed
+from alnair.model import names
+from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.model.workload import Pod
+from alnair.processes.scheduler.reporter import STRATEGIC_MERGE, Reporter
+from alnair.processes.scheduler.storage_claims import Claims
+from alnair.scheduler.counters import Tally
+from alnair.scheduler.engine import events
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between tries of the same request, doubling from the first to the last.
+_FIRST_WAIT, _LAST_WAIT = 0.05, 1.0
+#: A disruption budget may hold up an eviction that ends an over-commitment for this long (seconds).
+_EVICTION_PATIENCE = 3.0
+
+
+class Actuator:
+    """Carries out actions with a bounded number of requests at once.
+
+    Args:
+        client: An open client.
+        feed: Where results go.
+        reporter: Tells people.
+        may_act: Whether we still lead.
+        calm: Kept set while no Binding waits or is under way.
+        binders: Bindings under way at once.
+        tally: Where Bindings are counted.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        feed: Feed,
+        reporter: Reporter,
+        may_act: Callable[[], bool],
+        calm: asyncio.Event,
+        binders: int = 32,
+        tally: Tally | None = None,
+    ) -> None:
+        self._client = client
+        self._feed = feed
+        self._reporter = reporter
+        self._may_act = may_act
+        self._calm = calm
+        self._binders = binders
+        self._tally = tally if tally is not None else Tally()
+        self._unbound = 0
+        self._binds: asyncio.Queue[Bind] = asyncio.Queue()
+        self._storing: asyncio.Queue[list[Bind]] = asyncio.Queue()
+        self._gathering: dict[str, list[Bind]] = {}
+        self._rare: asyncio.Queue[WritePlan | Evict | Nominate] = asyncio.Queue()
+        self._claims = Claims(client, feed, self._insist)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._binders):
+                    group.create_task(self._bind_all())
+                for _ in range(4):
+                    group.create_task(self._do_rare())
+                while True:
+                    # Storage may take minutes: such pods wait beside the others, without limit.
+                    batch = await self._storing.get()
+                    self._gathering.pop(batch[0].together, None)
+                    group.create_task(self._bind_with_storage(batch))
+        finally:
+            self._calm.set()
+
+    def carry_out(self, action: Action) -> None:
+        """Take an action on; its result becomes an event."""
+        match action:
+            case Bind():
+                if action.claims or action.together:
+                    self._store(action)
+                else:
+                    self._bind_soon(action)
+            case Report():
+                self._reporter.report(action)
+            case WritePlan() | Evict() | Nominate():
+                self._rare.put_nowait(action)
+
+    def _bind_soon(self, bind: Bind) -> None:
+        self._unbound += 1
+        self._calm.clear()
+        self._binds.put_nowait(bind)
+
+    def _store(self, bind: Bind) -> None:
+        # The engine hands over those that are bound together in one go.
+        batch = self._gathering.get(bind.together)
+        if batch is None:
+            batch = []
+            self._storing.put_nowait(batch)
+            if bind.together:
+                self._gathering[bind.together] = batch
+        batch.append(bind)
+
+    async def _bind_with_storage(self, batch: list[Bind]) -> None:
+        errors = await asyncio.gather(*map(self._stored, batch))
+        reason = next(filter(None, errors), "")
+        for bind, error in zip(batch, errors, strict=True):
+            if reason:
+                text = error or f"another pod of its gang has no storage: {reason}"
+                self._feed.put(events.BindDone(bind.pod.uid, text))
+            else:
+                self._bind_soon(bind)
+
+    async def _stored(self, bind: Bind) -> str:
+        start = time.perf_counter()
+        error = await self._claims.ready(bind)
+        status = "Error" if error else "Success"
+        seconds = time.perf_counter() - start
+        self._tally.ran("PreBind", status, bind.pod.scheduler, seconds)
+        return error
+
+    async def _bind_all(self) -> None:
+        while True:
+            bind = await self._binds.get()
+            start = time.perf_counter()
+            error = await self._bind(bind)
+            self._tally.ran(
+                "Bind",
+                "Error" if error else "Success",
+                bind.pod.scheduler,
+                time.perf_counter() - start,
+            )
+            self._feed.put(events.BindDone(bind.pod.uid, error))
+            self._unbound -= 1
+            if not self._unbound:
+                self._calm.set()
+
+    async def _bind(self, bind: Bind) -> str:
+        pod = bind.pod
+        annotations = None
+        if bind.assignment:
+            annotations = {names.GPU_ASSIGNMENT: gpu_assignment(bind.assignment, time.time())}
+
+        async def send() -> None:
+            try:
+                await self._client.bind(pod.namespace, pod.name, pod.uid, bind.node, annotations)
+            except Conflict:
+                # Perhaps an earlier try of ours arrived and only its answer was lost.
+                found = await self._client.get(PODS.typed(wire.PodWire), pod.name, pod.namespace)
+                if found.metadata.uid != pod.uid or found.spec.node_name != bind.node:
+                    raise
+
+        return await self._insist(f"binding {pod.namespace}/{pod.name}", send)
+
+    async def _insist(self, what: str, send: Callable[[], Awaitable[object]]) -> str:
+        """Send until there is a definite answer; returns the error, empty if it is done.
+
+        A request whose answer was lost may or may not have been carried out, so only the same
+        request may follow it.
+        """
+        wait = _FIRST_WAIT
+        while self._may_act():
+            try:
+                await send()
+            except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
+                _log.warning("%s: %s; trying again", what, error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LAST_WAIT)
+            except ApiError as error:
+                return str(error)
+            else:
+                return ""
+        # Who leads now finds out how it ended; we must not guess.
+        return await asyncio.Future()
+
+    async def _do_rare(self) -> None:
+        while True:
+            action = await self._rare.get()
+            if isinstance(action, WritePlan):
+                error = await self._write_plan(action)
+                gang = action.gang
+                self._feed.put(events.PlanDone(gang.namespace, gang.name, error))
+            elif isinstance(action, Nominate):
+                await self._nominate(action)
+            else:
+                self._feed.put(events.EvictDone(action.pod.uid, await self._evict(action)))
+
+    async def _write_plan(self, action: WritePlan) -> str:
+        gang = action.gang
+        text = gang_plan(action.plan, time.time()) if action.plan else None
+        patch = {"metadata": {"annotations": {names.GANG_PLAN: text}}}
+
+        async def send() -> None:
+            await self._client.merge_patch(BY_API[gang.api], gang.name, patch, gang.namespace)
+
+        return await self._insist(f"plan of {gang.namespace}/{gang.name}", send)
+
+    async def _evict(self, action: Evict) -> str:
+        pod = action.pod
+        self._reporter.evicting(action)
+        patience = time.monotonic() + _EVICTION_PATIENCE
+
+        async def send() -> None:
+            # NotFound: it is gone; Conflict: another pod has its name by now.
+            with contextlib.suppress(NotFound, Conflict):
+                if action.reason == PREEMPTED:
+                    # As kube-scheduler does: budgets counted in the choice and do not bind.
+                    await self._patch_status(pod, _preempted())
+                    await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+                elif time.monotonic() < patience:
+                    await self._client.evict(pod.namespace, pod.name, pod.uid)
+                else:
+                    # The room is promised twice; a budget cannot make there be more of it.
+                    await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+
+        return await self._insist(f"evicting {pod.namespace}/{pod.name}", send)
+
+    async def _nominate(self, action: Nominate) -> None:
+        pod = action.pod
+
+        async def send() -> None:
+            with contextlib.suppress(NotFound, Conflict):
+                await self._patch_status(pod, {"nominatedNodeName": action.node or None})
+
+        # Nobody waits for it: should it be refused, only the next leader does not know.
+        if error := await self._insist(f"nominating {pod.namespace}/{pod.name}", send):
+            _log.warning("nominating %s/%s: %s", pod.namespace, pod.name, error)
+
+    async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
+        # The uid makes the server refuse the patch if another pod has the name by now.
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._client.raw(
+            "PATCH",
+            PODS.item(pod.name, pod.namespace, "status"),
+            body=msgspec.json.encode(patch),
+            content_type=STRATEGIC_MERGE,
+        )
+
+
+def _preempted() -> dict[str, Any]:
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": PREEMPTION_BY_SCHEDULER,
+        "message": f"{names.SCHEDULER}: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": rfc3339(time.time()),
+    }
+    return {"conditions": [condition]}

@@ -1,0 +1,117 @@
+"""The scheduling loop: drain what happened, step the engine, carry out its actions."""
+
+import asyncio
+import time
+from collections import deque
+
+from alnair.live.feed import Feed
+from alnair.model.action import Action, Evict
+from alnair.processes.scheduler.actuator import Actuator
+from alnair.processes.scheduler.dry_run import Rehearsal
+from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.events import Event
+
+#: Bindings decided and not yet answered. More would only wait, while the cluster changes under
+#: them.
+IN_FLIGHT = 64
+#: Events taken in at once, so that answers are not kept waiting behind a long list.
+_BATCH = 1000
+#: Seconds between looks at whether waiting pods are refused for other reasons than they were told.
+RETELL = 10.0
+
+
+class Decisions:
+    """The last decisions: what they were, and how long they took."""
+
+    def __init__(self, kept: int = 200_000, actions: int = 2_000) -> None:
+        self._kept: deque[tuple[float, float]] = deque(maxlen=kept)
+        #: The last actions, and when they were decided (seconds since the epoch).
+        self.actions: deque[tuple[float, Action]] = deque(maxlen=actions)
+
+    def add(self, now: float, seconds: list[float]) -> None:
+        """Note decisions made by now (seconds since the epoch)."""
+        self._kept.extend((now, s) for s in seconds)
+
+    def note(self, now: float, action: Action) -> None:
+        """Note what was decided."""
+        self.actions.append((now, action))
+
+    def last(self, count: int) -> list[tuple[float, Action]]:
+        """Return the last actions, oldest first."""
+        return list(self.actions)[-count:] if count else []
+
+    def since(self, start: float) -> list[float]:
+        """Return how long the decisions since then took, in seconds, ascending."""
+        return sorted(seconds for when, seconds in self._kept if when >= start)
+
+
+class Loop:
+    """Drives one engine for as long as this process leads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        feed: Feed,
+        actuator: Actuator | Rehearsal,
+        decisions: Decisions,
+    ) -> None:
+        self._engine = engine
+        self._feed = feed
+        self._actuator = actuator
+        self._decisions = decisions
+        self._retell_at = 0.0
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        self._feed.inbox.clear()
+        self._feed.inbox.extend(self._feed.everything())
+        self._feed.listening = True
+        try:
+            # Nothing is decided before all that is there has been counted.
+            while self._feed.inbox:
+                self._engine.learn(self._batch(), time.time())
+                await asyncio.sleep(0)
+            while True:
+                self._step()
+                await self._pause()
+        finally:
+            self._feed.listening = False
+
+    def _step(self) -> None:
+        now = time.time()
+        room = IN_FLIGHT - self._engine.in_flight
+        for action in self._engine.step(self._batch(), now, limit=max(0, room)):
+            self._decisions.note(now, action)
+            if isinstance(action, Evict):
+                self._engine.tally.evicted(action.reason)
+            self._actuator.carry_out(action)
+        if now >= self._retell_at:
+            self._retell_at = now + RETELL
+            for action in self._engine.retell():
+                self._decisions.note(now, action)
+                self._actuator.carry_out(action)
+        if self._engine.decision_seconds:
+            self._decisions.add(now, self._engine.decision_seconds)
+            self._engine.decision_seconds.clear()
+
+    def _batch(self) -> list[Event]:
+        inbox = self._feed.inbox
+        return [inbox.popleft() for _ in range(min(len(inbox), _BATCH))]
+
+    async def _pause(self) -> None:
+        """Let the answers in; wait for news if there is nothing to do now."""
+        await asyncio.sleep(0)
+        if self._feed.inbox:
+            return
+        self._feed.wake.clear()
+        due = self._engine.next_wake(time.time())
+        blocked = self._engine.in_flight >= IN_FLIGHT
+        if due is not None and due <= time.time() and not blocked:
+            return
+        if len(self._engine.queue):
+            due = self._retell_at if due is None else min(due, self._retell_at)
+        timeout = None if due is None or blocked else max(0.0, due - time.time())
+        try:
+            await asyncio.wait_for(self._feed.wake.wait(), timeout)
+        except TimeoutError:
+            return

@@ -1,0 +1,189 @@
+"""The scheduler's figures at `/metrics`: kube-scheduler's names where it has the figure.
+
+Everything is read when somebody asks: what the engine counted, and what its present state is.
+"""
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from alnair.model import names
+from alnair.scheduler.advice.census import Census, GpuCensus
+from alnair.scheduler.counters import Tally
+from alnair.serving.exposition import counter, gauge, histogram
+
+_PROC = Path("/proc/self")
+
+
+def exposition(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> str:
+    """Return all metrics as text; `state` is None while this process does not lead."""
+    parts = [*_counted(tally), *process_figures()]
+    parts.append(
+        gauge(
+            "leader_election_master_status",
+            "Whether this process leads (1) or stands by (0).",
+            [({"name": lease}, float(state is not None))],
+        )
+    )
+    if state is not None:
+        parts += [*_present(state), *_gpus(state.gpus)]
+    return "".join(parts)
+
+
+def _counted(tally: Tally) -> Iterator[str]:
+    attempts = sorted(tally.attempts.items())
+    yield counter(
+        "scheduler_schedule_attempts_total",
+        "Attempts to schedule pods by result: scheduled, unschedulable, or error (the Binding"
+        " failed).",
+        [({"result": r, "profile": p}, h.count) for (r, p), h in attempts],
+    )
+    yield histogram(
+        "scheduler_scheduling_attempt_duration_seconds",
+        "Latency of an attempt: the decision and, if it led to one, the Binding.",
+        [({"result": r, "profile": p}, h) for (r, p), h in attempts],
+    )
+    yield histogram(
+        "scheduler_scheduling_algorithm_duration_seconds",
+        "Latency of a decision alone.",
+        [({}, tally.algorithm)],
+    )
+    yield histogram(
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "From entering the queue to being bound, over all attempts; not while gated.",
+        [({"attempts": n}, h) for n, h in sorted(tally.sli.items())],
+    )
+    yield histogram(
+        "scheduler_pod_scheduling_attempts",
+        "Attempts that a pod needed to be scheduled.",
+        [({}, tally.tries)],
+    )
+    yield histogram(
+        "scheduler_framework_extension_point_duration_seconds",
+        "Latency of an extension point; PreBind and Bind are timed, the others take microseconds.",
+        [
+            ({"extension_point": point, "status": status, "profile": profile}, h)
+            for (point, status, profile), h in sorted(tally.extension_points.items())
+        ],
+    )
+    yield counter(
+        "scheduler_queue_incoming_pods_total",
+        "Pods that entered a queue, by queue and event.",
+        [({"queue": q, "event": e}, n) for (q, e), n in sorted(tally.incoming.items())],
+    )
+    yield counter(
+        "alnair_evictions_total",
+        "Pods that were evicted, by reason.",
+        [({"reason": reason}, n) for reason, n in sorted(tally.evictions.items())],
+    )
+    yield counter(
+        "scheduler_preemption_attempts_total",
+        "Attempts to make room by preemption.",
+        [({}, tally.preemption_attempts)],
+    )
+    yield histogram(
+        "scheduler_preemption_victims",
+        "Pods that a preemption took.",
+        [({}, tally.preemption_victims)],
+    )
+
+
+def _present(state: Census) -> Iterator[str]:
+    yield gauge(
+        "scheduler_pending_pods",
+        "Pending pods by queue: active, backoff, unschedulable (tried, and fits nowhere), gated.",
+        [({"queue": queue}, n) for queue, n in state.pending.items()],
+    )
+    yield gauge(
+        "scheduler_unschedulable_pods",
+        "Unschedulable pods by plugin that refuses them or nodes for them; a pod counts for each.",
+        [
+            ({"plugin": plugin, "profile": profile}, n)
+            for (plugin, profile), n in sorted(state.unschedulable.items())
+        ],
+    )
+    yield gauge(
+        "scheduler_scheduler_cache_size",
+        "Nodes, pods, and assumed pods (placed, and not yet seen bound) that are known.",
+        [
+            ({"type": "nodes"}, state.nodes),
+            ({"type": "pods"}, state.pods),
+            ({"type": "assumed_pods"}, state.assumed),
+        ],
+    )
+    yield gauge("alnair_bindings_in_flight", "Bindings under way.", [({}, state.in_flight)])
+    yield gauge(
+        "alnair_gangs",
+        "Gangs with pods: waiting, planning (placed, the plan is being written), running.",
+        [({"state": name}, n) for name, n in state.gangs.items()],
+    )
+    yield gauge(
+        "alnair_pod_classes", "Pod classes whose evaluation is kept.", [({}, state.classes)]
+    )
+
+
+def _gpus(gpus: GpuCensus) -> Iterator[str]:
+    yield gauge(
+        "alnair_gpus",
+        "GPUs by state: free, shared by slices, held whole.",
+        [
+            ({"state": "free"}, gpus.free),
+            ({"state": "shared"}, gpus.shared),
+            ({"state": "whole"}, gpus.whole),
+        ],
+    )
+    yield gauge("alnair_gpu_memory_bytes", "Memory of all GPUs.", [({}, gpus.memory)])
+    yield gauge(
+        "alnair_gpu_memory_free_bytes",
+        "GPU memory that is promised to nobody.",
+        [({}, gpus.memory_free)],
+    )
+    yield gauge(
+        "alnair_gpu_compute_free_gpus",
+        "Compute that is promised to nobody, in GPUs.",
+        [({}, gpus.compute_free)],
+    )
+    yield gauge(
+        "alnair_gpu_fragmentation_ratio",
+        "Part of the free GPU memory that lies on shared GPUs, of no use to whole-GPU pods.",
+        [({}, gpus.fragmentation)],
+    )
+    yield gauge(
+        "alnair_gpu_nodes",
+        "Nodes with GPUs, by the number of their GPUs that are free.",
+        [({"free_gpus": str(free)}, n) for free, n in sorted(gpus.nodes_by_free.items())],
+    )
+
+
+def process_figures() -> Iterator[str]:
+    """The figures of this process, as every exporter names them."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield counter(
+        "process_cpu_seconds_total",
+        "Processor time, user and system.",
+        [({}, used.ru_utime + used.ru_stime)],
+    )
+    yield gauge(
+        "process_max_fds", "Most open files.", [({}, resource.getrlimit(resource.RLIMIT_NOFILE)[0])]
+    )
+    if not (_PROC / "stat").is_file():
+        return  # only Linux tells the rest without another package
+    # The second field is the program's name in brackets, and may hold anything.
+    fields = (_PROC / "stat").read_text().rpartition(")")[2].split()
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    yield gauge("process_virtual_memory_bytes", "Address space.", [({}, int(fields[20]))])
+    yield gauge("process_resident_memory_bytes", "Memory in use.", [({}, int(fields[21]) * page)])
+    yield gauge(
+        "process_start_time_seconds",
+        "When the process started, in seconds since the epoch.",
+        [({}, _booted() + int(fields[19]) / ticks)],
+    )
+    yield gauge("process_open_fds", "Open files.", [({}, len(list((_PROC / "fd").iterdir())))])
+
+
+def _booted() -> int:
+    for line in Path("/proc/stat").read_text().splitlines():
+        if line.startswith("btime "):
+            return int(line.split()[1])
+    return 0

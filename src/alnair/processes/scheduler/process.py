@@ -1,0 +1,181 @@
+"""The scheduler process: stands by with full caches, and schedules while it leads."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import platform
+import signal
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from alnair.configuration.profile_assembly import Assembly
+from alnair.configuration.scheduler_file import Configuration, seconds
+from alnair.kube import config
+from alnair.kube.client import Client
+from alnair.kube.errors import LeadershipLost
+from alnair.kube.lease import LeaderElector
+from alnair.live.feed import Feed
+from alnair.model import names
+from alnair.processes.scheduler.actuator import Actuator
+from alnair.processes.scheduler.dry_run import Rehearsal
+from alnair.processes.scheduler.endpoints import NotLeadingError, Server, application
+from alnair.processes.scheduler.loop import Decisions, Loop
+from alnair.processes.scheduler.metrics import exposition
+from alnair.processes.scheduler.reporter import Reporter
+from alnair.scheduler.advice.census import census
+from alnair.scheduler.advice.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.scheduler.counters import Tally
+from alnair.scheduler.engine.engine import Engine
+from alnair.snapshots.snapshot import Snapshot, take
+
+_log = logging.getLogger(__name__)
+
+#: Seconds to write the events that are still to be written at the end.
+_DRAIN = 30.0
+
+
+async def serve(configuration: Configuration, assembly: Assembly) -> None:
+    """Schedule until SIGTERM or SIGINT, then hand over.
+
+    Args:
+        configuration: What the process was told.
+        assembly: Makes its profiles, anew for each term of leading.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    wanted = configuration.client_connection
+    connection = config.load(_path(wanted.kubeconfig), wanted.context or None)
+    async with Client(connection, max_connections=wanted.bindings + 32) as client:
+        work = asyncio.create_task(_Process(configuration, assembly, client).run())
+        ended = asyncio.create_task(stop.wait())
+        await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not work.done():
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
+
+
+class _Process:
+    def __init__(
+        self,
+        configuration: Configuration,
+        assembly: Assembly,
+        client: Client,
+    ) -> None:
+        self._configuration = configuration
+        self._assembly = assembly
+        self._client = client
+        self._feed = Feed(client, {kind for p in assembly.profiles() for kind in p.kinds()})
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self._reporter = Reporter(client, self._calm)
+        self._decisions = Decisions()
+        self._tally = Tally()
+        #: None while this process does not lead.
+        self._engine: Engine | None = None
+        self._ready = False
+
+    async def run(self) -> None:
+        serving = self._configuration.serving
+        app = application(
+            self._decisions, lambda: self._ready, self._metrics, self._snapshot, self._explain
+        )
+        async with Server(app, serving.host, serving.port) as server:
+            _log.info("serving health at %s/healthz", server.url)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._feed.run())
+                    group.create_task(self._reporter.run())
+                    await self._feed.synced()
+                    # The caches live as long as the process: the collector need not walk them.
+                    gc.collect()
+                    gc.freeze()
+                    self._ready = True
+                    await self._take_turns(server.url)
+            finally:
+                await asyncio.shield(self._reporter.drain(_DRAIN))
+
+    def _metrics(self) -> str:
+        lease = self._configuration.leader_election.resource_name
+        return exposition(self._tally, census(self._engine) if self._engine else None, lease)
+
+    def _snapshot(self) -> Snapshot | None:
+        if self._engine is None:
+            return None
+        seed = self._configuration.seed
+        return take(self._engine, self._assembly.explicit(), seed, time.time())
+
+    def _explain(self, namespace: str, name: str) -> Diagnosis | None:
+        engine = self._engine
+        if engine is None:
+            raise NotLeadingError
+        record = find(engine, namespace, name)
+        return None if record is None else diagnose(engine, record, time.time())
+
+    async def _take_turns(self, url: str) -> None:
+        election = self._configuration.leader_election
+        if self._configuration.dry_run or not election.leader_elect:  # a lease is a write, too
+            await self._schedule(lambda: True)
+            return
+        elector = LeaderElector(
+            self._client,
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            identity=election.identity or f"{platform.node()}_{uuid.uuid4()}",
+            annotations={names.METRICS_URL: url},
+            lease_duration=int(seconds(election.lease_duration)),
+            renew_deadline=seconds(election.renew_deadline),
+            retry_period=seconds(election.retry_period),
+        )
+
+        async def lead() -> None:
+            await self._schedule(lambda: elector.is_leader)
+
+        while True:
+            try:
+                await elector.run(lead)
+            except LeadershipLost as error:
+                _log.warning("%s; standing by", error)
+
+    async def _schedule(self, may_act: Callable[[], bool]) -> None:
+        # A new term starts from what the cluster says, not from what this process once intended.
+        backfill = self._configuration.backfill
+        engine = Engine(
+            self._assembly.profiles(),
+            seed=self._configuration.seed,
+            patience=seconds(backfill.patience) if backfill.enabled else None,
+            timer=time.perf_counter,
+            tally=self._tally,
+        )
+        actuator: Actuator | Rehearsal
+        if self._configuration.dry_run:
+            _log.info("dry-run: nothing is written to the API server")
+            actuator = Rehearsal(self._feed)
+        else:
+            actuator = Actuator(
+                self._client,
+                self._feed,
+                self._reporter,
+                may_act,
+                self._calm,
+                self._configuration.client_connection.bindings,
+                self._tally,
+            )
+        self._engine = engine
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(actuator.run())
+                group.create_task(Loop(engine, self._feed, actuator, self._decisions).run())
+        finally:
+            self._engine = None

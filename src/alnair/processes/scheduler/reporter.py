@@ -1,0 +1,102 @@
+"""Tells people what became of their pods: events, and the PodScheduled condition of refused ones.
+
+All of it may lag. Conditions wait in a table by pod, so that of several refusals only the last is
+written; events are the recorder's matter.
+"""
+
+import asyncio
+import logging
+import time
+
+import msgspec
+
+from alnair.kube.annotations import rfc3339
+from alnair.kube.client import Client
+from alnair.kube.errors import KubeError, NotFound
+from alnair.kube.events import EventKind, EventRecorder, ObjectReference
+from alnair.kube.resources import PODS
+from alnair.model import names
+from alnair.model.action import PREEMPTED, Evict, Report
+from alnair.model.workload import Pod
+
+_log = logging.getLogger(__name__)
+
+#: Pods whose events may wait at once; a burst beyond this drops repeats first.
+_CAPACITY = 50_000
+_EVENTS_IN_FLIGHT = 16
+_WRITERS = 2
+#: Content type of patches that merge lists by key, such as conditions.
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+
+
+class Reporter:
+    """Writes events and conditions; with few requests at once while it is not `calm`."""
+
+    def __init__(self, client: Client, calm: asyncio.Event) -> None:
+        self._client = client
+        self._recorder = EventRecorder(
+            client, names.SCHEDULER, capacity=_CAPACITY, in_flight=_EVENTS_IN_FLIGHT, calm=calm
+        )
+        self._conditions: dict[str, Report] = {}
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            for _ in range(_WRITERS):
+                group.create_task(self._write_conditions())
+
+    def report(self, report: Report) -> None:
+        """Tell the pod's owner."""
+        kind: EventKind = "Normal" if report.kind == "Scheduled" else "Warning"
+        self._recorder.record(_reference(report.pod), report.kind, report.message, kind)
+        if report.kind == "FailedScheduling":
+            self._conditions[report.pod.uid] = report
+            self._news.set()
+        else:
+            self._conditions.pop(report.pod.uid, None)
+
+    def evicting(self, action: Evict) -> None:
+        """Tell why a pod is evicted."""
+        kind: EventKind = "Normal" if action.reason == PREEMPTED else "Warning"
+        self._recorder.record(_reference(action.pod), action.reason, action.message, kind)
+
+    async def drain(self, seconds: float) -> None:
+        """Write what is still to be written, for at most so many seconds."""
+        await self._recorder.drain(seconds)
+
+    async def _write_conditions(self) -> None:
+        while True:
+            while not self._conditions:
+                self._news.clear()
+                await self._news.wait()
+            uid = next(iter(self._conditions))
+            await self._write(self._conditions.pop(uid))
+
+    async def _write(self, report: Report) -> None:
+        pod = report.pod
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": report.message,
+            "lastTransitionTime": rfc3339(time.time()),
+        }
+        # The uid makes the server refuse the patch if another pod has the name by now.
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.raw(
+                "PATCH",
+                PODS.item(pod.name, pod.namespace, "status"),
+                body=msgspec.json.encode(patch),
+                content_type=STRATEGIC_MERGE,
+            )
+        except NotFound:
+            return
+        except KubeError as error:
+            _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
+
+
+def _reference(pod: Pod) -> ObjectReference:
+    return ObjectReference("Pod", pod.name, pod.namespace, pod.uid)

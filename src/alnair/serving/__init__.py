@@ -1,0 +1,1 @@
+"""What several processes share toward their operators: HTTP, metrics, logs."""
