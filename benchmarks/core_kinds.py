@@ -28,7 +28,7 @@ from alnair.model.workload import (
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import STEP_LIMIT, Engine
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.queue.queue import Place
+from alnair.scheduler.queue.unit import Place
 
 GIB: Final = 2**30
 RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"

@@ -37,7 +37,7 @@ from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import STEP_LIMIT, Engine
 from alnair.scheduler.profiles import profiles
-from alnair.scheduler.queue.queue import Place
+from alnair.scheduler.queue.unit import Place
 
 GIB = 2**30
 #: Kinds whose every placement is compared with a full scan, and decisions per second promised.

@@ -6,7 +6,8 @@ from alnair.model.cluster import Gpu
 from alnair.model.workload import Labels, PodTerm
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.evaluation import Evaluation
-from alnair.scheduler.queue.queue import Place, Queue, Unit
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.objects.volume_index import VolumeIndex
 from alnair.scheduler.state.pods.label_selectors import matches

@@ -7,7 +7,8 @@ from alnair.model.action import Bind
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
-from alnair.scheduler.queue.queue import LOOKS, Place
+from alnair.scheduler.queue.queue import LOOKS
+from alnair.scheduler.queue.unit import Place
 from world import World
 
 

@@ -89,7 +89,7 @@ def test_a_lock_pins_and_hashes_all_and_names_no_index(lock: Path) -> None:
 
 def test_the_layers_have_no_list_of_exceptions() -> None:
     contracts = _pyproject()["tool"]["importlinter"]["contracts"]
-    assert {c["type"] for c in contracts} == {"layers", "forbidden"}
+    assert {c["type"] for c in contracts} == {"layers", "forbidden", "independence"}
     assert not [c["name"] for c in contracts if "ignore_imports" in c]
 
 

@@ -110,8 +110,8 @@ def agent(
     from alnair.kube.errors import KubeError
     from alnair.node.vgpu.journal import JournalError
     from alnair.processes.agent.process import Settings, serve
-    from alnair.processes.scheduler.endpoints import ServeError
     from alnair.serving import logs
+    from alnair.serving.server import ServeError
 
     host, _, port = metrics.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:

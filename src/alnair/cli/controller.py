@@ -46,7 +46,7 @@ def controller(
 
     from alnair.kube.errors import KubeError
     from alnair.processes.controller.process import Settings, serve
-    from alnair.processes.scheduler.endpoints import ServeError
+    from alnair.serving.server import ServeError
 
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,

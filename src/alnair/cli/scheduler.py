@@ -93,9 +93,9 @@ def scheduler(
     from alnair.configuration import scheduler_file as conf
     from alnair.configuration.profile_assembly import assemble
     from alnair.kube.errors import KubeError
-    from alnair.processes.scheduler.endpoints import ServeError
     from alnair.processes.scheduler.process import serve
     from alnair.serving import logs
+    from alnair.serving.server import ServeError
 
     try:
         wanted = conf.load(config)

@@ -18,6 +18,8 @@ from alnair.kube.transport import USER_AGENT, Transport
 from alnair.kube.watch import Watch
 
 T = TypeVar("T")
+#: Content type of patches that merge lists by key, such as conditions.
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 #: JSON is YAML, and the server reads it as such much faster.
 APPLY_PATCH = "application/apply-patch+yaml"

@@ -7,14 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import (
-    Cluster,
-    Depends,
-    FilterPlugin,
-    PodsScore,
-    Score,
-    ScorePlugin,
-)
+from alnair.scheduler.framework.contract import Depends, FilterPlugin, PodsScore, Score, ScorePlugin
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.testing.protection import read_only
 

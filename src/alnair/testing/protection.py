@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.state.cluster import Cluster
 
 
 @contextmanager

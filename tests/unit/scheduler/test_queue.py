@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 import invariants
 import make
-from alnair.scheduler.queue.queue import LOOKS, ClassKey, Place, Queue, Unit, backoff
+from alnair.scheduler.queue.queue import LOOKS, Queue, backoff
+from alnair.scheduler.queue.unit import ClassKey, Place, Unit
 from alnair.scheduler.state.accounts import Record
 
 

@@ -19,7 +19,7 @@ from alnair.model.volumes import (
     StorageNode,
 )
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
-from alnair.scheduler.queue.queue import ClassKey, Unit
+from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.objects import storage_objects
 from world import World
 

@@ -9,9 +9,10 @@ import make
 from alnair.model import names
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize, Profile
+from alnair.scheduler.framework.contract import Depends, Normalize, Profile
 from alnair.scheduler.framework.guard import Faults, Guarded
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Rows
 from world import World
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from alnair.processes.scheduler.endpoints import ServeError, Server, application
+from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
+from alnair.serving.server import ServeError, Server
 
 
 def server(host: str = "127.0.0.1", port: int = 0) -> Server:

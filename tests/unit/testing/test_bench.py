@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.profiles import registry
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.testing import ContractError, PluginBench, node, pod
 

@@ -14,14 +14,13 @@ import msgspec
 
 from alnair.kube.annotations import rfc3339
 from alnair.kube.backoff import Backoff
-from alnair.kube.client import Client
+from alnair.kube.client import STRATEGIC_MERGE, Client
 from alnair.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError, NotFound
 from alnair.kube.events import EventRecorder, ObjectReference
 from alnair.kube.resources import PODS
 from alnair.model import names
 from alnair.node.vgpu.assignment import Pod
 from alnair.node.vgpu.container import Container
-from alnair.processes.scheduler.reporter import STRATEGIC_MERGE
 from alnair.sharing.violations import Action, Cleared, Evict, Throttle, Violation
 
 #: Reason of the event on a pod.

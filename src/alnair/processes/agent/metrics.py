@@ -11,8 +11,8 @@ from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.enforcement import Enforcement
 from alnair.processes.agent.isolation import Isolation
-from alnair.processes.scheduler.metrics import process_figures
 from alnair.serving.exposition import Labels, counter, gauge
+from alnair.serving.process_metrics import process_figures
 from alnair.sharing.violations import Kind
 
 _GIGA: Final = 1_000_000_000

@@ -25,8 +25,8 @@ from alnair.processes.agent.enforcement import Enforcement
 from alnair.processes.agent.isolation import Isolation
 from alnair.processes.agent.metrics import exposition
 from alnair.processes.agent.node_label import tell_node
-from alnair.processes.scheduler.endpoints import Server
 from alnair.serving.exposition import CONTENT_TYPE
+from alnair.serving.server import Server
 from alnair.sharing.violations import Policy
 
 _log = logging.getLogger(__name__)

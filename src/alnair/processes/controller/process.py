@@ -17,7 +17,7 @@ from alnair.kube.lease import LeaderElector
 from alnair.model import names
 from alnair.processes.controller.elastic_quotas import Quotas
 from alnair.processes.controller.pod_groups import Groups
-from alnair.processes.scheduler.endpoints import Server
+from alnair.serving.server import Server
 
 _log = logging.getLogger(__name__)
 

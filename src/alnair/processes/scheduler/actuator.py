@@ -16,7 +16,7 @@ import msgspec
 
 from alnair.kube import wire
 from alnair.kube.annotations import gang_plan, gpu_assignment, rfc3339
-from alnair.kube.client import Client
+from alnair.kube.client import STRATEGIC_MERGE, Client
 from alnair.kube.errors import (
     ApiError,
     Conflict,
@@ -32,7 +32,7 @@ from alnair.live.feed import Feed
 from alnair.model import names
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.model.workload import Pod
-from alnair.processes.scheduler.reporter import STRATEGIC_MERGE, Reporter
+from alnair.processes.scheduler.reporter import Reporter
 from alnair.processes.scheduler.storage_claims import Claims
 from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine import events

@@ -1,9 +1,7 @@
 """What the process says about itself over HTTP: health, readiness, figures, decisions."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Self
 
 import msgspec
 from aiohttp import web
@@ -13,10 +11,6 @@ from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.serving.exposition import CONTENT_TYPE
 from alnair.snapshots.snapshot import Snapshot, encode
-
-
-class ServeError(Exception):
-    """The address cannot be listened on; says why and what to do."""
 
 
 class DecisionReport(msgspec.Struct):
@@ -158,33 +152,3 @@ def summary(seconds: Sequence[float]) -> DecisionReport:
         return round(seconds[min(int(share * len(seconds)), len(seconds) - 1)] * 1e6, 1)
 
     return DecisionReport(len(seconds), percentile(0.50), percentile(0.99))
-
-
-class Server:
-    """Serves an application on loopback until closed; port 0 takes a free one."""
-
-    def __init__(self, app: web.Application, host: str, port: int) -> None:
-        self._runner = web.AppRunner(app, access_log=None)
-        self._host = host
-        self._port = port
-        self.url = ""
-
-    async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            # asyncio wraps the system's words in its own: the address in use is said once.
-            said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-            raise ServeError(
-                f"health cannot be served on {self._host}:{self._port}: {said}; "
-                "choose another address"
-            ) from error
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()

@@ -3,17 +3,13 @@
 Everything is read when somebody asks: what the engine counted, and what its present state is.
 """
 
-import os
-import resource
 from collections.abc import Iterator
-from pathlib import Path
 
 from alnair.model import names
 from alnair.scheduler.advice.census import Census, GpuCensus
 from alnair.scheduler.counters import Tally
 from alnair.serving.exposition import counter, gauge, histogram
-
-_PROC = Path("/proc/self")
+from alnair.serving.process_metrics import process_figures
 
 
 def exposition(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> str:
@@ -154,36 +150,3 @@ def _gpus(gpus: GpuCensus) -> Iterator[str]:
         "Nodes with GPUs, by the number of their GPUs that are free.",
         [({"free_gpus": str(free)}, n) for free, n in sorted(gpus.nodes_by_free.items())],
     )
-
-
-def process_figures() -> Iterator[str]:
-    """The figures of this process, as every exporter names them."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    yield counter(
-        "process_cpu_seconds_total",
-        "Processor time, user and system.",
-        [({}, used.ru_utime + used.ru_stime)],
-    )
-    yield gauge(
-        "process_max_fds", "Most open files.", [({}, resource.getrlimit(resource.RLIMIT_NOFILE)[0])]
-    )
-    if not (_PROC / "stat").is_file():
-        return  # only Linux tells the rest without another package
-    # The second field is the program's name in brackets, and may hold anything.
-    fields = (_PROC / "stat").read_text().rpartition(")")[2].split()
-    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    yield gauge("process_virtual_memory_bytes", "Address space.", [({}, int(fields[20]))])
-    yield gauge("process_resident_memory_bytes", "Memory in use.", [({}, int(fields[21]) * page)])
-    yield gauge(
-        "process_start_time_seconds",
-        "When the process started, in seconds since the epoch.",
-        [({}, _booted() + int(fields[19]) / ticks)],
-    )
-    yield gauge("process_open_fds", "Open files.", [({}, len(list((_PROC / "fd").iterdir())))])
-
-
-def _booted() -> int:
-    for line in Path("/proc/stat").read_text().splitlines():
-        if line.startswith("btime "):
-            return int(line.split()[1])
-    return 0

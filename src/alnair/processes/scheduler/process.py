@@ -21,7 +21,7 @@ from alnair.live.feed import Feed
 from alnair.model import names
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.dry_run import Rehearsal
-from alnair.processes.scheduler.endpoints import NotLeadingError, Server, application
+from alnair.processes.scheduler.endpoints import NotLeadingError, application
 from alnair.processes.scheduler.loop import Decisions, Loop
 from alnair.processes.scheduler.metrics import exposition
 from alnair.processes.scheduler.reporter import Reporter
@@ -30,6 +30,7 @@ from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine.engine import Engine
+from alnair.serving.server import Server
 from alnair.snapshots.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)

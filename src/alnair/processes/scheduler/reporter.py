@@ -11,7 +11,7 @@ import time
 import msgspec
 
 from alnair.kube.annotations import rfc3339
-from alnair.kube.client import Client
+from alnair.kube.client import STRATEGIC_MERGE, Client
 from alnair.kube.errors import KubeError, NotFound
 from alnair.kube.events import EventKind, EventRecorder, ObjectReference
 from alnair.kube.resources import PODS
@@ -25,8 +25,6 @@ _log = logging.getLogger(__name__)
 _CAPACITY = 50_000
 _EVENTS_IN_FLIGHT = 16
 _WRITERS = 2
-#: Content type of patches that merge lists by key, such as conditions.
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
 
 class Reporter:

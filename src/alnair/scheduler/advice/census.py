@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.queue.queue import Place
+from alnair.scheduler.queue.unit import Place
 from alnair.scheduler.state.accounts import Accounts, State
 from alnair.scheduler.state.gpus.devices import CLOSED
 

@@ -14,7 +14,7 @@ from alnair.scheduler.advice.refusals import candidates, judge, predicates
 from alnair.scheduler.advice.relaxations import Reduction, Relaxation, reductions, relaxations
 from alnair.scheduler.advice.trial import Trial, Verdict
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.queue.queue import Place
+from alnair.scheduler.queue.unit import Place
 from alnair.scheduler.state.accounts import Record, State
 
 #: Placements that looking for changes may cost: a live scheduler waits meanwhile. At 5,000 nodes

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import GpuDemand
-from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.gpu_room import accepted
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 

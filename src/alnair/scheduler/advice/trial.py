@@ -18,7 +18,7 @@ from alnair.scheduler.gangs.readiness import resource_gap
 from alnair.scheduler.placement.gang_placement import Books, GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.preemption import Preemption
-from alnair.scheduler.queue.queue import Unit
+from alnair.scheduler.queue.unit import Unit
 from alnair.scheduler.state.accounts import Record
 
 

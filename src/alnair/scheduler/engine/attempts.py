@@ -15,7 +15,8 @@ from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.gang_placement import Books, GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.preemption import Preemption
-from alnair.scheduler.queue.queue import ClassKey, Queue, Unit
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.gpu_assignment import assign
 from alnair.scheduler.state.nodes.columns import Mask

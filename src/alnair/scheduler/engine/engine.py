@@ -24,7 +24,8 @@ from alnair.scheduler.placement.backfill import PATIENCE, Backfill
 from alnair.scheduler.placement.quick_check import Glance
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings
-from alnair.scheduler.queue.queue import ClassKey, Place, Queue, Unit
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import ClassKey, Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.objects.api_objects import Key
 from alnair.scheduler.state.objects.elastic_quotas import Quotas

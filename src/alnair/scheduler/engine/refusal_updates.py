@@ -11,7 +11,8 @@ from typing import Final
 from alnair.model.action import Report
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.refusal_message import refusal_message
-from alnair.scheduler.queue.queue import ClassKey, Queue
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
 

@@ -17,17 +17,10 @@ import msgspec
 
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidPrices
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import WorkloadMix
-from alnair.scheduler.state.gpus.devices import Booking, Devices
-from alnair.scheduler.state.gpus.gpu_loads import Loads
-from alnair.scheduler.state.nodes.columns import Column, Columns, Mask, Rows
-from alnair.scheduler.state.nodes.node_images import NodeImages
-from alnair.scheduler.state.numa.numa_zones import Zones
+from alnair.scheduler.state.cluster import Cluster
+from alnair.scheduler.state.gpus.devices import Booking
+from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.scheduler.state.objects.api_objects import Objects, Read
-from alnair.scheduler.state.objects.volume_index import VolumeIndex
-from alnair.scheduler.state.pods.host_ports import HostPorts
-from alnair.scheduler.state.pods.pod_index import PodIndex
 
 
 class Depends(enum.Enum):
@@ -55,22 +48,6 @@ class Refusal(msgspec.Struct, frozen=True):
 
     plugin: str
     text: str
-
-
-class Cluster(msgspec.Struct, frozen=True):
-    """What plugins read of nodes and of pods on them; `objects` are those of other kinds."""
-
-    columns: Columns
-    devices: Devices
-    zones: Zones
-    loads: Loads
-    pods: PodIndex
-    volumes: VolumeIndex
-    objects: Objects
-    ports: HostPorts
-    images: NodeImages
-    mix: WorkloadMix
-    bids: BidPrices
 
 
 class Filter(Protocol):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import (
-    Cluster,
     Depends,
     Filter,
     PodsFilter,
@@ -21,6 +20,7 @@ from alnair.scheduler.framework.contract import (
     Refusal,
     Score,
 )
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import TIES, Column, Mask, Rows, distinct, single
 
 #: Rank of a row that will not do; feasible rows rank 0 and above.

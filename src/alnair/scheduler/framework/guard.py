@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Plugin, Reason, Refusal
+from alnair.scheduler.framework.contract import Depends, Plugin, Reason, Refusal
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.scheduler.state.objects.api_objects import Objects, Read

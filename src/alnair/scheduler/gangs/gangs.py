@@ -7,8 +7,7 @@ import msgspec
 
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.framework.contract import Profile
-from alnair.scheduler.queue.active_units import SortKey
-from alnair.scheduler.queue.queue import Place, Unit
+from alnair.scheduler.queue.unit import Place, SortKey, Unit
 from alnair.scheduler.state.accounts import Record, State
 
 GangKey = tuple[str, str]

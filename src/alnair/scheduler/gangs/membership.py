@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from alnair.model.workload import LabelSelector, Pod
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.gangs.gangs import Gangs, GangState, lone_key
-from alnair.scheduler.queue.queue import Place, Queue, Unit
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.pods.pod_classes import Classes
 

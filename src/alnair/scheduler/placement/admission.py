@@ -10,7 +10,8 @@ from alnair.scheduler.framework.refusal_message import refusal_message
 from alnair.scheduler.gangs.gangs import Gangs, GangState
 from alnair.scheduler.gangs.membership import Membership
 from alnair.scheduler.placement.backfill import Backfill
-from alnair.scheduler.queue.queue import Queue, Unit
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import Unit
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.nodes.columns import Mask
 from alnair.scheduler.state.objects.elastic_quotas import Quotas

@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 
 from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.queue.active_units import SortKey
-from alnair.scheduler.queue.queue import Place, Unit
+from alnair.scheduler.queue.unit import Place, SortKey, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.nodes.columns import Mask
 

@@ -12,7 +12,7 @@ from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.gangs.topology_domains import Codes, Demand, Region, lack_of_room, regions
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.queue.queue import ClassKey
+from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.capacity import capacity
 from alnair.scheduler.state.gpus.gpu_assignment import planned_bookings

@@ -7,7 +7,7 @@ import numpy as np
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.gangs.membership import Membership
-from alnair.scheduler.queue.queue import ClassKey, Unit
+from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.accounts import Accounts
 from alnair.scheduler.state.capacity import capacity
 from alnair.scheduler.state.objects.elastic_quotas import Quotas

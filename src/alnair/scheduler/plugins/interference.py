@@ -2,8 +2,8 @@
 
 from alnair.model.interference import Contention, InterferenceModel
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.framework.gpu_scores import BestGpu
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from alnair.model import workload
 from alnair.model.workload import PodSpec, Preference, Requirement, Term
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize, Reason, Refusal
+from alnair.scheduler.framework.contract import Depends, Normalize, Reason, Refusal
 from alnair.scheduler.framework.selector_validation import is_well_formed, joined, term_problems
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Columns, Mask, Rows
 from alnair.scheduler.state.nodes.integers import parse_int
 from alnair.scheduler.state.nodes.labels import ABSENT

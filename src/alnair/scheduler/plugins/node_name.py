@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 
 REASON = Reason("node(s) didn't match the requested node name", unresolvable=True)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from alnair.model.workload import HostPort, PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows, single
 
 REASON = Reason("node(s) didn't have free ports for the requested pod ports")

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from alnair.model.cluster import Taint
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.nodes.tolerations import tolerated
 

@@ -16,8 +16,9 @@ from alnair.model.volumes import (
     csi_handle,
 )
 from alnair.model.workload import PodSpec, Volume
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.scheduler.state.objects.api_objects import Objects, Read
 from alnair.scheduler.state.objects.storage_objects import (

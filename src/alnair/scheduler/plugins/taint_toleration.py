@@ -9,7 +9,8 @@ import numpy as np
 
 from alnair.model.cluster import Taint
 from alnair.model.workload import PodSpec, Toleration
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.framework.contract import Depends, Normalize, Reason
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.scheduler.state.nodes.tolerations import tolerated
 

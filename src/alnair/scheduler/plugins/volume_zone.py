@@ -9,8 +9,9 @@ import numpy as np
 
 from alnair.model.volumes import CLAIM, PersistentVolume
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.nodes.labels import ABSENT
 from alnair.scheduler.state.objects.api_objects import Objects, Read

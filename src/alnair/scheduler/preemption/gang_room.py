@@ -12,7 +12,7 @@ from alnair.scheduler.gangs.topology_domains import Level
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.victim_search import Search
 from alnair.scheduler.preemption.victims import Cost, cost, importance
-from alnair.scheduler.queue.queue import ClassKey
+from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.gpus.devices import Booking

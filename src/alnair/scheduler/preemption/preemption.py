@@ -24,7 +24,8 @@ from alnair.scheduler.preemption.nominations import Nominations
 from alnair.scheduler.preemption.retries import Retries
 from alnair.scheduler.preemption.victim_search import Search
 from alnair.scheduler.preemption.victims import IDLE, NO_VICTIMS, is_leaving_for
-from alnair.scheduler.queue.queue import Place, Queue, Unit
+from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.nodes.columns import Mask
 from alnair.scheduler.state.objects.elastic_quotas import Quotas

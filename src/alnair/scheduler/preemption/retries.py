@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from alnair.scheduler.queue.queue import Place, Queue, Unit, backoff
+from alnair.scheduler.queue.queue import Queue, backoff
+from alnair.scheduler.queue.unit import Place, Unit
 
 #: Units that are tried again per step.
 _PER_STEP: Final = 8

@@ -5,9 +5,10 @@ from typing import Final
 import numpy as np
 
 from alnair.model.workload import LabelSelector, PodSpec, Requirement
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.published import LARGEST_GPU
 from alnair.scheduler.published.room import Room, lifted
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 from alnair.scheduler.state.pods.pod_index import PodQuery
 

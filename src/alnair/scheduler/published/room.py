@@ -6,9 +6,10 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Cluster, Filter
+from alnair.scheduler.framework.contract import Filter
 from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit
 from alnair.scheduler.published import MIB_PER_MILLI
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows
 from alnair.traces.openb import WHOLE
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.rounding import Rounding
 from alnair.scheduler.published.target import Index, Target
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.changed_rows import Renewal
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows
 from alnair.traces.openb import WHOLE

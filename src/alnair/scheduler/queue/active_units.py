@@ -6,15 +6,11 @@ so what is ordered by them is tenants (their first units), not all units.
 
 import heapq
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from alnair.scheduler.queue.queue import Unit
+from alnair.scheduler.queue.unit import SortKey, Unit
 
-#: Smaller goes first; equals go in the order in which they came.
-SortKey = tuple[float | str, ...]
 #: Orders units of one tenant.
-_Entry = tuple[SortKey, int, int, "Unit"]
+_Entry = tuple[SortKey, int, int, Unit]
 #: Orders tenants: priority of the first unit, the tenant's turn, then as the units themselves.
 _Turn = tuple[float | str, tuple[float, ...], SortKey, int]
 
@@ -28,7 +24,7 @@ class Active:
         #: A tenant's turn; None as long as there are no quotas.
         self.turn: Callable[[str], tuple[float, ...]] | None = None
 
-    def push(self, unit: "Unit", tenant: str) -> None:
+    def push(self, unit: Unit, tenant: str) -> None:
         """Add a unit; it is valid as long as its ticket does not change."""
         heap = self._units.setdefault(tenant, [])
         entry = (unit.sort, unit.order, unit.ticket, unit)
@@ -41,7 +37,7 @@ class Active:
         if self.turn is not None and self._first(tenant) is not None:
             self._line_up(tenant)
 
-    def pop(self) -> "Unit | None":
+    def pop(self) -> Unit | None:
         """Take the first unit out; the caller marks it so that its ticket changes."""
         while self._tenants:
             seen, tenant = heapq.heappop(self._tenants)

@@ -7,17 +7,16 @@ that waits, and only the first pod of a class that may fit is tried; the next on
 one was placed. A backlog of a hundred thousand pods costs no more than its classes.
 """
 
-import enum
 import heapq
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from alnair.model.workload import PodSpec
 from alnair.scheduler.counters import Tally
-from alnair.scheduler.queue.active_units import Active, SortKey
+from alnair.scheduler.queue.active_units import Active
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
+from alnair.scheduler.queue.unit import ClassKey, Place, Unit, WaitingClass
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.objects import storage_objects
 from alnair.scheduler.state.objects.api_objects import Key
@@ -28,85 +27,6 @@ FIRST_BACKOFF: Final = 1.0
 LAST_BACKOFF: Final = 10.0
 #: Waiting classes that one step looks at, at most; the rest come in the next steps.
 LOOKS: Final = 64
-
-ClassKey = tuple[str, PodSpec]
-
-
-class Place(enum.Enum):
-    """Where a unit is."""
-
-    NOWHERE = enum.auto()
-    ACTIVE = enum.auto()
-    BACKOFF = enum.auto()
-    PARKED = enum.auto()
-
-
-class Unit:
-    """Pods that are tried together."""
-
-    __slots__ = (
-        "attempts",
-        "gang",
-        "key",
-        "not_before",
-        "order",
-        "place",
-        "pods",
-        "scout",
-        "sort",
-        "standing",
-        "ticket",
-        "waiting",
-    )
-
-    def __init__(self, key: str, *, gang: bool = False) -> None:
-        self.key = key
-        self.gang = gang
-        self.pods: dict[str, Record] = {}
-        self.sort: SortKey = ()
-        #: Its place in the queue whatever became of its tries: who waits longest.
-        self.standing: SortKey = ()
-        #: When it came, compared with other units; -1 before.
-        self.order = -1
-        self.attempts = 0
-        self.place = Place.NOWHERE
-        #: Invalidates older heap entries of this unit.
-        self.ticket = 0
-        #: What it waits with while parked; None = only news about itself helps.
-        self.waiting: _Waiting | None = None
-        #: While it backs off, or is parked as a gang: it is not tried before this time.
-        self.not_before = 0.0
-        #: It was woken to find out whether pods of this class fit again.
-        self.scout: ClassKey | None = None
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of its pods."""
-        return next((r.pod.namespace for r in self.pods.values()), "")
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        first = next((r.pod for r in self.pods.values()), None)
-        if self.gang or first is None:
-            return self.key.replace("gang:", "gang ")
-        return f"pod {first.namespace}/{first.name}"
-
-    def is_active(self, ticket: int) -> bool:
-        """Return whether a heap entry with this ticket still means that it is to be tried."""
-        return ticket == self.ticket and self.place is Place.ACTIVE
-
-
-class _Waiting:
-    """Parked units that the same changes help."""
-
-    __slots__ = ("class_key", "count", "heap")
-
-    def __init__(self, class_key: ClassKey | None) -> None:
-        #: Whose chances decide; None = any change may help.
-        self.class_key = class_key
-        self.heap: list[tuple[SortKey, int, int, Unit]] = []
-        self.count = 0
 
 
 class Queue:
@@ -121,7 +41,7 @@ class Queue:
         self._backoff: list[tuple[float, int, int, Unit]] = []
         # Lone pods wait by class, gangs by their key. The first `_unlooked` ones have not been
         # looked at since the last change.
-        self._parked: OrderedDict[ClassKey | str, _Waiting] = OrderedDict()
+        self._parked: OrderedDict[ClassKey | str, WaitingClass] = OrderedDict()
         self._unlooked = 0
         #: Those that look at pods of other nodes too.
         self._around: dict[ClassKey | str, None] = {}
@@ -155,7 +75,7 @@ class Queue:
         key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
         waiting = self._parked.get(key)
         if waiting is None:
-            waiting = self._parked[key] = _Waiting(class_key)
+            waiting = self._parked[key] = WaitingClass(class_key)
             if any(looks_around(record.spec) for record in unit.pods.values()):
                 self._around[key] = None
             if any(record.spec.volumes for record in unit.pods.values()):
@@ -330,7 +250,7 @@ def backoff(attempts: int) -> float:
     return min(FIRST_BACKOFF * 2.0 ** max(0, min(attempts, 30) - 1), LAST_BACKOFF)
 
 
-def _first(waiting: _Waiting) -> Unit:
+def _first(waiting: WaitingClass) -> Unit:
     while True:
         _, _, ticket, unit = waiting.heap[0]
         if ticket == unit.ticket and unit.waiting is waiting:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from alnair.model.cluster import Gpu, Image, Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.plugins.opportunity_cost.learning import Learned
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 from alnair.scheduler.state.gpus.gpu_assignment import assigned, guess
 from alnair.scheduler.state.gpus.gpu_loads import Loads

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand, PodSpec
-from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Devices
 from alnair.scheduler.state.nodes.columns import Column
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from alnair.model import names
 from alnair.model.workload import GpuDemand, PodSpec
-from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Devices
 from alnair.scheduler.state.gpus.gpu_links import Cliques
 from alnair.scheduler.state.nodes.columns import Column, Mask

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand, PodSpec
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason, Refusal
+from alnair.scheduler.framework.contract import Depends, Reason, Refusal
 from alnair.scheduler.plugins.gpu_share.gpu_choice import Choice, near_gpus, slice_slot, whole_slots
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 from alnair.scheduler.state.gpus.gpu_room import accepted, any_gpu, slice_fits
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows

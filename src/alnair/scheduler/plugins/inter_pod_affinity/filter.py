@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import PodAffinity, PodSpec
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
+from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.plugins.inter_pod_affinity.terms import (
     TermsAbout,
     domain_sums,
@@ -14,6 +14,7 @@ from alnair.scheduler.plugins.inter_pod_affinity.terms import (
     query,
     query_all,
 )
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
 NOT_NEAR = Reason("node(s) didn't match pod affinity rules", unresolvable=True)

@@ -9,10 +9,11 @@ if the pod's labels changed since.
 
 from alnair.model.workload import LabelSelector, PodAffinity, PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Cluster, Refusal
+from alnair.scheduler.framework.contract import Refusal
 from alnair.scheduler.framework.selector_validation import joined, requirement_problems
 from alnair.scheduler.plugins.inter_pod_affinity.filter import Rules
 from alnair.scheduler.plugins.inter_pod_affinity.score import Attraction
+from alnair.scheduler.state.cluster import Cluster
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 

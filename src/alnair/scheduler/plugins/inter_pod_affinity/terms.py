@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from alnair.model.workload import LabelSelector, PodSpec, PodTerm, Requirement
-from alnair.scheduler.framework.contract import Cluster
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Columns, Mask
 from alnair.scheduler.state.objects.api_objects import Objects
 from alnair.scheduler.state.pods.affinity_terms import HeldTerm, HeldTerms

@@ -12,12 +12,13 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import ResourceWeight
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize, Reason
+from alnair.scheduler.framework.contract import Depends, Normalize, Reason
 from alnair.scheduler.plugins.node_resource_topology_match.zone_scores import (
     Scorer,
     Strategy,
     part_scorer,
 )
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.scheduler.state.numa.numa_alignment import Alignment, Picked
 from alnair.scheduler.state.numa.numa_zones import Zones

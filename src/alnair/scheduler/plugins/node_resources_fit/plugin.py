@@ -11,10 +11,11 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import Allocation, ScoringStrategy, is_extended
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize, Reason, Refusal, Score
+from alnair.scheduler.framework.contract import Depends, Normalize, Reason, Refusal, Score
 from alnair.scheduler.framework.selector_validation import is_label_key
 from alnair.scheduler.plugins.node_resources_fit.cpu_and_memory import Capacities, CpuAndMemory
 from alnair.scheduler.plugins.node_resources_fit.most_free import MostFree
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows, of_rows, single
 
 _USUAL: Final = ScoringStrategy().resources

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GpuPrices
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
 #: The bend of the soft maximum is looked up in steps of this part of the softness, up to so many.

@@ -20,11 +20,12 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Cluster, Depends, Normalize
+from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import KIND as BIDS
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import KIND as MIX
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 
 #: The score of a placement that costs nothing beyond the whole GPUs that it takes.

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import LabelSelector, PodSpec, Requirement, SpreadConstraint
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.plugins.node_affinity import NodeAffinity
 from alnair.scheduler.plugins.taint_toleration import TaintToleration
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Columns, Mask
 from alnair.scheduler.state.nodes.labels import ABSENT
 from alnair.scheduler.state.pods.label_selectors import matches

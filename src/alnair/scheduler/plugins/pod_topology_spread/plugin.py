@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from alnair.model.workload import PodSpec, SpreadConstraint
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.plugins.pod_topology_spread.arguments import SpreadArguments
 from alnair.scheduler.plugins.pod_topology_spread.filter import Skew
 from alnair.scheduler.plugins.pod_topology_spread.score import Crowding
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.pods.peers import KINDS, peers
 
 

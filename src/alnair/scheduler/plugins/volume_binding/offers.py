@@ -19,8 +19,8 @@ from alnair.model.volumes import (
     StorageCapacity,
     StorageDriver,
 )
-from alnair.scheduler.framework.contract import Cluster
 from alnair.scheduler.plugins.volume_binding.reach import Reach
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask
 from alnair.scheduler.state.objects.api_objects import Objects
 from alnair.scheduler.state.objects.storage_objects import CAPACITIES, DRIVERS, VOLUMES, find_class

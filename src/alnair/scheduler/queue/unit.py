@@ -1,0 +1,88 @@
+"""The unit of the queue: a gang, or a lone pod; where it is, and what it waits with."""
+
+import enum
+
+from alnair.model.workload import PodSpec
+from alnair.scheduler.state.accounts import Record
+
+#: Smaller goes first; equals go in the order in which they came.
+SortKey = tuple[float | str, ...]
+#: Pods that have the same chances: scheduler name, and what scheduling reads of them.
+ClassKey = tuple[str, PodSpec]
+
+
+class Place(enum.Enum):
+    """Where a unit is."""
+
+    NOWHERE = enum.auto()
+    ACTIVE = enum.auto()
+    BACKOFF = enum.auto()
+    PARKED = enum.auto()
+
+
+class Unit:
+    """Pods that are tried together."""
+
+    __slots__ = (
+        "attempts",
+        "gang",
+        "key",
+        "not_before",
+        "order",
+        "place",
+        "pods",
+        "scout",
+        "sort",
+        "standing",
+        "ticket",
+        "waiting",
+    )
+
+    def __init__(self, key: str, *, gang: bool = False) -> None:
+        self.key = key
+        self.gang = gang
+        self.pods: dict[str, Record] = {}
+        self.sort: SortKey = ()
+        #: Its place in the queue whatever became of its tries: who waits longest.
+        self.standing: SortKey = ()
+        #: When it came, compared with other units; -1 before.
+        self.order = -1
+        self.attempts = 0
+        self.place = Place.NOWHERE
+        #: Invalidates older heap entries of this unit.
+        self.ticket = 0
+        #: What it waits with while parked; None = only news about itself helps.
+        self.waiting: WaitingClass | None = None
+        #: While it backs off, or is parked as a gang: it is not tried before this time.
+        self.not_before = 0.0
+        #: It was woken to find out whether pods of this class fit again.
+        self.scout: ClassKey | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its pods."""
+        return next((r.pod.namespace for r in self.pods.values()), "")
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        first = next((r.pod for r in self.pods.values()), None)
+        if self.gang or first is None:
+            return self.key.replace("gang:", "gang ")
+        return f"pod {first.namespace}/{first.name}"
+
+    def is_active(self, ticket: int) -> bool:
+        """Return whether a heap entry with this ticket still means that it is to be tried."""
+        return ticket == self.ticket and self.place is Place.ACTIVE
+
+
+class WaitingClass:
+    """Parked units that the same changes help."""
+
+    __slots__ = ("class_key", "count", "heap")
+
+    def __init__(self, class_key: ClassKey | None) -> None:
+        #: Whose chances decide; None = any change may help.
+        self.class_key = class_key
+        self.heap: list[tuple[SortKey, int, int, Unit]] = []
+        self.count = 0
