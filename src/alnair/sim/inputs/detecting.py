@@ -4,9 +4,9 @@ import csv
 import re
 from typing import Final
 
-from alnair.sim.inputs import philly_jobs
 from alnair.sim.inputs.options import Format
 from alnair.snapshots import snapshot
+from alnair.traces import philly
 from alnair.traces.openb import NODE_COLUMNS
 
 #: So much of a file is looked at.
@@ -50,9 +50,9 @@ def _table(header: str) -> Format:
         return ""
     if {"num_gpu", "gpu_milli"} <= columns:
         return "openb"
-    known = set(philly_jobs.REQUIRED)
-    for column in philly_jobs.REQUIRED:
-        known.update(philly_jobs.ALIASES[column])
+    known = set(philly.REQUIRED)
+    for column in philly.REQUIRED:
+        known.update(philly.ALIASES[column])
     if len(columns) > 1 and columns & known:
         return "philly"
     return ""

@@ -12,12 +12,12 @@ from alnair.kube.projection import project_node
 from alnair.kube.wire import NodeWire
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang
-from alnair.sim.inputs import documents
-from alnair.sim.inputs.documents import Document
 from alnair.sim.inputs.options import Found, Options
 from alnair.sim.inputs.submissions import Submissions
 from alnair.sim.inputs.workloads import KINDS, PriorityClass, workload
+from alnair.traces import yaml_documents
 from alnair.traces.csv_table import Problem
+from alnair.traces.yaml_documents import Document
 
 _OTHERS: Final = {(r.api_version, r.kind): (r.type, project) for r, project in (*OBJECTS, *PEERS)}
 _GROUPS: Final[dict[tuple[str, str], tuple[Any, Callable[[Any], Gang]]]] = {
@@ -60,7 +60,7 @@ def read(
     reader = _Reader(options, problems, priorities)
     for source, text in texts:
         before = len(problems)
-        found = documents.read(text, source, problems)
+        found = yaml_documents.read(text, source, problems)
         if not found and len(problems) == before:
             problems.append(Problem(source, 0, "", "there is no object in it"))
         for document in found:
@@ -88,7 +88,7 @@ class _Reader:
         """Read an object."""
 
         def wrong(path: str, what: str) -> None:
-            self._problems.append(documents.place(text, document, path, what))
+            self._problems.append(yaml_documents.place(text, document, path, what))
 
         value = document.value
         api, kind = value.get("apiVersion"), value.get("kind")
