@@ -107,7 +107,7 @@ static CUresult create(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *shape,
         const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
         uint64_t charged = shape->Flags & UNBACKED ? 0 : fg_round_up(bytes, profile->block_bytes);
         if (charged)
-            result = fg_grab(context->gpu, charged);
+            result = fg_take_gpu_memory(context->gpu, charged);
         struct array *array = result ? NULL : calloc(1, sizeof *array);
         if (array) {
             *array = (struct array){.next = arrays, .context = context, .shape = *shape, .levels = levels,
@@ -223,7 +223,7 @@ CUresult FG(cuArrayGetDescriptor_v2)(CUDA_ARRAY_DESCRIPTOR *flat, CUarray handle
 /* Only of arrays made for deferred mapping, as the driver's documentation says. */
 static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const void *handle, bool mipmapped, CUdevice device)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&fg_mutex);

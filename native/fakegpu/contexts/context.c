@@ -31,7 +31,7 @@ struct fg_context *fg_context_of(CUcontext handle)
     return found;
 }
 
-struct fg_context *fg_current(void)
+struct fg_context *fg_current_context(void)
 {
     struct fg_context *context = depth ? stack[depth - 1] : NULL;
     return context && context->alive && context->id == stack_id[depth - 1] ? context : NULL;
@@ -39,10 +39,10 @@ struct fg_context *fg_current(void)
 
 CUresult fg_need_context(struct fg_context **out)
 {
-    *out = fg_current();
+    *out = fg_current_context();
     if (!*out)
         return depth && stack[depth - 1] ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
-    return fg_gpu_result((*out)->gpu);
+    return fg_gpu_status((*out)->gpu);
 }
 
 static CUresult push(struct fg_context *context)
@@ -59,10 +59,10 @@ static CUresult push(struct fg_context *context)
 /* sm_count: of a green context, which shares what its GPU's primary context costs; 0: a real one. */
 static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_count, struct fg_context **out)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
-    CUresult result = fg_gpu_result(gpu);
+    CUresult result = fg_gpu_status(gpu);
     if (result)
         return result;
     const struct fg_profile *profile = &fg_state->gpu[gpu].profile;
@@ -71,7 +71,7 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_co
     if (slow)
         usleep((useconds_t)slow * 1000);
     fg_clock_spend(0);
-    result = fg_grab_pieces(gpu, cost, profile->block_bytes);
+    result = fg_take_gpu_memory_in_pieces(gpu, cost, profile->block_bytes);
     if (result)
         return result;
     struct fg_context *context = contexts;
@@ -95,7 +95,7 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_co
                   [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
                   [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64}};
     fg_lock();
-    struct fg_process *row = &fg_state->process[fg_self()];
+    struct fg_process *row = &fg_state->process[fg_own_process()];
     row->contexts[gpu]++;
     int tag = row->tag;
     fg_unlock();
@@ -103,7 +103,7 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_co
     unsigned percent = text ? (unsigned)atoi(text) : 0;
     if (sm_count)
         percent = FG_PARTITION | (unsigned)((sm_count * 100 + (int)profile->sm_count / 2) / (int)profile->sm_count);
-    context->engine = fg_engine_open(fg_self(), tag, gpu, percent);
+    context->engine = fg_engine_context_open(fg_own_process(), tag, gpu, percent);
     context->alive = true;
     fg_streams_context_made(context);
     *out = context;
@@ -113,13 +113,13 @@ static CUresult make(CUdevice device, unsigned flags, bool is_primary, int sm_co
 static void end(struct fg_context *context)
 {
     fg_streams_context_gone(context);
-    fg_engine_close(context->engine);
+    fg_engine_context_close(context->engine);
     fg_modules_context_gone(context);
     fg_arrays_context_gone(context);
     fg_memory_context_gone(context);
     fg_uncharge(context->gpu, context->charged);
     fg_lock();
-    fg_state->process[fg_self()].contexts[context->gpu]--;
+    fg_state->process[fg_own_process()].contexts[context->gpu]--;
     fg_unlock();
     if (context->primary) {
         primary[context->gpu] = NULL;
@@ -189,7 +189,7 @@ CUresult FG(cuCtxDestroy_v2)(CUcontext handle)
     pthread_mutex_lock(&fg_mutex);
     struct fg_context *context = fg_context_of(handle);
     if (context && !context->primary && !context->sm_count) {
-        if (context == fg_current())
+        if (context == fg_current_context())
             depth--;
         end(context);
         result = CUDA_SUCCESS;
@@ -202,7 +202,7 @@ CUresult FG(cuCtxDestroy)(CUcontext handle) { return FG(cuCtxDestroy_v2)(handle)
 
 CUresult FG(cuCtxAttach)(CUcontext *out, unsigned int flags)
 {
-    struct fg_context *context = fg_current();
+    struct fg_context *context = fg_current_context();
     if (!out || flags)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (CUcontext)context;
@@ -218,7 +218,7 @@ CUresult FG(cuCtxDetach)(CUcontext handle)
 
 CUresult FG(cuDevicePrimaryCtxRetain)(CUcontext *out, CUdevice device)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (gpu < 0)
@@ -237,7 +237,7 @@ CUresult FG(cuDevicePrimaryCtxRetain)(CUcontext *out, CUdevice device)
 
 static CUresult release(CUdevice device, bool all)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     CUresult result = CUDA_SUCCESS;
@@ -257,7 +257,7 @@ CUresult FG(cuDevicePrimaryCtxReset)(CUdevice device) { return release(device, t
 
 CUresult FG(cuDevicePrimaryCtxSetFlags_v2)(CUdevice device, unsigned int flags)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~0x1ffu)
@@ -273,7 +273,7 @@ CUresult FG(cuDevicePrimaryCtxSetFlags)(CUdevice device, unsigned int flags)
 
 CUresult FG(cuDevicePrimaryCtxGetState)(CUdevice device, unsigned int *flags, int *active)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     if (!flags || !active)
@@ -325,7 +325,7 @@ CUresult FG(cuCtxGetCurrent)(CUcontext *out)
 
 CUresult FG(cuCtxGetDevice_v2)(CUdevice *device, CUcontext handle)
 {
-    struct fg_context *context = handle ? fg_context_of(handle) : fg_current();
+    struct fg_context *context = handle ? fg_context_of(handle) : fg_current_context();
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
     if (!context)
@@ -358,7 +358,7 @@ CUresult FG(cuCtxSetFlags)(unsigned int flags)
 
 CUresult FG(cuCtxGetId)(CUcontext handle, unsigned long long *id)
 {
-    struct fg_context *context = handle ? fg_context_of(handle) : fg_current();
+    struct fg_context *context = handle ? fg_context_of(handle) : fg_current_context();
     if (!context)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (!id)
@@ -369,7 +369,7 @@ CUresult FG(cuCtxGetId)(CUcontext handle, unsigned long long *id)
 
 CUresult FG(cuCtxGetApiVersion)(CUcontext handle, unsigned int *version)
 {
-    struct fg_context *context = handle ? fg_context_of(handle) : fg_current();
+    struct fg_context *context = handle ? fg_context_of(handle) : fg_current_context();
     if (!context)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!version)

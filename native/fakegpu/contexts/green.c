@@ -33,7 +33,7 @@ static CUresult get_resource(int gpu, unsigned sm_count, CUdevResource *out, CUd
 
 CUresult FG(cuDeviceGetDevResource)(CUdevice device, CUdevResource *out, CUdevResourceType type)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     return gpu < 0 ? CUDA_ERROR_INVALID_DEVICE : get_resource(gpu, 0, out, type);
 }
 

@@ -5,7 +5,7 @@
 
 #include "state/state.h"
 
-_Atomic uint64_t *fg_counter(const char *name)
+_Atomic uint64_t *fg_call_counter(const char *name)
 {
     static _Atomic uint64_t nowhere;
     if (!fg_attach())

@@ -12,7 +12,7 @@
 static bool is_host(uint64_t address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     bool is = !range || range->kind == FG_HOST;
     pthread_mutex_unlock(&fg_mutex);
     return is;
@@ -20,7 +20,7 @@ static bool is_host(uint64_t address)
 static bool is_pinned(uint64_t address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     bool is = range && (range->kind == FG_HOST || range->kind == FG_MANAGED);
     pthread_mutex_unlock(&fg_mutex);
     return is;
@@ -45,15 +45,15 @@ static uint64_t target(const CUDA_MEMCPY3D *s)
 
 static bool fits(uint64_t at, const CUDA_MEMCPY3D *s, size_t pitch, size_t height)
 {
-    return !at || is_host(at) || fg_valid(at, ((s->Depth - 1) * height + s->Height - 1) * pitch + s->WidthInBytes);
+    return !at || is_host(at) || fg_address_valid(at, ((s->Depth - 1) * height + s->Height - 1) * pitch + s->WidthInBytes);
 }
 
 uint32_t fg_copy_kind(const CUDA_MEMCPY3D *s)
 {
     uint64_t from = source(s), to = target(s);
-    if (s->srcMemoryType == CU_MEMORYTYPE_DEVICE && !fg_valid(from, 1))
+    if (s->srcMemoryType == CU_MEMORYTYPE_DEVICE && !fg_address_valid(from, 1))
         return FG_OP_NONE;
-    if (s->dstMemoryType == CU_MEMORYTYPE_DEVICE && !fg_valid(to, 1))
+    if (s->dstMemoryType == CU_MEMORYTYPE_DEVICE && !fg_address_valid(to, 1))
         return FG_OP_NONE;
     if (!fits(from, s, s->srcPitch, s->srcHeight) || !fits(to, s, s->dstPitch, s->dstHeight))
         return FG_OP_NONE;
@@ -88,11 +88,11 @@ static CUresult do_copy(const CUDA_MEMCPY3D *shape, CUstream hstream, bool async
     if (!async && stream->capture)
         return fg_capture_break(stream);
     uint64_t seq, bytes = shape->WidthInBytes * shape->Height * shape->Depth;
-    result = fg_stream_do(stream, &work, &seq);
+    result = fg_stream_submit(stream, &work, &seq);
     bool pageable = (work.copy.kind == FG_OP_TO_HOST && !is_pinned(target(shape))) ||
                     (work.copy.kind == FG_OP_TO_DEVICE && !is_pinned(source(shape)) && bytes > STAGED);
     if (!result && seq && work.copy.kind != FG_OP_FILL && (!async || pageable))
-        fg_stream_wait(stream->engine, seq);
+        fg_engine_stream_wait(stream->engine, seq);
     return result;
 }
 
@@ -371,7 +371,7 @@ CUresult FG(cuMemBatchDecompressAsync)(CUmemDecompressParams *list, size_t count
         return fg_capture_break(stream);
     double bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!fg_valid((uint64_t)(uintptr_t)list[i].dst, list[i].dstNumBytes)) {
+        if (!fg_address_valid((uint64_t)(uintptr_t)list[i].dst, list[i].dstNumBytes)) {
             if (wrong)
                 *wrong = i;
             return CUDA_ERROR_INVALID_VALUE;
@@ -379,7 +379,7 @@ CUresult FG(cuMemBatchDecompressAsync)(CUmemDecompressParams *list, size_t count
         bytes += (double)list[i].dstNumBytes;
     }
     struct fg_op op = {.kind = FG_OP_FILL, .left = 1000 + (uint64_t)(bytes * 1e10 / (double)fg_state->engine.inside_bps)};
-    fg_stream_queue(stream->engine, &op);
+    fg_engine_stream_queue(stream->engine, &op);
     return CUDA_SUCCESS;
 }
 
@@ -394,12 +394,12 @@ static CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, unsigned size
         return result;
     if (!width || !height)
         return CUDA_SUCCESS;
-    if (to % size || (height > 1 && pitch < width * size) || !fg_valid(to, (height - 1) * pitch + width * size))
+    if (to % size || (height > 1 && pitch < width * size) || !fg_address_valid(to, (height - 1) * pitch + width * size))
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
                            .fill = {.dst = to, .pitch = pitch, .value = value, .elementSize = size,
                                     .width = width, .height = height}};
-    return fg_stream_do(stream, &work, NULL);
+    return fg_stream_submit(stream, &work, NULL);
 }
 
 CUresult FG(cuMemsetD8_v2)(CUdeviceptr to, unsigned char value, size_t n)

@@ -30,11 +30,11 @@ extern pthread_mutex_t fg_mutex;        /* recursive; of this process's tables *
 extern int fg_presented;                /* driver version, as in 13050 */
 
 /* ---- process.c, device.c ----------------------------------------------------------------------- */
-CUresult fg_gate(void);                 /* CUDA_SUCCESS once cuInit has succeeded in this process */
-void fg_see_devices(int *devices);      /* reads CUDA_VISIBLE_DEVICES; how many */
-int fg_gpu_of(CUdevice device);         /* index in fg_state->gpu; -1: no such ordinal */
-CUdevice fg_device_of(int gpu);         /* ordinal here; -1: not visible */
-CUresult fg_gpu_result(int gpu);        /* CUDA_ERROR_DEVICE_UNAVAILABLE... where it is lost */
+CUresult fg_initialized(void);                 /* CUDA_SUCCESS once cuInit has succeeded in this process */
+void fg_read_visible_devices(int *devices);      /* reads CUDA_VISIBLE_DEVICES; how many */
+int fg_gpu_of_device(CUdevice device);         /* index in fg_state->gpu; -1: no such ordinal */
+CUdevice fg_device_of_gpu(int gpu);         /* ordinal here; -1: not visible */
+CUresult fg_gpu_status(int gpu);        /* CUDA_ERROR_DEVICE_UNAVAILABLE... where it is lost */
 
 /* ---- context.c --------------------------------------------------------------------------------- */
 struct fg_range;
@@ -48,13 +48,13 @@ struct fg_context {
     int retained;                       /* of a primary context */
     uint64_t charged;                   /* bytes beside its allocations */
     size_t limit[16];
-    int engine;                         /* fg_engine_open's index */
+    int engine;                         /* fg_engine_context_open's index */
     void *streams;                      /* stream.c's */
     struct fg_block *blocks;            /* memory.c: blocks that small allocations share */
     struct fg_range *ranges;            /* what was allocated in it */
     int sm_count;                       /* of a green context; 0: all */
 };
-struct fg_context *fg_current(void);    /* the calling thread's, NULL: none (or destroyed) */
+struct fg_context *fg_current_context(void);    /* the calling thread's, NULL: none (or destroyed) */
 /* The current one, or the error that calls without one give. */
 CUresult fg_need_context(struct fg_context **context);
 struct fg_context *fg_context_of(CUcontext handle);   /* NULL: not a live context */
@@ -91,29 +91,29 @@ struct fg_range {                       /* one allocation as the program sees it
     int shared;                         /* index in fg_state->shared, -1: private */
     uint64_t shared_id;
 };
-struct fg_range *fg_find_in(uint64_t base, uint64_t size); /* any range that overlaps it */
-struct fg_range *fg_find(uint64_t address);  /* the range that holds it; NULL: ordinary host memory */
+struct fg_range *fg_range_overlapping(uint64_t base, uint64_t size); /* any range that overlaps it */
+struct fg_range *fg_range_at(uint64_t address);  /* the range that holds it; NULL: ordinary host memory */
 /* All with fg_mutex held. take: from the driver's heap of a context (small ones share blocks). */
-CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range);
-CUresult fg_give(struct fg_range *range);    /* ends it as its kind demands */
+CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range);
+CUresult fg_range_free(struct fg_range *range);    /* ends it as its kind demands */
 struct fg_range *fg_range_new(enum fg_kind kind, int gpu, struct fg_context *context, uint64_t base,
                               uint64_t size);
 void fg_range_end(struct fg_range *range);   /* forgets it; its bytes are the caller's affair */
 void fg_memory_context_gone(struct fg_context *context);
-CUresult fg_grab(int gpu, uint64_t bytes);   /* fg_charge with faults and as a CUresult */
-CUresult fg_grab_pieces(int gpu, uint64_t bytes, uint64_t largest); /* need not be in one piece */
-uint64_t fg_va_take(uint64_t bytes, uint64_t align); /* device addresses; 0: none left */
-bool fg_va_take_at(uint64_t at, uint64_t bytes);
-void fg_va_give(uint64_t at, uint64_t bytes);
+CUresult fg_take_gpu_memory(int gpu, uint64_t bytes);   /* fg_charge with faults and as a CUresult */
+CUresult fg_take_gpu_memory_in_pieces(int gpu, uint64_t bytes, uint64_t largest); /* need not be in one piece */
+uint64_t fg_va_reserve(uint64_t bytes, uint64_t align); /* device addresses; 0: none left */
+bool fg_va_reserve_at(uint64_t at, uint64_t bytes);
+void fg_va_release(uint64_t at, uint64_t bytes);
 bool fg_va_ours(uint64_t address);           /* only the fake gives out such addresses */
 
 /* ---- pool.c ------------------------------------------------------------------------------------- */
 void fg_pools_synchronized(void);            /* the host waited for GPU work: pools let go what they may */
 bool fg_pools_trim(int gpu);                 /* under need; true: something was released */
-CUresult fg_pool_give(struct fg_range *range);
+CUresult fg_pool_free(struct fg_range *range);
 /* graph_memory.c: ends an allocation that a launch of a graph made; false: there is none there now. */
-bool fg_graph_free(uint64_t address);
-CUresult fg_free(CUdeviceptr address);       /* memory.c: cuMemFree without waiting for the GPU */
+bool fg_graph_memory_free(uint64_t address);
+CUresult fg_memory_free(CUdeviceptr address);       /* memory.c: cuMemFree without waiting for the GPU */
 
 /* ---- vmm.c -------------------------------------------------------------------------------------- */
 struct fg_physical {                    /* physical memory: lives while held, mapped, or exported */
@@ -131,7 +131,7 @@ struct fg_physical {                    /* physical memory: lives while held, ma
 };
 struct fg_physical *fg_physical_of(CUmemGenericAllocationHandle number); /* held; NULL: no such handle */
 struct fg_physical *fg_multicast_new(uint64_t size);
-void fg_physical_release(struct fg_physical *physical);  /* ends it where nothing holds it */
+void fg_physical_end_if_unheld(struct fg_physical *physical);  /* ends it where nothing holds it */
 void fg_bindings_end(const void *owner);                 /* bindings.c: of an array or a multicast object */
 
 /* ---- module.c ----------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ void fg_arrays_context_gone(struct fg_context *context);
 /* ---- data.c: the bytes themselves, for copy.c ----------------------------------------------------- */
 /* Device memory has content as far as it was written by copies of up to FAKEGPU_DATA bytes (default
  * 64 MiB); what was not reads as zero. Addresses of host memory are used as they are. */
-bool fg_valid(uint64_t address, uint64_t bytes);     /* false: reaches out of an allocation */
+bool fg_address_valid(uint64_t address, uint64_t bytes);     /* false: reaches out of an allocation */
 void fg_copy_bytes(uint64_t to, uint64_t from, uint64_t bytes);
 void fg_fill_bytes(uint64_t at, uint32_t value, unsigned width, uint64_t count); /* width 1, 2, 4 */
 

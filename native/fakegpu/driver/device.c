@@ -25,7 +25,7 @@ static int match_uuid(const char *text, size_t length)
 
 /* As the driver: ordinals or UUIDs (prefixes too), read up to the first that is not one. A device
  * named twice hides all of them. */
-void fg_see_devices(int *devices)
+void fg_read_visible_devices(int *devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     visibles = 0;
@@ -57,9 +57,9 @@ done:
     *devices = visibles;
 }
 
-int fg_gpu_of(CUdevice device) { return device >= 0 && device < visibles ? visible[device] : -1; }
+int fg_gpu_of_device(CUdevice device) { return device >= 0 && device < visibles ? visible[device] : -1; }
 
-CUdevice fg_device_of(int gpu)
+CUdevice fg_device_of_gpu(int gpu)
 {
     for (int i = 0; i < visibles; i++)
         if (visible[i] == gpu)
@@ -67,13 +67,13 @@ CUdevice fg_device_of(int gpu)
     return -1;
 }
 
-CUresult fg_gpu_result(int gpu)
+CUresult fg_gpu_status(int gpu)
 {
     return atomic_load(&fg_state->gpu[gpu].lost) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
 #define NEED_GPU(device) \
-    int gpu = fg_gpu_of(device); \
+    int gpu = fg_gpu_of_device(device); \
     if (gpu < 0) \
         return CUDA_ERROR_INVALID_DEVICE; \
     const struct fg_profile *profile = &fg_state->gpu[gpu].profile; \
@@ -83,7 +83,7 @@ CUresult FG(cuDeviceGet)(CUdevice *device, int ordinal)
 {
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
-    if (fg_gpu_of(ordinal) < 0)
+    if (fg_gpu_of_device(ordinal) < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
     return CUDA_SUCCESS;
@@ -159,7 +159,7 @@ CUresult FG(cuDeviceGetByPCIBusId)(CUdevice *device, const char *text)
     unsigned domain, bus;
     if (!device || !text || sscanf(text, "%x:%x:", &domain, &bus) != 2)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = fg_device_of(((int)bus - 0x18) / 8);
+    *device = fg_device_of_gpu(((int)bus - 0x18) / 8);
     return *device < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
@@ -259,7 +259,7 @@ CUresult FG(cuDeviceCanAccessPeer)(int *can, CUdevice device, CUdevice peer)
     NEED_GPU(device);
     if (!can)
         return CUDA_ERROR_INVALID_VALUE;
-    if (fg_gpu_of(peer) < 0)
+    if (fg_gpu_of_device(peer) < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     *can = device != peer;
     return CUDA_SUCCESS;
@@ -268,7 +268,7 @@ CUresult FG(cuDeviceCanAccessPeer)(int *can, CUdevice device, CUdevice peer)
 CUresult FG(cuDeviceGetP2PAttribute)(int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)
 {
     NEED_GPU(device);
-    if (!value || fg_gpu_of(peer) < 0 || device == peer)
+    if (!value || fg_gpu_of_device(peer) < 0 || device == peer)
         return CUDA_ERROR_INVALID_VALUE;
     *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
              attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;

@@ -14,12 +14,12 @@ __thread bool fg_per_thread;
 pthread_mutex_t fg_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 int fg_presented = CUDA_VERSION;
 int fg_slow = 1;
-uint64_t fg_fault_seen;
+static uint64_t fault_epoch_seen;
 static bool initialized, forked;
 
 /* ---- before every call --------------------------------------------------------------------------- */
 
-CUresult fg_gate(void)
+CUresult fg_initialized(void)
 {
     return initialized && !forked ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
@@ -29,7 +29,7 @@ CUresult fg_enter_slow(unsigned symbol, bool early)
     if (!fg_attach())
         return early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
     atomic_fetch_add_explicit(&fg_state->calls[symbol], 1, memory_order_relaxed);
-    bool armed = fg_fault_load(&fg_fault_seen);
+    bool armed = fg_fault_load(&fault_epoch_seen);
     if (armed) {
         CUresult injected = (CUresult)fg_fault_call(fg_symbol_names[symbol]);
         if (injected)
@@ -37,7 +37,7 @@ CUresult fg_enter_slow(unsigned symbol, bool early)
     }
     if (early)
         return CUDA_SUCCESS;
-    CUresult result = fg_gate();
+    CUresult result = fg_initialized();
     if (!result && !armed)
         __atomic_store_n(&fg_slow, 0, __ATOMIC_RELAXED);
     return result;
@@ -76,8 +76,8 @@ CUresult FG(cuInit)(unsigned int flags)
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&fg_mutex);
     if (!initialized) {
-        int row = fg_self();
-        fg_see_devices(&devices);
+        int row = fg_own_process();
+        fg_read_visible_devices(&devices);
         if (row < 0 || !devices) {
             result = row < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_NO_DEVICE;
         } else {

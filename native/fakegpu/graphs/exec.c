@@ -57,7 +57,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph hgraph, uint64_t flags, CU
         for (size_t i = 0; i < n; i++)
             exec->allocates |= items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
         for (size_t i = 0; i < n; i++)
-            fg_graph_uses(&items[i].work, 1);
+            fg_graph_memory_uses(&items[i].work, 1);
         *out = (CUgraphExec)exec;
     } else {
         free(items);
@@ -99,7 +99,7 @@ CUresult FG(cuGraphExecDestroy)(CUgraphExec handle)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     for (size_t i = 0; i < exec->n; i++)
-        fg_graph_uses(&exec->item[i].work, -1);
+        fg_graph_memory_uses(&exec->item[i].work, -1);
     free(exec->item);
     fg_handle_give(&handles, exec);
     pthread_mutex_unlock(&fg_mutex);
@@ -134,7 +134,7 @@ static struct fg_item *item_of(struct fg_exec *exec, CUgraphNode handle)
     return NULL;
 }
 
-CUresult fg_exec_set(struct fg_exec *exec, CUgraphNode node, const struct fg_work *work)
+CUresult fg_exec_set_node(struct fg_exec *exec, CUgraphNode node, const struct fg_work *work)
 {
     struct fg_item *item = item_of(exec, node);
     if (!item || item->work.type != work->type)
@@ -187,8 +187,8 @@ CUresult FG(cuGraphExecUpdate_v2)(CUgraphExec handle, CUgraph hgraph, CUgraphExe
             wrong = (CUgraphNode)items[i].origin;
     }
     for (size_t i = 0; i < n && !info->result; i++) {
-        fg_graph_uses(&items[i].work, 1);
-        fg_graph_uses(&exec->item[i].work, -1);
+        fg_graph_memory_uses(&items[i].work, 1);
+        fg_graph_memory_uses(&exec->item[i].work, -1);
         exec->item[i].work = items[i].work;
     }
     info->errorNode = wrong;
@@ -216,12 +216,12 @@ CUresult FG(cuGraphUpload)(CUgraphExec handle, CUstream hstream)
     CUresult result = fg_stream_of(hstream, &stream);
     if (result)
         return result;
-    return exec ? fg_graph_take(exec, true) : CUDA_ERROR_INVALID_VALUE;
+    return exec ? fg_graph_memory_take(exec, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static uint64_t queue(struct fg_stream *stream, struct fg_op *op)
 {
-    uint64_t seq = op->kind ? fg_stream_queue(stream->engine, op) : 0;
+    uint64_t seq = op->kind ? fg_engine_stream_queue(stream->engine, op) : 0;
     op->kind = FG_OP_NONE;
     return seq;
 }
@@ -243,15 +243,15 @@ static CUresult run(struct fg_exec *exec, struct fg_stream *stream)
             queue(stream, &kernels);
             if (!fg_event_of((CUevent)work->event))
                 return CUDA_ERROR_INVALID_HANDLE;
-            uint64_t record = fg_event_recorded(work->event->engine);
+            uint64_t record = fg_engine_event_recorded(work->event->engine);
             if (work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-                fg_event_record(work->event->engine, stream->engine);
+                fg_engine_event_record(work->event->engine, stream->engine);
             else if (record)
-                fg_stream_queue(stream->engine, &(struct fg_op){.kind = FG_OP_WAIT, .ref = (uint32_t)work->event->engine,
+                fg_engine_stream_queue(stream->engine, &(struct fg_op){.kind = FG_OP_WAIT, .ref = (uint32_t)work->event->engine,
                                                                 .ref_seq = record});
             continue;
         }
-        result = fg_work_op(work, stream->context, &op);
+        result = fg_work_to_op(work, stream->context, &op);
         if (result)
             break;
         if (op.kind == FG_OP_KERNEL && kernels.kind && kernels.share == op.share) {
@@ -267,7 +267,7 @@ static CUresult run(struct fg_exec *exec, struct fg_stream *stream)
     }
     queue(stream, &kernels);
     exec->last_stream = stream->engine;
-    exec->last_seq = fg_stream_tail(stream->engine);
+    exec->last_seq = fg_engine_stream_tail(stream->engine);
     return result;
 }
 
@@ -286,8 +286,8 @@ CUresult FG(cuGraphLaunch)(CUgraphExec handle, CUstream hstream)
     if (stream->capture)                       /* its nodes become a child graph: not modelled */
         return fg_capture_break(stream);
     if (exec->allocates)
-        result = fg_graph_take(exec, false);
+        result = fg_graph_memory_take(exec, false);
     if (!result)
         result = run(exec, stream);
-    return result ? result : fg_gpu_result(stream->context->gpu);
+    return result ? result : fg_gpu_status(stream->context->gpu);
 }

@@ -23,7 +23,7 @@ static void end_node(struct fg_node *node)
 {
     if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH && node->work.child)
         fg_graph_end(node->work.child);
-    fg_graph_uses(&node->work, -1);
+    fg_graph_memory_uses(&node->work, -1);
     free(node->before);
     fg_handle_give(&nodes, node);
 }
@@ -147,7 +147,7 @@ CUresult fg_graph_add(struct fg_graph *graph, struct fg_node *const *before, siz
         memcpy(node->before, before, n * sizeof(struct fg_node *));
     node->n_before = n;
     graph->node[graph->n++] = node;
-    fg_graph_uses(work, 1);
+    fg_graph_memory_uses(work, 1);
     if (out)
         *out = node;
     return CUDA_SUCCESS;

@@ -44,11 +44,11 @@ struct fg_node *fg_node_of(CUgraphNode handle);
 bool fg_graph_order(const struct fg_graph *graph, struct fg_node **sorted);
 struct fg_graph *fg_graph_clone(const struct fg_graph *graph, bool inside);
 CUresult fg_work_check(const struct fg_work *work);  /* whether a node may do this */
-CUresult fg_exec_set(struct fg_exec *exec, CUgraphNode node, const struct fg_work *work);
+CUresult fg_exec_set_node(struct fg_exec *exec, CUgraphNode node, const struct fg_work *work);
 struct fg_exec *fg_exec_of(CUgraphExec handle);
 
 /* ---- graph_memory.c: addresses are fixed when a node is added, memory is taken at launch ----------------- */
-CUresult fg_graph_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params);
-void fg_graph_uses(const struct fg_work *work, int more); /* a node that allocates came, or went */
-CUresult fg_graph_take(struct fg_exec *exec, bool only_reserve);  /* before a launch, or at an upload */
+CUresult fg_graph_memory_new(CUDA_MEM_ALLOC_NODE_PARAMS *params);
+void fg_graph_memory_uses(const struct fg_work *work, int more); /* a node that allocates came, or went */
+CUresult fg_graph_memory_take(struct fg_exec *exec, bool only_reserve);  /* before a launch, or at an upload */
 #endif

@@ -22,12 +22,12 @@ static struct block *block_at(uint64_t address)
     return each;
 }
 
-CUresult fg_graph_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *p)
+CUresult fg_graph_memory_new(CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
     if (!p->bytesize || p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    int gpu = fg_gpu_of(p->poolProps.location.id);
+    int gpu = fg_gpu_of_device(p->poolProps.location.id);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t step = fg_state->gpu[gpu].profile.block_bytes;
@@ -35,7 +35,7 @@ CUresult fg_graph_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *p)
     struct block *block = calloc(1, sizeof *block);
     block->bytes = fg_round_up(p->bytesize, step);
     block->gpu = gpu;
-    block->address = fg_va_take(block->bytes, step);
+    block->address = fg_va_reserve(block->bytes, step);
     CUresult result = block->address && fg_range_new(FG_GRAPHED, gpu, NULL, block->address, p->bytesize)
                           ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     if (result) {
@@ -54,7 +54,7 @@ static CUresult reserve(int gpu, uint64_t bytes)
     bytes = fg_round_up(bytes, fg_state->gpu[gpu].profile.pool_step_bytes);
     if (bytes <= memory[gpu].reserved)
         return CUDA_SUCCESS;
-    CUresult result = fg_grab(gpu, bytes - memory[gpu].reserved);
+    CUresult result = fg_take_gpu_memory(gpu, bytes - memory[gpu].reserved);
     if (result)
         return result;
     memory[gpu].reserved = bytes;
@@ -78,12 +78,12 @@ static void end_if_unused(struct block *block)
             *at = block->next;
             break;
         }
-    fg_range_end(fg_find(block->address));
-    fg_va_give(block->address, block->bytes);
+    fg_range_end(fg_range_at(block->address));
+    fg_va_release(block->address, block->bytes);
     free(block);
 }
 
-void fg_graph_uses(const struct fg_work *work, int more)
+void fg_graph_memory_uses(const struct fg_work *work, int more)
 {
     if (work->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         return;
@@ -96,7 +96,7 @@ void fg_graph_uses(const struct fg_work *work, int more)
     pthread_mutex_unlock(&fg_mutex);
 }
 
-bool fg_graph_free(uint64_t address)
+bool fg_graph_memory_free(uint64_t address)
 {
     pthread_mutex_lock(&fg_mutex);
     struct block *block = block_at(address);
@@ -111,7 +111,7 @@ bool fg_graph_free(uint64_t address)
 
 /* All that the launch allocates and frees is reckoned at once: a launch that cannot have its memory
  * changes nothing. */
-CUresult fg_graph_take(struct fg_exec *exec, bool only_reserve)
+CUresult fg_graph_memory_take(struct fg_exec *exec, bool only_reserve)
 {
     uint64_t now[FG_GPUS], most[FG_GPUS];
     CUresult result = CUDA_SUCCESS;
@@ -158,34 +158,34 @@ CUresult fg_graph_take(struct fg_exec *exec, bool only_reserve)
 
 /* ---- captured cuMemAllocAsync and cuMemFreeAsync ------------------------------------------------------------ */
 
-CUresult fg_capture_alloc(struct fg_stream *stream, uint64_t bytes, CUdeviceptr *out)
+CUresult fg_capture_memory_alloc(struct fg_stream *stream, uint64_t bytes, CUdeviceptr *out)
 {
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
                            .alloc = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
                                      .bytesize = bytes}};
     work.alloc.poolProps.location.id = stream->context->device;
-    CUresult result = fg_graph_alloc(&work.alloc);
+    CUresult result = fg_graph_memory_new(&work.alloc);
     if (result)
         return result;
     result = fg_capture_add(stream, &work, NULL);
-    fg_graph_uses(&work, 0);                   /* none where it was refused */
+    fg_graph_memory_uses(&work, 0);                   /* none where it was refused */
     if (!result)
         *out = work.alloc.dptr;
     return result;
 }
 
-CUresult fg_capture_free(struct fg_stream *stream, CUdeviceptr address)
+CUresult fg_capture_memory_free(struct fg_stream *stream, CUdeviceptr address)
 {
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
-    return fg_find(address) ? fg_capture_add(stream, &work, NULL) : CUDA_ERROR_INVALID_VALUE;
+    return fg_range_at(address) ? fg_capture_add(stream, &work, NULL) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- the driver's functions ------------------------------------------------------------------------------------ */
 
 CUresult FG(cuDeviceGraphMemTrim)(CUdevice device)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&fg_mutex);
@@ -197,7 +197,7 @@ CUresult FG(cuDeviceGraphMemTrim)(CUdevice device)
 
 CUresult FG(cuDeviceGetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     if (!value || attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
@@ -213,7 +213,7 @@ CUresult FG(cuDeviceGetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute 
 
 CUresult FG(cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     if (!value || *(cuuint64_t *)value || (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))

@@ -21,7 +21,7 @@ CUresult fg_work_check(const struct fg_work *work)
         const CUDA_MEMSET_NODE_PARAMS *f = &work->fill;
         if ((f->elementSize != 1 && f->elementSize != 2 && f->elementSize != 4) || !f->width || !f->height)
             return CUDA_ERROR_INVALID_VALUE;
-        return fg_valid(f->dst, (f->height - 1) * f->pitch + f->width * f->elementSize) ? CUDA_SUCCESS
+        return fg_address_valid(f->dst, (f->height - 1) * f->pitch + f->width * f->elementSize) ? CUDA_SUCCESS
                                                                                         : CUDA_ERROR_INVALID_VALUE;
     }
     case CU_GRAPH_NODE_TYPE_HOST:
@@ -204,17 +204,17 @@ CUresult FG(cuGraphAddMemAllocNode)(CUgraphNode *out, CUgraph graph, const CUgra
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = fg_graph_alloc(p);
+    CUresult result = fg_graph_memory_new(p);
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc = *p};
     if (result)
         return result;
     result = add(out, graph, before, n, &work);
-    fg_graph_uses(&work, 0);                   /* none where it was refused */
+    fg_graph_memory_uses(&work, 0);                   /* none where it was refused */
     return result;
 }
 CUresult FG(cuGraphAddMemFreeNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUdeviceptr address)
 {
-    if (!fg_find(address))
+    if (!fg_range_at(address))
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
     return add(out, graph, before, n, &work);
@@ -227,13 +227,13 @@ static CUresult add_general(CUgraphNode *out, CUgraph graph, const CUgraphNode *
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = general_work(p, &work);
     if (!result && p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
-        result = fg_graph_alloc(&work.alloc);
+        result = fg_graph_memory_new(&work.alloc);
         p->alloc.dptr = work.alloc.dptr;
     }
     if (result)
         return result;
     result = add(out, graph, before, n, &work);
-    fg_graph_uses(&work, 0);
+    fg_graph_memory_uses(&work, 0);
     return result;
 }
 CUresult FG(cuGraphAddNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
@@ -355,7 +355,7 @@ static CUresult exec_set(CUgraphExec handle, CUgraphNode node, const struct fg_w
 {
     struct fg_exec *exec = fg_exec_of(handle);
     CUresult result = exec ? fg_work_check(work) : CUDA_ERROR_INVALID_VALUE;
-    return result ? result : fg_exec_set(exec, node, work);
+    return result ? result : fg_exec_set_node(exec, node, work);
 }
 #define EXEC_SET(expression) do { \
         if (!p) \

@@ -38,7 +38,7 @@ static void *backing(struct fg_range *range, bool make)
     return *at;
 }
 
-void fg_backing_end(struct fg_range *range)
+void fg_range_content_end(struct fg_range *range)
 {
     if (range->backing)
         munmap(range->backing, range->size);
@@ -48,7 +48,7 @@ void fg_backing_end(struct fg_range *range)
 /* Host memory where `address` has its content, and how many bytes go on from there. */
 static unsigned char *span(uint64_t address, uint64_t *bytes, bool write)
 {
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     if (!range)
         return (void *)address;
     uint64_t offset = address - range->base, rest = range->size - offset;
@@ -58,12 +58,12 @@ static unsigned char *span(uint64_t address, uint64_t *bytes, bool write)
     return data ? data + offset : NULL;
 }
 
-bool fg_valid(uint64_t address, uint64_t bytes)
+bool fg_address_valid(uint64_t address, uint64_t bytes)
 {
     bool valid = address != 0;
     pthread_mutex_lock(&fg_mutex);
     while (bytes && valid) {
-        struct fg_range *range = fg_find(address);
+        struct fg_range *range = fg_range_at(address);
         if (!range) {                  /* pageable host memory is not ours to know */
             valid = !fg_va_ours(address);
             break;
@@ -73,7 +73,7 @@ bool fg_valid(uint64_t address, uint64_t bytes)
             break;
         address += rest;
         bytes -= rest;
-        valid = fg_find(address) != NULL || host_readable(range);
+        valid = fg_range_at(address) != NULL || host_readable(range);
     }
     pthread_mutex_unlock(&fg_mutex);
     return valid;

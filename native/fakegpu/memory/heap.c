@@ -38,19 +38,19 @@ static void begin(void)
     begun = true;
 }
 
-uint64_t fg_va_take(uint64_t bytes, uint64_t align)
+uint64_t fg_va_reserve(uint64_t bytes, uint64_t align)
 {
     begin();
     return fg_space_take(&addresses, bytes, align);
 }
 
-bool fg_va_take_at(uint64_t at, uint64_t bytes)
+bool fg_va_reserve_at(uint64_t at, uint64_t bytes)
 {
     begin();
     return fg_space_take_at(&addresses, at, bytes);
 }
 
-void fg_va_give(uint64_t at, uint64_t bytes)
+void fg_va_release(uint64_t at, uint64_t bytes)
 {
     fg_space_add(at < LOW_BASE + LOW_BYTES ? &low_addresses : &addresses, at, bytes);
 }
@@ -64,14 +64,14 @@ static int compare(const void *left, const void *right)
     return a->base + a->size <= b->base ? -1 : b->base + b->size <= a->base;
 }
 
-struct fg_range *fg_find_in(uint64_t base, uint64_t size)
+struct fg_range *fg_range_overlapping(uint64_t base, uint64_t size)
 {
     struct fg_range key = {.base = base, .size = size};
     struct fg_range **found = tfind(&key, &ranges, compare);
     return found ? *found : NULL;
 }
 
-struct fg_range *fg_find(uint64_t address) { return fg_find_in(address, 1); }
+struct fg_range *fg_range_at(uint64_t address) { return fg_range_overlapping(address, 1); }
 
 struct fg_range *fg_range_new(enum fg_kind kind, int gpu, struct fg_context *context, uint64_t base, uint64_t size)
 {
@@ -103,7 +103,7 @@ void fg_range_end(struct fg_range *range)
         range->context->ranges = range->next;
     if (range->next)
         range->next->previous = range->previous;
-    fg_backing_end(range);
+    fg_range_content_end(range);
     free(range);
 }
 
@@ -116,9 +116,9 @@ static CUresult grab(int gpu, uint64_t bytes, uint64_t largest, int (*charge)(in
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult fg_grab(int gpu, uint64_t bytes) { return grab(gpu, bytes, bytes, fg_charge); }
+CUresult fg_take_gpu_memory(int gpu, uint64_t bytes) { return grab(gpu, bytes, bytes, fg_charge); }
 
-CUresult fg_grab_pieces(int gpu, uint64_t bytes, uint64_t largest) { return grab(gpu, bytes, largest, fg_charge); }
+CUresult fg_take_gpu_memory_in_pieces(int gpu, uint64_t bytes, uint64_t largest) { return grab(gpu, bytes, largest, fg_charge); }
 
 /* ---- the heap of a context -------------------------------------------------------------------------- */
 
@@ -126,13 +126,13 @@ static struct fg_block *new_block(struct fg_context *context)
 {
     const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
     struct fg_block *block = calloc(1, sizeof *block);
-    if (!block || fg_grab(context->gpu, profile->block_bytes)) {
+    if (!block || fg_take_gpu_memory(context->gpu, profile->block_bytes)) {
         free(block);
         return NULL;
     }
     block->bytes = profile->block_bytes;
     block->shared = -1;
-    block->base = fg_va_take(block->bytes, block->bytes);
+    block->base = fg_va_reserve(block->bytes, block->bytes);
     fg_space_add(&block->space, block->base, block->bytes);
     block->next = context->blocks;
     context->blocks = block;
@@ -146,10 +146,10 @@ static void end_block(struct fg_context *context, struct fg_block *block)
         at = &(*at)->next;
     *at = block->next;
     if (block->shared >= 0)
-        fg_drop(block->shared, block->shared_id);
+        fg_shared_drop(block->shared, block->shared_id);
     else
         fg_uncharge(context->gpu, block->bytes);
-    fg_va_give(block->base, block->bytes);
+    fg_va_release(block->base, block->bytes);
     fg_space_end(&block->space);
     free(block);
 }
@@ -191,7 +191,7 @@ static uint64_t map_managed(uint64_t size, uint64_t align)
     return base;
 }
 
-CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range)
+CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range)
 {
     const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
     fg_clock_spend(0);
@@ -209,7 +209,7 @@ CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, 
     if (managed) {
         base = map_managed(size, profile->block_bytes);
     } else {
-        base = fg_va_take(size, profile->block_bytes);
+        base = fg_va_reserve(size, profile->block_bytes);
     }
     *range = base ? fg_range_new(kind, context->gpu, context, base, bytes) : NULL;
     if (!*range) {
@@ -220,7 +220,7 @@ CUresult fg_take(struct fg_context *context, uint64_t bytes, enum fg_kind kind, 
     return CUDA_SUCCESS;
 }
 
-CUresult fg_give(struct fg_range *range)
+CUresult fg_range_free(struct fg_range *range)
 {
     struct fg_context *context = range->context;
     struct fg_block *block = range->owner;
@@ -230,10 +230,10 @@ CUresult fg_give(struct fg_range *range)
     case FG_DEVICE:
         if (charged) {
             if (range->shared >= 0)
-                fg_drop(range->shared, range->shared_id);
+                fg_shared_drop(range->shared, range->shared_id);
             else
                 fg_uncharge(range->gpu, charged);
-            fg_va_give(base, charged);
+            fg_va_release(base, charged);
         } else {
             fg_space_add(&block->space, base, fg_round_up(size, fg_state->gpu[range->gpu].profile.align_bytes));
         }
@@ -247,14 +247,14 @@ CUresult fg_give(struct fg_range *range)
         munmap((void *)base, charged);
         return CUDA_SUCCESS;
     case FG_POOLED:
-        return fg_pool_give(range);
+        return fg_pool_free(range);
     case FG_GRAPHED:
-        return fg_graph_free(base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return fg_graph_memory_free(base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case FG_IMPORTED:
         if (range->shared >= 0)
-            fg_drop(range->shared, range->shared_id);
+            fg_shared_drop(range->shared, range->shared_id);
         fg_range_end(range);
-        fg_va_give(base, fg_round_up(size, 2 << 20));
+        fg_va_release(base, fg_round_up(size, 2 << 20));
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -262,14 +262,14 @@ CUresult fg_give(struct fg_range *range)
 }
 
 /* Makes the memory under a range one that other processes can hold. The size exported; 0: no room. */
-uint64_t fg_export_range(struct fg_range *range, int *shared, uint64_t *id, uint64_t *offset)
+uint64_t fg_range_share(struct fg_range *range, int *shared, uint64_t *id, uint64_t *offset)
 {
     struct fg_block *block = range->charged ? NULL : range->owner;
     int *index = block ? &block->shared : &range->shared;
     uint64_t *number = block ? &block->shared_id : &range->shared_id;
     uint64_t bytes = block ? block->bytes : range->charged;
     if (*index < 0)
-        *index = fg_share(range->gpu, bytes, number);
+        *index = fg_shared_make(range->gpu, bytes, number);
     *shared = *index;
     *id = *number;
     *offset = block ? range->base - block->base : 0;
@@ -281,9 +281,9 @@ void fg_memory_context_gone(struct fg_context *context)
     for (struct fg_range *range = context->ranges, *next; range; range = next) {
         next = range->next;
         if (range->kind <= FG_MANAGED || (range->kind == FG_IMPORTED))
-            fg_give(range);
+            fg_range_free(range);
         else if (range->kind == FG_HOST || range->kind == FG_REGISTERED)
-            fg_host_end(range);
+            fg_page_locked_end(range);
     }
 }
 
@@ -301,7 +301,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
     pthread_mutex_lock(&fg_mutex);
     result = fg_need_context(&context);
     if (!result)
-        result = fg_take(context, bytes, kind, &range);
+        result = fg_heap_allocate(context, bytes, kind, &range);
     if (!result)
         *out = range->base;
     pthread_mutex_unlock(&fg_mutex);
@@ -319,7 +319,7 @@ CUresult FG(cuMemAllocManaged)(CUdeviceptr *out, size_t bytes, unsigned int flag
 
 CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned int element)
 {
-    struct fg_context *context = fg_current();
+    struct fg_context *context = fg_current_context();
     if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     if (!context)
@@ -333,15 +333,15 @@ CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, s
     return result;
 }
 
-CUresult fg_free(CUdeviceptr address)
+CUresult fg_memory_free(CUdeviceptr address)
 {
     struct fg_context *context;
     pthread_mutex_lock(&fg_mutex);
     CUresult result = fg_need_context(&context);
     if (!result && address) {
-        struct fg_range *range = fg_find(address);
+        struct fg_range *range = fg_range_at(address);
         bool freeable = range && range->base == address;
-        result = freeable ? fg_give(range) : CUDA_ERROR_INVALID_VALUE;
+        result = freeable ? fg_range_free(range) : CUDA_ERROR_INVALID_VALUE;
     }
     pthread_mutex_unlock(&fg_mutex);
     return result;
@@ -372,7 +372,7 @@ CUresult FG(cuMemAlloc)(CUdeviceptr_v1 *out, unsigned int bytes)
         uint64_t size = fg_round_up(bytes, 2 << 20), base = 0;
         if (!low_addresses.gap)
             fg_space_add(&low_addresses, LOW_BASE, LOW_BYTES);
-        result = fg_grab(context->gpu, size);
+        result = fg_take_gpu_memory(context->gpu, size);
         if (!result) {
             base = fg_space_take(&low_addresses, size, 2 << 20);
             struct fg_range *range = base ? fg_range_new(FG_DEVICE, context->gpu, context, base, bytes) : NULL;
@@ -404,13 +404,13 @@ CUresult FG(cuMemAllocPitch)(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned 
 /* It waits for all work that could still use the memory. */
 CUresult FG(cuMemFree_v2)(CUdeviceptr address)
 {
-    struct fg_context *context = fg_current();
+    struct fg_context *context = fg_current_context();
     CUresult result = fg_capture_forbids();
     if (result)
         return result;
-    if (context && !fg_engine_idle(context->engine))
-        fg_engine_drain(context->engine);
-    return fg_free(address);
+    if (context && !fg_engine_context_idle(context->engine))
+        fg_engine_context_drain(context->engine);
+    return fg_memory_free(address);
 }
 CUresult FG(cuMemFree)(CUdeviceptr_v1 address) { return FG(cuMemFree_v2)(address); }
 
@@ -423,11 +423,11 @@ CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
     if (!free_bytes || !total)
         return CUDA_ERROR_INVALID_VALUE;
     fg_lock();
-    fg_sweep();                        /* what has ended is free, reaped or not */
+    fg_sweep_dead();                        /* what has ended is free, reaped or not */
     struct fg_gpu *gpu = &fg_state->gpu[context->gpu];
-    struct fg_tag *tag = &fg_state->tag[fg_state->process[fg_self()].tag];
+    struct fg_tag *tag = &fg_state->tag[fg_state->process[fg_own_process()].tag];
     uint64_t all = gpu->profile.memory_bytes, left = all - gpu->used;
-    uint64_t limit = tag->hard_limit[context->gpu], used = fg_limited(context->gpu, tag);
+    uint64_t limit = tag->hard_limit[context->gpu], used = fg_tag_limited_bytes(context->gpu, tag);
     if (limit && limit < all) {
         all = limit;
         left = used >= limit ? 0 : left < limit - used ? left : limit - used;
@@ -441,7 +441,7 @@ CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
 CUresult FG(cuMemGetAddressRange_v2)(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     if (range && base)
         *base = range->base;
     if (range && size)

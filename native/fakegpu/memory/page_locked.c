@@ -10,7 +10,7 @@
 static void count(int64_t bytes)
 {
     fg_lock();
-    fg_state->process[fg_self()].host_bytes += (uint64_t)bytes;
+    fg_state->process[fg_own_process()].host_bytes += (uint64_t)bytes;
     fg_unlock();
 }
 
@@ -40,7 +40,7 @@ static CUresult allocate(void **out, size_t bytes, unsigned flags)
     return result;
 }
 
-void fg_host_end(struct fg_range *range)
+void fg_page_locked_end(struct fg_range *range)
 {
     uint64_t base = range->base, size = range->size;
     bool ours = range->kind == FG_HOST;
@@ -61,10 +61,10 @@ CUresult FG(cuMemHostAlloc)(void **out, size_t bytes, unsigned int flags)
 static CUresult finish(void *address, enum fg_kind kind, CUresult otherwise)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find((uint64_t)address);
+    struct fg_range *range = fg_range_at((uint64_t)address);
     CUresult result = range && range->base == (uint64_t)address && range->kind == kind ? CUDA_SUCCESS : otherwise;
     if (!result)
-        fg_host_end(range);
+        fg_page_locked_end(range);
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
@@ -103,7 +103,7 @@ CUresult FG(cuMemHostUnregister)(void *address)
 
 static struct fg_range *find_host(void *address)
 {
-    struct fg_range *range = fg_find((uint64_t)address);
+    struct fg_range *range = fg_range_at((uint64_t)address);
     return range && (range->kind == FG_HOST || range->kind == FG_REGISTERED) ? range : NULL;
 }
 

@@ -12,7 +12,7 @@ static CUresult put(void *data, const void *value, size_t size)
 
 static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t address)
 {
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     bool host, managed;
     if (attribute == CU_POINTER_ATTRIBUTE_MAPPED)
         PUT(char, range != NULL);
@@ -32,7 +32,7 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: PUT(char, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: PUT(unsigned long long, range->id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: PUT(char, managed);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: PUT(int, range->gpu < 0 ? -1 : fg_device_of(range->gpu));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: PUT(int, range->gpu < 0 ? -1 : fg_device_of_gpu(range->gpu));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: PUT(char, range->kind == FG_DEVICE);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: PUT(CUdeviceptr, range->base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: PUT(size_t, range->size);
@@ -86,7 +86,7 @@ CUresult FG(cuPointerGetAttributes)(unsigned int count, CUpointer_attribute *att
 CUresult FG(cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
-    bool known = fg_find(address) != NULL;
+    bool known = fg_range_at(address) != NULL;
     pthread_mutex_unlock(&fg_mutex);
     return known && value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -96,7 +96,7 @@ CUresult FG(cuPointerSetAttribute)(const void *value, CUpointer_attribute attrib
 static CUresult advise(uint64_t address, uint64_t bytes)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     bool managed = range && range->kind == FG_MANAGED && bytes && address + bytes <= range->base + range->size;
     pthread_mutex_unlock(&fg_mutex);
     return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -74,7 +74,7 @@ static CUresult load(struct fg_module **out, uint64_t bytes, struct library *lib
         return result;
     fg_clock_spend(0);
     uint64_t charged = fg_round_up(bytes, fg_state->gpu[context->gpu].profile.module_align_bytes);
-    result = fg_grab(context->gpu, charged);
+    result = fg_take_gpu_memory(context->gpu, charged);
     if (result)
         return result;
     struct fg_module *module = malloc(sizeof *module);
@@ -97,7 +97,7 @@ static void unload(struct fg_module *module)
         next = global->next;
         uint64_t base = global->range->base, size = global->range->size;
         fg_range_end(global->range);
-        fg_va_give(base, fg_round_up(size, 2 << 20));
+        fg_va_release(base, fg_round_up(size, 2 << 20));
         free(global);
     }
     end_functions(module->functions, module);
@@ -178,7 +178,7 @@ static CUresult get_global(CUdeviceptr *out, size_t *bytes, struct fg_module *mo
     if (!global) {
         const char *number = strrchr(name, '_');
         uint64_t size = number ? strtoull(number + 1, NULL, 10) : 0;
-        uint64_t base = fg_va_take(fg_round_up(size ? size : 8, 2 << 20), 2 << 20);
+        uint64_t base = fg_va_reserve(fg_round_up(size ? size : 8, 2 << 20), 2 << 20);
         global = calloc(1, sizeof *global);
         if (!global || !base)
             abort();
@@ -263,7 +263,7 @@ static CUresult load_library(CUlibrary *out, uint64_t bytes)
         abort();
     *library = (struct library){.bytes = bytes};
     struct fg_module *module;
-    CUresult result = fg_current() ? module_here(&module, library) : CUDA_SUCCESS;
+    CUresult result = fg_current_context() ? module_here(&module, library) : CUDA_SUCCESS;
     if (result) {
         free(library);
     } else {

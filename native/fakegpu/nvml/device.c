@@ -11,7 +11,7 @@
 static unsigned busy(int gpu)
 {
     unsigned percent, memory;
-    nv_busy(gpu, &percent, &memory);
+    nv_utilization(gpu, &percent, &memory);
     return percent;
 }
 

@@ -72,7 +72,7 @@ static bool next(struct nvmlEventSet_st *set, nvmlEventData_t *data)
         int gpu = log->entry[at].gpu;
         if (!(set->types[gpu] & nvmlEventTypeXidCriticalError))
             continue;
-        *data = (nvmlEventData_t){.device = nv_handle(gpu), .eventType = nvmlEventTypeXidCriticalError,
+        *data = (nvmlEventData_t){.device = nv_device_of(gpu), .eventType = nvmlEventTypeXidCriticalError,
             .eventData = log->entry[at].xid, .gpuInstanceId = 0xffffffffu, .computeInstanceId = 0xffffffffu};
         return true;
     }

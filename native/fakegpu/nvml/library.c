@@ -17,23 +17,23 @@ nvmlReturn_t nv_enter(struct nv_counter *counter, const char *name)
     if (!fg_attach())
         return NVML_ERROR_UNINITIALIZED;
     if (atomic_load(&counter->born) != fg_state->born) {
-        atomic_store(&counter->count, fg_counter(name));
+        atomic_store(&counter->count, fg_call_counter(name));
         atomic_store(&counter->born, fg_state->born);
     }
     atomic_fetch_add(counter->count, 1);
     return atomic_load(&initialized) > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-nvmlDevice_t nv_handle(int gpu) { return &handles[gpu]; }
+nvmlDevice_t nv_device_of(int gpu) { return &handles[gpu]; }
 
-static bool nv_lost(int gpu) { return fg_state->gpu[gpu].lost || fg_fault_number("lost", FG_GPUS) == (uint64_t)gpu; }
+static bool lost(int gpu) { return fg_state->gpu[gpu].lost || fg_fault_number("lost", FG_GPUS) == (uint64_t)gpu; }
 
-nvmlReturn_t nv_find(nvmlDevice_t device, int *gpu)
+nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu)
 {
     for (int i = 0; i < fg_state->gpus; i++)
         if (device == &handles[i]) {
             *gpu = i;
-            return nv_lost(i) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+            return lost(i) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
         }
     return NVML_ERROR_INVALID_ARGUMENT;
 }
@@ -206,8 +206,8 @@ static nvmlReturn_t count(unsigned *out)
 static nvmlReturn_t by_index(unsigned index, nvmlDevice_t *out)
 {
     NV_NEEDS(out && index < (unsigned)fg_state->gpus);
-    *out = nv_handle((int)index);
-    return nv_lost((int)index) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+    *out = nv_device_of((int)index);
+    return lost((int)index) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 static nvmlReturn_t by_bus(const char *id, nvmlDevice_t *out)

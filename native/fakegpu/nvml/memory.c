@@ -23,10 +23,10 @@ static uint64_t used(int gpu, uint64_t *limit, uint64_t *own)
 {
     int tag = nv_tag();
     fg_lock();
-    fg_sweep();
+    fg_sweep_dead();
     uint64_t all = GPU->used;
     *limit = tag < 0 ? 0 : fg_state->tag[tag].hard_limit[gpu];
-    *own = tag < 0 ? 0 : fg_limited(gpu, &fg_state->tag[tag]);
+    *own = tag < 0 ? 0 : fg_tag_limited_bytes(gpu, &fg_state->tag[tag]);
     fg_unlock();
     return all;
 }
@@ -149,12 +149,12 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGet
     if (tag < 0)
         return NVML_ERROR_NOT_FOUND;
     fg_lock();
-    fg_sweep();
+    fg_sweep_dead();
     const struct fg_tag *its = &fg_state->tag[tag];
     uint64_t hard = its->hard_limit[gpu];
     limits->softLimit = its->soft_limit[gpu];
     limits->hardLimit = hard == 0 ? NVML_DEVICE_MEMORY_LIMIT_MAX : hard == 1 ? 0 : hard;
-    limits->currentUsed = fg_limited(gpu, its);
+    limits->currentUsed = fg_tag_limited_bytes(gpu, its);
     fg_unlock();
     return limits->softLimit || hard ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }

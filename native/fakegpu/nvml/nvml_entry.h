@@ -39,11 +39,11 @@ nvmlReturn_t nv_enter(struct nv_counter *counter, const char *name);
     } while (0)
 
 /* The GPU of a handle, in `gpu`; returns from the function with an error where there is none. */
-nvmlReturn_t nv_find(nvmlDevice_t device, int *gpu);
+nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu);
 #define NV_GPU(number, device) \
     int number; \
     do { \
-        nvmlReturn_t refused = nv_find(device, &number); \
+        nvmlReturn_t refused = nv_gpu_of(device, &number); \
         if (refused != NVML_SUCCESS) \
             return refused; \
     } while (0)
@@ -70,7 +70,7 @@ nvmlReturn_t nv_find(nvmlDevice_t device, int *gpu);
         return nv_text(out, length, __VA_ARGS__); \
     }
 
-nvmlDevice_t nv_handle(int gpu);
+nvmlDevice_t nv_device_of(int gpu);
 unsigned nv_release(void);                    /* of the driver presented: 615, 580, ... */
 int nv_cuda(void);                            /* 13050, 13000, ... */
 const struct fg_profile *nv_profile(int gpu);
@@ -79,6 +79,6 @@ int nv_links(int gpu);                        /* NVLink connections of a GPU */
 int nv_tag(void);                             /* this process's tag, -1: not in the state */
 uint64_t nv_time_us(uint64_t engine_ns);      /* as NVML stamps samples: unix microseconds */
 uint64_t nv_engine_ns(uint64_t us);
-void nv_busy(int gpu, unsigned *percent, unsigned *memory_percent); /* over the last second */
+void nv_utilization(int gpu, unsigned *percent, unsigned *memory_percent); /* over the last second */
 nvmlReturn_t nv_text(char *out, unsigned length, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #endif

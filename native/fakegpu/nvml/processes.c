@@ -33,7 +33,7 @@ static unsigned running(int gpu, struct use *out)
     unsigned found = 0;
     bool inside = NV_FAULT("nvml_pids_inside");
     fg_lock();
-    fg_sweep();
+    fg_sweep_dead();
     for (int i = 0; i < fg_state->processes; i++) {
         const struct fg_process *process = &fg_state->process[i];
         if (process->pid && process->contexts[gpu]) {
@@ -102,11 +102,11 @@ NV_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, un
 
 static unsigned percent(uint64_t ppm) { return (unsigned)((ppm + 5000) / 10000); }
 
-void nv_busy(int gpu, unsigned *busy, unsigned *memory)
+void nv_utilization(int gpu, unsigned *busy, unsigned *memory)
 {
     struct fg_sample samples[SAMPLES];
     uint64_t now = fakegpu_now_ns(), second = 1000000000u, sums[2] = {0};
-    int n = fg_samples(gpu, now > second ? now - second : 0, samples, SAMPLES);
+    int n = fg_engine_samples(gpu, now > second ? now - second : 0, samples, SAMPLES);
     for (int i = 0; i < n; i++) {
         sums[0] += samples[i].busy_ppm;
         sums[1] += samples[i].memory_ppm;
@@ -120,7 +120,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUt
     NV_ENTER(nvmlDeviceGetUtilizationRates);
     NV_GPU(gpu, device);
     NV_NEEDS(rates);
-    nv_busy(gpu, &rates->gpu, &rates->memory);
+    nv_utilization(gpu, &rates->gpu, &rates->memory);
     return NVML_SUCCESS;
 }
 
@@ -153,7 +153,7 @@ static nvmlReturn_t processes_since(int gpu, uint64_t last_us, nvmlProcessUtiliz
     static __thread struct fg_sample samples[FG_SAMPLES];
     uint64_t since = last_us ? nv_engine_ns(last_us) : 0;
     unsigned found = 0, room = *count;
-    int n = fg_samples(gpu, since, samples, FG_SAMPLES);
+    int n = fg_engine_samples(gpu, since, samples, FG_SAMPLES);
     for (int i = 0; i < n; i++)
         for (unsigned r = 0; r < samples[i].rows; r++) {
             const struct fg_sample_row *row = &samples[i].row[r];

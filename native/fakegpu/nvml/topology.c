@@ -42,7 +42,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvm
     for (int other = 0; other < fg_state->gpus; other++)
         if (other != gpu && level(gpu, other) == wanted) {
             if (found < *count)
-                out[found] = nv_handle(other);
+                out[found] = nv_device_of(other);
             found++;
         }
     *count = *count && *count < found ? *count : found;

@@ -60,7 +60,7 @@ static struct pool *standard_pool(int gpu)
     if (!standard[gpu]) {
         CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-        properties.location.id = fg_device_of(gpu);
+        properties.location.id = fg_device_of_gpu(gpu);
         standard[gpu] = new_pool(gpu, &properties);
     }
     return standard[gpu];
@@ -82,7 +82,7 @@ static bool trim(struct pool *pool, uint64_t keep)
         pool->reserved -= segment->bytes;
         if (pool->gpu >= 0)
             fg_uncharge(pool->gpu, segment->bytes);
-        fg_va_give(segment->base, segment->bytes);
+        fg_va_release(segment->base, segment->bytes);
         free(segment);
         released = true;
     }
@@ -95,13 +95,13 @@ static CUresult grow(struct pool *pool, uint64_t bytes)
     uint64_t size = fg_round_up(bytes, step);
     if (pool->limit && pool->reserved + size > pool->limit)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = pool->gpu >= 0 ? fg_grab(pool->gpu, size) : CUDA_SUCCESS;
+    CUresult result = pool->gpu >= 0 ? fg_take_gpu_memory(pool->gpu, size) : CUDA_SUCCESS;
     if (result)
         return result;
     struct segment *segment = malloc(sizeof *segment);
     if (!segment)
         abort();
-    *segment = (struct segment){pool->segments, fg_va_take(size, 2 << 20), size};
+    *segment = (struct segment){pool->segments, fg_va_reserve(size, 2 << 20), size};
     pool->segments = segment;
     fg_space_add(&pool->space, segment->base, size);
     pool->reserved += size;
@@ -152,7 +152,7 @@ static CUresult take(struct pool *pool, uint64_t bytes, struct fg_range **range)
     return CUDA_SUCCESS;
 }
 
-CUresult fg_pool_give(struct fg_range *range)
+CUresult fg_pool_free(struct fg_range *range)
 {
     struct pool *pool = range->owner;
     uint64_t align = pool->gpu >= 0 ? fg_state->gpu[pool->gpu].profile.align_bytes : 512;
@@ -160,7 +160,7 @@ CUresult fg_pool_give(struct fg_range *range)
     fg_range_end(range);
     pool->live--;
     if (pool->imported) {
-        fg_va_give(base, fg_round_up(size, 2 << 20));
+        fg_va_release(base, fg_round_up(size, 2 << 20));
     } else {
         pool->used -= size;
         fg_space_add(&pool->space, base, size);
@@ -201,7 +201,7 @@ CUresult FG(cuMemAllocFromPoolAsync)(CUdeviceptr *out, size_t bytes, CUmemoryPoo
     if (result)
         return result;
     if (ordered->capture)
-        return out ? fg_capture_alloc(ordered, bytes, out) : CUDA_ERROR_INVALID_VALUE;
+        return out ? fg_capture_memory_alloc(ordered, bytes, out) : CUDA_ERROR_INVALID_VALUE;
     fg_clock_spend(0);
     pthread_mutex_lock(&fg_mutex);
     struct pool *pool = find_pool(handle);
@@ -231,7 +231,7 @@ CUresult FG(cuMemFreeAsync)(CUdeviceptr address, CUstream stream)
     CUresult result = fg_stream_of(stream, &ordered);
     if (result)
         return result;
-    return ordered->capture ? fg_capture_free(ordered, address) : fg_free(address);
+    return ordered->capture ? fg_capture_memory_free(ordered, address) : fg_memory_free(address);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ CUresult FG(cuMemPoolCreate)(CUmemoryPool *out, const CUmemPoolProps *properties
         return CUDA_ERROR_NOT_SUPPORTED;
     int gpu = -1;
     if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        gpu = fg_gpu_of(properties->location.id);
+        gpu = fg_gpu_of_device(properties->location.id);
         if (gpu < 0)
             return CUDA_ERROR_INVALID_DEVICE;
     }
@@ -359,7 +359,7 @@ CUresult FG(cuMemPoolGetAccess)(CUmemAccess_flags *flags, CUmemoryPool handle, C
 
 static CUresult device_pool(CUmemoryPool *out, CUdevice device, bool current)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     if (!out)
@@ -375,7 +375,7 @@ CUresult FG(cuDeviceGetMemPool)(CUmemoryPool *out, CUdevice device) { return dev
 
 CUresult FG(cuDeviceSetMemPool)(CUdevice device, CUmemoryPool handle)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&fg_mutex);
@@ -451,7 +451,7 @@ struct pointer { uint64_t magic, pool, size; };
 CUresult FG(cuMemPoolExportPointer)(CUmemPoolPtrExportData *out, CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     struct pool *pool = range && range->kind == FG_POOLED && range->base == address ? range->owner : NULL;
     bool exported = pool && out && pool->export_id && !pool->imported;
     if (exported) {
@@ -472,7 +472,7 @@ CUresult FG(cuMemPoolImportPointer)(CUdeviceptr *out, CUmemoryPool handle, CUmem
     struct pool *pool = find_pool(handle);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (pool && out && pool->imported && data.magic == MAGIC && data.pool == pool->export_id) {
-        uint64_t base = fg_va_take(fg_round_up(data.size, 2 << 20), 2 << 20);
+        uint64_t base = fg_va_reserve(fg_round_up(data.size, 2 << 20), 2 << 20);
         struct fg_range *range = fg_range_new(FG_POOLED, pool->gpu, NULL, base, data.size);
         range->owner = pool;
         pool->live++;

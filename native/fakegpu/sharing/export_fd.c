@@ -9,9 +9,9 @@
 int fg_export_make(const struct fg_export *text)
 {
     char path[FG_PATH + 64];
-    fg_export_path(text->id, path, sizeof path);
+    fg_shared_export_path(text->id, path, sizeof path);
     if (text->shared >= 0)             /* first: a death after it leaves no file behind */
-        fg_export_note(text->shared, text->id);
+        fg_shared_exported(text->shared, text->id);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
     if (fd < 0)

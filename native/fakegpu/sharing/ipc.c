@@ -14,11 +14,11 @@ _Static_assert(sizeof(struct wire) <= sizeof(CUipcMemHandle), "fits the handle")
 CUresult FG(cuIpcGetMemHandle)(CUipcMemHandle *out, CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (out && range && range->kind == FG_DEVICE) {
-        struct wire wire = {.magic = MAGIC, .gpu = range->gpu, .pid = fg_state->process[fg_self()].pid};
-        wire.size = fg_export_range(range, &wire.shared, &wire.id, &wire.offset);
+        struct wire wire = {.magic = MAGIC, .gpu = range->gpu, .pid = fg_state->process[fg_own_process()].pid};
+        wire.size = fg_range_share(range, &wire.shared, &wire.id, &wire.offset);
         memset(out, 0, sizeof *out);
         memcpy(out, &wire, sizeof wire);
         result = wire.size ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -36,12 +36,12 @@ CUresult FG(cuIpcOpenMemHandle_v2)(CUdeviceptr *out, CUipcMemHandle handle, unsi
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     CUresult result = fg_need_context(&context);
-    if (!result && wire.pid == fg_state->process[fg_self()].pid)
+    if (!result && wire.pid == fg_state->process[fg_own_process()].pid)
         result = CUDA_ERROR_INVALID_CONTEXT;   /* not within one process */
-    if (!result && fg_hold(wire.shared, wire.id))
+    if (!result && fg_shared_hold(wire.shared, wire.id))
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result) {
-        uint64_t size = fg_round_up(wire.size, 2 << 20), base = fg_va_take(size, 2 << 20);
+        uint64_t size = fg_round_up(wire.size, 2 << 20), base = fg_va_reserve(size, 2 << 20);
         struct fg_range *range = fg_range_new(FG_IMPORTED, wire.gpu, context, base, wire.size);
         if (!range)
             abort();
@@ -61,10 +61,10 @@ CUresult FG(cuIpcOpenMemHandle)(CUdeviceptr *out, CUipcMemHandle handle, unsigne
 CUresult FG(cuIpcCloseMemHandle)(CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (range && range->kind == FG_IMPORTED && range->shared >= 0)
-        result = fg_give(range);
+        result = fg_range_free(range);
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
@@ -106,8 +106,8 @@ CUresult FG(cuExternalMemoryGetMappedBuffer)(CUdeviceptr *out, CUexternalMemory 
     struct external *external = find_external(handle);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (external && out && wanted && wanted->size && wanted->offset + wanted->size <= external->size) {
-        uint64_t base = fg_va_take(fg_round_up(wanted->size, 2 << 20), 2 << 20);
-        *out = fg_range_new(FG_IMPORTED, external->gpu, fg_current(), base, wanted->size)->base;
+        uint64_t base = fg_va_reserve(fg_round_up(wanted->size, 2 << 20), 2 << 20);
+        *out = fg_range_new(FG_IMPORTED, external->gpu, fg_current_context(), base, wanted->size)->base;
         result = CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&fg_mutex);

@@ -2,7 +2,7 @@
  *
  * Exact under any number of racing processes because each change, the refusal at the GPU's end, and
  * the judgement against a watched limit happen in one hold of the lock. A death inside it is made
- * good by fg_recount(): rows are changed by one store each, sums are computed from rows. */
+ * good by fg_totals_recount(): rows are changed by one store each, sums are computed from rows. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "state/ledger.h"
 #include "state/state.h"
 
-void fg_recount(void)
+void fg_totals_recount(void)
 {
     struct fg_state *s = fg_state;
     for (int g = 0; g < s->gpus; g++) {
@@ -40,7 +40,7 @@ static void judge(int gpu, struct fg_tag *tag)
     struct fg_gpu *g = &fg_state->gpu[gpu];
     uint64_t watched = tag->watched[gpu];
     if (watched && tag->used[gpu] > watched) {
-        fg_sweep();
+        fg_sweep_dead();
         if (tag->used[gpu] > watched) {
             uint64_t over = tag->used[gpu] - watched;
             tag->over[gpu]++;
@@ -59,7 +59,7 @@ static void judge(int gpu, struct fg_tag *tag)
         g->peak = g->used;
 }
 
-uint64_t fg_limited(int gpu, const struct fg_tag *tag)
+uint64_t fg_tag_limited_bytes(int gpu, const struct fg_tag *tag)
 {
     uint64_t counted = tag->used[gpu];
     for (int i = 0; i < fg_state->processes; i++)
@@ -73,12 +73,12 @@ static bool room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed
     const struct fg_gpu *g = &fg_state->gpu[gpu];
     if (bytes > g->profile.memory_bytes || g->used > g->profile.memory_bytes - bytes)
         return false;
-    return managed || !tag->hard_limit[gpu] || fg_limited(gpu, tag) + bytes <= tag->hard_limit[gpu];
+    return managed || !tag->hard_limit[gpu] || fg_tag_limited_bytes(gpu, tag) + bytes <= tag->hard_limit[gpu];
 }
 
 static bool make_room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed)
 {
-    return room(gpu, tag, bytes, managed) || (fg_sweep() && room(gpu, tag, bytes, managed));
+    return room(gpu, tag, bytes, managed) || (fg_sweep_dead() && room(gpu, tag, bytes, managed));
 }
 
 static int charge(int gpu, uint64_t bytes, bool managed)
@@ -86,7 +86,7 @@ static int charge(int gpu, uint64_t bytes, bool managed)
     if (!bytes)
         return 0;
     fg_lock();
-    int row = fg_self_locked(), result = -ENOMEM;
+    int row = fg_own_process_locked(), result = -ENOMEM;
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
         struct fg_tag *tag = &fg_state->tag[p->tag];
@@ -109,7 +109,7 @@ int fg_charge_managed(int gpu, uint64_t bytes) { return charge(gpu, bytes, true)
 void fg_uncharge_managed(int gpu, uint64_t bytes)
 {
     fg_lock();
-    int row = fg_self_locked();
+    int row = fg_own_process_locked();
     if (row >= 0)
         fg_state->process[row].managed[gpu] -= bytes;
     fg_unlock();
@@ -121,7 +121,7 @@ void fg_uncharge(int gpu, uint64_t bytes)
     if (!bytes)
         return;
     fg_lock();
-    int row = fg_self_locked();
+    int row = fg_own_process_locked();
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
         if (bytes > p->used[gpu]) {    /* a bug of the fake: say so, never wrap around */
@@ -153,7 +153,7 @@ static void release_if_unheld(struct fg_shared *shared)
             return;
     if (shared->exported) {
         char path[FG_PATH + 64];
-        fg_export_path(shared->id, path, sizeof path);
+        fg_shared_export_path(shared->id, path, sizeof path);
         int fd = open(path, O_RDWR | O_CLOEXEC);
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
         bool held = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
@@ -169,19 +169,19 @@ static void release_if_unheld(struct fg_shared *shared)
     fg_state->gpu[gpu].used -= shared->bytes;
 }
 
-void fg_sweep_shared(void)
+void fg_shared_sweep(void)
 {
     for (int i = 0; i < fg_state->shareds; i++)
         if (fg_state->shared[i].gpu >= 0)
             release_if_unheld(&fg_state->shared[i]);
 }
 
-void fg_export_path(uint64_t id, char *path, size_t size)
+void fg_shared_export_path(uint64_t id, char *path, size_t size)
 {
     snprintf(path, size, "%s.export.%llu", fg_state->path, (unsigned long long)id);
 }
 
-void fg_export_note(int index, uint64_t id)
+void fg_shared_exported(int index, uint64_t id)
 {
     fg_lock();
     if (fg_state->shared[index].gpu >= 0 && fg_state->shared[index].id == id)
@@ -197,10 +197,10 @@ uint64_t fg_new_id(void)
     return id;
 }
 
-int fg_share(int gpu, uint64_t bytes, uint64_t *id)
+int fg_shared_make(int gpu, uint64_t bytes, uint64_t *id)
 {
     fg_lock();
-    int row = fg_self_locked(), index = -ENOMEM;
+    int row = fg_own_process_locked(), index = -ENOMEM;
     for (int i = 0; i < FG_SHARED && row >= 0; i++)
         if (i >= fg_state->shareds || fg_state->shared[i].gpu < 0) {
             index = i;
@@ -225,12 +225,12 @@ int fg_share(int gpu, uint64_t bytes, uint64_t *id)
     return index;
 }
 
-int fg_hold(int index, uint64_t id)
+int fg_shared_hold(int index, uint64_t id)
 {
     if (index < 0 || index >= FG_SHARED)
         return -ENOENT;
     fg_lock();
-    int row = fg_self_locked(), result = -ENOENT;
+    int row = fg_own_process_locked(), result = -ENOENT;
     struct fg_shared *shared = &fg_state->shared[index];
     if (row >= 0 && index < fg_state->shareds && shared->gpu >= 0 && shared->id == id) {
         struct fg_holder *holder = find_holder(shared, row);
@@ -249,12 +249,12 @@ int fg_hold(int index, uint64_t id)
     return result;
 }
 
-void fg_drop(int index, uint64_t id)
+void fg_shared_drop(int index, uint64_t id)
 {
     if (index < 0 || index >= FG_SHARED)
         return;
     fg_lock();
-    int row = fg_self_locked();
+    int row = fg_own_process_locked();
     struct fg_shared *shared = &fg_state->shared[index];
     struct fg_holder *holder = row < 0 || shared->gpu < 0 || shared->id != id ? NULL : find_holder(shared, row);
     if (holder) {
@@ -264,7 +264,7 @@ void fg_drop(int index, uint64_t id)
     fg_unlock();
 }
 
-void fg_drop_all(int process)
+void fg_shared_drop_process(int process)
 {
     for (int i = 0; i < fg_state->shareds; i++) {
         struct fg_shared *shared = &fg_state->shared[i];
@@ -285,7 +285,7 @@ static uint64_t ask(const char *name, int gpu, enum oracle what)
     if (!fg_attach() || gpu < 0 || gpu >= fg_state->gpus)
         return 0;
     fg_lock();
-    fg_sweep();
+    fg_sweep_dead();
     int index = fg_find_tag(name, false);
     if (index >= 0) {
         struct fg_tag *tag = &fg_state->tag[index];
@@ -333,7 +333,7 @@ void fakegpu_reset(const char *name)
     if (!fg_attach())
         return;
     fg_lock();
-    fg_sweep();
+    fg_sweep_dead();
     int index = fg_find_tag(name, false);
     for (int gpu = 0; index >= 0 && gpu < fg_state->gpus; gpu++) {
         struct fg_tag *tag = &fg_state->tag[index];
@@ -341,7 +341,7 @@ void fakegpu_reset(const char *name)
         tag->over[gpu] = tag->over_bytes[gpu] = 0;
     }
     fg_unlock();
-    fg_engine_reset(name);
+    fg_engine_reset_tag(name);
 }
 
 uint64_t fakegpu_sweep(void)
@@ -349,7 +349,7 @@ uint64_t fakegpu_sweep(void)
     if (!fg_attach())
         return 0;
     fg_lock();
-    uint64_t bytes = fg_sweep();
+    uint64_t bytes = fg_sweep_dead();
     fg_unlock();
     return bytes;
 }
@@ -359,7 +359,7 @@ uint64_t fakegpu_sweep(void)
 __attribute__((visibility("default"))) void fakegpu_ask(int gpu, uint64_t bytes)
 {
     fg_lock();
-    int row = fg_self_locked();
+    int row = fg_own_process_locked();
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
         const struct fg_tag *tag = &fg_state->tag[p->tag];
@@ -373,7 +373,7 @@ __attribute__((visibility("default"))) void fakegpu_ask(int gpu, uint64_t bytes)
 __attribute__((visibility("default"))) int fakegpu_answered(void)
 {
     fg_lock();
-    int row = fg_self_locked(), fits = 0;
+    int row = fg_own_process_locked(), fits = 0;
     if (row >= 0) {
         fits = fg_state->process[row].asked_fits != 0;
         fg_state->process[row].asked = 0;

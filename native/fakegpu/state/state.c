@@ -51,7 +51,7 @@ int fakegpu_create(const char *path, const char *profile_name, int gpus, const c
         fprintf(stderr, "fakegpu: %d GPUs or the options are more than it has room for\n", gpus);
         return -EINVAL;
     }
-    if (!fg_engine_knows(options))
+    if (!fg_engine_options_known(options))
         return -EINVAL;
     /* Made beside and renamed, so that nobody maps half a state. */
     char fresh[4096];
@@ -167,7 +167,7 @@ void fg_lock(void)
     int result = fg_lock_robust(&fg_state->mutex);
     if (result == EOWNERDEAD) {
         /* Its owner died halfway: rows are whole, sums may not be. */
-        fg_recount();
+        fg_totals_recount();
         pthread_mutex_consistent(&fg_state->mutex);
     } else if (result) {
         fprintf(stderr, "fakegpu: the state's lock is broken: %s\n", strerror(result));
@@ -207,7 +207,7 @@ static bool read_stat(pid_t pid, char *letter, uint64_t *threads, uint64_t *star
     return true;
 }
 
-bool fg_alive(const struct fg_process *row)
+bool fg_process_alive(const struct fg_process *row)
 {
     char letter;
     uint64_t threads = 0, started;
@@ -221,25 +221,25 @@ static void free_row(int index)
 {
     struct fg_process *row = &fg_state->process[index];
     fg_engine_process_gone(index);
-    fg_drop_all(index);
+    fg_shared_drop_process(index);
     memset(row->managed, 0, sizeof row->managed);
     memset(row->used, 0, sizeof row->used);
     memset(row->contexts, 0, sizeof row->contexts);
     row->host_bytes = 0;
     row->initialized = 0;
     row->pid = 0;
-    fg_recount();
+    fg_totals_recount();
 }
 
-uint64_t fg_sweep(void)
+uint64_t fg_sweep_dead(void)
 {
     uint64_t before = 0, after = 0;
     for (int gpu = 0; gpu < fg_state->gpus; gpu++)
         before += fg_state->gpu[gpu].used;
     for (int i = 0; i < fg_state->processes; i++)
-        if (fg_state->process[i].pid && !fg_alive(&fg_state->process[i]))
+        if (fg_state->process[i].pid && !fg_process_alive(&fg_state->process[i]))
             free_row(i);
-    fg_sweep_shared();
+    fg_shared_sweep();
     for (int gpu = 0; gpu < fg_state->gpus; gpu++)
         after += fg_state->gpu[gpu].used;
     return before - after;
@@ -285,23 +285,23 @@ static int claim(void)
 }
 
 /* Locked or not: the callers below hold the lock. */
-int fg_self_locked(void)
+int fg_own_process_locked(void)
 {
     if (self < 0 || self_pid != getpid()) {
         self = claim();
-        if (self < 0 && fg_sweep())
+        if (self < 0 && fg_sweep_dead())
             self = claim();
         self_pid = getpid();
     }
     return self;
 }
 
-int fg_self(void)
+int fg_own_process(void)
 {
     if (self >= 0 && self_pid == getpid())
         return self;
     fg_lock();
-    int row = fg_self_locked();
+    int row = fg_own_process_locked();
     fg_unlock();
     return row;
 }

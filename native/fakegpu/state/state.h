@@ -124,10 +124,10 @@ int fg_lock_robust(pthread_mutex_t *mutex);    /* as pthread_mutex_lock of a rob
 
 /* This process's row, claimed at the first call (tag: FAKEGPU_TAG); -1 where the table is full.
  * After a fork the child has no row until it asks. */
-int fg_self(void);
+int fg_own_process(void);
 int fg_find_tag(const char *name, bool make);  /* locked; -1: none */
-uint64_t fg_sweep(void);                       /* locked; bytes released of dead processes */
-bool fg_alive(const struct fg_process *row);
+uint64_t fg_sweep_dead(void);                       /* locked; bytes released of dead processes */
+bool fg_process_alive(const struct fg_process *row);
 
 /* Device memory of this process. 0, or -ENOMEM where the GPU or the tag's hard limit has no room. */
 int fg_charge(int gpu, uint64_t bytes);
@@ -135,26 +135,26 @@ void fg_uncharge(int gpu, uint64_t bytes);
 /* Managed memory is the system's: the driver's limit of a tag does not count it. */
 int fg_charge_managed(int gpu, uint64_t bytes);
 void fg_uncharge_managed(int gpu, uint64_t bytes);
-uint64_t fg_limited(int gpu, const struct fg_tag *tag); /* locked; what that limit counts */
+uint64_t fg_tag_limited_bytes(int gpu, const struct fg_tag *tag); /* locked; what that limit counts */
 /* Moves bytes of this process into a shared object (held once by it). Its index, or -ENOMEM. */
-int fg_share(int gpu, uint64_t bytes, uint64_t *id);
-int fg_hold(int shared, uint64_t id);          /* one more reference of this process; -ENOENT: gone */
-void fg_drop(int shared, uint64_t id);         /* one less; the memory is released with the last */
-void fg_export_path(uint64_t id, char *path, size_t size);
-void fg_export_note(int shared, uint64_t id);  /* a descriptor of this memory was given out */
+int fg_shared_make(int gpu, uint64_t bytes, uint64_t *id);
+int fg_shared_hold(int shared, uint64_t id);          /* one more reference of this process; -ENOENT: gone */
+void fg_shared_drop(int shared, uint64_t id);         /* one less; the memory is released with the last */
+void fg_shared_export_path(uint64_t id, char *path, size_t size);
+void fg_shared_exported(int shared, uint64_t id);  /* a descriptor of this memory was given out */
 uint64_t fg_new_id(void);
 
 const char *fg_option(const char *key, char *value, size_t size); /* of fakegpu_create; NULL: not given */
 uint64_t fg_option_number(const char *key, uint64_t otherwise);
 int fg_read_profile(const char *name, struct fg_profile *out);    /* profile.c */
-bool fg_engine_knows(const char *options);                        /* false, and a line: a wrong key */
+bool fg_engine_options_known(const char *options);                        /* false, and a line: a wrong key */
 void fg_engine_create(struct fg_state *state);                    /* engine.c */
-void fg_engine_reset(const char *tag);
+void fg_engine_reset_tag(const char *tag);
 void fg_engine_process_gone(int process);      /* locked: a row is being swept */
 
 /* Counting: driver symbols by their number (generated), other libraries by name. */
 extern const char *const fg_symbol_names[];
 extern const unsigned fg_symbol_count;
-_Atomic uint64_t *fg_counter(const char *name); /* keep the pointer; never NULL */
+_Atomic uint64_t *fg_call_counter(const char *name); /* keep the pointer; never NULL */
 #pragma GCC visibility pop
 #endif

@@ -22,7 +22,7 @@ CUresult fg_event_new(int engine, unsigned flags, CUevent *out)
     struct fg_event *event = fg_handle_take(&handles);
     if (!event)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    event->engine = engine >= 0 ? engine : fg_event_open(fg_self());
+    event->engine = engine >= 0 ? engine : fg_engine_event_open(fg_own_process());
     if (event->engine < 0) {
         fg_handle_give(&handles, event);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -49,7 +49,7 @@ CUresult FG(cuEventDestroy_v2)(CUevent handle)
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
     fg_capture_event_gone(event);
-    fg_event_close(event->engine);
+    fg_engine_event_close(event->engine);
     fg_handle_give(&handles, event);
     return CUDA_SUCCESS;
 }
@@ -78,8 +78,8 @@ CUresult FG(cuEventRecordWithFlags)(CUevent handle, CUstream hstream, unsigned i
     if (flags)
         return CUDA_ERROR_ILLEGAL_STATE;
     fg_capture_event_gone(event);              /* it no longer stands for a point in a capture */
-    fg_event_record(event->engine, stream->engine);
-    return fg_gpu_result(stream->context->gpu);
+    fg_engine_event_record(event->engine, stream->engine);
+    return fg_gpu_status(stream->context->gpu);
 }
 CUresult FG(cuEventRecord)(CUevent handle, CUstream stream) { return FG(cuEventRecordWithFlags)(handle, stream, 0); }
 
@@ -101,11 +101,11 @@ CUresult FG(cuStreamWaitEvent)(CUstream hstream, CUevent handle, unsigned int fl
     if (stream->capture || fg_event_captured(event))
         return fg_capture_wait(stream, event);
     result = fg_capture_check(stream);
-    uint64_t record = fg_event_recorded(event->engine);
+    uint64_t record = fg_engine_event_recorded(event->engine);
     if (result || !record)
         return result;                         /* never recorded: nothing to wait for */
     struct fg_op op = {.kind = FG_OP_WAIT, .ref = (uint32_t)event->engine, .ref_seq = record};
-    fg_stream_queue(stream->engine, &op);
+    fg_engine_stream_queue(stream->engine, &op);
     return CUDA_SUCCESS;
 }
 
@@ -119,7 +119,7 @@ CUresult FG(cuEventQuery)(CUevent handle)
     CUresult result = fg_capture_forbids();
     if (result)
         return result;
-    return fg_event_done(event->engine) ? fg_gpu_result(event->context->gpu) : CUDA_ERROR_NOT_READY;
+    return fg_engine_event_done(event->engine) ? fg_gpu_status(event->context->gpu) : CUDA_ERROR_NOT_READY;
 }
 
 CUresult FG(cuEventSynchronize)(CUevent handle)
@@ -132,9 +132,9 @@ CUresult FG(cuEventSynchronize)(CUevent handle)
     CUresult result = fg_capture_forbids();
     if (result)
         return result;
-    fg_event_wait(event->engine);
+    fg_engine_event_wait(event->engine);
     fg_pools_synchronized();
-    return fg_gpu_result(event->context->gpu);
+    return fg_gpu_status(event->context->gpu);
 }
 
 CUresult FG(cuEventElapsedTime_v2)(float *milliseconds, CUevent from, CUevent to)
@@ -143,14 +143,14 @@ CUresult FG(cuEventElapsedTime_v2)(float *milliseconds, CUevent from, CUevent to
     if (!milliseconds)
         return CUDA_ERROR_INVALID_VALUE;
     if (!first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING ||
-        !fg_event_recorded(first->engine) || !fg_event_recorded(second->engine))
+        !fg_engine_event_recorded(first->engine) || !fg_engine_event_recorded(second->engine))
         return CUDA_ERROR_INVALID_HANDLE;
     if (fg_event_captured(first) || fg_event_captured(second))
         return CUDA_ERROR_CAPTURED_EVENT;
-    if (!fg_event_done(first->engine) || !fg_event_done(second->engine))
+    if (!fg_engine_event_done(first->engine) || !fg_engine_event_done(second->engine))
         return CUDA_ERROR_NOT_READY;
-    int64_t steps = (int64_t)(fg_event_time(second->engine) / STEP_NS) -
-                    (int64_t)(fg_event_time(first->engine) / STEP_NS);
+    int64_t steps = (int64_t)(fg_engine_event_time(second->engine) / STEP_NS) -
+                    (int64_t)(fg_engine_event_time(first->engine) / STEP_NS);
     *milliseconds = (float)((double)steps * STEP_NS / 1e6);
     return CUDA_SUCCESS;
 }

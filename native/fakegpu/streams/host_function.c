@@ -15,7 +15,7 @@ static pthread_cond_t caller_joined = PTHREAD_COND_INITIALIZER;
 static enum { NO_CALLER, STARTING, JOINED } caller;
 static pid_t caller_pid;
 
-uint32_t fg_host_number(CUhostFn function, void *data)
+uint32_t fg_host_call_number(CUhostFn function, void *data)
 {
     pthread_mutex_lock(&calls_mutex);
     uint32_t at = 0;
@@ -46,7 +46,7 @@ static void *call_them(void *unused)
     for (;;) {
         int stream;
         uint32_t number;
-        if (!fg_host_next(fg_self(), &stream, &number))
+        if (!fg_engine_host_next(fg_own_process(), &stream, &number))
             continue;
         pthread_mutex_lock(&calls_mutex);
         CUhostFn function = calls[number].function;
@@ -54,12 +54,12 @@ static void *call_them(void *unused)
         calls[number].waits = false;
         pthread_mutex_unlock(&calls_mutex);
         function(data);
-        fg_host_returned(stream);
+        fg_engine_host_returned(stream);
     }
     return NULL;
 }
 
-void fg_host_ready(void)
+void fg_host_thread_start(void)
 {
     pthread_mutex_lock(&calls_mutex);
     if (caller_pid != getpid())
@@ -90,7 +90,7 @@ CUresult FG(cuLaunchHostFunc)(CUstream handle, CUhostFn function, void *data)
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.fn = function, .userData = data}};
-    return fg_stream_do(stream, &work, NULL);
+    return fg_stream_submit(stream, &work, NULL);
 }
 
 CUresult FG(cuLaunchHostFunc_v2)(CUstream handle, CUhostFn function, void *data, unsigned int mode)
@@ -135,7 +135,7 @@ static void write_value(void *pointer)
 
 static CUresult queue_value(CUstream handle, CUdeviceptr address, uint64_t value, unsigned bytes)
 {
-    if (!address || address % bytes || !fg_valid(address, bytes))
+    if (!address || address % bytes || !fg_address_valid(address, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct written *written = malloc(sizeof *written);
     if (!written)

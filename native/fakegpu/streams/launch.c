@@ -120,12 +120,12 @@ static CUresult kernel_op(const CUDA_KERNEL_NODE_PARAMS *kernel, struct fg_conte
     uint64_t blocks = (uint64_t)kernel->gridDimX * kernel->gridDimY * kernel->gridDimZ;
     uint64_t ns = function->ns + function->per_block_ns * blocks;
     const struct fg_engine *engine = &fg_state->engine;
-    if (function->other_pct && fg_draw(context->engine) % 100 < function->other_pct)
+    if (function->other_pct && fg_engine_random(context->engine) % 100 < function->other_pct)
         ns = function->other_ns;
     uint64_t jitter = function->jitter_pct < 0 ? engine->jitter_pct : (uint64_t)function->jitter_pct;
     uint64_t span = ns / 100 * jitter + ns % 100 * jitter / 100;
     if (span)
-        ns = ns - span + fg_draw(context->engine) % (2 * span + 1);
+        ns = ns - span + fg_engine_random(context->engine) % (2 * span + 1);
     *op = (struct fg_op){.kind = FG_OP_KERNEL, .left = ns, .count = 1};
     uint64_t sms = (uint64_t)fg_state->gpu[context->gpu].profile.sm_count;
     if (function->sms && function->sms < sms)
@@ -156,7 +156,7 @@ static CUresult fill_op(const CUDA_MEMSET_NODE_PARAMS *fill, struct fg_op *op)
     return CUDA_SUCCESS;
 }
 
-CUresult fg_work_op(const struct fg_work *work, struct fg_context *context, struct fg_op *op)
+CUresult fg_work_to_op(const struct fg_work *work, struct fg_context *context, struct fg_op *op)
 {
     switch (work->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -166,8 +166,8 @@ CUresult fg_work_op(const struct fg_work *work, struct fg_context *context, stru
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return fill_op(&work->fill, op);
     case CU_GRAPH_NODE_TYPE_HOST:
-        fg_host_ready();
-        *op = (struct fg_op){.kind = FG_OP_HOST, .ref = fg_host_number(work->host.fn, work->host.userData)};
+        fg_host_thread_start();
+        *op = (struct fg_op){.kind = FG_OP_HOST, .ref = fg_host_call_number(work->host.fn, work->host.userData)};
         return CUDA_SUCCESS;
     default:
         *op = (struct fg_op){.kind = FG_OP_NOTHING};
@@ -198,7 +198,7 @@ static CUresult launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz,
                            .kernel = {.func = handle, .gridDimX = gx, .gridDimY = gy, .gridDimZ = gz,
                                       .blockDimX = bx, .blockDimY = by, .blockDimZ = bz,
                                       .sharedMemBytes = shared, .kernelParams = params, .extra = extra}};
-    return fg_stream_do(stream, &work, NULL);
+    return fg_stream_submit(stream, &work, NULL);
 }
 
 CUresult FG(cuLaunchKernel)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,

@@ -29,7 +29,7 @@ static struct fg_stream *make(struct fg_context *context, unsigned flags, int pr
     struct fg_stream *stream = context->streams ? fg_handle_take(&handles) : NULL;
     if (!stream)
         return NULL;
-    stream->engine = fg_stream_open(context->engine, how, priority);
+    stream->engine = fg_engine_stream_open(context->engine, how, priority);
     if (stream->engine < 0) {
         fg_handle_give(&handles, stream);
         return NULL;
@@ -58,7 +58,7 @@ static void end(struct fg_stream *stream, bool with_context)
                 *at = stream->next;
                 break;
             }
-        fg_stream_close(stream->engine);
+        fg_engine_stream_close(stream->engine);
     }
     fg_handle_give(&handles, stream);
 }
@@ -68,7 +68,7 @@ void fg_streams_context_gone(struct fg_context *context)
     struct streams *streams = context->streams;
     if (!streams)
         return;
-    fg_engine_drain(context->engine);          /* destroying a context waits for its work */
+    fg_engine_context_drain(context->engine);          /* destroying a context waits for its work */
     pthread_mutex_lock(&fg_mutex);
     for (struct fg_stream *stream = streams->list, *next; stream; stream = next) {
         next = stream->next;
@@ -140,7 +140,7 @@ CUresult fg_stream_of(CUstream handle, struct fg_stream **out)
         if (!fg_handle_is(&handles, handle))
             return CUDA_ERROR_INVALID_HANDLE;
         *out = (struct fg_stream *)handle;
-        return fg_gpu_result((*out)->context->gpu);
+        return fg_gpu_status((*out)->context->gpu);
     }
     struct fg_context *context;
     CUresult result = fg_need_context(&context);
@@ -151,7 +151,7 @@ CUresult fg_stream_of(CUstream handle, struct fg_stream **out)
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult fg_stream_do(struct fg_stream *stream, const struct fg_work *work, uint64_t *seq)
+CUresult fg_stream_submit(struct fg_stream *stream, const struct fg_work *work, uint64_t *seq)
 {
     CUresult result = fg_capture_check(stream);
     if (seq)
@@ -161,13 +161,13 @@ CUresult fg_stream_do(struct fg_stream *stream, const struct fg_work *work, uint
     if (stream->capture)
         return fg_capture_add(stream, work, NULL);
     struct fg_op op;
-    result = fg_work_op(work, stream->context, &op);
+    result = fg_work_to_op(work, stream->context, &op);
     if (result)
         return result;
-    uint64_t number = fg_stream_queue(stream->engine, &op);
+    uint64_t number = fg_engine_stream_queue(stream->engine, &op);
     if (seq)
         *seq = number;
-    return fg_gpu_result(stream->context->gpu);
+    return fg_gpu_status(stream->context->gpu);
 }
 
 /* ---- the driver's functions ------------------------------------------------------------------------------ */
@@ -226,7 +226,7 @@ CUresult FG(cuStreamSynchronize)(CUstream handle)
     result = fg_capture_check(stream);
     if (result)
         return result;
-    fg_stream_wait(stream->engine, fg_stream_tail(stream->engine));
+    fg_engine_stream_wait(stream->engine, fg_engine_stream_tail(stream->engine));
     if (stream->is_default && !fg_per_thread && handle != CU_STREAM_PER_THREAD) {
         /* The legacy stream stands for all blocking streams of the context. */
         struct streams *streams = stream->context->streams;
@@ -235,16 +235,16 @@ CUresult FG(cuStreamSynchronize)(CUstream handle)
         pthread_mutex_lock(&fg_mutex);
         for (struct fg_stream *each = streams->list; each && list && n < FG_ENGINE_STREAMS; each = each->next)
             if (!(each->flags & CU_STREAM_NON_BLOCKING) && each != stream) {
-                list[n].tail = fg_stream_tail(each->engine);
+                list[n].tail = fg_engine_stream_tail(each->engine);
                 list[n++].engine = each->engine;
             }
         pthread_mutex_unlock(&fg_mutex);
         for (int i = 0; i < n; i++)
-            fg_stream_wait(list[i].engine, list[i].tail);
+            fg_engine_stream_wait(list[i].engine, list[i].tail);
         free(list);
     }
     fg_pools_synchronized();
-    return fg_gpu_result(stream->context->gpu);
+    return fg_gpu_status(stream->context->gpu);
 }
 
 CUresult FG(cuStreamQuery)(CUstream handle)
@@ -258,9 +258,9 @@ CUresult FG(cuStreamQuery)(CUstream handle)
     result = fg_capture_check(stream);
     if (result)
         return result;
-    if (!fg_stream_done(stream->engine, fg_stream_tail(stream->engine)))
+    if (!fg_engine_stream_done(stream->engine, fg_engine_stream_tail(stream->engine)))
         return CUDA_ERROR_NOT_READY;
-    return fg_gpu_result(stream->context->gpu);
+    return fg_gpu_status(stream->context->gpu);
 }
 
 static CUresult synchronize(struct fg_context *context)
@@ -268,9 +268,9 @@ static CUresult synchronize(struct fg_context *context)
     CUresult result = fg_capture_forbids();
     if (result)
         return result;
-    fg_engine_drain(context->engine);
+    fg_engine_context_drain(context->engine);
     fg_pools_synchronized();
-    return fg_gpu_result(context->gpu);
+    return fg_gpu_status(context->gpu);
 }
 
 CUresult FG(cuCtxSynchronize)(void)
@@ -282,7 +282,7 @@ CUresult FG(cuCtxSynchronize)(void)
 
 CUresult FG(cuCtxSynchronize_v2)(CUcontext handle)
 {
-    struct fg_context *context = handle ? fg_context_of(handle) : fg_current();
+    struct fg_context *context = handle ? fg_context_of(handle) : fg_current_context();
     return context ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 

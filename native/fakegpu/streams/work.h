@@ -47,9 +47,9 @@ struct fg_work {
     };
 };
 /* Moves the bytes that it moves, and gives the operation to queue. */
-CUresult fg_work_op(const struct fg_work *work, struct fg_context *context, struct fg_op *op);
+CUresult fg_work_to_op(const struct fg_work *work, struct fg_context *context, struct fg_op *op);
 /* Queues it, or, where the stream captures, adds a node. *seq (may be NULL): to be waited for; 0: captured. */
-CUresult fg_stream_do(struct fg_stream *stream, const struct fg_work *work, uint64_t *seq);
+CUresult fg_stream_submit(struct fg_stream *stream, const struct fg_work *work, uint64_t *seq);
 
 /* copy.c: of a copy's shape, where it goes (FG_OP_...; 0: an address is not the fake's), and its bytes moved. */
 uint32_t fg_copy_kind(const CUDA_MEMCPY3D *shape);
@@ -73,8 +73,8 @@ struct fg_stream {
 /* The stream that a handle means to the calling thread (NULL, CU_STREAM_LEGACY and _PER_THREAD
  * included), made at need. An error where the handle is stale or its context gone. */
 CUresult fg_stream_of(CUstream handle, struct fg_stream **stream);
-uint32_t fg_host_number(CUhostFn function, void *data);  /* the engine's number for a call of it; runs once */
-void fg_host_ready(void);            /* the thread that calls host functions runs */
+uint32_t fg_host_call_number(CUhostFn function, void *data);  /* the engine's number for a call of it; runs once */
+void fg_host_thread_start(void);            /* the thread that calls host functions runs */
 
 /* ---- event.c --------------------------------------------------------------------------------------------- */
 struct fg_event {
@@ -105,8 +105,8 @@ bool fg_event_captured(const struct fg_event *event);
 void fg_capture_stream_gone(struct fg_stream *stream);
 CUresult fg_capture_break(struct fg_stream *stream); /* invalidates; gives STREAM_CAPTURE_UNSUPPORTED */
 
-CUresult fg_capture_alloc(struct fg_stream *stream, uint64_t bytes, CUdeviceptr *out); /* graph_memory.c */
-CUresult fg_capture_free(struct fg_stream *stream, CUdeviceptr address);
+CUresult fg_capture_memory_alloc(struct fg_stream *stream, uint64_t bytes, CUdeviceptr *out); /* graph_memory.c */
+CUresult fg_capture_memory_free(struct fg_stream *stream, CUdeviceptr address);
 
 /* ---- graph.c -------------------------------------------------------------------------------------------------- */
 struct fg_graph *fg_graph_of(CUgraph handle);

@@ -34,7 +34,7 @@ uint64_t fg_monotonic(void)
 
 /* ---- the lock ------------------------------------------------------------------------------------- */
 
-struct fg_engine *fg_engine_enter(void)
+struct fg_engine *fg_engine_lock(void)
 {
     if (!fg_state)
         return NULL;
@@ -44,7 +44,7 @@ struct fg_engine *fg_engine_enter(void)
     return e;
 }
 
-void fg_engine_exit(void)
+void fg_engine_unlock(void)
 {
     pthread_mutex_unlock(&fg_state->engine.lock);
 }
@@ -56,7 +56,7 @@ static void look_for_the_dead(void)            /* not under the lock: fg_lock() 
     if (now < last + PATIENCE_NS || !atomic_compare_exchange_strong(&e->checked_ns, &last, now))
         return;
     fg_lock();
-    fg_sweep();
+    fg_sweep_dead();
     fg_unlock();
 }
 
@@ -79,10 +79,10 @@ static void prepare(void)
     pthread_atfork(NULL, NULL, forked);
 }
 
-static struct fg_ethread *self(struct fg_engine *e)
+static struct fg_engine_thread *self(struct fg_engine *e)
 {
     if (mine.row && mine.nonce == e->nonce) {
-        struct fg_ethread *row = &e->thread[mine.row - 1];
+        struct fg_engine_thread *row = &e->thread[mine.row - 1];
         if (row->pid == getpid() && row->tid) {
             if (row->state == FG_THREAD_PARKED) {
                 if (row->now < e->t)
@@ -100,12 +100,12 @@ static uint64_t rank(struct fg_engine *e, int process)
     if (process < 0)
         return 0;
     int tag = fg_state->process[process].tag;
-    return fg_hash(fg_state->tag[tag].name) + e->tag_threads[tag]++;
+    return fg_hash_text(fg_state->tag[tag].name) + e->tag_threads[tag]++;
 }
 
-static struct fg_ethread *join(struct fg_engine *e, int process)
+static struct fg_engine_thread *join(struct fg_engine *e, int process)
 {
-    struct fg_ethread *row = self(e);
+    struct fg_engine_thread *row = self(e);
     if (row)
         return row;
     for (uint32_t i = 0; i < FG_ENGINE_THREADS; i++) {
@@ -132,20 +132,20 @@ static struct fg_ethread *join(struct fg_engine *e, int process)
 }
 
 /* The caller's row. Joining needs the process's row, and with it fg_lock(), which comes before ours. */
-static struct fg_ethread *joined(void)
+static struct fg_engine_thread *joined(void)
 {
     struct fg_engine *e = &fg_state->engine;
-    struct fg_ethread *row = self(e);
+    struct fg_engine_thread *row = self(e);
     if (row)
         return row;
     pthread_once(&once, prepare);
-    fg_engine_exit();
-    int process = fg_self();
-    fg_engine_enter();
+    fg_engine_unlock();
+    int process = fg_own_process();
+    fg_engine_lock();
     return join(e, process);
 }
 
-void fg_clock_gone(int process)
+void fg_clock_process_gone(int process)
 {
     struct fg_engine *e = &fg_state->engine;
     for (uint32_t i = 0; i < e->threads; i++)
@@ -154,7 +154,7 @@ void fg_clock_gone(int process)
 }
 
 /* Voluntary switches of a thread that sleeps outside of the fake; 0: it runs, or is gone. */
-static uint64_t sleeps(const struct fg_ethread *row, bool *gone)
+static uint64_t sleeps(const struct fg_engine_thread *row, bool *gone)
 {
     char path[64], line[128], state = 'X';
     uint64_t switches = 0;
@@ -176,7 +176,7 @@ static uint64_t sleeps(const struct fg_ethread *row, bool *gone)
 static void park_the_idle(struct fg_engine *e)
 {
     for (uint32_t i = 0; i < e->threads; i++) {
-        struct fg_ethread *row = &e->thread[i];
+        struct fg_engine_thread *row = &e->thread[i];
         bool gone;
         if (row->state != FG_THREAD_RUNS)
             continue;
@@ -190,7 +190,7 @@ static void park_the_idle(struct fg_engine *e)
     }
 }
 
-static void wake(struct fg_ethread *row)
+static void wake(struct fg_engine_thread *row)
 {
     row->state = FG_THREAD_RUNS;
     if (row->sleeping)
@@ -198,11 +198,11 @@ static void wake(struct fg_ethread *row)
 }
 
 /* The thread that acts next; NULL where one acts already that may do something before or at that time. */
-static struct fg_ethread *next_to_act(struct fg_engine *e)
+static struct fg_engine_thread *next_to_act(struct fg_engine *e)
 {
-    struct fg_ethread *next = NULL;
+    struct fg_engine_thread *next = NULL;
     for (uint32_t i = 0; i < e->threads; i++) {
-        struct fg_ethread *row = &e->thread[i];
+        struct fg_engine_thread *row = &e->thread[i];
         if (row->state == FG_THREAD_TIME && row->need <= e->t &&
             (!next || row->now < next->now || (row->now == next->now && row->rank < next->rank)))
             next = row;
@@ -226,7 +226,7 @@ static void run_virtual(struct fg_engine *e)
             bound = e->t;
         bool again = fg_simulate(bound);
         if (!e->window_ns) {
-            struct fg_ethread *next = again ? NULL : next_to_act(e);
+            struct fg_engine_thread *next = again ? NULL : next_to_act(e);
             if (next)
                 wake(next);
             if (!again)
@@ -234,7 +234,7 @@ static void run_virtual(struct fg_engine *e)
             continue;
         }
         for (uint32_t i = 0; i < e->threads; i++) {
-            struct fg_ethread *row = &e->thread[i];
+            struct fg_engine_thread *row = &e->thread[i];
             if (row->state == FG_THREAD_TIME && row->need <= e->t) {
                 wake(row);
                 again = true;
@@ -260,7 +260,7 @@ void fg_clock_notify(uint32_t state, uint32_t ref, uint64_t seq)
     if (!e->virtual_clock)
         return;
     for (uint32_t i = 0; i < e->threads; i++) {
-        struct fg_ethread *row = &e->thread[i];
+        struct fg_engine_thread *row = &e->thread[i];
         if (row->state != state || row->ref != ref || row->seq > seq)
             continue;
         if (row->now < e->t)
@@ -288,7 +288,7 @@ void fg_clock_host_due(int process)
 void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
 {
     struct fg_engine *e = &fg_state->engine;
-    struct fg_ethread *row = joined();
+    struct fg_engine_thread *row = joined();
     if (!row)
         return;
     row->ref = ref;
@@ -299,12 +299,12 @@ void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
     while ((seen = row->state) != FG_THREAD_RUNS && seen != FG_THREAD_FREE && seen != FG_THREAD_PARKED) {
         static const struct timespec patience = {.tv_nsec = PATIENCE_NS};
         row->sleeping = 1;
-        fg_engine_exit();
+        fg_engine_unlock();
         long late = futex(&row->state, FUTEX_WAIT, seen, &patience);
         bool timed_out = late && errno == ETIMEDOUT;
         if (timed_out)
             look_for_the_dead();
-        fg_engine_enter();
+        fg_engine_lock();
         if (timed_out && row->state != FG_THREAD_RUNS) {
             park_the_idle(e);
             fg_clock_run();
@@ -319,7 +319,7 @@ uint64_t fg_clock_stamp(uint64_t cost)
     struct fg_engine *e = &fg_state->engine;
     if (!e->virtual_clock)
         return fg_monotonic();
-    struct fg_ethread *row = joined();
+    struct fg_engine_thread *row = joined();
     if (!row)
         return e->t;
     row->now += cost ? cost : 1;
@@ -335,7 +335,7 @@ uint64_t fg_clock_stamp(uint64_t cost)
 
 void fg_clock_pay(uint64_t cost)
 {
-    struct fg_ethread *row = fg_state->engine.virtual_clock ? joined() : NULL;
+    struct fg_engine_thread *row = fg_state->engine.virtual_clock ? joined() : NULL;
     if (row)
         row->now += cost;
 }
@@ -344,9 +344,9 @@ void fg_clock_spend(uint64_t ns)
 {
     if (!fg_state || !fg_state->engine.virtual_clock)
         return;
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     fg_clock_pay(ns ? ns : e->call_ns);
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
 /* ---- the wall clock --------------------------------------------------------------------------------- */
@@ -358,47 +358,47 @@ void fg_clock_nap(uint64_t ns)
     if (ns > PATIENCE_NS)
         ns = PATIENCE_NS;
     struct timespec timeout = {.tv_nsec = (long)ns};
-    fg_engine_exit();
+    fg_engine_unlock();
     /* The kernel may end a sleep 50 us late to save power: not here, and not for longer than this. */
     int slack = prctl(PR_GET_TIMERSLACK);
     prctl(PR_SET_TIMERSLACK, 1000);
     futex(&e->host_epoch, FUTEX_WAIT, epoch, &timeout);
     prctl(PR_SET_TIMERSLACK, slack);
     look_for_the_dead();
-    fg_engine_enter();
+    fg_engine_lock();
 }
 
 /* ---- fakegpu.h ----------------------------------------------------------------------------------------- */
 
 void fakegpu_join(void)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     if (e->virtual_clock) {
         joined();
         fg_clock_run();                        /* it may be the one that start_threads waits for */
     }
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
 void fakegpu_leave(void)
 {
-    struct fg_engine *e = mine.row ? fg_engine_enter() : NULL;
+    struct fg_engine *e = mine.row ? fg_engine_lock() : NULL;
     if (!e)
         return;
-    struct fg_ethread *row = self(e);
+    struct fg_engine_thread *row = self(e);
     if (row) {
         row->state = FG_THREAD_FREE;
         fg_clock_run();
     }
     mine.row = 0;
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
 __attribute__((destructor)) static void process_ends(void)
 {
-    struct fg_engine *e = mine.row ? fg_engine_enter() : NULL;
+    struct fg_engine *e = mine.row ? fg_engine_lock() : NULL;
     if (!e)
         return;
     for (uint32_t i = 0; i < e->threads; i++)
@@ -406,7 +406,7 @@ __attribute__((destructor)) static void process_ends(void)
             e->thread[i].state = FG_THREAD_FREE;
     mine.row = 0;
     fg_clock_run();
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
 uint64_t fakegpu_now_ns(void)
@@ -416,15 +416,15 @@ uint64_t fakegpu_now_ns(void)
     struct fg_engine *e = &fg_state->engine;
     if (!mine.row || mine.nonce != e->nonce)
         return e->t;                           /* an onlooker */
-    struct fg_ethread *row = &e->thread[mine.row - 1];
+    struct fg_engine_thread *row = &e->thread[mine.row - 1];
     uint64_t now = row->now + FG_LOOK_NS;
     if (e->window_ns && row->state == FG_THREAD_RUNS && now <= e->t + e->window_ns) {
         row->now = now;
         return now;
     }
-    fg_engine_enter();
+    fg_engine_lock();
     now = self(e) ? fg_clock_stamp(FG_LOOK_NS) : e->t;
-    fg_engine_exit();
+    fg_engine_unlock();
     return now;
 }
 
@@ -436,15 +436,15 @@ void fakegpu_sleep_until_ns(uint64_t when)
             continue;
         return;
     }
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     bool onlooker = !self(e);
-    struct fg_ethread *row = joined();
+    struct fg_engine_thread *row = joined();
     if (row && when > row->now) {
         row->now = when;
         if (when > e->t)
             fg_clock_block(FG_THREAD_TIME, 0, when);
     }
-    fg_engine_exit();
+    fg_engine_unlock();
     if (onlooker)
         fakegpu_leave();
 }

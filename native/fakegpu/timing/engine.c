@@ -15,21 +15,21 @@
 
 /* ---- the oracle ------------------------------------------------------------------------------------- */
 
-void fg_engine_reset(const char *tag)
+void fg_engine_reset_tag(const char *tag)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_run();
     for (int i = 0; i < fg_state->tags; i++)
         for (uint32_t g = 0; g < e->gpus && !strcmp(fg_state->tag[i].name, tag); g++)
             e->gpu[g].work[i] = e->gpu[g].kernels[i] = 0;
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
 static uint64_t of_tag(const char *name, int gpu, bool kernels)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return 0;
     uint64_t sum = 0;
@@ -37,7 +37,7 @@ static uint64_t of_tag(const char *name, int gpu, bool kernels)
     for (int i = 0; i < fg_state->tags; i++)
         if (!strcmp(fg_state->tag[i].name, name))
             sum = kernels ? e->gpu[gpu].kernels[i] : e->gpu[gpu].work[i] >> 16;
-    fg_engine_exit();
+    fg_engine_unlock();
     return sum;
 }
 
@@ -54,7 +54,7 @@ static uint64_t mixed(uint64_t x)              /* splitmix64 */
     return x ^ x >> 31;
 }
 
-uint64_t fg_hash(const char *text)
+uint64_t fg_hash_text(const char *text)
 {
     uint64_t sum = 0xcbf29ce484222325ull;
     while (*text)
@@ -67,7 +67,7 @@ static void close_context(struct fg_engine *e, int index)
     for (int i = 0; i < (int)e->streams; i++)
         if (e->stream[i].context == index + 1) {
             e->stream[i].closing = 1;
-            fg_stream_drop(i);
+            fg_engine_stream_clear(i);
             fg_clock_notify(FG_THREAD_OP, (uint32_t)i, FG_NEVER);
         }
     e->context[index].process = 0;
@@ -81,19 +81,19 @@ __attribute__((destructor)) static void process_ends(void)
 {
     if (opener != getpid() || !fg_state)
         return;
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     fg_clock_run();
     for (uint32_t i = 0; i < e->contexts; i++)
         if (e->context[i].process == opener_row + 1)
             close_context(e, (int)i);
-    fg_clock_gone(opener_row);
+    fg_clock_process_gone(opener_row);
     fg_clock_run();
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
-int fg_engine_open(int process, int tag, int gpu, unsigned percent)
+int fg_engine_context_open(int process, int tag, int gpu, unsigned percent)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return -1;
     fg_clock_pay(e->call_ns);
@@ -105,38 +105,38 @@ int fg_engine_open(int process, int tag, int gpu, unsigned percent)
         if (!e->context[i].process)
             found = i;
     if (found >= 0) {
-        struct fg_econtext *context = &e->context[found];
-        *context = (struct fg_econtext){
+        struct fg_engine_context *context = &e->context[found];
+        *context = (struct fg_engine_context){
             .gpu = gpu,
             .tag = tag,
             .part = part,
             .slice_part = percent & FG_PARTITION ? part : FG_WHOLE,
-            .identity = mixed(fg_hash(fg_state->tag[tag].name) + ++e->tag_contexts[tag]),
+            .identity = mixed(fg_hash_text(fg_state->tag[tag].name) + ++e->tag_contexts[tag]),
         };
         if (e->contexts <= (uint32_t)found)
             e->contexts = (uint32_t)found + 1;
         context->process = process + 1;
     }
-    fg_engine_exit();
+    fg_engine_unlock();
     return found;
 }
 
-void fg_engine_close(int context)
+void fg_engine_context_close(int context)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_pay(e->call_ns);
     fg_clock_run();
     close_context(e, context);
     fg_clock_run();
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
 void fg_engine_process_gone(int process)
 {
-    struct fg_engine *e = fg_engine_enter();
-    fg_clock_gone(process);
+    struct fg_engine *e = fg_engine_lock();
+    fg_clock_process_gone(process);
     for (uint32_t i = 0; i < e->contexts; i++)
         if (e->context[i].process == process + 1)
             close_context(e, (int)i);
@@ -146,21 +146,21 @@ void fg_engine_process_gone(int process)
             e->event[i].done = e->event[i].recorded;
             fg_clock_notify(FG_THREAD_EVENT, i, FG_NEVER);
         }
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
-uint64_t fg_draw(int context)
+uint64_t fg_engine_random(int context)
 {
     struct fg_engine *e = &fg_state->engine;
-    struct fg_econtext *row = &e->context[context];
+    struct fg_engine_context *row = &e->context[context];
     return mixed(e->seed ^ row->identity ^ mixed(__atomic_fetch_add(&row->draws, 1, __ATOMIC_RELAXED)));
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------- */
 
-int fg_stream_open(int context, unsigned flags, int priority)
+int fg_engine_stream_open(int context, unsigned flags, int priority)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return -1;
     fg_clock_pay(e->call_ns);
@@ -169,7 +169,7 @@ int fg_stream_open(int context, unsigned flags, int priority)
         if (!e->stream[i].context)
             found = i;
     if (found >= 0) {
-        struct fg_estream *stream = &e->stream[found];
+        struct fg_engine_stream *stream = &e->stream[found];
         if (e->streams <= (uint32_t)found)
             e->streams = (uint32_t)found + 1;
         stream->head = stream->tail;
@@ -180,26 +180,26 @@ int fg_stream_open(int context, unsigned flags, int priority)
             e->context[context].legacy = found + 1;
         stream->context = context + 1;
     }
-    fg_engine_exit();
+    fg_engine_unlock();
     return found;
 }
 
-void fg_stream_close(int index)
+void fg_engine_stream_close(int index)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_pay(e->call_ns);
     e->stream[index].closing = 1;
     if (e->stream[index].head == e->stream[index].tail)
-        fg_stream_drop(index);
-    fg_engine_exit();
+        fg_engine_stream_clear(index);
+    fg_engine_unlock();
 }
 
 /* Under the lock: returns when operation `seq` is done. */
 static void wait_for(struct fg_engine *e, int index, uint64_t seq)
 {
-    struct fg_estream *stream = &e->stream[index];
+    struct fg_engine_stream *stream = &e->stream[index];
     while (stream->head < seq) {
         if (e->virtual_clock) {
             fg_clock_block(FG_THREAD_OP, (uint32_t)index, seq);
@@ -208,17 +208,17 @@ static void wait_for(struct fg_engine *e, int index, uint64_t seq)
         fg_clock_run();
         if (stream->head >= seq)
             break;
-        uint64_t least = fg_least(index, seq, 0);
+        uint64_t least = fg_engine_least_ns(index, seq, 0);
         fg_clock_nap(least > SHORTEST_NAP ? least : SHORTEST_NAP);
     }
 }
 
-uint64_t fg_stream_queue(int index, const struct fg_op *op)
+uint64_t fg_engine_stream_queue(int index, const struct fg_op *op)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return 0;
-    struct fg_estream *stream = &e->stream[index];
+    struct fg_engine_stream *stream = &e->stream[index];
     uint64_t stamp = fg_clock_stamp(op->kind == FG_OP_MARK ? e->call_ns : e->launch_ns);
     /* A graph of many kernels takes their room, but an empty stream has room for any. */
     while (stream->tail - stream->head >= FG_ENGINE_DEPTH ||
@@ -241,11 +241,11 @@ uint64_t fg_stream_queue(int index, const struct fg_op *op)
     uint64_t seq = ++stream->tail;
     if (op->kind == FG_OP_HOST)
         e->host_epoch++;
-    fg_engine_exit();
+    fg_engine_unlock();
     return seq;
 }
 
-uint64_t fg_stream_tail(int index)
+uint64_t fg_engine_stream_tail(int index)
 {
     return fg_state ? fg_state->engine.stream[index].tail : 0;
 }
@@ -260,59 +260,59 @@ static void look(struct fg_engine *e)
         fg_clock_run();
 }
 
-bool fg_stream_done(int index, uint64_t seq)
+bool fg_engine_stream_done(int index, uint64_t seq)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return true;
     if (e->stream[index].head < seq)
         look(e);
     bool done = e->stream[index].head >= seq;
-    fg_engine_exit();
+    fg_engine_unlock();
     return done;
 }
 
-void fg_stream_wait(int index, uint64_t seq)
+void fg_engine_stream_wait(int index, uint64_t seq)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_stamp(e->call_ns);
     wait_for(e, index, seq);
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
-void fg_engine_drain(int context)
+void fg_engine_context_drain(int context)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_stamp(e->call_ns);
     for (int i = 0; i < (int)e->streams; i++)
         if (e->stream[i].context == context + 1)
             wait_for(e, i, e->stream[i].tail);
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
-bool fg_engine_idle(int context)
+bool fg_engine_context_idle(int context)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return true;
     look(e);
     bool idle = true;
     for (int i = 0; i < (int)e->streams; i++)
         idle &= e->stream[i].context != context + 1 || e->stream[i].head == e->stream[i].tail;
-    fg_engine_exit();
+    fg_engine_unlock();
     return idle;
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------- */
 
-int fg_event_open(int process)
+int fg_engine_event_open(int process)
 {
     static __thread uint32_t from;             /* where the last search ended */
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return -1;
     fg_clock_pay(e->call_ns);
@@ -323,7 +323,7 @@ int fg_event_open(int process)
             found = (int)at;
     }
     if (found >= 0) {
-        struct fg_eevent *event = &e->event[found];
+        struct fg_engine_event *event = &e->event[found];
         from = (uint32_t)found + 1;
         event->done = event->recorded;         /* never reset: a record that is still queued is not ours */
         event->first = event->recorded;
@@ -332,74 +332,74 @@ int fg_event_open(int process)
             e->events = (uint32_t)found + 1;
         event->process = process + 1;
     }
-    fg_engine_exit();
+    fg_engine_unlock();
     return found;
 }
 
-void fg_event_hold(int index)
+void fg_engine_event_hold(int index)
 {
-    if (fg_engine_enter()) {
+    if (fg_engine_lock()) {
         fg_state->engine.event[index].holders++;
-        fg_engine_exit();
+        fg_engine_unlock();
     }
 }
 
-void fg_event_close(int index)
+void fg_engine_event_close(int index)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_pay(e->call_ns);
     if (!--e->event[index].holders)
         e->event[index].process = 0;
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
-uint64_t fg_event_record(int index, int stream)
+uint64_t fg_engine_event_record(int index, int stream)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return 0;
     uint64_t record = ++e->event[index].recorded;
-    fg_engine_exit();
+    fg_engine_unlock();
     struct fg_op op = {.kind = FG_OP_MARK, .ref = (uint32_t)index, .ref_seq = record};
-    uint64_t seq = fg_stream_queue(stream, &op);
-    fg_engine_enter();
+    uint64_t seq = fg_engine_stream_queue(stream, &op);
+    fg_engine_lock();
     if (e->event[index].recorded == record) {
         e->event[index].stream = stream;
         e->event[index].seq = seq;
     }
-    fg_engine_exit();
+    fg_engine_unlock();
     return record;
 }
 
-uint64_t fg_event_recorded(int index)
+uint64_t fg_engine_event_recorded(int index)
 {
     if (!fg_state)
         return 0;
-    const struct fg_eevent *event = &fg_state->engine.event[index];
+    const struct fg_engine_event *event = &fg_state->engine.event[index];
     return event->recorded > event->first ? event->recorded : 0;
 }
 
-bool fg_event_done(int index)
+bool fg_engine_event_done(int index)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return true;
     if (e->event[index].done < e->event[index].recorded)
         look(e);
     bool done = e->event[index].done >= e->event[index].recorded;
-    fg_engine_exit();
+    fg_engine_unlock();
     return done;
 }
 
-void fg_event_wait(int index)
+void fg_engine_event_wait(int index)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
     fg_clock_stamp(e->call_ns);
-    struct fg_eevent *event = &e->event[index];
+    struct fg_engine_event *event = &e->event[index];
     uint64_t record = event->recorded;
     while (event->done < record) {
         if (e->virtual_clock) {
@@ -409,13 +409,13 @@ void fg_event_wait(int index)
         fg_clock_run();
         if (event->done >= record)
             break;
-        uint64_t least = event->recorded == record ? fg_least(event->stream, event->seq, 0) : 0;
+        uint64_t least = event->recorded == record ? fg_engine_least_ns(event->stream, event->seq, 0) : 0;
         fg_clock_nap(least > SHORTEST_NAP ? least : SHORTEST_NAP);
     }
-    fg_engine_exit();
+    fg_engine_unlock();
 }
 
-uint64_t fg_event_time(int index)
+uint64_t fg_engine_event_time(int index)
 {
     return fg_state ? fg_state->engine.event[index].time : 0;
 }
@@ -427,7 +427,7 @@ static bool find_due(struct fg_engine *e, int process, int *found, uint64_t *whe
 {
     *when = FG_NEVER;
     for (int i = 0; i < (int)e->streams; i++) {
-        struct fg_estream *stream = &e->stream[i];
+        struct fg_engine_stream *stream = &e->stream[i];
         if (!stream->context || e->context[stream->context - 1].process != process + 1)
             continue;
         for (uint64_t seq = stream->head; seq < stream->tail; seq++) {
@@ -437,7 +437,7 @@ static bool find_due(struct fg_engine *e, int process, int *found, uint64_t *whe
             *found = i;
             if (op->begun && !op->ends)
                 return true;
-            uint64_t least = fg_least(i, seq, 0);
+            uint64_t least = fg_engine_least_ns(i, seq, 0);
             *when = least < *when ? least : *when;
             break;
         }
@@ -445,9 +445,9 @@ static bool find_due(struct fg_engine *e, int process, int *found, uint64_t *whe
     return false;
 }
 
-bool fg_host_next(int process, int *stream, uint32_t *ref)
+bool fg_engine_host_next(int process, int *stream, uint32_t *ref)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return false;
     uint64_t when;
@@ -461,20 +461,20 @@ bool fg_host_next(int process, int *stream, uint32_t *ref)
     }
     if (due)
         *ref = e->stream[*stream].ring[e->stream[*stream].head % FG_ENGINE_DEPTH].ref;
-    fg_engine_exit();
+    fg_engine_unlock();
     return due;
 }
 
-void fg_host_returned(int index)
+void fg_engine_host_returned(int index)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return;
-    struct fg_estream *stream = &e->stream[index];
+    struct fg_engine_stream *stream = &e->stream[index];
     fg_clock_stamp(e->call_ns);
     if (stream->head < stream->tail)
         stream->ring[stream->head % FG_ENGINE_DEPTH].ends = 1;
     fg_clock_run();
     fg_clock_host_due(-1);                     /* who sleeps by the wall clock looks again */
-    fg_engine_exit();
+    fg_engine_unlock();
 }

@@ -1,7 +1,7 @@
 /* The fake GPU's timing: streams, GPU scheduling, clock and utilisation samples, in the shared state.
  *
  * Everything here has a fixed size and is addressed by index, so that any process may map it. It is read
- * and written under `engine.lock` (robust; see fg_engine_enter), which is taken after fg_lock() and
+ * and written under `engine.lock` (robust; see fg_engine_lock), which is taken after fg_lock() and
  * never the other way round. A SIGKILL may fall anywhere: a stream is a ring of operations whose head and
  * tail only ever grow, so that an operation either was queued or was not; an interrupted step of the
  * simulation loses or repeats at most that step.
@@ -61,8 +61,8 @@ struct fg_op {        /* 64 bytes */
     uint32_t share;   /* of the SMs that it can use, 16.16 */
     uint64_t ends;    /* copies: when */
 };
-enum fg_stream_flags { FG_STREAM_NONBLOCKING = 1, FG_STREAM_LEGACY = 2 };
-struct fg_estream {
+enum fg_engine_stream_flags { FG_STREAM_NONBLOCKING = 1, FG_STREAM_LEGACY = 2 };
+struct fg_engine_stream {
     _Atomic uint64_t head, tail; /* operations done, operations queued: never reset, also not on reuse */
     int32_t context;             /* + 1; 0: free */
     int32_t priority;            /* as CUDA: less is more urgent */
@@ -70,7 +70,7 @@ struct fg_estream {
     uint64_t kernels;            /* queued: those of graphs one by one */
     struct fg_op ring[FG_ENGINE_DEPTH];
 };
-struct fg_econtext {
+struct fg_engine_context {
     int32_t process;             /* + 1; 0: free */
     int32_t gpu, tag;
     uint32_t part;               /* MPS: its part of the SMs, 16.16 */
@@ -82,7 +82,7 @@ struct fg_econtext {
     uint64_t copy_busy;          /* copy time in the present sample, ns */
     uint64_t identity;           /* seeds its random numbers: tag and number within the tag */
 };
-struct fg_eevent {
+struct fg_engine_event {
     int32_t process;             /* + 1; 0: free */
     uint32_t holders;
     uint64_t first;              /* records of earlier events that had this row */
@@ -100,7 +100,7 @@ struct fg_sample {               /* of one sixth of a second */
     uint32_t rows;
     struct fg_sample_row row[FG_SAMPLE_ROWS];
 };
-struct fg_egpu {
+struct fg_engine_gpu {
     int32_t current;             /* context that has the slice, + 1 */
     uint64_t last;               /* its identity */
     uint64_t slice_end, switch_end;
@@ -120,7 +120,7 @@ enum fg_thread_state {
     FG_THREAD_HOST,    /* a callback thread: until a function of its process is due */
     FG_THREAD_PARKED,  /* blocks outside the fake: the clock does not wait for it */
 };
-struct fg_ethread {
+struct fg_engine_thread {
     _Atomic uint32_t state;      /* also the futex word */
     int32_t process, pid, tid;   /* process: row + 1 */
     _Atomic uint64_t now;        /* its own virtual time: it can do nothing before */
@@ -146,11 +146,11 @@ struct fg_engine {
     uint32_t threads, contexts, streams, events; /* rows ever used */
     uint64_t tag_contexts[FG_ENGINE_TAGS], tag_threads[FG_ENGINE_TAGS]; /* ever opened, ever joined */
     uint64_t active[FG_ENGINE_STREAMS / 64]; /* streams with operations */
-    struct fg_ethread thread[FG_ENGINE_THREADS];
-    struct fg_econtext context[FG_ENGINE_CONTEXTS];
-    struct fg_egpu gpu[FG_ENGINE_GPUS];
-    struct fg_eevent event[FG_ENGINE_EVENTS];
-    struct fg_estream stream[FG_ENGINE_STREAMS];
+    struct fg_engine_thread thread[FG_ENGINE_THREADS];
+    struct fg_engine_context context[FG_ENGINE_CONTEXTS];
+    struct fg_engine_gpu gpu[FG_ENGINE_GPUS];
+    struct fg_engine_event event[FG_ENGINE_EVENTS];
+    struct fg_engine_stream stream[FG_ENGINE_STREAMS];
 };
 
 #pragma GCC visibility push(default)
@@ -159,40 +159,40 @@ struct fg_engine {
 /* percent: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE (0: all), or a green context's SMs with FG_PARTITION, which
  * hold in its slices, too. Index, or -1 where the table is full. */
 #define FG_PARTITION 0x80000000u
-int fg_engine_open(int process, int tag, int gpu, unsigned percent);
-void fg_engine_close(int context);             /* drops what is queued; its streams are gone */
-void fg_engine_drain(int context);             /* waits for all its streams */
-bool fg_engine_idle(int context);
+int fg_engine_context_open(int process, int tag, int gpu, unsigned percent);
+void fg_engine_context_close(int context);             /* drops what is queued; its streams are gone */
+void fg_engine_context_drain(int context);             /* waits for all its streams */
+bool fg_engine_context_idle(int context);
 
 /* ---- streams ------------------------------------------------------------------------------------- */
-int fg_stream_open(int context, unsigned flags, int priority); /* -1: no room */
-void fg_stream_close(int stream);              /* what is queued still runs */
+int fg_engine_stream_open(int context, unsigned flags, int priority); /* -1: no room */
+void fg_engine_stream_close(int stream);              /* what is queued still runs */
 /* Queues an operation; blocks while the stream is full. op: kind, left (nanoseconds, not shifted),
  * ref, ref_seq, count, share (0: all SMs). Gives its number, to be waited for. */
-uint64_t fg_stream_queue(int stream, const struct fg_op *op);
-uint64_t fg_stream_tail(int stream);
-bool fg_stream_done(int stream, uint64_t seq); /* now, as a query sees it */
-void fg_stream_wait(int stream, uint64_t seq); /* blocks the host */
-uint64_t fg_draw(int context);                 /* 64 random bits, the same in each run */
+uint64_t fg_engine_stream_queue(int stream, const struct fg_op *op);
+uint64_t fg_engine_stream_tail(int stream);
+bool fg_engine_stream_done(int stream, uint64_t seq); /* now, as a query sees it */
+void fg_engine_stream_wait(int stream, uint64_t seq); /* blocks the host */
+uint64_t fg_engine_random(int context);                 /* 64 random bits, the same in each run */
 
 /* ---- events -------------------------------------------------------------------------------------- */
-int fg_event_open(int process);
-void fg_event_hold(int event);
-void fg_event_close(int event);
-uint64_t fg_event_record(int event, int stream);
-bool fg_event_done(int event);
-void fg_event_wait(int event);
-uint64_t fg_event_recorded(int event);         /* records queued: 0, never recorded */
-uint64_t fg_event_time(int event);
+int fg_engine_event_open(int process);
+void fg_engine_event_hold(int event);
+void fg_engine_event_close(int event);
+uint64_t fg_engine_event_record(int event, int stream);
+bool fg_engine_event_done(int event);
+void fg_engine_event_wait(int event);
+uint64_t fg_engine_event_recorded(int event);         /* records queued: 0, never recorded */
+uint64_t fg_engine_event_time(int event);
 
 /* ---- host functions: a process has one thread that calls them -------------------------------------- */
-bool fg_host_next(int process, int *stream, uint32_t *ref); /* blocks; false: ask again */
-void fg_host_returned(int stream);
+bool fg_engine_host_next(int process, int *stream, uint32_t *ref); /* blocks; false: ask again */
+void fg_engine_host_returned(int stream);
 
 /* ---- utilisation, for NVML ------------------------------------------------------------------------- */
 /* Copies up to `room` samples of a GPU that ended after `since_ns`, oldest first; how many. Shares are
  * in millionths, with the noise of option noise=PERCENT (deterministic per sample and process). */
-int fg_samples(int gpu, uint64_t since_ns, struct fg_sample *out, int room);
+int fg_engine_samples(int gpu, uint64_t since_ns, struct fg_sample *out, int room);
 
 #pragma GCC visibility pop
 #endif

@@ -23,14 +23,14 @@ static struct fg_sample_row *row_of(struct fg_sample *sample, int process)
     return row;
 }
 
-static void close_sample(struct fg_engine *e, struct fg_egpu *gpu, int number)
+static void close_sample(struct fg_engine *e, struct fg_engine_gpu *gpu, int number)
 {
     struct fg_sample *sample = &gpu->ring[gpu->samples % FG_SAMPLES];
     memset(sample, 0, sizeof *sample);
     sample->busy_ppm = ppm(gpu->busy);
     sample->memory_ppm = ppm(gpu->copy_busy + gpu->busy / 5);
     for (uint32_t i = 0; i < e->contexts; i++) {
-        struct fg_econtext *context = &e->context[i];
+        struct fg_engine_context *context = &e->context[i];
         if (context->gpu != number || !context->process || !(context->busy || context->copy_busy))
             continue;
         struct fg_sample_row *row = row_of(sample, context->process - 1);
@@ -57,7 +57,7 @@ void fg_samples_take(void)
     if (e->t < fg_samples_next())
         return;
     for (int g = 0; g < (int)e->gpus; g++) {
-        struct fg_egpu *gpu = &e->gpu[g];
+        struct fg_engine_gpu *gpu = &e->gpu[g];
         uint64_t behind = (e->t - gpu->sample_begun) / FG_SAMPLE_NS;
         for (uint64_t i = 0; i < behind && i <= FG_SAMPLES; i++) {
             close_sample(e, gpu, g);
@@ -84,13 +84,13 @@ static uint32_t noisy(const struct fg_engine *e, uint32_t value, uint64_t key)
     return noisy < 0 ? 0 : noisy > 1000000 ? 1000000 : (uint32_t)noisy;
 }
 
-int fg_samples(int number, uint64_t since_ns, struct fg_sample *out, int room)
+int fg_engine_samples(int number, uint64_t since_ns, struct fg_sample *out, int room)
 {
-    struct fg_engine *e = fg_engine_enter();
+    struct fg_engine *e = fg_engine_lock();
     if (!e)
         return 0;
     fg_clock_run();
-    struct fg_egpu *gpu = &e->gpu[number];
+    struct fg_engine_gpu *gpu = &e->gpu[number];
     uint64_t first = gpu->samples > FG_SAMPLES ? gpu->samples - FG_SAMPLES : 0;
     int count = 0;
     for (uint64_t i = first; i < gpu->samples && count < room; i++) {
@@ -103,6 +103,6 @@ int fg_samples(int number, uint64_t since_ns, struct fg_sample *out, int room)
         for (uint32_t r = 0; r < copy->rows; r++)
             copy->row[r].sm_ppm = noisy(e, copy->row[r].sm_ppm, copy->end_ns * 31 + (uint64_t)copy->row[r].process);
     }
-    fg_engine_exit();
+    fg_engine_unlock();
     return count;
 }

@@ -1,4 +1,4 @@
-/* Utilisation samples of the fake GPUs, as its simulation takes them; NVML reads them by fg_samples. */
+/* Utilisation samples of the fake GPUs, as its simulation takes them; NVML reads them by fg_engine_samples. */
 #ifndef FG_SAMPLES_H
 #define FG_SAMPLES_H
 #include <stdint.h>

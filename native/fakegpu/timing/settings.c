@@ -16,7 +16,7 @@ static bool option_is(const char *key, const char *value)
     return fg_option(key, text, sizeof text) && !strcmp(text, value);
 }
 
-bool fg_engine_knows(const char *options)
+bool fg_engine_options_known(const char *options)
 {
     static const char *const known[] = {
         "clock", "scale", "start_threads", "window_ns", "mode", "slice_us", "switch_us", "launch_ns",

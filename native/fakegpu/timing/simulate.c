@@ -14,14 +14,14 @@
 
 struct head {                     /* the first operation of a stream, and what it gets */
     struct fg_op *op;
-    struct fg_econtext *context;
+    struct fg_engine_context *context;
     int32_t stream, index;        /* index: of its context */
     uint32_t got;                 /* part of the SMs, 16.16 */
     uint64_t rate;                /* its nanoseconds per nanosecond, 16.16 */
 };
 struct heads { int n; struct head at[FG_ENGINE_STREAMS]; };
 
-static struct fg_op *operation(struct fg_estream *stream, uint64_t seq)
+static struct fg_op *operation(struct fg_engine_stream *stream, uint64_t seq)
 {
     return &stream->ring[seq % FG_ENGINE_DEPTH];
 }
@@ -33,7 +33,7 @@ static bool is_compute(const struct fg_op *op)
 
 static void empty(struct fg_engine *e, int index)
 {
-    struct fg_estream *stream = &e->stream[index];
+    struct fg_engine_stream *stream = &e->stream[index];
     e->active[index / 64] &= ~(1ull << index % 64);
     if (stream->closing) {
         stream->closing = 0;
@@ -41,7 +41,7 @@ static void empty(struct fg_engine *e, int index)
     }
 }
 
-void fg_stream_drop(int index)
+void fg_engine_stream_clear(int index)
 {
     struct fg_engine *e = &fg_state->engine;
     e->stream[index].head = e->stream[index].tail;
@@ -54,7 +54,7 @@ static void collect(struct fg_engine *e, struct heads *heads)
     for (int word = 0; word * 64 < (int)e->streams; word++)
         for (uint64_t bits = e->active[word]; bits; bits &= bits - 1) {
             int index = word * 64 + __builtin_ctzll(bits);
-            struct fg_estream *stream = &e->stream[index];
+            struct fg_engine_stream *stream = &e->stream[index];
             if (stream->head == stream->tail || !stream->context) { /* a process died here */
                 e->active[word] &= ~(1ull << index % 64);
                 continue;
@@ -72,7 +72,7 @@ static void collect(struct fg_engine *e, struct heads *heads)
 
 static void finish(struct fg_engine *e, const struct head *head)
 {
-    struct fg_estream *stream = &e->stream[head->stream];
+    struct fg_engine_stream *stream = &e->stream[head->stream];
     struct fg_op *op = head->op;
     if (op->kind == FG_OP_KERNEL)
         e->gpu[head->context->gpu].kernels[head->context->tag] += op->count;
@@ -132,7 +132,7 @@ static bool may_begin(const struct fg_engine *e, const struct heads *heads, cons
 static void begin(struct fg_engine *e, const struct head *head)
 {
     struct fg_op *op = head->op;
-    struct fg_egpu *gpu = &e->gpu[head->context->gpu];
+    struct fg_engine_gpu *gpu = &e->gpu[head->context->gpu];
     op->ends = op->kind == FG_OP_HOST ? 0 : e->t;
     if (op->kind == FG_OP_TO_HOST || op->kind == FG_OP_TO_DEVICE) {
         uint64_t *until = &gpu->copy_free[op->kind == FG_OP_TO_DEVICE], length = op->left >> 16;
@@ -186,7 +186,7 @@ static void give(const struct fg_engine *e, struct heads *heads, int32_t context
 }
 
 /* Who has the slice; the next time at which that changes by itself. */
-static uint64_t slice(struct fg_engine *e, struct fg_egpu *gpu, int number, struct heads *heads)
+static uint64_t slice(struct fg_engine *e, struct fg_engine_gpu *gpu, int number, struct heads *heads)
 {
     int32_t current = gpu->current - 1, next = -1;
     bool wants = false;
@@ -255,7 +255,7 @@ static void advance(struct fg_engine *e, struct heads *heads, uint64_t length)
         if (!head->got)
             continue;
         /* In a slice the GPU is the context's, however few of its SMs it uses: counted once. */
-        struct fg_egpu *gpu = &e->gpu[head->context->gpu];
+        struct fg_engine_gpu *gpu = &e->gpu[head->context->gpu];
         uint64_t time = length * (e->mps ? head->got : FG_WHOLE);
         bool counted = false;
         for (int k = 0; k < i && !counted; k++)
@@ -343,7 +343,7 @@ bool fg_simulate(uint64_t until)
 /* Work that another context has ready, in nanoseconds, as far as its first wait. */
 static uint64_t ready_work(struct fg_engine *e, const struct head *head, uint64_t enough)
 {
-    struct fg_estream *stream = &e->stream[head->stream];
+    struct fg_engine_stream *stream = &e->stream[head->stream];
     uint64_t sum = 0;
     for (uint64_t seq = stream->head; seq < stream->tail && sum < enough; seq++) {
         const struct fg_op *op = operation(stream, seq);
@@ -354,13 +354,13 @@ static uint64_t ready_work(struct fg_engine *e, const struct head *head, uint64_
     return sum;
 }
 
-uint64_t fg_least(int index, uint64_t seq, int depth)
+uint64_t fg_engine_least_ns(int index, uint64_t seq, int depth)
 {
     struct fg_engine *e = &fg_state->engine;
-    struct fg_estream *stream = &e->stream[index];
+    struct fg_engine_stream *stream = &e->stream[index];
     if (stream->head >= seq || !stream->context || depth > 8)
         return 0;
-    struct fg_econtext *context = &e->context[stream->context - 1];
+    struct fg_engine_context *context = &e->context[stream->context - 1];
     uint64_t fastest = e->mps ? context->part : context->slice_part, sum = 0, compute = 0;
     for (uint64_t at = stream->head; at < seq && at < stream->tail; at++) {
         const struct fg_op *op = operation(stream, at);
@@ -372,13 +372,13 @@ uint64_t fg_least(int index, uint64_t seq, int depth)
         } else if (op->kind == FG_OP_TO_HOST || op->kind == FG_OP_TO_DEVICE) {
             sum += op->begun ? op->ends - e->t : op->left >> 16;
         } else if (op->kind == FG_OP_WAIT && e->event[op->ref].done < op->ref_seq) {
-            other = fg_least(e->event[op->ref].stream, e->event[op->ref].seq, depth + 1);
+            other = fg_engine_least_ns(e->event[op->ref].stream, e->event[op->ref].seq, depth + 1);
         } else if (op->kind == FG_OP_JOIN) {
-            other = fg_least((int)op->ref, op->ref_seq, depth + 1);
+            other = fg_engine_least_ns((int)op->ref, op->ref_seq, depth + 1);
         }
         sum = other > sum ? other : sum;
     }
-    struct fg_egpu *gpu = &e->gpu[context->gpu];
+    struct fg_engine_gpu *gpu = &e->gpu[context->gpu];
     if (e->mps || !compute)
         return sum;
     /* Slices of others that have work ready now: one before each of mine but the first, and what is left

@@ -39,7 +39,7 @@ static int unbind(const void *owner, const uint64_t *where)
         }
         *at = each->next;
         each->memory->mapped--;
-        fg_physical_release(each->memory);
+        fg_physical_end_if_unheld(each->memory);
         free(each);
         ended++;
     }
@@ -122,7 +122,7 @@ static struct fg_physical *multicast_of(CUmemGenericAllocationHandle number)
 
 CUresult FG(cuMulticastAddDevice)(CUmemGenericAllocationHandle number, CUdevice device)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     pthread_mutex_lock(&fg_mutex);
     struct fg_physical *object = multicast_of(number);
     if (object && gpu >= 0)
@@ -155,7 +155,7 @@ CUresult FG(cuMulticastBindMem_v2)(CUmemGenericAllocationHandle number, CUdevice
                                    CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                    unsigned long long flags)
 {
-    return fg_gpu_of(device) < 0 ? CUDA_ERROR_INVALID_DEVICE
+    return fg_gpu_of_device(device) < 0 ? CUDA_ERROR_INVALID_DEVICE
                                  : FG(cuMulticastBindMem)(number, offset, memory, memory_offset, size, flags);
 }
 
@@ -163,7 +163,7 @@ CUresult FG(cuMulticastBindAddr)(CUmemGenericAllocationHandle number, size_t off
                                  unsigned long long flags)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     bool whole = !flags && range && range->kind == FG_MAPPED && range->base == address;
     CUresult result = whole ? bind_memory(number, offset, range->owner, size) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&fg_mutex);
@@ -173,13 +173,13 @@ CUresult FG(cuMulticastBindAddr)(CUmemGenericAllocationHandle number, size_t off
 CUresult FG(cuMulticastBindAddr_v2)(CUmemGenericAllocationHandle number, CUdevice device, size_t offset,
                                     CUdeviceptr address, size_t size, unsigned long long flags)
 {
-    return fg_gpu_of(device) < 0 ? CUDA_ERROR_INVALID_DEVICE
+    return fg_gpu_of_device(device) < 0 ? CUDA_ERROR_INVALID_DEVICE
                                  : FG(cuMulticastBindAddr)(number, offset, address, size, flags);
 }
 
 CUresult FG(cuMulticastUnbind)(CUmemGenericAllocationHandle number, CUdevice device, size_t offset, size_t size)
 {
-    int gpu = fg_gpu_of(device);
+    int gpu = fg_gpu_of_device(device);
     pthread_mutex_lock(&fg_mutex);
     struct fg_physical *object = multicast_of(number);
     bool bound = object && gpu >= 0 && size && unbind(object, (uint64_t[5]){(uint64_t)gpu, offset});

@@ -27,10 +27,10 @@ CUresult FG(cuMemAddressReserve)(CUdeviceptr *out, size_t size, size_t align, CU
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     uint64_t base = 0;
-    if (wish && wish % GRANULE == 0 && fg_va_take_at(wish, size))
+    if (wish && wish % GRANULE == 0 && fg_va_reserve_at(wish, size))
         base = wish;
     if (!base)
-        base = fg_va_take(size, align > GRANULE ? align : GRANULE);
+        base = fg_va_reserve(size, align > GRANULE ? align : GRANULE);
     struct reservation *made = base ? malloc(sizeof *made) : NULL;
     if (made) {
         *made = (struct reservation){reservations, base, size};
@@ -54,13 +54,13 @@ CUresult FG(cuMemAddressFree)(CUdeviceptr base, size_t size)
     pthread_mutex_lock(&fg_mutex);
     struct reservation *found = covering(base, size);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    if (found && found->base == base && found->size == size && !fg_find_in(base, size)) {
+    if (found && found->base == base && found->size == size && !fg_range_overlapping(base, size)) {
         struct reservation **at = &reservations;
         while (*at != found)
             at = &(*at)->next;
         *at = found->next;
         free(found);
-        fg_va_give(base, size);
+        fg_va_release(base, size);
         result = CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&fg_mutex);
@@ -100,7 +100,7 @@ struct fg_physical *fg_multicast_new(uint64_t size)
     return object;
 }
 
-void fg_physical_release(struct fg_physical *handle)
+void fg_physical_end_if_unheld(struct fg_physical *handle)
 {
     if (handle->held || handle->mapped)
         return;
@@ -112,7 +112,7 @@ void fg_physical_release(struct fg_physical *handle)
             at = &(*at)->next;
         if (*at)
             *at = handle->next;
-        fg_drop(handle->shared, handle->shared_id);
+        fg_shared_drop(handle->shared, handle->shared_id);
     } else if (handle->gpu >= 0) {
         fg_uncharge(handle->gpu, handle->size);
     }
@@ -126,7 +126,7 @@ static int place(const CUmemLocation *location)
 {
     switch (location->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: {
-        int gpu = fg_gpu_of(location->id);
+        int gpu = fg_gpu_of_device(location->id);
         return gpu < 0 ? -2 : gpu;
     }
     case CU_MEM_LOCATION_TYPE_HOST:
@@ -160,9 +160,9 @@ CUresult FG(cuMemCreate)(CUmemGenericAllocationHandle *out, size_t size, const C
         return CUDA_ERROR_INVALID_DEVICE;
     fg_clock_spend(0);
     pthread_mutex_lock(&fg_mutex);
-    CUresult result = gpu >= 0 ? fg_gpu_result(gpu) : CUDA_SUCCESS;
+    CUresult result = gpu >= 0 ? fg_gpu_status(gpu) : CUDA_SUCCESS;
     if (!result && gpu >= 0)
-        result = fg_grab(gpu, size);
+        result = fg_take_gpu_memory(gpu, size);
     if (!result)
         *out = new_handle(gpu, size, properties)->number;
     pthread_mutex_unlock(&fg_mutex);
@@ -176,7 +176,7 @@ CUresult FG(cuMemRelease)(CUmemGenericAllocationHandle number)
     struct fg_physical *handle = fg_physical_of(number);
     if (handle) {
         handle->held--;
-        fg_physical_release(handle);
+        fg_physical_end_if_unheld(handle);
     }
     pthread_mutex_unlock(&fg_mutex);
     return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -185,7 +185,7 @@ CUresult FG(cuMemRelease)(CUmemGenericAllocationHandle number)
 CUresult FG(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *out, void *address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find((uint64_t)address);
+    struct fg_range *range = fg_range_at((uint64_t)address);
     struct fg_physical *handle = range && range->kind == FG_MAPPED ? range->owner : NULL;
     if (handle && out) {
         handle->held++;
@@ -214,7 +214,7 @@ CUresult FG(cuMemMap)(CUdeviceptr base, size_t size, size_t offset, CUmemGeneric
     struct fg_physical *handle = fg_physical_of(number);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (handle && size && size % GRANULE == 0 && base % GRANULE == 0 && !offset && !flags && size <= handle->size &&
-        covering(base, size) && !fg_find_in(base, size)) {
+        covering(base, size) && !fg_range_overlapping(base, size)) {
         struct fg_range *range = fg_range_new(FG_MAPPED, handle->gpu, NULL, base, size);
         if (!range)
             abort();
@@ -231,19 +231,19 @@ CUresult FG(cuMemUnmap)(CUdeviceptr base, size_t size)
     pthread_mutex_lock(&fg_mutex);
     uint64_t at = base;
     while (at < base + size) {         /* whole mappings, one after the other */
-        struct fg_range *range = fg_find(at);
+        struct fg_range *range = fg_range_at(at);
         if (!range || range->kind != FG_MAPPED || range->base != at || at + range->size > base + size)
             break;
         at += range->size;
     }
     CUresult result = size && at == base + size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (at = base; !result && at < base + size;) {
-        struct fg_range *range = fg_find(at);
+        struct fg_range *range = fg_range_at(at);
         struct fg_physical *handle = range->owner;
         at += range->size;
         fg_range_end(range);
         handle->mapped--;
-        fg_physical_release(handle);
+        fg_physical_end_if_unheld(handle);
     }
     pthread_mutex_unlock(&fg_mutex);
     return result;
@@ -259,7 +259,7 @@ CUresult FG(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc
     pthread_mutex_lock(&fg_mutex);
     CUresult result = CUDA_SUCCESS;
     for (uint64_t at = base; at < base + size && !result;) {
-        struct fg_range *range = fg_find(at);
+        struct fg_range *range = fg_range_at(at);
         if (!range || range->kind != FG_MAPPED) {
             result = CUDA_ERROR_INVALID_VALUE;
         } else {
@@ -274,7 +274,7 @@ CUresult FG(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc
 CUresult FG(cuMemGetAccess)(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_find(address);
+    struct fg_range *range = fg_range_at(address);
     bool found = flags && location && range && range->kind == FG_MAPPED;
     if (found)
         *flags = range->flags;
@@ -296,7 +296,7 @@ CUresult FG(cuMemExportToShareableHandle)(void *out, CUmemGenericAllocationHandl
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (handle && handle->gpu >= 0 && handle->properties.requestedHandleTypes & type) {
         if (handle->shared < 0) {
-            handle->shared = fg_share(handle->gpu, handle->size, &handle->shared_id);
+            handle->shared = fg_shared_make(handle->gpu, handle->size, &handle->shared_id);
             if (handle->shared >= 0) {
                 handle->next = imported;
                 imported = handle;
@@ -321,7 +321,7 @@ CUresult FG(cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *out, v
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (!fg_export_read((int)(intptr_t)os_handle, FG_EXPORT_HANDLE, &text) || fg_device_of(text.gpu) < 0)
+    if (!fg_export_read((int)(intptr_t)os_handle, FG_EXPORT_HANDLE, &text) || fg_device_of_gpu(text.gpu) < 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     CUresult result = CUDA_SUCCESS;
@@ -330,13 +330,13 @@ CUresult FG(cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *out, v
         handle = handle->next;
     if (handle) {                      /* the same memory: another reference to it */
         handle->held++;
-    } else if (fg_hold(text.shared, text.id)) {
+    } else if (fg_shared_hold(text.shared, text.id)) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
         handle = new_handle(text.gpu, text.size, &text.properties);
         handle->next = imported;
         imported = handle;
-        handle->properties.location.id = fg_device_of(text.gpu);
+        handle->properties.location.id = fg_device_of_gpu(text.gpu);
         handle->shared = text.shared;
         handle->shared_id = text.id;
     }
