@@ -9,7 +9,7 @@ FG_CUDAS := 11080 12040 13000 13050
 
 # Shelves by library: libfakegpu.so has the state and what both drivers need of it; nvml is libnvidia-ml;
 # all others are libcuda. README.md says what each holds.
-FG_CORE := state timing controls
+FG_CORE := state simulation clock engine controls
 FG_C := $(patsubst $(FG)/%.c,%,$(wildcard $(FG)/*/*.c))
 FG_CORE_O := $(patsubst %,$(FG_OUT)/%.o,$(filter $(FG_CORE:=/%),$(FG_C)) generated/fg_symbols)
 FG_NVML_O := $(patsubst %,$(FG_OUT)/%.o,$(filter nvml/%,$(FG_C)))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "controls/calls.h"
 #include "state/state.h"
 
 _Atomic uint64_t *fg_call_counter(const char *name)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "state/state.h"
+#include "controls/profile.h"
 
 static FILE *open_profile(const char *name)
 {

@@ -19,8 +19,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timing/clock.h"
+#include "state/ledger.h"
+#include "state/process_table.h"
 #include "state/state.h"
+#include "clock/clock.h"
+#include "engine/engine.h"
 
 #define FG(name) fgi_##name
 #include "fg_declarations.h"

@@ -18,8 +18,11 @@
 #define NVML_NO_UNVERSIONED_FUNC_DEFS /* old and new versions are two functions here, as in the library */
 #include <nvml.h>
 
+#include "controls/calls.h"
 #include "controls/faults.h"
-#include "state/state.h"
+#include "state/ledger.h"
+#include "state/process_table.h"
+#include "engine/engine.h"
 
 #define NV_EXPORT __attribute__((visibility("default")))
 #define NV_DRIVERS(X) \

@@ -1,15 +1,12 @@
 /* The fake GPU's one state, mapped by every process from the file that FAKEGPU_STATE names.
  *
  * How to lock: everything below is read and written between fg_lock() and fg_unlock(), except what is
- * _Atomic (counters of calls, `lost`, `fault_epoch`) and `engine`, whose rules are in engine.h. The mutex is
+ * _Atomic (counters of calls, `lost`, `fault_epoch`) and `engine`, whose rules are in engine_state.h. The mutex is
  * robust and shared between processes. Where a process dies inside it, the next one to lock repairs
  * the state: the rows in `process` and `shared` are the truth, each changed by single stores, and
  * every sum (`gpu.used`, `tag.used`) is computed anew from them. So never keep a fact only in a sum.
- * Order: a process's own mutexes (core.h) first, fg_lock() last; never call out while holding it.
- *
- * A process counts as dead when its pid is gone, a zombie, or another process by its start time.
- * Dead rows are swept (their memory released) before anything is refused or judged over a limit.
- */
+ * Order: README.md.
+ * */
 #ifndef FG_STATE_H
 #define FG_STATE_H
 
@@ -19,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timing/engine.h"
+#include "state/engine_state.h"
 #include "state/xid.h"
 #include "fakegpu.h"
 
@@ -88,7 +85,7 @@ struct fg_shared {
     int32_t gpu;               /* -1: free */
     int32_t tag;
     uint64_t bytes, id;        /* id: never used twice */
-    uint32_t exported;         /* a file descriptor may hold it, too: see export.c */
+    uint32_t exported;         /* a file descriptor may hold it, too: see sharing/export_fd.c */
     struct fg_holder holder[FG_HOLDERS];
 };
 
@@ -115,6 +112,10 @@ struct fg_state {
     struct fg_engine engine;
 };
 
+/* Maps the file (NULL: that FAKEGPU_STATE names). 0, or -errno. */
+int fg_state_map(const char *path, struct fg_state **out);
+void fg_state_use(struct fg_state *state);     /* instead of the present one; NULL: none */
+
 #pragma GCC visibility push(default)
 extern struct fg_state *fg_state;              /* NULL until attached */
 bool fg_attach(void);                          /* to FAKEGPU_STATE, once; false where there is none */
@@ -122,39 +123,8 @@ void fg_lock(void);
 void fg_unlock(void);
 int fg_lock_robust(pthread_mutex_t *mutex);    /* as pthread_mutex_lock of a robust one */
 
-/* This process's row, claimed at the first call (tag: FAKEGPU_TAG); -1 where the table is full.
- * After a fork the child has no row until it asks. */
-int fg_own_process(void);
-int fg_find_tag(const char *name, bool make);  /* locked; -1: none */
-uint64_t fg_sweep_dead(void);                       /* locked; bytes released of dead processes */
-bool fg_process_alive(const struct fg_process *row);
-
-/* Device memory of this process. 0, or -ENOMEM where the GPU or the tag's hard limit has no room. */
-int fg_charge(int gpu, uint64_t bytes);
-void fg_uncharge(int gpu, uint64_t bytes);
-/* Managed memory is the system's: the driver's limit of a tag does not count it. */
-int fg_charge_managed(int gpu, uint64_t bytes);
-void fg_uncharge_managed(int gpu, uint64_t bytes);
-uint64_t fg_tag_limited_bytes(int gpu, const struct fg_tag *tag); /* locked; what that limit counts */
-/* Moves bytes of this process into a shared object (held once by it). Its index, or -ENOMEM. */
-int fg_shared_make(int gpu, uint64_t bytes, uint64_t *id);
-int fg_shared_hold(int shared, uint64_t id);          /* one more reference of this process; -ENOENT: gone */
-void fg_shared_drop(int shared, uint64_t id);         /* one less; the memory is released with the last */
-void fg_shared_export_path(uint64_t id, char *path, size_t size);
-void fg_shared_exported(int shared, uint64_t id);  /* a descriptor of this memory was given out */
-uint64_t fg_new_id(void);
-
-const char *fg_option(const char *key, char *value, size_t size); /* of fakegpu_create; NULL: not given */
-uint64_t fg_option_number(const char *key, uint64_t otherwise);
-int fg_read_profile(const char *name, struct fg_profile *out);    /* profile.c */
-bool fg_engine_options_known(const char *options);                        /* false, and a line: a wrong key */
-void fg_engine_create(struct fg_state *state);                    /* engine.c */
-void fg_engine_reset_tag(const char *tag);
-void fg_engine_process_gone(int process);      /* locked: a row is being swept */
-
-/* Counting: driver symbols by their number (generated), other libraries by name. */
+/* Calls are counted by symbol: the driver's by their number (generated), those of others by name. */
 extern const char *const fg_symbol_names[];
 extern const unsigned fg_symbol_count;
-_Atomic uint64_t *fg_call_counter(const char *name); /* keep the pointer; never NULL */
 #pragma GCC visibility pop
 #endif

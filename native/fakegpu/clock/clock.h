@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "timing/engine.h"
+#include "clock/engine_lock.h"
 
 #pragma GCC visibility push(default)
 /* A driver call that does no GPU work costs this much host time (0: the default, call_ns). Joins, and never
@@ -28,26 +28,15 @@
 void fg_clock_spend(uint64_t ns);
 #pragma GCC visibility pop
 
-/* ---- the timing's own modules to each other (all but the first under the lock) ----------------------- */
-struct fg_engine *fg_engine_lock(void);              /* locks; NULL where there is no state */
-void fg_engine_unlock(void);
+/* ---- the timing's own modules to each other, all under the engine's lock ------------------------------ */
 uint64_t fg_clock_stamp(uint64_t cost);        /* the caller's time, after it has paid `cost` */
-void fg_clock_pay(uint64_t cost);               /* the same without waiting for others */
+void fg_clock_pay(uint64_t cost);              /* the same without waiting for others */
 /* Virtual: blocks the caller until that operation or event is done, or (FG_THREAD_TIME) until nobody can
  * do anything before `need`. */
 void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need);
-void fg_clock_notify(uint32_t state, uint32_t ref, uint64_t seq); /* it is done, at engine.t */
-void fg_clock_host_due(int process);           /* a function of it is due */
 void fg_clock_run(void);                       /* simulates as far as is certain */
-void fg_clock_process_gone(int process);               /* forgets the threads of a dead process */
 /* Wall: releases the lock and sleeps for at most so long, or until a host function is due. */
 void fg_clock_nap(uint64_t ns);
-uint64_t fg_monotonic(void);
-uint64_t fg_hash_text(const char *text);
-
-/* simulate.c: true where it stopped early, because it woke a thread that may act now. */
-bool fg_simulate(uint64_t until);
-/* The least time until operation `seq` of a stream can be done, as things stand. */
-uint64_t fg_engine_least_ns(int stream, uint64_t seq, int depth);
-void fg_engine_stream_clear(int stream);                      /* forgets what is queued */
+#define FG_SHORTEST_NAP 20000ull               /* real time between two looks of a waiter, ns */
+void fg_clock_process_ends(void);              /* this one: takes the lock itself */
 #endif
