@@ -175,7 +175,7 @@ def main() -> None:
     )
     write(
         options.out / "fg_entries.c",
-        '#include "driver/entries.h"\n'
+        '#include "driver/entries.h"\n#include "pools/pool.h"\n'
         + "".join(body(entry, modelled) + "\n" for entry in every)
         + "const struct fg_entry fg_entries[] = {\n"
         + "".join(

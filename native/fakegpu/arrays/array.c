@@ -1,11 +1,16 @@
 /* CUDA arrays and mipmapped arrays. Texels lie in tiles of 64 bytes by 8 rows; each level is aligned
  * to 64 KiB, and the whole takes blocks of 2 MiB of its own (the driver may pack small ones closer).
- * Sparse arrays and those for deferred mapping take nothing: memory is mapped into them (bindings.c). */
-#define _GNU_SOURCE
+ * Sparse arrays and those for deferred mapping take nothing: memory is mapped into them (array_mapping.c). */
+#include "arrays/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/core.h"
+#include "clock/clock.h"
+#include "memory/gpu_memory.h"
+#include "memory/space.h"
+#include "state/ledger.h"
+#include "vmm/physical.h"
 
 #define LEVEL_ALIGN (64ull << 10)
 #define UNBACKED (CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE)

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/core.h"
+#include "contexts/context.h"
+#include "streams/stream.h"
 
 struct green { struct green *next; struct fg_context *context; CUdevice device; };
 struct description { uint64_t magic; unsigned sm_count; };
@@ -102,7 +103,7 @@ CUresult FG(cuGreenCtxCreate)(CUgreenCtx *out, CUdevResourceDesc handle, CUdevic
         struct green *green = calloc(1, sizeof *green);
         if (!green)
             abort();
-        result = fg_green_context_make(device, (int)wanted->sm_count, &green->context);
+        result = fg_context_make(device, 0, false, (int)wanted->sm_count, &green->context);
         if (result) {
             FG(cuDevicePrimaryCtxRelease_v2)(device);
             free(green);
@@ -125,7 +126,7 @@ CUresult FG(cuGreenCtxDestroy)(CUgreenCtx handle)
         while (*at != green)
             at = &(*at)->next;
         *at = green->next;
-        fg_green_context_end(green->context);
+        fg_context_end(green->context);
         FG(cuDevicePrimaryCtxRelease_v2)(green->device);
         free(green);
     }
@@ -148,4 +149,16 @@ CUresult FG(cuGreenCtxGetDevResource)(CUgreenCtx handle, CUdevResource *out, CUd
     CUcontext context;
     CUresult result = FG(cuCtxFromGreenCtx)(&context, handle);
     return result ? result : FG(cuCtxGetDevResource)(context, out, type);
+}
+
+CUresult FG(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+{
+    CUcontext context;
+    CUresult result = FG(cuCtxFromGreenCtx)(&context, green);
+    if (result)
+        return result;
+    if (!out || flags != CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUstream)fg_stream_new((struct fg_context *)context, flags, priority, FG_STREAM_NONBLOCKING);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

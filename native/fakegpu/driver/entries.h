@@ -2,7 +2,7 @@
 #ifndef FG_ENTRIES_H
 #define FG_ENTRIES_H
 
-#include "driver/core.h"
+#include "driver/driver.h"
 #include "fg_symbols.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"  /* of what has no model */

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graphs/graph_memory.h"
+#include "graphs/user_object.h"
+
 static struct fg_handles graphs = FG_HANDLES(struct fg_graph, 4);
 static struct fg_handles nodes = FG_HANDLES(struct fg_node, 5);
 static unsigned next_graph;
@@ -19,7 +22,7 @@ struct fg_graph *fg_graph_new(void)
     return graph;
 }
 
-static void end_node(struct fg_node *node)
+void fg_node_end(struct fg_node *node)
 {
     if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH && node->work.child)
         fg_graph_end(node->work.child);
@@ -28,92 +31,15 @@ static void end_node(struct fg_node *node)
     fg_handle_give(&nodes, node);
 }
 
-/* ---- user objects ---------------------------------------------------------------------------------- */
-
-struct fg_user_object { struct fg_handle handle; CUhostFn destroy; void *data; unsigned count; };
-static struct fg_handles objects = FG_HANDLES(struct fg_user_object, 6);
-
-static void let_go(struct fg_user_object *object, unsigned count)
-{
-    object->count -= count < object->count ? count : object->count;
-    if (object->count)
-        return;
-    CUhostFn destroy = object->destroy;
-    void *data = object->data;
-    fg_handle_give(&objects, object);
-    destroy(data);
-}
-
-CUresult FG(cuUserObjectCreate)(CUuserObject *out, void *data, CUhostFn destroy, unsigned int count, unsigned int flags)
-{
-    if (!out || !destroy || !count || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct fg_user_object *object = fg_handle_take(&objects);
-    if (!object)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    object->destroy = destroy;
-    object->data = data;
-    object->count = count;
-    *out = (CUuserObject)object;
-    return CUDA_SUCCESS;
-}
-
-CUresult FG(cuUserObjectRetain)(CUuserObject handle, unsigned int count)
-{
-    if (!fg_handle_is(&objects, handle) || !count)
-        return CUDA_ERROR_INVALID_VALUE;
-    ((struct fg_user_object *)handle)->count += count;
-    return CUDA_SUCCESS;
-}
-
-CUresult FG(cuUserObjectRelease)(CUuserObject handle, unsigned int count)
-{
-    if (!fg_handle_is(&objects, handle) || !count)
-        return CUDA_ERROR_INVALID_VALUE;
-    let_go((struct fg_user_object *)handle, count);
-    return CUDA_SUCCESS;
-}
-
-CUresult FG(cuGraphRetainUserObject)(CUgraph hgraph, CUuserObject handle, unsigned int count, unsigned int flags)
-{
-    struct fg_graph *graph = fg_graph_of(hgraph);
-    if (!graph || !fg_handle_is(&objects, handle) || !count || flags > CU_GRAPH_USER_OBJECT_MOVE)
-        return CUDA_ERROR_INVALID_VALUE;
-    void *more = realloc(graph->held, (graph->n_held + 1) * sizeof *graph->held);
-    if (!more)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    struct fg_user_object *object = (struct fg_user_object *)handle;
-    graph->held = more;
-    graph->held[graph->n_held].object = object;
-    graph->held[graph->n_held++].count = count;
-    if (!flags)
-        object->count += count;
-    return CUDA_SUCCESS;
-}
-
-CUresult FG(cuGraphReleaseUserObject)(CUgraph hgraph, CUuserObject handle, unsigned int count)
-{
-    struct fg_graph *graph = fg_graph_of(hgraph);
-    if (!graph || !count)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < graph->n_held; i++)
-        if (graph->held[i].object == (struct fg_user_object *)handle && graph->held[i].count >= count) {
-            graph->held[i].count -= count;
-            let_go((struct fg_user_object *)handle, count);
-            return CUDA_SUCCESS;
-        }
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- structure --------------------------------------------------------------------------------------- */
 
 void fg_graph_end(struct fg_graph *graph)
 {
     for (size_t i = 0; i < graph->n; i++)
-        end_node(graph->node[i]);
+        fg_node_end(graph->node[i]);
     for (size_t i = 0; i < graph->n_held; i++)
         if (graph->held[i].count)
-            let_go(graph->held[i].object, graph->held[i].count);
+            fg_user_object_release(graph->held[i].object, graph->held[i].count);
     free(graph->held);
     free(graph->node);
     fg_handle_give(&graphs, graph);
@@ -184,7 +110,7 @@ struct fg_graph *fg_graph_clone(const struct fg_graph *graph, bool inside)
     return clone;
 }
 
-static size_t place(const struct fg_graph *graph, const struct fg_node *node)
+size_t fg_graph_place(const struct fg_graph *graph, const struct fg_node *node)
 {
     size_t at = 0;
     while (at < graph->n && graph->node[at] != node)
@@ -203,7 +129,7 @@ bool fg_graph_order(const struct fg_graph *graph, struct fg_node **sorted)
             /* Nodes are mostly made after those that they depend on: one pass is enough for them. */
             for (size_t k = 0; k < graph->node[i]->n_before && ready; k++) {
                 const struct fg_node *needed = graph->node[i]->before[k];
-                size_t at = needed->id < graph->n && graph->node[needed->id] == needed ? needed->id : place(graph, needed);
+                size_t at = needed->id < graph->n && graph->node[needed->id] == needed ? needed->id : fg_graph_place(graph, needed);
                 ready = done[at];
             }
             if (ready) {
@@ -298,156 +224,33 @@ CUresult FG(cuGraphGetId)(CUgraph handle, unsigned int *id)
     return CUDA_SUCCESS;
 }
 
-/* The driver's way to give a list: *n is room in and length out; without an array, only the length. */
-static void give(CUgraphNode *out, size_t *n, size_t *count, struct fg_node *node)
+CUresult FG(cuGraphRetainUserObject)(CUgraph hgraph, CUuserObject handle, unsigned int count, unsigned int flags)
 {
-    if (out && *count < *n)
-        out[*count] = (CUgraphNode)node;
-    ++*count;
-}
-static CUresult given(CUgraphNode *out, size_t *n, size_t count)
-{
-    for (size_t i = count; out && i < *n; i++)
-        out[i] = NULL;
-    if (!out || count < *n)
-        *n = count;
+    struct fg_graph *graph = fg_graph_of(hgraph);
+    if (!graph || !fg_user_object_of(handle) || !count || flags > CU_GRAPH_USER_OBJECT_MOVE)
+        return CUDA_ERROR_INVALID_VALUE;
+    void *more = realloc(graph->held, (graph->n_held + 1) * sizeof *graph->held);
+    if (!more)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct fg_user_object *object = (struct fg_user_object *)handle;
+    graph->held = more;
+    graph->held[graph->n_held].object = object;
+    graph->held[graph->n_held++].count = count;
+    if (!flags)
+        object->count += count;
     return CUDA_SUCCESS;
 }
 
-static CUresult list(CUgraph handle, CUgraphNode *out, size_t *n, bool roots)
+CUresult FG(cuGraphReleaseUserObject)(CUgraph hgraph, CUuserObject handle, unsigned int count)
 {
-    struct fg_graph *graph = fg_graph_of(handle);
-    size_t count = 0;
-    if (!graph || !n)
+    struct fg_graph *graph = fg_graph_of(hgraph);
+    if (!graph || !count)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < graph->n; i++)
-        if (!roots || !graph->node[i]->n_before)
-            give(out, n, &count, graph->node[i]);
-    return given(out, n, count);
-}
-CUresult FG(cuGraphGetNodes)(CUgraph graph, CUgraphNode *out, size_t *n) { return list(graph, out, n, false); }
-CUresult FG(cuGraphGetRootNodes)(CUgraph graph, CUgraphNode *out, size_t *n) { return list(graph, out, n, true); }
-
-CUresult FG(cuGraphGetEdges_v2)(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *n)
-{
-    struct fg_graph *graph = fg_graph_of(handle);
-    size_t count = 0, copy = 0;
-    if (!graph || !n || !from != !to)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (data && from)
-        memset(data, 0, *n * sizeof *data);
-    for (size_t i = 0; i < graph->n; i++)
-        for (size_t k = 0; k < graph->node[i]->n_before; k++) {
-            give(from, n, &count, graph->node[i]->before[k]);
-            give(to, n, &copy, graph->node[i]);
+    for (size_t i = 0; i < graph->n_held; i++)
+        if (graph->held[i].object == (struct fg_user_object *)handle && graph->held[i].count >= count) {
+            graph->held[i].count -= count;
+            fg_user_object_release((struct fg_user_object *)handle, count);
+            return CUDA_SUCCESS;
         }
-    return given(from, n, count);
-}
-CUresult FG(cuGraphGetEdges)(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)
-{
-    return FG(cuGraphGetEdges_v2)(graph, from, to, NULL, n);
-}
-
-CUresult FG(cuGraphNodeGetDependencies_v2)(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *n)
-{
-    struct fg_node *node = fg_node_of(handle);
-    size_t count = 0;
-    if (!node || !n)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (data && out)
-        memset(data, 0, *n * sizeof *data);
-    for (size_t i = 0; i < node->n_before; i++)
-        give(out, n, &count, node->before[i]);
-    return given(out, n, count);
-}
-CUresult FG(cuGraphNodeGetDependencies)(CUgraphNode node, CUgraphNode *out, size_t *n)
-{
-    return FG(cuGraphNodeGetDependencies_v2)(node, out, NULL, n);
-}
-
-CUresult FG(cuGraphNodeGetDependentNodes_v2)(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *n)
-{
-    struct fg_node *node = fg_node_of(handle);
-    size_t count = 0;
-    if (!node || !n)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (data && out)
-        memset(data, 0, *n * sizeof *data);
-    for (size_t i = 0; i < node->graph->n; i++)
-        for (size_t k = 0; k < node->graph->node[i]->n_before; k++)
-            if (node->graph->node[i]->before[k] == node)
-                give(out, n, &count, node->graph->node[i]);
-    return given(out, n, count);
-}
-CUresult FG(cuGraphNodeGetDependentNodes)(CUgraphNode node, CUgraphNode *out, size_t *n)
-{
-    return FG(cuGraphNodeGetDependentNodes_v2)(node, out, NULL, n);
-}
-
-static bool cut(struct fg_node *node, const struct fg_node *needed)
-{
-    for (size_t i = 0; i < node->n_before; i++)
-        if (node->before[i] == needed) {
-            node->before[i] = node->before[--node->n_before];
-            return true;
-        }
-    return false;
-}
-
-static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t n, bool add)
-{
-    struct fg_graph *graph = fg_graph_of(handle);
-    if (!graph || (n && (!from || !to)))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n; i++) {
-        struct fg_node *first = fg_node_of(from[i]), *second = fg_node_of(to[i]);
-        if (!first || !second || first->graph != graph || second->graph != graph || first == second)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (!add) {
-            if (!cut(second, first))
-                return CUDA_ERROR_INVALID_VALUE;
-            continue;
-        }
-        second->before = realloc(second->before, (second->n_before + 1) * sizeof(struct fg_node *));
-        second->before[second->n_before++] = first;
-    }
-    return CUDA_SUCCESS;
-}
-CUresult FG(cuGraphAddDependencies_v2)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                       const CUgraphEdgeData *data, size_t n)
-{
-    (void)data;
-    return change_edges(graph, from, to, n, true);
-}
-CUresult FG(cuGraphAddDependencies)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    return change_edges(graph, from, to, n, true);
-}
-CUresult FG(cuGraphRemoveDependencies_v2)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                          const CUgraphEdgeData *data, size_t n)
-{
-    (void)data;
-    return change_edges(graph, from, to, n, false);
-}
-CUresult FG(cuGraphRemoveDependencies)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    return change_edges(graph, from, to, n, false);
-}
-
-CUresult FG(cuGraphDestroyNode)(CUgraphNode handle)
-{
-    struct fg_node *node = fg_node_of(handle);
-    if (!node)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&fg_mutex);
-    struct fg_graph *graph = node->graph;
-    size_t at = place(graph, node);
-    memmove(&graph->node[at], &graph->node[at + 1], (graph->n - at - 1) * sizeof(struct fg_node *));
-    graph->n--;
-    for (size_t i = 0; i < graph->n; i++)
-        while (cut(graph->node[i], node))
-            continue;
-    end_node(node);
-    pthread_mutex_unlock(&fg_mutex);
-    return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_VALUE;
 }

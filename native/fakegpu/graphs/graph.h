@@ -1,7 +1,7 @@
-/* Graphs inside: between graph.c (structure), graph_nodes.c (what nodes do), exec.c (running them),
- * graph_memory.c (their memory) and capture.c. All under fg_mutex. */
+/* Graphs: nodes and how they depend on each other. With fg_mutex held. */
 #ifndef FG_GRAPH_H
 #define FG_GRAPH_H
+#include "driver/handles.h"
 #include "streams/work.h"
 
 struct fg_node {
@@ -28,27 +28,18 @@ struct fg_item {                     /* of an executable graph: a node of the gr
     size_t n_before;
     bool disabled;
 };
-struct fg_exec {
-    struct fg_handle handle;
-    unsigned id;
-    uint64_t flags;
-    struct fg_item *item;
-    size_t n;
-    int last_stream;                 /* of its last launch, engine's index; -1: none */
-    uint64_t last_seq;
-    bool allocates;
-};
-
+struct fg_graph *fg_graph_of(CUgraph handle);
 struct fg_node *fg_node_of(CUgraphNode handle);
+struct fg_graph *fg_graph_new(void);
+void fg_graph_end(struct fg_graph *graph);
+void fg_node_end(struct fg_node *node);        /* which no graph has any more */
+/* Adds a node; *node is its handle. Dependencies must be nodes of the same graph. */
+CUresult fg_graph_add(struct fg_graph *graph, struct fg_node *const *dependencies, size_t n,
+                      const struct fg_work *work, struct fg_node **node);
+size_t fg_graph_place(const struct fg_graph *graph, const struct fg_node *node);  /* in graph->node */
 /* The nodes in an order in which they can run, `sorted` having room for all; false: there is a cycle. */
 bool fg_graph_order(const struct fg_graph *graph, struct fg_node **sorted);
 struct fg_graph *fg_graph_clone(const struct fg_graph *graph, bool inside);
-CUresult fg_work_check(const struct fg_work *work);  /* whether a node may do this */
-CUresult fg_exec_set_node(struct fg_exec *exec, CUgraphNode node, const struct fg_work *work);
-struct fg_exec *fg_exec_of(CUgraphExec handle);
 
-/* ---- graph_memory.c: addresses are fixed when a node is added, memory is taken at launch ----------------- */
-CUresult fg_graph_memory_new(CUDA_MEM_ALLOC_NODE_PARAMS *params);
-void fg_graph_memory_uses(const struct fg_work *work, int more); /* a node that allocates came, or went */
-CUresult fg_graph_memory_take(struct fg_exec *exec, bool only_reserve);  /* before a launch, or at an upload */
+CUresult fg_work_check(const struct fg_work *work);  /* node_check.c: whether a node may do this */
 #endif

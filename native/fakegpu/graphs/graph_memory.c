@@ -1,9 +1,15 @@
 /* Memory of graphs. A node's address is fixed when it is added; bytes are taken when a launch (or an upload)
  * needs them, stay reserved for graphs of this process when they are freed, and go back to the GPU only
  * by cuDeviceGraphMemTrim. The driver does so, too. */
-#include "graphs/graph.h"
+#include "graphs/graph_memory.h"
 
 #include <stdlib.h>
+
+#include "memory/gpu_memory.h"
+#include "memory/ranges.h"
+#include "memory/space.h"
+#include "state/ledger.h"
+#include "streams/capture.h"
 
 struct block {                                 /* of one address; goes with the last that can mean it */
     struct block *next;
@@ -20,47 +26,6 @@ static struct block *block_at(uint64_t address)
     while (each && each->address != address)
         each = each->next;
     return each;
-}
-
-CUresult fg_graph_memory_new(CUDA_MEM_ALLOC_NODE_PARAMS *p)
-{
-    if (!p->bytesize || p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-        return CUDA_ERROR_INVALID_VALUE;
-    int gpu = fg_gpu_of_device(p->poolProps.location.id);
-    if (gpu < 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    uint64_t step = fg_state->gpu[gpu].profile.block_bytes;
-    pthread_mutex_lock(&fg_mutex);
-    struct block *block = calloc(1, sizeof *block);
-    block->bytes = fg_round_up(p->bytesize, step);
-    block->gpu = gpu;
-    block->address = fg_va_reserve(block->bytes, step);
-    CUresult result = block->address && fg_range_new(FG_GRAPHED, gpu, NULL, block->address, p->bytesize)
-                          ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result) {
-        free(block);
-    } else {
-        block->next = blocks;
-        blocks = block;
-        p->dptr = block->address;
-    }
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-static CUresult reserve(int gpu, uint64_t bytes)
-{
-    bytes = fg_round_up(bytes, fg_state->gpu[gpu].profile.pool_step_bytes);
-    if (bytes <= memory[gpu].reserved)
-        return CUDA_SUCCESS;
-    CUresult result = fg_take_gpu_memory(gpu, bytes - memory[gpu].reserved);
-    if (result)
-        return result;
-    memory[gpu].reserved = bytes;
-    if (bytes > memory[gpu].reserved_high)
-        memory[gpu].reserved_high = bytes;
-    return CUDA_SUCCESS;
 }
 
 static void give_back(struct block *block)
@@ -83,6 +48,62 @@ static void end_if_unused(struct block *block)
     free(block);
 }
 
+/* What a launch allocated, freed by cuMemFree; an error where there is none there now. */
+static CUresult free_at(struct fg_range *range)
+{
+    pthread_mutex_lock(&fg_mutex);
+    struct block *block = block_at(range->base);
+    bool freed = block && block->live;
+    if (freed) {
+        give_back(block);
+        end_if_unused(block);
+    }
+    pthread_mutex_unlock(&fg_mutex);
+    return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fg_graph_memory_new(CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+    if (!p->bytesize || p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    int gpu = fg_gpu_of_device(p->poolProps.location.id);
+    if (gpu < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t step = fg_state->gpu[gpu].profile.block_bytes;
+    pthread_mutex_lock(&fg_mutex);
+    struct block *block = calloc(1, sizeof *block);
+    block->bytes = fg_round_up(p->bytesize, step);
+    block->gpu = gpu;
+    block->address = fg_va_reserve(block->bytes, step);
+    struct fg_range *range = block->address ? fg_range_new(FG_GRAPHED, gpu, NULL, block->address, p->bytesize) : NULL;
+    CUresult result = range ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result) {
+        free(block);
+    } else {
+        range->free = free_at;
+        block->next = blocks;
+        blocks = block;
+        p->dptr = block->address;
+    }
+    pthread_mutex_unlock(&fg_mutex);
+    return result;
+}
+
+static CUresult reserve(int gpu, uint64_t bytes)
+{
+    bytes = fg_round_up(bytes, fg_state->gpu[gpu].profile.pool_step_bytes);
+    if (bytes <= memory[gpu].reserved)
+        return CUDA_SUCCESS;
+    CUresult result = fg_take_gpu_memory(gpu, bytes - memory[gpu].reserved);
+    if (result)
+        return result;
+    memory[gpu].reserved = bytes;
+    if (bytes > memory[gpu].reserved_high)
+        memory[gpu].reserved_high = bytes;
+    return CUDA_SUCCESS;
+}
+
 void fg_graph_memory_uses(const struct fg_work *work, int more)
 {
     if (work->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
@@ -96,29 +117,16 @@ void fg_graph_memory_uses(const struct fg_work *work, int more)
     pthread_mutex_unlock(&fg_mutex);
 }
 
-bool fg_graph_memory_free(uint64_t address)
-{
-    pthread_mutex_lock(&fg_mutex);
-    struct block *block = block_at(address);
-    bool freed = block && block->live;
-    if (freed) {
-        give_back(block);
-        end_if_unused(block);
-    }
-    pthread_mutex_unlock(&fg_mutex);
-    return freed;
-}
-
 /* All that the launch allocates and frees is reckoned at once: a launch that cannot have its memory
  * changes nothing. */
-CUresult fg_graph_memory_take(struct fg_exec *exec, bool only_reserve)
+CUresult fg_graph_memory_take(const struct fg_item *item, size_t n, uint64_t flags, bool only_reserve)
 {
     uint64_t now[FG_GPUS], most[FG_GPUS];
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&fg_mutex);
-    bool again = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-    for (size_t i = 0; i < exec->n && !only_reserve && !result; i++) {
-        struct block *block = exec->item[i].work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? block_at(exec->item[i].work.alloc.dptr) : NULL;
+    bool again = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    for (size_t i = 0; i < n && !only_reserve && !result; i++) {
+        struct block *block = item[i].work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? block_at(item[i].work.alloc.dptr) : NULL;
         if (block && block->live && again)
             give_back(block);
         else if (block && block->live)
@@ -126,8 +134,8 @@ CUresult fg_graph_memory_take(struct fg_exec *exec, bool only_reserve)
     }
     for (int gpu = 0; gpu < FG_GPUS; gpu++)
         now[gpu] = most[gpu] = memory[gpu].used;
-    for (size_t i = 0; i < exec->n; i++) {
-        const struct fg_work *work = &exec->item[i].work;
+    for (size_t i = 0; i < n; i++) {
+        const struct fg_work *work = &item[i].work;
         bool alloc = work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC, release = work->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
         struct block *block = alloc ? block_at(work->alloc.dptr) : release ? block_at(work->address) : NULL;
         if (!block)
@@ -138,8 +146,8 @@ CUresult fg_graph_memory_take(struct fg_exec *exec, bool only_reserve)
     }
     for (int gpu = 0; gpu < fg_state->gpus && !result; gpu++)
         result = reserve(gpu, most[gpu]);
-    for (size_t i = 0; i < exec->n && !only_reserve && !result; i++) {
-        const struct fg_work *work = &exec->item[i].work;
+    for (size_t i = 0; i < n && !only_reserve && !result; i++) {
+        const struct fg_work *work = &item[i].work;
         struct block *block = work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? block_at(work->alloc.dptr)
                               : work->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? block_at(work->address) : NULL;
         if (block && work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {

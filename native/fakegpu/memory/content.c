@@ -2,12 +2,13 @@
  * data work and a 100 GiB allocation costs nothing. Writes of more than FAKEGPU_DATA bytes at once
  * (default 64 MiB) are forgotten: they would only burn the host's memory. */
 #define _GNU_SOURCE
+#include "memory/content.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "driver/core.h"
-#include "memory/memory.h"
+#include "memory/ranges.h"
 
 static uint64_t most(void)
 {
@@ -28,21 +29,13 @@ static void *backing(struct fg_range *range, bool make)
 {
     if (host_readable(range))
         return (void *)range->base;
-    struct fg_physical *handle = range->kind == FG_MAPPED ? range->owner : NULL;
-    void **at = handle ? &handle->backing : &range->backing;
-    if (!*at && make) {
-        void *mapped = mmap(NULL, handle ? handle->size : range->size, PROT_READ | PROT_WRITE,
+    struct fg_content *content = range->content;
+    if (!content->data && make) {
+        void *mapped = mmap(NULL, content->bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        *at = mapped == MAP_FAILED ? NULL : mapped;
+        content->data = mapped == MAP_FAILED ? NULL : mapped;
     }
-    return *at;
-}
-
-void fg_range_content_end(struct fg_range *range)
-{
-    if (range->backing)
-        munmap(range->backing, range->size);
-    range->backing = NULL;
+    return content->data;
 }
 
 /* Host memory where `address` has its content, and how many bytes go on from there. */

@@ -1,11 +1,13 @@
 /* Page-locked host memory: allocated, or registered. It costs no GPU memory; its bytes are counted in
  * the process's row. */
 #define _GNU_SOURCE
+#include "memory/page_locked.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "driver/core.h"
-#include "memory/memory.h"
+#include "memory/space.h"
+#include "state/process_table.h"
 
 static void count(int64_t bytes)
 {

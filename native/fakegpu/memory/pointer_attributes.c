@@ -1,7 +1,7 @@
-/* What an address is, and advice about managed memory. */
+/* What an address is: cuPointerGetAttribute. */
 #include <string.h>
 
-#include "driver/core.h"
+#include "memory/ranges.h"
 
 static CUresult put(void *data, const void *value, size_t size)
 {
@@ -20,7 +20,6 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t
         return CUDA_ERROR_INVALID_VALUE;
     host = range->kind == FG_HOST || range->kind == FG_REGISTERED;
     managed = range->kind == FG_MANAGED;
-    struct fg_physical *handle = range->kind == FG_MAPPED ? range->owner : NULL;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: PUT(CUcontext, range->context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: PUT(unsigned, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
@@ -37,14 +36,14 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: PUT(CUdeviceptr, range->base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: PUT(size_t, range->size);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        PUT(cuuint64_t, handle ? handle->properties.requestedHandleTypes : 0);
+        PUT(cuuint64_t, range->handle_types);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: PUT(char, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        PUT(unsigned, handle ? range->flags : 3 /* read and write */);
+        PUT(unsigned, range->kind == FG_MAPPED ? range->flags : 3 /* read and write */);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: PUT(CUmemoryPool, range->kind == FG_POOLED ? range->owner : NULL);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: PUT(size_t, range->size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: PUT(CUdeviceptr, range->base);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: PUT(unsigned long long, handle ? handle->number : range->id);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: PUT(unsigned long long, range->block_id);
     default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -89,40 +88,4 @@ CUresult FG(cuPointerSetAttribute)(const void *value, CUpointer_attribute attrib
     bool known = fg_range_at(address) != NULL;
     pthread_mutex_unlock(&fg_mutex);
     return known && value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* ---- managed memory: resident on its GPU in full, whatever one advises ------------------------------- */
-
-static CUresult advise(uint64_t address, uint64_t bytes)
-{
-    pthread_mutex_lock(&fg_mutex);
-    struct fg_range *range = fg_range_at(address);
-    bool managed = range && range->kind == FG_MANAGED && bytes && address + bytes <= range->base + range->size;
-    pthread_mutex_unlock(&fg_mutex);
-    return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult FG(cuMemAdvise)(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device)
-{
-    (void)advice, (void)device;
-    return advise(address, bytes);
-}
-
-CUresult FG(cuMemAdvise_v2)(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location)
-{
-    (void)advice, (void)location;
-    return advise(address, bytes);
-}
-
-CUresult FG(cuMemPrefetchAsync)(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
-{
-    (void)device, (void)stream;
-    return advise(address, bytes);
-}
-
-CUresult FG(cuMemPrefetchAsync_v2)(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-                                   CUstream stream)
-{
-    (void)location, (void)flags, (void)stream;
-    return advise(address, bytes);
 }

@@ -1,8 +1,7 @@
-/* First fit over a sorted list of free intervals: device addresses, blocks, pools. */
+#include "memory/space.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "driver/core.h"
 
 uint64_t fg_round_up(uint64_t bytes, uint64_t step) { return step ? (bytes + step - 1) / step * step : bytes; }
 

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "state/ledger.h"
+
 int fg_export_make(const struct fg_export *text)
 {
     char path[FG_PATH + 64];

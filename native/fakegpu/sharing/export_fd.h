@@ -1,7 +1,7 @@
 /* What a file descriptor carries from one process to another: memory or a pool. */
 #ifndef FG_EXPORT_FD_H
 #define FG_EXPORT_FD_H
-#include "driver/core.h"
+#include "driver/driver.h"
 
 enum fg_export_kind { FG_EXPORT_HANDLE = 0x46474831, FG_EXPORT_POOL = 0x46475031 };
 struct fg_export {

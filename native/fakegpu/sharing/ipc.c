@@ -1,11 +1,13 @@
-/* Memory of one process in another: IPC handles and external memory. It is charged to the process that
- * allocated it, until the last process that has it open lets go. */
-#define _GNU_SOURCE
+/* Memory of one process in another by an IPC handle. It is charged to the process that allocated it, until
+ * the last process that has it open lets go. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/core.h"
-#include "memory/memory.h"
+#include "memory/heap.h"
+#include "memory/space.h"
+#include "sharing/imported.h"
+#include "state/ledger.h"
+#include "state/process_table.h"
 
 #define MAGIC 0x637069656b616621ull
 struct wire { uint64_t magic, id, size, offset; int32_t shared, gpu, pid; };
@@ -45,6 +47,7 @@ CUresult FG(cuIpcOpenMemHandle_v2)(CUdeviceptr *out, CUipcMemHandle handle, unsi
         struct fg_range *range = fg_range_new(FG_IMPORTED, wire.gpu, context, base, wire.size);
         if (!range)
             abort();
+        range->free = fg_imported_free;
         range->shared = wire.shared;
         range->shared_id = wire.id;
         *out = base + wire.offset;
@@ -69,61 +72,12 @@ CUresult FG(cuIpcCloseMemHandle)(CUdeviceptr address)
     return result;
 }
 
-/* ---- external memory: somebody else's (a graphics API's), so nobody is charged ----------------------- */
-
-struct external { struct external *next; int gpu; uint64_t size; };
-static struct external *externals;
-
-static struct external *find_external(CUexternalMemory handle)
+CUresult fg_imported_free(struct fg_range *range)
 {
-    struct external *each = externals;
-    while (each && each != (struct external *)handle)
-        each = each->next;
-    return each;
-}
-
-CUresult FG(cuImportExternalMemory)(CUexternalMemory *out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *wanted)
-{
-    struct fg_context *context;
-    if (!out || !wanted || !wanted->size)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&fg_mutex);
-    CUresult result = fg_need_context(&context);
-    struct external *made = result ? NULL : malloc(sizeof *made);
-    if (made) {
-        *made = (struct external){externals, context->gpu, wanted->size};
-        externals = made;
-        *out = (CUexternalMemory)made;
-    }
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-CUresult FG(cuExternalMemoryGetMappedBuffer)(CUdeviceptr *out, CUexternalMemory handle,
-                                             const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *wanted)
-{
-    pthread_mutex_lock(&fg_mutex);
-    struct external *external = find_external(handle);
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
-    if (external && out && wanted && wanted->size && wanted->offset + wanted->size <= external->size) {
-        uint64_t base = fg_va_reserve(fg_round_up(wanted->size, 2 << 20), 2 << 20);
-        *out = fg_range_new(FG_IMPORTED, external->gpu, fg_current_context(), base, wanted->size)->base;
-        result = CUDA_SUCCESS;
-    }
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-CUresult FG(cuDestroyExternalMemory)(CUexternalMemory handle)
-{
-    pthread_mutex_lock(&fg_mutex);
-    struct external *external = find_external(handle), **at = &externals;
-    if (external) {
-        while (*at != external)
-            at = &(*at)->next;
-        *at = external->next;
-        free(external);
-    }
-    pthread_mutex_unlock(&fg_mutex);
-    return external ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    uint64_t base = range->base, size = range->size;
+    if (range->shared >= 0)
+        fg_shared_drop(range->shared, range->shared_id);
+    fg_range_end(range);
+    fg_va_release(base, fg_round_up(size, 2 << 20));
+    return CUDA_SUCCESS;
 }

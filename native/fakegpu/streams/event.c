@@ -1,8 +1,12 @@
 /* Events. A record takes event_ns on the GPU and keeps the time at its end; a program sees that time to
  * half a microsecond, as the driver's documentation says. */
-#include <stdlib.h>
+#include "streams/event.h"
 
-#include "streams/work.h"
+#include "driver/capture_mode.h"
+#include "engine/engine.h"
+#include "state/process_table.h"
+#include "streams/capture.h"
+#include "streams/stream.h"
 
 #define STEP_NS 500
 
@@ -133,7 +137,6 @@ CUresult FG(cuEventSynchronize)(CUevent handle)
     if (result)
         return result;
     fg_engine_event_wait(event->engine);
-    fg_pools_synchronized();
     return fg_gpu_status(event->context->gpu);
 }
 

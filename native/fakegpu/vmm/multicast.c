@@ -1,96 +1,5 @@
-/* Physical memory bound to what is no address range: sparse and deferred arrays, and multicast objects.
- * A binding holds the memory as a mapping does: after cuMemRelease it lives until unbound, or until
- * what it is bound to goes. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "driver/core.h"
-
-struct binding {
-    struct binding *next;
-    const void *owner;                 /* array, or struct fg_physical of a multicast object */
-    struct fg_physical *memory;
-    uint64_t where[5];                 /* in the owner */
-};
-static struct binding *bindings;
-
-static void bind(const void *owner, const uint64_t where[5], struct fg_physical *memory)
-{
-    struct binding *made = calloc(1, sizeof *made);
-    if (!made)
-        abort();
-    made->next = bindings;
-    made->owner = owner;
-    made->memory = memory;
-    memcpy(made->where, where, sizeof made->where);
-    memory->mapped++;
-    bindings = made;
-}
-
-/* where NULL: all of it. How many there were. */
-static int unbind(const void *owner, const uint64_t *where)
-{
-    int ended = 0;
-    for (struct binding **at = &bindings; *at;) {
-        struct binding *each = *at;
-        if (each->owner != owner || (where && memcmp(each->where, where, sizeof each->where))) {
-            at = &each->next;
-            continue;
-        }
-        *at = each->next;
-        each->memory->mapped--;
-        fg_physical_end_if_unheld(each->memory);
-        free(each);
-        ended++;
-    }
-    return ended;
-}
-
-void fg_bindings_end(const void *owner) { unbind(owner, NULL); }
-
-/* ---- arrays ---------------------------------------------------------------------------------------- */
-
-static CUresult map_one(const CUarrayMapInfo *info)
-{
-    bool mipmapped = info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    const void *owner = mipmapped ? (const void *)info->resource.mipmap : (const void *)info->resource.array;
-    if ((!mipmapped && info->resourceType != CU_RESOURCE_TYPE_ARRAY) || !fg_array_takes_mappings(owner, mipmapped) ||
-        info->flags || !info->deviceBitMask || info->memHandleType != CU_MEM_HANDLE_TYPE_GENERIC)
-        return CUDA_ERROR_INVALID_VALUE;
-    uint64_t where[5] = {(uint64_t)info->subresourceType};
-    if (info->subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL) {
-        where[1] = info->subresource.miptail.layer;
-        where[2] = info->subresource.miptail.offset;
-    } else {
-        where[1] = (uint64_t)info->subresource.sparseLevel.level << 32 | info->subresource.sparseLevel.layer;
-        where[2] = info->subresource.sparseLevel.offsetX;
-        where[3] = info->subresource.sparseLevel.offsetY;
-        where[4] = info->subresource.sparseLevel.offsetZ;
-    }
-    if (info->memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
-        return unbind(owner, where) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    struct fg_physical *memory = fg_physical_of(info->memHandle.memHandle);
-    if (info->memOperationType != CU_MEM_OPERATION_TYPE_MAP || !memory || memory->multicast || info->offset >= memory->size)
-        return CUDA_ERROR_INVALID_VALUE;
-    unbind(owner, where);              /* what was mapped there gives way */
-    bind(owner, where, memory);
-    return CUDA_SUCCESS;
-}
-
-CUresult FG(cuMemMapArrayAsync)(CUarrayMapInfo *list, unsigned int count, CUstream stream)
-{
-    (void)stream;
-    CUresult result = list && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&fg_mutex);
-    for (unsigned i = 0; !result && i < count; i++)
-        result = map_one(&list[i]);
-    pthread_mutex_unlock(&fg_mutex);
-    return result;
-}
-
-/* ---- multicast objects -------------------------------------------------------------------------------- */
-
-#define GRANULE (2ull << 20)
+/* Multicast objects: memory of several GPUs, bound. */
+#include "vmm/physical.h"
 
 CUresult FG(cuMulticastGetGranularity)(size_t *granule, const CUmulticastObjectProp *properties,
                                        CUmulticastGranularity_flags option)
@@ -98,13 +7,13 @@ CUresult FG(cuMulticastGetGranularity)(size_t *granule, const CUmulticastObjectP
     (void)option;
     if (!granule || !properties)
         return CUDA_ERROR_INVALID_VALUE;
-    *granule = GRANULE;
+    *granule = FG_GRANULE;
     return CUDA_SUCCESS;
 }
 
 CUresult FG(cuMulticastCreate)(CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *wanted)
 {
-    if (!out || !wanted || !wanted->numDevices || !wanted->size || wanted->size % GRANULE || wanted->flags)
+    if (!out || !wanted || !wanted->numDevices || !wanted->size || wanted->size % FG_GRANULE || wanted->flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (fg_state->gpus && fg_state->gpu[0].profile.capability_major < 9)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -134,10 +43,10 @@ CUresult FG(cuMulticastAddDevice)(CUmemGenericAllocationHandle number, CUdevice 
 static CUresult bind_memory(CUmemGenericAllocationHandle number, size_t offset, struct fg_physical *memory, size_t size)
 {
     struct fg_physical *object = multicast_of(number);
-    if (!object || !memory || memory->multicast || memory->gpu < 0 || !size || size % GRANULE || size > memory->size ||
+    if (!object || !memory || memory->multicast || memory->gpu < 0 || !size || size % FG_GRANULE || size > memory->size ||
         offset > object->size || size > object->size - offset || !(object->devices & 1u << memory->gpu))
         return CUDA_ERROR_INVALID_VALUE;
-    bind(object, (uint64_t[5]){(uint64_t)memory->gpu, offset}, memory);
+    fg_physical_bind(object, (uint64_t[5]){(uint64_t)memory->gpu, offset}, memory);
     return CUDA_SUCCESS;
 }
 
@@ -182,7 +91,7 @@ CUresult FG(cuMulticastUnbind)(CUmemGenericAllocationHandle number, CUdevice dev
     int gpu = fg_gpu_of_device(device);
     pthread_mutex_lock(&fg_mutex);
     struct fg_physical *object = multicast_of(number);
-    bool bound = object && gpu >= 0 && size && unbind(object, (uint64_t[5]){(uint64_t)gpu, offset});
+    bool bound = object && gpu >= 0 && size && fg_physical_unbind(object, (uint64_t[5]){(uint64_t)gpu, offset});
     pthread_mutex_unlock(&fg_mutex);
     return bound ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
