@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "state/process_table.h"
 #include "simulation/simulate.h"
 #include "simulation/threads.h"
+#include "state/process_table.h"
 
 #define PATIENCE_NS 20000000ull   /* real time that a virtual wait sleeps before it looks for the dead */
 

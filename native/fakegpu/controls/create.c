@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock/settings.h"
 #include "controls/profile.h"
 #include "state/state.h"
-#include "clock/settings.h"
 
 static void name_gpus(struct fg_state *state, const struct fg_profile *profile, int gpus)
 {

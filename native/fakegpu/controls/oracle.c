@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/executed.h"
 #include "state/ledger.h"
 #include "state/process_table.h"
-#include "engine/executed.h"
 
 enum oracle { USED, PEAK, OVER, OVER_BYTES };
 static uint64_t ask(const char *name, int gpu, enum oracle what)

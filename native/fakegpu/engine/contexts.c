@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "state/process_table.h"
 #include "clock/clock.h"
 #include "engine/engine.h"
+#include "engine/streams.h"
 #include "simulation/random.h"
 #include "simulation/simulate.h"
-#include "engine/streams.h"
 #include "simulation/threads.h"
+#include "state/process_table.h"
 
 static void close_context(struct fg_engine *e, int index)
 {

@@ -1,7 +1,7 @@
 /* The fake GPU's timing, as the driver calls it: contexts, streams, events and host functions.
  *
  * The simulation is lazy. Whoever needs to know something brings it up to date: to CLOCK_MONOTONIC with
- * the wall clock, to the least time that any joined thread has reached with the virtual one (clock.h).
+ * the wall clock, to the least time that any joined thread has reached with the virtual one (clock/clock.h).
  *
  * Model of a GPU. Kernels, memsets and event marks belong to a context and need the compute engine:
  *   timeslice  one context at a time, for slice_ns, round robin among those with work, switch_ns

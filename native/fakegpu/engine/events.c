@@ -1,9 +1,9 @@
 /* Events of the timing engine. */
-#include "state/state.h"
 #include "clock/clock.h"
 #include "engine/engine.h"
-#include "simulation/simulate.h"
 #include "engine/streams.h"
+#include "simulation/simulate.h"
+#include "state/state.h"
 
 int fg_engine_event_open(int process)
 {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "state/state.h"
 #include "clock/clock.h"
+#include "state/state.h"
 
 void fg_engine_reset_tag(const char *tag)
 {

@@ -1,9 +1,9 @@
 /* Host functions that streams call: which is due, and that it has returned. */
-#include "state/state.h"
 #include "clock/clock.h"
 #include "engine/engine.h"
 #include "simulation/simulate.h"
 #include "simulation/threads.h"
+#include "state/state.h"
 
 /* The first host function of a process that is due; else in *when the least time until one is. */
 static bool find_due(struct fg_engine *e, int process, int *found, uint64_t *when)

@@ -1,10 +1,10 @@
 /* Streams of the timing engine. Each call locks, pays its host time, changes the state, and unlocks. */
 #include "engine/streams.h"
 
-#include "state/state.h"
 #include "clock/clock.h"
 #include "engine/engine.h"
 #include "simulation/simulate.h"
+#include "state/state.h"
 
 void fg_engine_wait_locked(struct fg_engine *e, int index, uint64_t seq)
 {

@@ -1,8 +1,8 @@
 /* Utilisation as NVML reads it: the samples that were taken, with the noise that is asked for. */
-#include "state/state.h"
 #include "clock/clock.h"
 #include "engine/engine.h"
 #include "simulation/random.h"
+#include "state/state.h"
 
 static uint32_t noisy(const struct fg_engine *e, uint32_t value, uint64_t key)
 {

@@ -1,7 +1,7 @@
 /* NVML: memory of a GPU, and the limits that a driver since release 615 sets per cgroup (tier A).
  *
  * A "cgroup" of the fake is a tag: the last part of the path that the caller names. The path must be
- * there, as for the driver; the limit is enforced where memory is charged (ledger.c), for whatever
+ * there, as for the driver; the limit is enforced where memory is charged (state/ledger.c), for whatever
  * program has that tag. Only the leaf is modelled: a limit on a parent says nothing of its children.
  *   hard limit  what exceeds it is out of memory
  *   soft limit  guaranteed; beyond it a tag borrows what is free. It refuses nothing here, for the fake

@@ -20,9 +20,9 @@
 
 #include "controls/calls.h"
 #include "controls/faults.h"
+#include "engine/engine.h"
 #include "state/ledger.h"
 #include "state/process_table.h"
-#include "engine/engine.h"
 
 #define NV_EXPORT __attribute__((visibility("default")))
 #define NV_DRIVERS(X) \

@@ -42,8 +42,8 @@ struct fg_pool *fg_pool_new(int gpu, const CUmemPoolProps *properties)
 bool fg_pool_trim(struct fg_pool *pool, uint64_t keep)
 {
     bool released = false;
-    for (struct segment **at = &pool->segments; *at;) {
-        struct segment *segment = *at;
+    for (struct fg_segment **at = &pool->segments; *at;) {
+        struct fg_segment *segment = *at;
         if (pool->reserved <= keep || !fg_space_take_at(&pool->space, segment->base, segment->bytes)) {
             at = &segment->next;
             continue;
@@ -68,10 +68,10 @@ static CUresult grow(struct fg_pool *pool, uint64_t bytes)
     CUresult result = pool->gpu >= 0 ? fg_take_gpu_memory(pool->gpu, size) : CUDA_SUCCESS;
     if (result)
         return result;
-    struct segment *segment = malloc(sizeof *segment);
+    struct fg_segment *segment = malloc(sizeof *segment);
     if (!segment)
         abort();
-    *segment = (struct segment){pool->segments, fg_va_reserve(size, 2 << 20), size};
+    *segment = (struct fg_segment){pool->segments, fg_va_reserve(size, 2 << 20), size};
     pool->segments = segment;
     fg_space_add(&pool->space, segment->base, size);
     pool->reserved += size;

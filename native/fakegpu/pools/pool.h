@@ -4,12 +4,12 @@
 #include "memory/ranges.h"
 #include "memory/space.h"
 
-struct segment { struct segment *next; uint64_t base, bytes; };
+struct fg_segment { struct fg_segment *next; uint64_t base, bytes; };
 struct fg_pool {
     uint64_t magic;
     struct fg_pool *next;
     int gpu;                           /* -1: of the host */
-    struct segment *segments;
+    struct fg_segment *segments;
     struct fg_space space;
     uint64_t reserved, reserved_high, used, used_high, threshold;
     uint64_t live;                     /* allocations */

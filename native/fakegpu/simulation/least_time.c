@@ -1,6 +1,6 @@
 /* How long an operation takes at least: what a waiter by the wall clock may sleep. */
-#include "state/state.h"
 #include "simulation/simulate.h"
+#include "state/state.h"
 
 /* Work that another context has ready, in nanoseconds, as far as its first wait. */
 static uint64_t ready_work(struct fg_engine *e, const struct fg_head *head, uint64_t enough)

@@ -7,9 +7,9 @@
  */
 #include "simulation/simulate.h"
 
-#include "state/state.h"
 #include "simulation/samples.h"
 #include "simulation/threads.h"
+#include "state/state.h"
 
 static void empty(struct fg_engine *e, int index)
 {

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "state/state.h"
 #include "simulation/random.h"
+#include "state/state.h"
 
 static __thread struct { uint64_t nonce; int32_t row; } mine; /* row + 1 */
 

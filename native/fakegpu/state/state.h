@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fakegpu.h"
 #include "state/engine_state.h"
 #include "state/xid.h"
-#include "fakegpu.h"
 
 #define FG_GPUS 16
 #define FG_PROCESSES 1024

@@ -1,7 +1,7 @@
 /* Changes of an executable graph: nodes on and off, and another graph of the same shape. */
 #include <stdlib.h>
 
-#include "graphs/exec.h"
+#include "graph_exec/exec.h"
 #include "graphs/graph_memory.h"
 
 CUresult FG(cuGraphNodeSetEnabled)(CUgraphExec exec, CUgraphNode node, unsigned int enabled)

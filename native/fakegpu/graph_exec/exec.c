@@ -1,5 +1,5 @@
 /* Executable graphs: made of a graph, asked, and ended. */
-#include "graphs/exec.h"
+#include "graph_exec/exec.h"
 
 #include <stdlib.h>
 

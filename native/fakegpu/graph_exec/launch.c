@@ -2,7 +2,7 @@
  * other as one operation: branches run one after the other, as kernels that fill the GPU do. Launches of
  * one executable graph never overlap, as on the driver. */
 #include "engine/engine.h"
-#include "graphs/exec.h"
+#include "graph_exec/exec.h"
 #include "graphs/graph_memory.h"
 #include "streams/capture.h"
 

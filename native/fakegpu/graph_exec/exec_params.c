@@ -1,5 +1,5 @@
 /* Parameters of nodes, changed in an executable graph. */
-#include "graphs/exec.h"
+#include "graph_exec/exec.h"
 #include "graphs/node_work.h"
 
 static CUresult set_item(struct fg_exec *exec, CUgraphNode node, const struct fg_work *work)
