@@ -5,8 +5,8 @@
  * robust and shared between processes. Where a process dies inside it, the next one to lock repairs
  * the state: the rows in `process` and `shared` are the truth, each changed by single stores, and
  * every sum (`gpu.used`, `tag.used`) is computed anew from them. So never keep a fact only in a sum.
- * Order: README.md.
- * */
+ * Order of locks: README.md.
+ */
 #ifndef FG_STATE_H
 #define FG_STATE_H
 
