@@ -1,4 +1,4 @@
-/* Who holds how many bytes of which GPU, and the oracle over it.
+/* Who holds how many bytes of which GPU.
  *
  * Exact under any number of racing processes because each change, the refusal at the GPU's end, and
  * the judgement against a watched limit happen in one hold of the lock. A death inside it is made
