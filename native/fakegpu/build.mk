@@ -7,28 +7,30 @@ FG_GENERATED := $(FG_OUT)/generated
 CUDA_INCLUDE ?= $(shell $(PYTHON) -c 'import nvidia.cu13, pathlib; print(pathlib.Path(list(nvidia.cu13.__path__)[0], "include"))')
 FG_CUDAS := 11080 12040 13000 13050
 
-# libfakegpu.so: the state and what both drivers need of it; nvml*: libnvidia-ml; the rest: libcuda.
-FG_CORE := state ledger profile calls faults engine clock simulate samples settings xid
-FG_C := $(notdir $(basename $(wildcard $(FG)/*.c)))
-FG_CORE_O := $(patsubst %,$(FG_OUT)/%.o,$(filter $(FG_CORE),$(FG_C)) fg_symbols)
-FG_NVML_O := $(patsubst %,$(FG_OUT)/%.o,$(filter nvml%,$(FG_C)))
+# Shelves by library: libfakegpu.so has the state and what both drivers need of it; nvml is libnvidia-ml;
+# all others are libcuda. README.md says what each holds.
+FG_CORE := state simulation clock engine controls
+FG_C := $(patsubst $(FG)/%.c,%,$(wildcard $(FG)/*/*.c))
+FG_CORE_O := $(patsubst %,$(FG_OUT)/%.o,$(filter $(FG_CORE:=/%),$(FG_C)) generated/fg_symbols)
+FG_NVML_O := $(patsubst %,$(FG_OUT)/%.o,$(filter nvml/%,$(FG_C)))
 FG_NVML_H = $(CUDA_INCLUDE)/nvml.h
-FG_CUDA_O := $(patsubst %,$(FG_OUT)/%.o,$(filter-out $(FG_CORE) nvml%,$(FG_C)) fg_entries)
+FG_CUDA_O := $(patsubst %,$(FG_OUT)/%.o,$(filter-out $(FG_CORE:=/%) nvml/%,$(FG_C)) generated/fg_entries)
 FG_FLAGS := -I$(FG) -I$(FG_GENERATED) -isystem $(CUDA_INCLUDE) -Wno-deprecated-declarations
 
 $(FG_OUT):
 	@mkdir -p $@
 # The generator writes only what changed, so that an edited model does not rebuild everything.
-$(FG_OUT)/generated.stamp: $(ROOT)/native/tools/fake_entries.py $(wildcard $(FG)/*.c) | $(FG_OUT)
+$(FG_OUT)/generated.stamp: $(ROOT)/native/tools/fake_entries.py $(wildcard $(FG)/*/*.c) | $(FG_OUT)
 	$(PYTHON) $< --include $(CUDA_INCLUDE) --sources $(FG) --out $(FG_GENERATED) --compiler $(CC)
 	@touch $@
 $(FG_GENERATED)/fg_entries.c $(FG_GENERATED)/fg_symbols.c $(FG_GENERATED)/fg_symbols.h \
 $(FG_GENERATED)/fg_declarations.h: $(FG_OUT)/generated.stamp ;
-FG_H := $(wildcard $(FG)/*.h) $(FG_GENERATED)/fg_declarations.h $(FG_GENERATED)/fg_symbols.h
+FG_H := $(wildcard $(FG)/*.h $(FG)/*/*.h) $(FG_GENERATED)/fg_declarations.h $(FG_GENERATED)/fg_symbols.h
 
 $(FG_OUT)/%.o: $(FG)/%.c $(FG_H)
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FG_FLAGS) -c -o $@ $<
-$(FG_OUT)/%.o: $(FG_GENERATED)/%.c $(FG_H)
+$(FG_GENERATED)/%.o: $(FG_GENERATED)/%.c $(FG_H)
 	$(CC) $(CFLAGS) $(FG_FLAGS) -c -o $@ $<
 
 FG_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-soname,$(notdir $@) -o $@
@@ -36,10 +38,10 @@ $(OUT)/libfakegpu.so: $(FG_CORE_O) | $(OUT)
 	$(FG_LINK) $^ -lpthread -ldl -lm
 $(OUT)/libcuda.so.1: $(FG_CUDA_O) $(OUT)/libfakegpu.so
 	$(FG_LINK) $(FG_CUDA_O) -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
-$(FG_GENERATED)/nvml_stubs.c: $(FG)/nvml_stubs.py $(FG_NVML_O)
+$(FG_GENERATED)/nvml_stubs.c: $(FG)/nvml/stubs.py $(FG_NVML_O)
 	$(PYTHON) $< $(FG_NVML_H) $(FG_NVML_O) > $@.new && mv $@.new $@
-$(OUT)/libnvidia-ml.so.1: $(FG_NVML_O) $(FG_OUT)/nvml_stubs.o $(OUT)/libfakegpu.so
-	$(FG_LINK) $(FG_NVML_O) $(FG_OUT)/nvml_stubs.o -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
+$(OUT)/libnvidia-ml.so.1: $(FG_NVML_O) $(FG_GENERATED)/nvml_stubs.o $(OUT)/libfakegpu.so
+	$(FG_LINK) $(FG_NVML_O) $(FG_GENERATED)/nvml_stubs.o -Wl,-rpath,'$$ORIGIN' -L$(OUT) -lfakegpu -lpthread -ldl -lm
 $(OUT)/cuda-%/libcuda.so.1: $(FG_CUDA_O) $(OUT)/libfakegpu.so
 	@mkdir -p $(@D)
 	$(FG_LINK) $(FG_CUDA_O) -Wl,--version-script=$(FG_GENERATED)/cuda-$*.map -Wl,--undefined-version \

@@ -30,11 +30,11 @@
 
 /* Makes a state file. profile: a model name of profiles/ ("h200", "v100", ...) or a path, gpus: how many;
  * options: "key=value,...". 0, or -errno with a line on stderr (an unknown key, for one).
- *   clock=wall|virtual   see clock.h; scale=1.0: factor of all durations
+ *   clock=wall|virtual   see clock/clock.h; scale=1.0: factor of all durations
  *   start_threads=0      virtual: time stands still until so many threads have joined
  *   window_ns=0          virtual: how far threads may be apart in what they do outside of the fake; 0: they
  *                        take turns, so that all is the same in each run
- *   mode=timeslice|mps   see engine.h; slice_us, switch_us: as the profile says
+ *   mode=timeslice|mps   see engine/engine.h; slice_us, switch_us: as the profile says
  *   launch_ns, event_ns  host time of a launch (virtual), GPU time of an event: as the profile says
  *   call_ns=500          virtual: host time of other calls; sync_ns=3000: of waking up
  *   jitter=0             percent, of kernels whose name says nothing of it; seed=1

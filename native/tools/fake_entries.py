@@ -102,7 +102,7 @@ def entries(include: pathlib.Path, compiler: str) -> list[Entry]:
 def implemented(sources: pathlib.Path) -> set[str]:
     """Symbols that the sources define by FG(name)."""
     found: set[str] = set()
-    for path in sorted(sources.glob("*.c")):
+    for path in sorted(sources.glob("*/*.c")):
         found.update(re.findall(r"^CUresult FG\((cu\w+)\)", path.read_text(), re.MULTILINE))
     return found
 
@@ -162,7 +162,7 @@ def main() -> None:
     )
     write(
         options.out / "fg_symbols.c",
-        '#include "state.h"\nconst char *const fg_symbol_names[] = {\n'
+        '#include "state/state.h"\nconst char *const fg_symbol_names[] = {\n'
         + "".join(f'    "{s}",\n' for s in symbols)
         + f"}};\nconst unsigned fg_symbol_count = {len(symbols)};\n"
         + f'_Static_assert({len(symbols)} < FG_CALLS, "room for all names");\n',
@@ -175,7 +175,7 @@ def main() -> None:
     )
     write(
         options.out / "fg_entries.c",
-        '#include "entries.h"\n'
+        '#include "driver/entries.h"\n#include "pools/pool.h"\n'
         + "".join(body(entry, modelled) + "\n" for entry in every)
         + "const struct fg_entry fg_entries[] = {\n"
         + "".join(

@@ -1,0 +1,185 @@
+/* Devices as a process sees them: CUDA_VISIBLE_DEVICES, names, sizes, peers. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/driver.h"
+
+static int visible[FG_GPUS], visibles;
+
+static int match_uuid(const char *text, size_t length)
+{
+    for (int gpu = 0; gpu < fg_state->gpus; gpu++) {
+        char name[48];
+        const uint8_t *u = fg_state->gpu[gpu].uuid;
+        snprintf(name, sizeof name,
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
+                 u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+        if (length > 4 && length <= strlen(name) && !strncasecmp(name, text, length))
+            return gpu;
+    }
+    return -1;
+}
+
+/* As the driver: ordinals or UUIDs (prefixes too), read up to the first that is not one. A device
+ * named twice hides all of them. */
+void fg_read_visible_devices(int *devices)
+{
+    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    visibles = 0;
+    if (!text) {
+        for (; visibles < fg_state->gpus; visibles++)
+            visible[visibles] = visibles;
+    } else {
+        while (*text && visibles < FG_GPUS) {
+            while (isspace((unsigned char)*text))
+                text++;
+            size_t length = strcspn(text, ",");
+            char *end;
+            long ordinal = strtol(text, &end, 10);
+            int gpu = isdigit((unsigned char)*text) && ordinal < fg_state->gpus ? (int)ordinal : -1;
+            if (!strncasecmp(text, "GPU-", 4))
+                gpu = match_uuid(text, length);
+            if (gpu < 0)
+                break;
+            for (int i = 0; i < visibles; i++)
+                if (visible[i] == gpu) {
+                    visibles = 0;
+                    goto done;
+                }
+            visible[visibles++] = gpu;
+            text += length + (text[length] == ',');
+        }
+    }
+done:
+    *devices = visibles;
+}
+
+int fg_gpu_of_device(CUdevice device) { return device >= 0 && device < visibles ? visible[device] : -1; }
+
+CUdevice fg_device_of_gpu(int gpu)
+{
+    for (int i = 0; i < visibles; i++)
+        if (visible[i] == gpu)
+            return i;
+    return -1;
+}
+
+CUresult fg_gpu_status(int gpu)
+{
+    return atomic_load(&fg_state->gpu[gpu].lost) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+
+#define NEED_GPU(device) \
+    int gpu = fg_gpu_of_device(device); \
+    if (gpu < 0) \
+        return CUDA_ERROR_INVALID_DEVICE; \
+    const struct fg_profile *profile = &fg_state->gpu[gpu].profile; \
+    (void)profile
+
+CUresult FG(cuDeviceGet)(CUdevice *device, int ordinal)
+{
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fg_gpu_of_device(ordinal) < 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetCount)(int *count)
+{
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = visibles;
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetName)(char *name, int length, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!name || length <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    snprintf(name, (size_t)length, "%s", profile->name);
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetUuid_v2)(CUuuid *uuid, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(uuid->bytes, fg_state->gpu[gpu].uuid, sizeof uuid->bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetUuid)(CUuuid *uuid, CUdevice device) { return FG(cuDeviceGetUuid_v2)(uuid, device); }
+
+CUresult FG(cuDeviceTotalMem_v2)(size_t *bytes, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = profile->memory_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceTotalMem)(unsigned int *bytes, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = profile->memory_bytes > UINT32_MAX ? UINT32_MAX : (unsigned)profile->memory_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceComputeCapability)(int *major, int *minor, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = (int)profile->capability_major;
+    *minor = (int)profile->capability_minor;
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetPCIBusId)(char *text, int length, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!text || length < 13)
+        return CUDA_ERROR_INVALID_VALUE;
+    snprintf(text, (size_t)length, "0000:%02X:00.0", 0x18 + gpu * 8);
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetByPCIBusId)(CUdevice *device, const char *text)
+{
+    unsigned domain, bus;
+    if (!device || !text || sscanf(text, "%x:%x:", &domain, &bus) != 2)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = fg_device_of_gpu(((int)bus - 0x18) / 8);
+    return *device < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceCanAccessPeer)(int *can, CUdevice device, CUdevice peer)
+{
+    NEED_GPU(device);
+    if (!can)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fg_gpu_of_device(peer) < 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *can = device != peer;
+    return CUDA_SUCCESS;
+}
+
+CUresult FG(cuDeviceGetP2PAttribute)(int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)
+{
+    NEED_GPU(device);
+    if (!value || fg_gpu_of_device(peer) < 0 || device == peer)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+             attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,16 @@
+/* The work of a node, from the driver's parameters; what it may do is fg_work_check's affair. */
+#ifndef FG_NODE_WORK_H
+#define FG_NODE_WORK_H
+#include "graphs/graph.h"
+
+struct fg_work fg_kernel_work(const CUDA_KERNEL_NODE_PARAMS *p);
+struct fg_work fg_kernel_work_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p);
+struct fg_work fg_copy_work(const CUDA_MEMCPY3D *p);
+struct fg_work fg_fill_work(const CUDA_MEMSET_NODE_PARAMS *p);
+struct fg_work fg_host_work(const CUDA_HOST_NODE_PARAMS *p);
+struct fg_work fg_event_work(CUevent event, bool record);
+struct fg_work fg_child_work(CUgraph handle, bool move);  /* move: it is the node's from now on, else a clone is */
+CUresult fg_general_work(CUgraphNodeParams *p, struct fg_work *work);
+CUresult fg_changeable_work(CUgraphNodeParams *p, struct fg_work *work);  /* the same, of what can be changed */
+struct fg_work *fg_node_work(CUgraphNode handle, CUgraphNodeType type);  /* NULL: not a node of this type */
+#endif

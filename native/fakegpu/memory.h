@@ -1,8 +1,0 @@
-/* Between memory.c, data.c and the modules that end ranges. */
-#ifndef FG_MEMORY_H
-#define FG_MEMORY_H
-#include "core.h"
-void fg_backing_end(struct fg_range *range);
-void fg_host_end(struct fg_range *range);
-uint64_t fg_export_range(struct fg_range *range, int *shared, uint64_t *id, uint64_t *offset);
-#endif
