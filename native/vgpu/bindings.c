@@ -21,20 +21,22 @@ static uint64_t vg_place(const uint64_t *word, size_t n)
     return hash;
 }
 
-/* The reference was counted before. Where something is bound already, it is added under the next free key. */
-static void vg_bound(uint64_t place, uint64_t owner, uint64_t memory, void *context)
+/* The reference to `memory` was counted before. Where something is bound already, it is added under the next
+ * free key. */
+static void vg_bound(uint64_t place, uint64_t owner, const struct vg_record *memory, void *context)
 {
-    struct vg_record record = {.kind = VG_KIND_BINDING, .key = place, .row = -1, .bytes = owner, .other = memory,
-                               .context = context};
+    struct vg_record record = {.kind = VG_KIND_BINDING, .key = place, .row = -1, .bytes = owner, .other = memory->key,
+                               .context = context, .serial = memory->serial};
     struct vg_record there;
     while (vg_book_get(VG_KIND_BINDING, record.key, &there))
         record.key++;
     vg_book_put(&record);
 }
 
-static void vg_unbound(const struct vg_record *record)
+static void vg_unbound(const struct vg_record *record, void *unused)
 {
-    vg_physical_drop(record->other);
+    (void)unused;
+    vg_physical_drop(record->other, record->serial);
 }
 
 static bool vg_bound_to(const struct vg_record *record, const void *owner)
@@ -47,10 +49,9 @@ void vg_bindings_end(uint64_t owner)
     vg_book_sweep(vg_bound_to, &owner, vg_unbound);
 }
 
-static bool vg_reference(uint64_t memory) /* false: not charged here */
+static bool vg_reference(uint64_t handle, struct vg_record *memory) /* false: not charged here */
 {
-    struct vg_record record;
-    return vg_book_count(VG_KIND_PHYSICAL, memory, 1, &record) > 0;
+    return vg_book_count(VG_KIND_PHYSICAL, handle, 0, 1, memory) > 0;
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------------- */
@@ -74,7 +75,7 @@ static void vg_array_unbind(uint64_t place, struct vg_record *waiting, CUstream 
     struct vg_record record;
     for (; vg_book_take(VG_KIND_BINDING, place, &record); place++) {
         if (waiting->kind && waiting->other == record.other)
-            vg_physical_drop(record.other);
+            vg_physical_drop(record.other, record.serial);
         else if (waiting->kind)
             vg_later(waiting, stream);
         *waiting = record;
@@ -84,12 +85,13 @@ static void vg_array_unbind(uint64_t place, struct vg_record *waiting, CUstream 
 static CUresult vg_map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream stream, CUstream meant,
                               CUresult (*call)(CUarrayMapInfo *, unsigned int, CUstream))
 {
-    bool *ours = list && n ? calloc(n, sizeof *ours) : NULL;
+    struct vg_record *ours = list && n ? calloc(n, sizeof *ours) : NULL; /* the memory; kind 0: not charged here */
     if (!ours)
         return call(list, n, stream);
     vg_references_begin();
     for (unsigned int i = 0; i < n; i++)
-        ours[i] = list[i].operation == CU_MEM_OPERATION_TYPE_MAP && vg_reference(list[i].handle);
+        if (list[i].operation == CU_MEM_OPERATION_TYPE_MAP)
+            vg_reference(list[i].handle, &ours[i]);
     CUresult result = call(list, n, stream);
     struct vg_record waiting = {0};
     for (unsigned int i = 0; i < n; i++) {
@@ -97,12 +99,12 @@ static CUresult vg_map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream str
         uint64_t owner = (uint64_t)list[i].resource.array;
         if (result == CUDA_SUCCESS)
             vg_array_unbind(vg_array_place(&list[i]), &waiting, meant);
-        if (ours[i] && result != CUDA_SUCCESS && n == 1) {
-            vg_physical_drop(list[i].handle);
-        } else if (ours[i]) { /* of several the driver may have mapped some: they count as mapped */
+        if (ours[i].kind && result != CUDA_SUCCESS && n == 1) {
+            vg_physical_drop(ours[i].key, ours[i].serial);
+        } else if (ours[i].kind) { /* of several the driver may have mapped some: they count as mapped */
             if (!vg_book_get(VG_KIND_ARRAY, owner, &array))
                 vg_book_get(VG_KIND_MIPMAP, owner, &array);
-            vg_bound(vg_array_place(&list[i]), owner, list[i].handle, array.context);
+            vg_bound(vg_array_place(&list[i]), owner, &ours[i], array.context);
         }
     }
     if (waiting.kind)
@@ -131,7 +133,8 @@ VG_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *object, const
     VG_ENTER();
     CUresult result = REAL(cuMulticastCreate)(object, properties);
     if (result == CUDA_SUCCESS && vg_limits)
-        vg_book_put(&(struct vg_record){.kind = VG_KIND_PHYSICAL, .key = *object, .row = -1, .count = 1, .flags = VG_MULTICAST});
+        vg_physical_made(&(struct vg_record){.kind = VG_KIND_PHYSICAL, .key = *object, .row = -1, .count = 1,
+                                             .flags = VG_MULTICAST});
     return result;
 }
 
@@ -143,9 +146,11 @@ static uint64_t vg_multicast_place(uint64_t object, CUdevice device, uint64_t of
 /* The lock is held, and the driver bound `memory`; device -1: where the memory is. */
 static void vg_multicast_bound(uint64_t object, CUdevice device, uint64_t offset, uint64_t memory, uint64_t size)
 {
-    struct vg_record record;
-    if (vg_book_count(VG_KIND_PHYSICAL, memory, 1, &record) > 0)
-        vg_bound(vg_multicast_place(object, device < 0 ? vg_row_device(record.row) : device, offset, size), object, memory, NULL);
+    struct vg_record record, owner;
+    if (!vg_reference(memory, &record))
+        return;
+    uint64_t place = vg_multicast_place(object, device < 0 ? vg_row_device(record.row) : device, offset, size);
+    vg_bound(place, vg_book_get(VG_KIND_PHYSICAL, object, &owner) ? owner.serial : object, &record, NULL);
 }
 
 VG_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle memory,
@@ -225,7 +230,7 @@ VG_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevi
     CUresult result = REAL(cuMulticastUnbind)(object, device, offset, size);
     uint64_t place = vg_multicast_place(object, device, offset, size);
     for (; result == CUDA_SUCCESS && vg_book_take(VG_KIND_BINDING, place, &record); place++)
-        vg_unbound(&record);
+        vg_unbound(&record, NULL);
     vg_references_end();
     return result;
 }

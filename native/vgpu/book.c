@@ -57,15 +57,27 @@ static void vg_remove(size_t gap)
     vg_book_used--;
 }
 
-void vg_book_put(const struct vg_record *record)
+bool vg_book_exchange(const struct vg_record *record, struct vg_record *replaced)
 {
+    bool did = false;
     pthread_mutex_lock(&vg_book_lock);
     if (vg_book_used * 2 < vg_book_size || vg_grow()) {
         struct vg_record *entry = vg_find(record->kind, record->key);
-        vg_book_used += entry->kind == VG_KIND_NONE;
+        did = entry->kind != VG_KIND_NONE;
+        if (did)
+            *replaced = *entry;
+        else
+            vg_book_used++;
         *entry = *record;
     }
     pthread_mutex_unlock(&vg_book_lock);
+    return did;
+}
+
+void vg_book_put(const struct vg_record *record)
+{
+    struct vg_record replaced;
+    vg_book_exchange(record, &replaced);
 }
 
 static bool vg_look(enum vg_kind kind, uint64_t key, struct vg_record *record, bool remove)
@@ -95,13 +107,13 @@ bool vg_book_take(enum vg_kind kind, uint64_t key, struct vg_record *record)
     return vg_look(kind, key, record, true);
 }
 
-int64_t vg_book_count(enum vg_kind kind, uint64_t key, int change, struct vg_record *record)
+int64_t vg_book_count(enum vg_kind kind, uint64_t key, uint64_t serial, int change, struct vg_record *record)
 {
     int64_t count = -1;
     pthread_mutex_lock(&vg_book_lock);
     if (vg_book_size) {
         struct vg_record *entry = vg_find((uint8_t)kind, key);
-        if (entry->kind) {
+        if (entry->kind && (!serial || entry->serial == serial)) {
             count = entry->count = (uint32_t)((int64_t)entry->count + change);
             *record = *entry;
             if (!count)
@@ -112,8 +124,8 @@ int64_t vg_book_count(enum vg_kind kind, uint64_t key, int change, struct vg_rec
     return count;
 }
 
-void vg_book_sweep(bool (*match)(const struct vg_record *, const void *), const void *argument,
-                   void (*then)(const struct vg_record *))
+void vg_book_sweep(bool (*match)(const struct vg_record *, const void *), void *argument,
+                   void (*then)(const struct vg_record *, void *))
 {
     for (bool again = true; again;) { /* a few at a time, since `then` runs without the lock */
         struct vg_record batch[32];
@@ -129,8 +141,44 @@ void vg_book_sweep(bool (*match)(const struct vg_record *, const void *), const 
         again = n == 32;
         pthread_mutex_unlock(&vg_book_lock);
         for (size_t i = 0; i < n; i++)
-            then(&batch[i]);
+            then(&batch[i], argument);
     }
+}
+
+struct vg_taken_more { struct vg_taken_more *next; struct vg_record record; };
+
+void vg_taken_add(const struct vg_record *record, void *argument)
+{
+    struct vg_taken *taken = argument;
+    if (!taken->count) {
+        taken->first = *record;
+        taken->count = 1;
+        return;
+    }
+    struct vg_taken_more *one = malloc(sizeof *one);
+    if (!one)
+        return;
+    *one = (struct vg_taken_more){taken->more, *record};
+    taken->more = one;
+    taken->count++;
+}
+
+void vg_taken_each(const struct vg_taken *taken, void (*then)(const struct vg_record *, void *), void *argument)
+{
+    if (taken->count)
+        then(&taken->first, argument);
+    for (const struct vg_taken_more *one = taken->more; one; one = one->next)
+        then(&one->record, argument);
+}
+
+void vg_taken_forget(struct vg_taken *taken)
+{
+    while (taken->more) {
+        struct vg_taken_more *one = taken->more;
+        taken->more = one->next;
+        free(one);
+    }
+    taken->count = 0;
 }
 
 void vg_book_forked(void) /* in the child: another thread may have held the lock */

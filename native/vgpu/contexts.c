@@ -32,10 +32,11 @@ static bool vg_of_context(const struct vg_record *record, const void *context)
     return record->context == context;
 }
 
-static void vg_gone_with_context(const struct vg_record *record)
+static void vg_gone_with_context(const struct vg_record *record, void *unused)
 {
+    (void)unused;
     if (record->kind == VG_KIND_BINDING)
-        vg_physical_drop(record->other);
+        vg_physical_drop(record->other, record->serial);
     else if (record->kind == VG_KIND_DIRECT)
         vg_release(record->row, vg_blocks_leave(record->key, record->bytes));
     else if (record->row >= 0)
@@ -266,13 +267,18 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
     return result;
 }
 
-/* What was allocated while it was current stays, with the primary context. */
-static VG_TLS CUcontext vg_heir;
+struct vg_estate { void *context, *heir; };
 
-static void vg_inherited(const struct vg_record *record)
+static bool vg_of_estate(const struct vg_record *record, const void *argument)
+{
+    return vg_of_context(record, ((const struct vg_estate *)argument)->context);
+}
+
+/* What was allocated while it was current stays, with the primary context. */
+static void vg_inherited(const struct vg_record *record, void *argument)
 {
     struct vg_record kept = *record;
-    kept.context = vg_heir;
+    kept.context = ((struct vg_estate *)argument)->heir;
     vg_book_put(&kept);
 }
 
@@ -289,8 +295,7 @@ VG_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
     if (result == CUDA_SUCCESS && vg_book_take(VG_KIND_GREEN, (uint64_t)green, &record)) {
         vg_release(record.row, record.bytes);
         vg_book_get(VG_KIND_PRIMARY, record.other, &primary);
-        vg_heir = (CUcontext)primary.other;
-        vg_book_sweep(vg_of_context, context, vg_inherited);
+        vg_book_sweep(vg_of_estate, &(struct vg_estate){context, (void *)primary.other}, vg_inherited);
         vg_primary_check((CUdevice)record.other);
     }
     pthread_mutex_unlock(&vg_contexts_lock);

@@ -18,7 +18,7 @@
 
 struct vg_shared {
     struct vg_shared *next;
-    uint64_t key;        /* of the PHYSICAL record, or of the EXPORTED one */
+    uint64_t serial;     /* of its memory */
     dev_t device;
     ino_t inode;
     int fd;
@@ -27,7 +27,6 @@ struct vg_shared {
 
 static pthread_mutex_t vg_exports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_shared *vg_exports; /* one for each number of a descriptor, at most */
-static uint64_t vg_export_number;
 static _Atomic unsigned int vg_exports_alone;
 
 static bool vg_stat(int fd, struct stat *now) /* libc's symbol changed in glibc 2.33 */
@@ -46,7 +45,7 @@ static bool vg_export_closed(struct vg_shared **at)
 {
     struct vg_shared *one = *at;
     struct vg_record record;
-    bool last = one->alone && vg_book_count(VG_KIND_EXPORTED, one->key, -1, &record) == 0;
+    bool last = one->alone && vg_book_count(VG_KIND_EXPORTED, one->serial, 0, -1, &record) == 0;
     if (last)
         vg_physical_credit(&record);
     if (one->alone)
@@ -56,7 +55,7 @@ static bool vg_export_closed(struct vg_shared **at)
     return last;
 }
 
-void vg_export_made(int fd, uint64_t handle)
+void vg_export_made(int fd, uint64_t serial)
 {
     struct stat now;
     struct vg_shared *one = malloc(sizeof *one);
@@ -70,7 +69,7 @@ void vg_export_made(int fd, uint64_t handle)
         at = &(*at)->next;
     if (*at) /* the driver got this number: its former bearer is closed */
         vg_export_closed(at);
-    *one = (struct vg_shared){vg_exports, handle, now.st_dev, now.st_ino, fd, false};
+    *one = (struct vg_shared){vg_exports, serial, now.st_dev, now.st_ino, fd, false};
     vg_exports = one;
     pthread_mutex_unlock(&vg_exports_lock);
 }
@@ -79,18 +78,17 @@ bool vg_export_holds(const struct vg_record *record)
 {
     struct vg_record held = *record;
     held.kind = VG_KIND_EXPORTED;
+    held.key = record->serial;
     held.count = 0;
     pthread_mutex_lock(&vg_exports_lock);
-    held.key = ++vg_export_number;
     for (struct vg_shared **at = &vg_exports; *at;) {
         struct vg_shared *one = *at;
-        if (one->alone || one->key != record->key) {
+        if (one->alone || one->serial != record->serial) {
             at = &one->next;
         } else if (!vg_export_open(one)) {
             vg_export_closed(at);
         } else {
             one->alone = true;
-            one->key = held.key;
             held.count++;
             at = &one->next;
         }
@@ -109,11 +107,10 @@ void vg_export_back(int fd, uint64_t handle)
     struct vg_shared *found = vg_exports;
     while (found && !(found->fd == fd && found->alone && vg_export_open(found)))
         found = found->next;
-    if (found && vg_book_take(VG_KIND_EXPORTED, found->key, &record)) {
+    if (found && vg_book_take(VG_KIND_EXPORTED, found->serial, &record)) {
         for (struct vg_shared *one = vg_exports; one; one = one->next)
-            if (one->alone && one->key == record.key) {
+            if (one->alone && one->serial == record.serial) {
                 one->alone = false;
-                one->key = handle;
                 atomic_fetch_sub(&vg_exports_alone, 1);
             }
         record.kind = VG_KIND_PHYSICAL;

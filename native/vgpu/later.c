@@ -23,7 +23,7 @@ static _Atomic unsigned int vg_later_count;
 static void vg_freed(const struct vg_record *record)
 {
     if (record->kind == VG_KIND_BINDING) {
-        vg_physical_drop(record->other);
+        vg_physical_drop(record->other, record->serial);
         return;
     }
     vg_left(record->row, vg_rounded(record->bytes),

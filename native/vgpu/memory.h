@@ -30,8 +30,8 @@ enum vg_kind {
     VG_KIND_ARRAY, VG_KIND_MIPMAP,
     VG_KIND_PHYSICAL, /* key: VMM handle */
     VG_KIND_MAPPING,  /* key: address of a mapping; other: its VMM handle */
-    VG_KIND_BINDING,  /* bytes: array or multicast object, key: a place in it; other: the VMM handle */
-    VG_KIND_EXPORTED, /* key: a number; what only descriptors hold, count of them */
+    VG_KIND_BINDING,  /* bytes: array, or serial of a multicast object; key: a place in it; other: the VMM handle */
+    VG_KIND_EXPORTED, /* key: the serial; what only descriptors hold, count of them */
     VG_KIND_STREAMED, /* key: address of an allocation from a pool; other: the pool */
     VG_KIND_POOL,
     VG_KIND_MODULE,
@@ -50,15 +50,29 @@ struct vg_record {
     uint64_t bytes;   /* charged (DIRECT: requested; blocks.c knows the charge) */
     uint64_t other;
     void *context;    /* the context whose end frees it; NULL: none */
+    uint64_t serial;  /* of physical memory, and of what holds it: handles come again, serials do not */
 };
 void vg_book_put(const struct vg_record *record);              /* replaces one with the same kind and key */
+bool vg_book_exchange(const struct vg_record *record, struct vg_record *replaced); /* whether it did */
 bool vg_book_get(enum vg_kind kind, uint64_t key, struct vg_record *record);
 bool vg_book_take(enum vg_kind kind, uint64_t key, struct vg_record *record); /* get and remove */
-/* Adds to the references of a record, which goes at zero: what is left, -1 where there is none. */
-int64_t vg_book_count(enum vg_kind kind, uint64_t key, int change, struct vg_record *record);
+/* Adds to the references of a record, which goes at zero: what is left, -1 where there is none, or
+ * (serial 0: any) only one of another serial. */
+int64_t vg_book_count(enum vg_kind kind, uint64_t key, uint64_t serial, int change, struct vg_record *record);
 /* Removes every record that `match` accepts and hands it to `then`, which runs without the lock. */
-void vg_book_sweep(bool (*match)(const struct vg_record *, const void *), const void *argument,
-                   void (*then)(const struct vg_record *));
+void vg_book_sweep(bool (*match)(const struct vg_record *, const void *), void *argument,
+                   void (*then)(const struct vg_record *, void *));
+/* Records that were taken out before a call of the driver, until its answer. */
+struct vg_taken {
+    struct vg_record first;  /* the first one: most calls take no other */
+    struct vg_taken_more *more;
+    size_t count;
+};
+/* For vg_book_sweep, with a struct vg_taken as argument. Where there is no memory to keep it the record
+ * is lost, and its bytes stay charged: the safe side of the limit. */
+void vg_taken_add(const struct vg_record *record, void *taken);
+void vg_taken_each(const struct vg_taken *taken, void (*then)(const struct vg_record *, void *), void *argument);
+void vg_taken_forget(struct vg_taken *taken);
 void vg_book_forked(void);
 
 /* ---- blocks.c ----------------------------------------------------------------------------------- */
@@ -101,15 +115,18 @@ void vg_contexts_forked(void);
 #define VG_MULTICAST 1u                    /* flag of a PHYSICAL record: a multicast object, no memory */
 void vg_references_begin(void);            /* the lock of all references to physical memory */
 void vg_references_end(void);
-void vg_physical_drop(uint64_t handle);    /* one reference less, after the driver dropped it */
+/* One reference less, after the driver dropped it; nothing where the handle is other memory's by now. */
+void vg_physical_drop(uint64_t handle, uint64_t serial);
+/* A new handle, which this process made: its record gets a serial. */
+void vg_physical_made(struct vg_record *record);
 void vg_physical_credit(const struct vg_record *record);
 void vg_vmm_forked(void);
 
 /* ---- bindings.c ------------------------------------------------------------------------------------ */
-void vg_bindings_end(uint64_t owner);      /* the array or multicast object has gone */
+void vg_bindings_end(uint64_t owner);      /* the array or (its serial) the multicast object has gone */
 
 /* ---- exports.c: calls of vmm.c under the lock of references --------------------------------------- */
-void vg_export_made(int fd, uint64_t handle);
+void vg_export_made(int fd, uint64_t serial);
 /* Whether a descriptor still holds memory whose last other reference has gone; then it is credited later. */
 bool vg_export_holds(const struct vg_record *record);
 void vg_export_back(int fd, uint64_t handle); /* imported, maybe what only a descriptor held */

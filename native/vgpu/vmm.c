@@ -9,7 +9,9 @@
  *
  * One lock is held across the calls that add references and those that drop them by handle: else one
  * thread could map what another is releasing, after it was found to be the last reference. Unmapping may
- * take long and drops its reference afterwards, so that its call needs no lock. */
+ * take long, so that its call gets no lock: its mappings are taken out of the book before it (the address
+ * may be mapped anew at once), and their references are dropped after it. By then the driver may have
+ * given the handle to other memory; the serial tells the two apart. */
 #include <pthread.h>
 
 #include "memory.h"
@@ -40,16 +42,25 @@ static void vg_physical_gone(const struct vg_record *record)
     if (vg_export_holds(record))
         return;
     if (record->flags & VG_MULTICAST)
-        vg_bindings_end(record->key);
+        vg_bindings_end(record->serial);
     else
         vg_physical_credit(record);
 }
 
-void vg_physical_drop(uint64_t handle)
+void vg_physical_drop(uint64_t handle, uint64_t serial)
 {
     struct vg_record record;
-    if (vg_book_count(VG_KIND_PHYSICAL, handle, -1, &record) == 0)
+    if (vg_book_count(VG_KIND_PHYSICAL, handle, serial, -1, &record) == 0)
         vg_physical_gone(&record);
+}
+
+void vg_physical_made(struct vg_record *record)
+{
+    static _Atomic uint64_t last;
+    struct vg_record old;
+    record->serial = atomic_fetch_add(&last, 1) + 1;
+    if (vg_book_exchange(record, &old)) /* the driver gave its handle out again: it has gone */
+        vg_physical_gone(&old);
 }
 
 VG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
@@ -74,7 +85,7 @@ VG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
     }
     if (result == CUDA_SUCCESS && (host || record.row >= 0)) {
         record.key = *handle;
-        vg_book_put(&record);
+        vg_physical_made(&record);
     }
     return result;
 }
@@ -85,7 +96,7 @@ VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     struct vg_record record;
     pthread_mutex_lock(&vg_references_lock);
     /* Before the call: the driver may give the handle's value to another thread at once. */
-    int64_t left = vg_book_count(VG_KIND_PHYSICAL, handle, -1, &record);
+    int64_t left = vg_book_count(VG_KIND_PHYSICAL, handle, 0, -1, &record);
     if (left == 0 && record.row >= 0)
         vg_leave(record.row, record.bytes);
     CUresult result = REAL(cuMemRelease)(handle);
@@ -97,7 +108,7 @@ VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
         record.count = 1;
         vg_book_put(&record);
     } else if (result != CUDA_SUCCESS && left > 0) {
-        vg_book_count(VG_KIND_PHYSICAL, handle, 1, &record);
+        vg_book_count(VG_KIND_PHYSICAL, handle, 0, 1, &record);
     }
     pthread_mutex_unlock(&vg_references_lock);
     return result;
@@ -110,7 +121,7 @@ VG_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *han
     pthread_mutex_lock(&vg_references_lock);
     CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
     if (result == CUDA_SUCCESS)
-        vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record);
+        vg_book_count(VG_KIND_PHYSICAL, *handle, 0, 1, &record);
     pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
@@ -124,7 +135,7 @@ VG_EXPORT CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAlloca
     CUresult result = REAL(cuMemExportToShareableHandle)(shared, handle, type, flags);
     if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
         vg_book_get(VG_KIND_PHYSICAL, handle, &record))
-        vg_export_made(*(int *)shared, handle);
+        vg_export_made(*(int *)shared, record.serial);
     pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
@@ -137,7 +148,7 @@ VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
     struct vg_record record;
     pthread_mutex_lock(&vg_references_lock);
     CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
-    if (result == CUDA_SUCCESS && vg_book_count(VG_KIND_PHYSICAL, *handle, 1, &record) < 0 &&
+    if (result == CUDA_SUCCESS && vg_book_count(VG_KIND_PHYSICAL, *handle, 0, 1, &record) < 0 &&
         type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         vg_export_back((int)(intptr_t)shared, *handle);
     pthread_mutex_unlock(&vg_references_lock);
@@ -150,64 +161,78 @@ VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGe
     VG_ENTER();
     struct vg_record record;
     pthread_mutex_lock(&vg_references_lock);
-    bool ours = vg_book_count(VG_KIND_PHYSICAL, handle, 1, &record) > 0;
+    bool ours = vg_book_count(VG_KIND_PHYSICAL, handle, 0, 1, &record) > 0;
     CUresult result = REAL(cuMemMap)(ptr, size, offset, handle, flags);
     if (ours && result == CUDA_SUCCESS)
-        vg_book_put(&(struct vg_record){.kind = VG_KIND_MAPPING, .key = ptr, .row = record.row, .bytes = size, .other = handle});
+        vg_book_put(&(struct vg_record){.kind = VG_KIND_MAPPING, .key = ptr, .row = record.row, .bytes = size,
+                                        .other = handle, .serial = record.serial});
     else if (ours)
-        vg_physical_drop(handle);
+        vg_physical_drop(handle, record.serial);
     pthread_mutex_unlock(&vg_references_lock);
     return result;
 }
 
-struct vg_span { uint64_t start, end; };
-
-/* What unmapping here would give back: the handle's bytes where this is its last reference. */
-static int vg_last_mapping(uint64_t address, uint64_t *bytes)
-{
-    struct vg_record mapping, handle;
-    *bytes = 0;
-    if (!vg_book_get(VG_KIND_MAPPING, address, &mapping) || mapping.row < 0)
-        return -1;
-    if (vg_book_get(VG_KIND_PHYSICAL, mapping.other, &handle) && handle.count == 1)
-        *bytes = handle.bytes;
-    return mapping.row;
-}
+struct vg_unmapping {
+    struct vg_taken taken;     /* first: sweeping the book puts records there */
+    uint64_t start, end;
+    uint64_t bytes[VG_DEVICES]; /* what it gives back, by row: of handles whose last reference goes */
+    CUresult result;
+};
 
 static bool vg_mapped_in(const struct vg_record *record, const void *argument)
 {
-    const struct vg_span *span = argument;
-    return record->kind == VG_KIND_MAPPING && record->key >= span->start && record->key < span->end;
+    const struct vg_unmapping *all = argument;
+    return record->kind == VG_KIND_MAPPING && record->key >= all->start && record->key < all->end;
 }
 
-static void vg_unmapped(const struct vg_record *record)
+/* Takes what the call will unmap: one mapping, or several that lie side by side. */
+static void vg_unmap_take(struct vg_unmapping *all)
 {
-    vg_physical_drop(record->other);
+    struct vg_record record;
+    if (vg_book_take(VG_KIND_MAPPING, all->start, &record))
+        vg_taken_add(&record, &all->taken);
+    if (!all->taken.count || record.bytes < all->end - all->start)
+        vg_book_sweep(vg_mapped_in, all, vg_taken_add);
 }
 
-/* One call may take away several mappings that lie side by side. */
+static void vg_unmap_leaves(const struct vg_record *record, void *argument)
+{
+    struct vg_unmapping *all = argument;
+    struct vg_record handle;
+    if (record->row >= 0 && vg_book_get(VG_KIND_PHYSICAL, record->other, &handle) && handle.serial == record->serial &&
+        handle.count == 1)
+        all->bytes[record->row] += handle.bytes;
+}
+
+static void vg_unmapped(const struct vg_record *record, void *argument)
+{
+    const struct vg_unmapping *all = argument;
+    if (all->result == CUDA_SUCCESS)
+        vg_physical_drop(record->other, record->serial);
+    else
+        vg_book_put(record);
+}
+
 VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     VG_ENTER();
-    struct vg_record record;
-    uint64_t hint;
-    int row = vg_last_mapping(ptr, &hint);
-    if (hint)
-        vg_leave(row, hint);
-    CUresult result = REAL(cuMemUnmap)(ptr, size);
-    bool whole = false;
+    struct vg_unmapping all = {.start = ptr, .end = ptr + size};
     pthread_mutex_lock(&vg_references_lock);
-    if (result == CUDA_SUCCESS && vg_book_take(VG_KIND_MAPPING, ptr, &record)) {
-        vg_unmapped(&record);
-        whole = record.bytes >= size;
-    }
-    struct vg_span span = {ptr, ptr + size};
-    if (result == CUDA_SUCCESS && !whole)
-        vg_book_sweep(vg_mapped_in, &span, vg_unmapped);
+    vg_unmap_take(&all);
+    vg_taken_each(&all.taken, vg_unmap_leaves, &all);
     pthread_mutex_unlock(&vg_references_lock);
-    if (hint)
-        vg_left(row, hint, 0);
-    return result;
+    for (int row = 0; row < VG_DEVICES; row++)
+        if (all.bytes[row])
+            vg_leave(row, all.bytes[row]);
+    all.result = REAL(cuMemUnmap)(ptr, size);
+    pthread_mutex_lock(&vg_references_lock);
+    vg_taken_each(&all.taken, vg_unmapped, &all);
+    pthread_mutex_unlock(&vg_references_lock);
+    vg_taken_forget(&all.taken);
+    for (int row = 0; row < VG_DEVICES; row++)
+        if (all.bytes[row])
+            vg_left(row, all.bytes[row], 0);
+    return all.result;
 }
 
 void vg_vmm_forked(void)

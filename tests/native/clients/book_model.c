@@ -20,7 +20,7 @@ static struct { bool there; uint64_t bytes; uint32_t count; } model[KEYS];
 static int users[SPACE];
 static int swept;
 static bool odd(const struct vg_record *r, const void *argument) { return r->key % 8 == *(const uint64_t *)argument; }
-static void drop(const struct vg_record *r) { model[r->key / 512].there = false; swept++; }
+static void drop(const struct vg_record *r, void *argument) { (void)argument; model[r->key / 512].there = false; swept++; }
 
 #define CHECK(what) do { if (!(what)) { printf("step %ld: %s\n", i, #what); return 1; } } while (0)
 
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
             break;
         case 3: {
             int change = rand_r(&seed) % 2 ? 1 : -1;
-            int64_t left = vg_book_count(VG_KIND_DIRECT, key, change, &got);
+            int64_t left = vg_book_count(VG_KIND_DIRECT, key, 0, change, &got);
             CHECK((left >= 0) == model[k].there);
             if (model[k].there) {
                 model[k].count += (uint32_t)change;
