@@ -180,25 +180,42 @@ VG_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     return vg_copied(&charge, REAL(cuKernelGetFunction)(function, kernel), library);
 }
 
-static bool vg_copy_of(const struct vg_record *record, const void *library)
+struct vg_unloading { struct vg_taken copies; const void *library; CUresult result; };
+
+static bool vg_copy_of(const struct vg_record *record, const void *argument)
 {
-    return record->kind == VG_KIND_COPY && record->other == (uint64_t)library;
+    const struct vg_unloading *all = argument;
+    return record->kind == VG_KIND_COPY && record->other == (uint64_t)all->library;
 }
 
-static void vg_copy_gone(const struct vg_record *record)
+static void vg_copy_leaves(const struct vg_record *record, void *unused)
 {
-    vg_release(record->row, record->bytes);
+    (void)unused;
+    vg_leave(record->row, record->bytes);
+}
+
+static void vg_copy_left(const struct vg_record *record, void *argument)
+{
+    const struct vg_unloading *all = argument;
+    vg_left(record->row, record->bytes, all->result == CUDA_SUCCESS ? record->bytes : 0);
+    if (all->result != CUDA_SUCCESS)
+        vg_book_put(record);
 }
 
 VG_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
     VG_ENTER();
     struct vg_record record;
-    bool ours = vg_book_take(VG_KIND_LIBRARY, (uint64_t)library, &record);
-    CUresult result = REAL(cuLibraryUnload)(library);
-    if (ours && result == CUDA_SUCCESS)
-        vg_book_sweep(vg_copy_of, library, vg_copy_gone);
-    else if (ours)
+    struct vg_unloading all = {.library = library};
+    /* Before the call: the driver may give the handle's value to another thread at once. */
+    if (!vg_book_take(VG_KIND_LIBRARY, (uint64_t)library, &record))
+        return REAL(cuLibraryUnload)(library);
+    vg_book_sweep(vg_copy_of, &all, vg_taken_add); /* `copies` is its first member */
+    vg_taken_each(&all.copies, vg_copy_leaves, NULL);
+    all.result = REAL(cuLibraryUnload)(library);
+    vg_taken_each(&all.copies, vg_copy_left, &all);
+    vg_taken_forget(&all.copies);
+    if (all.result != CUDA_SUCCESS)
         vg_book_put(&record);
-    return result;
+    return all.result;
 }
