@@ -84,18 +84,18 @@ static bool vg_draw_all(struct vg_draw draw[VG_DEVICES], const uint64_t need[VG_
         if (need[row] && !vg_draw_begin(&draw[row], NULL, vg_row_device(row), vg_pool_steps(need[row]), need[row], NULL)) {
             for (draw[row].pool = NULL; row >= 0; row--)
                 if (draw[row].pool)
-                    vg_draw_end(&draw[row]);
+                    vg_draw_end(&draw[row], false);
             return false;
         }
     }
     return true;
 }
 
-static void vg_drawn_all(struct vg_draw draw[VG_DEVICES])
+static void vg_drawn_all(struct vg_draw draw[VG_DEVICES], CUresult result)
 {
     for (int row = 0; row < VG_DEVICES; row++)
         if (draw[row].pool)
-            vg_draw_end(&draw[row]);
+            vg_draw_end(&draw[row], result == CUDA_SUCCESS);
 }
 
 /* With a flag this call uploads, too: it needs the memory at once. */
@@ -109,7 +109,7 @@ static CUresult vg_instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH
     if (!vg_draw_all(draw, need))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = call(exec, graph, parameters);
-    vg_drawn_all(draw);
+    vg_drawn_all(draw, result);
     return vg_instantiated(result, exec, graph);
 }
 
@@ -141,7 +141,7 @@ CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec,
     if (!vg_draw_all(draw, need))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = call(exec, stream);
-    vg_drawn_all(draw);
+    vg_drawn_all(draw, result);
     return result;
 }
 

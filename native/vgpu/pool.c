@@ -1,4 +1,9 @@
-/* Stocks of memory (see pool.h): their size, charged and followed. */
+/* Stocks of memory (see pool.h): their size, charged and followed.
+ *
+ * The lock of all stocks is held while a stock's size is asked for or trimmed and its charge follows, lest
+ * two threads charge one change twice. Those calls tell or give back what nobody uses: none of them waits
+ * for the GPU, and so for no thread of the program either. Calls that may wait are made without it; `live`
+ * keeps the stock meanwhile. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +217,22 @@ static uint64_t vg_fine(uint64_t bytes) /* allocations in a pool start at multip
 
 /* ---- allocations -------------------------------------------------------------------------------------- */
 
+/* The lock is held. One allocation, or one call under way, less; the last of a destroyed stock ends it. */
+static void vg_pool_leave(struct vg_pool *pool)
+{
+    pool->live--;
+    if (!pool->destroyed || pool->live)
+        return;
+    for (struct vg_pool **at = &vg_pools; *at; at = &(*at)->next)
+        if (*at == pool) {
+            *at = pool->next;
+            break;
+        }
+    if (pool->row >= 0)
+        vg_release(pool->row, pool->charged);
+    free(pool);
+}
+
 uint64_t vg_pool_steps(uint64_t bytes)
 {
     return bytes > UINT64_MAX - VG_POOL_STEP ? UINT64_MAX : (bytes + VG_POOL_STEP - 1) / VG_POOL_STEP * VG_POOL_STEP;
@@ -247,19 +268,20 @@ bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, u
     *draw = (struct vg_draw){.pool = pool, .reserved = growth};
     if (!pool)
         return false;
+    int row = pool->row;
     for (bool trimmed = false;; trimmed = true) {
         /* No lock is held here: to reserve may mean to wait for another process. */
-        if (pool->row < 0 || vg_try_reserve(pool->row, growth))
+        if (row < 0 || vg_try_reserve(row, growth))
             return true;
         pthread_mutex_lock(&vg_pools_lock);
         if (bytes && pool->drawing == 1 && vg_range_fits(pool, bytes, stream)) {
             draw->reserved = 0;
             draw->borrowed = pool->borrowed = true;
         } else if (!trimmed) {
-            vg_pools_trim(pool->row);
+            vg_pools_trim(row);
         } else {
-            pool->live--;
             pool->drawing--;
+            vg_pool_leave(pool);
         }
         pthread_mutex_unlock(&vg_pools_lock);
         if (draw->borrowed)
@@ -267,20 +289,24 @@ bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, u
         if (trimmed)
             break;
     }
-    vg_refused(pool->row);
+    vg_refused(row);
     return false;
 }
 
-bool vg_draw_end(struct vg_draw *draw)
+/* Charges the true size, and keeps the stock; whether that is within the limit. */
+static bool vg_draw_settle(struct vg_draw *draw, bool worked)
 {
     struct vg_pool *pool = draw->pool;
     uint64_t now, limit, growth = 0;
     pthread_mutex_lock(&vg_pools_lock);
-    pool->live--;
     pool->drawing--;
     if (draw->borrowed)
         pool->borrowed = false;
-    if (pool->row >= 0 && vg_pool_size(pool, &now)) {
+    if (pool->row >= 0 && pool->destroyed) { /* its handle may be another's */
+        growth = worked ? draw->reserved : 0;
+        vg_settle(pool->row, draw->reserved, growth);
+        pool->charged += growth;
+    } else if (pool->row >= 0 && vg_pool_size(pool, &now)) {
         growth = now > pool->charged ? now - pool->charged : 0;
         vg_settle(pool->row, draw->reserved, growth);
         if (now < pool->charged)
@@ -293,6 +319,25 @@ bool vg_draw_end(struct vg_draw *draw)
     return growth <= draw->reserved || !(limit = vg_limit(pool->row)) || vg_used(pool->row) <= limit;
 }
 
+void vg_draw_end(struct vg_draw *draw, bool worked)
+{
+    vg_draw_settle(draw, worked);
+    pthread_mutex_lock(&vg_pools_lock);
+    vg_pool_leave(draw->pool);
+    pthread_mutex_unlock(&vg_pools_lock);
+}
+
+/* The driver needed more than expected: the allocation is given back. No lock is held: the stream may wait
+ * for a host function, and that for another thread of the program, which allocates. */
+static void vg_pool_undo(int row, CUdeviceptr address, CUstream stream)
+{
+    REAL(cuMemFreeAsync)(address, stream);
+    REAL(cuStreamSynchronize)(stream);
+    pthread_mutex_lock(&vg_pools_lock);
+    vg_pools_trim(row);
+    pthread_mutex_unlock(&vg_pools_lock);
+}
+
 CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *address, size_t bytes, CUstream stream,
                           CUstream given, CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
 {
@@ -300,37 +345,26 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct vg_draw draw;
     if (vg_draw_begin(&draw, handle, device, vg_pool_steps(bytes), vg_fine(bytes), stream)) {
+        struct vg_pool *pool = draw.pool;
         result = call(address, bytes, handle, given);
-        bool fits = vg_draw_end(&draw);
-        pthread_mutex_lock(&vg_pools_lock);
-        if (result == CUDA_SUCCESS && !fits) { /* the driver needed more than expected */
-            REAL(cuMemFreeAsync)(*address, stream);
-            REAL(cuStreamSynchronize)(stream);
-            vg_pools_trim(draw.pool->row);
+        bool fits = vg_draw_settle(&draw, result == CUDA_SUCCESS);
+        if (result == CUDA_SUCCESS && !fits) {
+            vg_pool_undo(pool->row, *address, stream);
             result = CUDA_ERROR_OUT_OF_MEMORY;
-        } else if (result == CUDA_SUCCESS) {
-            vg_range_taken(draw.pool, *address, *address + vg_fine(bytes));
-            atomic_fetch_add(&draw.pool->changes, 1);
-            draw.pool->live++;
-            vg_book_put(&(struct vg_record){.kind = VG_KIND_STREAMED, .key = *address, .row = (int8_t)draw.pool->row,
-                                            .bytes = vg_fine(bytes), .other = (uint64_t)draw.pool});
+        }
+        pthread_mutex_lock(&vg_pools_lock);
+        if (result == CUDA_SUCCESS) { /* the allocation keeps the stock from here on */
+            vg_range_taken(pool, *address, *address + vg_fine(bytes));
+            atomic_fetch_add(&pool->changes, 1);
+            vg_book_put(&(struct vg_record){.kind = VG_KIND_STREAMED, .key = *address, .row = (int8_t)pool->row,
+                                            .bytes = vg_fine(bytes), .other = (uint64_t)pool});
+        } else {
+            vg_pool_leave(pool);
         }
         pthread_mutex_unlock(&vg_pools_lock);
     }
     vg_count_end(VG_CALL_ALLOC, begun, result ? 0 : bytes);
     return result;
-}
-
-static void vg_pool_end(struct vg_pool *pool) /* destroyed, and nothing of it is in use */
-{
-    for (struct vg_pool **at = &vg_pools; *at; at = &(*at)->next)
-        if (*at == pool) {
-            *at = pool->next;
-            break;
-        }
-    if (pool->row >= 0)
-        vg_release(pool->row, pool->charged);
-    free(pool);
 }
 
 /* What was freed is free for this stream, unless by now it may have been taken again. */
@@ -342,14 +376,10 @@ static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const C
         return result;
     }
     pthread_mutex_lock(&vg_pools_lock);
-    pool->live--;
-    if (pool->destroyed && !pool->live) {
-        vg_pool_end(pool);
-    } else {
-        vg_pool_refresh(pool);
-        if (stream && changes == atomic_load(&pool->changes))
-            vg_range_freed(pool, record->key, record->key + record->bytes, *stream);
-    }
+    vg_pool_refresh(pool);
+    if (stream && changes == atomic_load(&pool->changes))
+        vg_range_freed(pool, record->key, record->key + record->bytes, *stream);
+    vg_pool_leave(pool);
     pthread_mutex_unlock(&vg_pools_lock);
     return result;
 }
@@ -394,6 +424,7 @@ CUresult vg_pool_destroy(CUmemoryPool handle)
         pool->destroyed = true; /* first: the driver may give its handle to another */
         row = pool->row;
         hint = row >= 0 && !pool->live ? pool->charged : 0;
+        pool->live++; /* it stays over the call, whatever is freed meanwhile */
         if (hint)
             vg_leave(row, hint);
     }
@@ -402,8 +433,8 @@ CUresult vg_pool_destroy(CUmemoryPool handle)
     pthread_mutex_lock(&vg_pools_lock);
     if (pool && result != CUDA_SUCCESS)
         pool->destroyed = false;
-    else if (pool && !pool->live)
-        vg_pool_end(pool);
+    if (pool)
+        vg_pool_leave(pool);
     if (hint)
         vg_left(row, hint, 0);
     pthread_mutex_unlock(&vg_pools_lock);

@@ -17,7 +17,7 @@ struct vg_pool {
     CUdevice device;
     int row;                 /* -1: not charged here (imported, host memory) */
     uint64_t charged;
-    uint64_t live;           /* allocations not yet freed */
+    uint64_t live;           /* allocations not yet freed, and calls under way: they keep it */
     bool destroyed;          /* by the program, while some were live */
     unsigned int drawing;    /* calls under way that allocate from it */
     bool borrowed;           /* one of them, alone, was let pass for what is free in stock */
@@ -32,7 +32,7 @@ struct vg_draw { struct vg_pool *pool; uint64_t reserved; bool borrowed; };
  * `bytes` (0: never) are free in the stock for this stream, the call may pass. False: refused. */
 bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, uint64_t growth, uint64_t bytes,
                    CUstream stream);
-bool vg_draw_end(struct vg_draw *draw); /* charges the true size; false where that went over the limit */
+void vg_draw_end(struct vg_draw *draw, bool worked); /* charges the true size; `worked`: what the call said */
 
 CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *address, size_t bytes, CUstream stream,
                           CUstream given, CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream));
