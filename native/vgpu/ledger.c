@@ -24,9 +24,9 @@
  * among those that try, the one in the lowest slot lets its announcement stand, which makes the others
  * withdraw. */
 #include <sched.h>
-#include <unistd.h>
 
 #include "memory.h"
+#include "session.h"
 
 #define VG_CONTEND_NS 250000000ull /* the longest wait for others' announcements: a process that the
                                        kernel took off a busy CPU in the middle of one comes back by then */
@@ -99,13 +99,13 @@ uint64_t vg_used(int row)
 
 /* One thread of a process at a time contends for a GPU, else its own announcements, which look like
  * one, would block each other. The holder's pid is the lock, so a forked child never inherits it. */
-static _Atomic pid_t vg_turn[VG_DEVICES];
+static _Atomic uint64_t vg_turn[VG_DEVICES];
 
 static bool vg_take_turn(int row, uint64_t deadline)
 {
-    pid_t me = getpid();
+    uint64_t me = vg_pid();
     for (int spins = 0;; spins++) {
-        pid_t holder = 0;
+        uint64_t holder = 0;
         if (atomic_compare_exchange_strong(&vg_turn[row], &holder, me))
             return true;
         if (holder != me && atomic_compare_exchange_strong(&vg_turn[row], &holder, me))
