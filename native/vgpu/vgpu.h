@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "abi.h"
-#include "cuda_abi.h"   /* our own declarations of the driver's types and functions */
+#include "driver/cuda_abi.h"   /* our own declarations of the driver's types and functions */
 #include "symbols.h"    /* generated from symbols.tsv: enum VG_cuMemAlloc_v2, ... and names */
 
 #define VG_EXPORT __attribute__((visibility("default")))

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "abi.h"
-#include "cuda_abi.h"
-#include "book.c"
-#include "blocks.c"
+#include "driver/cuda_abi.h"
+#include "ledger/handle_records.c"
+#include "ledger/shared_blocks.c"
 
 enum { KEYS = 700, SPACE = 64 }; /* blocks of address space */
 static struct { bool there; uint64_t bytes; uint32_t count; } model[KEYS];

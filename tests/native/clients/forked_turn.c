@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "abi.h"
-#include "cuda_abi.h"
+#include "driver/cuda_abi.h"
 #define unlikely(x) (x)
 const struct vg_limits *vg_limits;
 struct vg_counters *vg_counters;
@@ -42,7 +42,7 @@ void vg_sleep_until_ns(uint64_t when)
 static pid_t remembered;
 uint64_t vg_pid(void) { return (uint64_t)syscall(SYS_getpid); }
 #define getpid() remembered
-#include "ledger.c"
+#include "ledger/container_ledger.c"
 #undef getpid
 
 int main(void)

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "abi.h"
-#include "cuda_abi.h"
+#include "driver/cuda_abi.h"
 #define unlikely(x) (x)
 const struct vg_limits *vg_limits;
 struct vg_counters *vg_counters;
@@ -83,7 +83,7 @@ int vg_reap(void) /* the parent marks a slot dead (owner 1) once the driver has 
 
 bool vg_pools_give_back(int row) { (void)row; return false; }
 
-#include "ledger.c"
+#include "ledger/container_ledger.c"
 
 static uint64_t truth(void)
 {

@@ -1,0 +1,125 @@
+/* What the driver lets go when a stream comes to it: cuMemFreeAsync of memory that is not from a pool,
+ * and physical memory that is unbound from an array.
+ *
+ * Until then the driver holds the memory, so it stays charged. An event behind the call tells when; it
+ * is looked at whenever the stocks are (pool.h), and before anything is refused. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "compute/compute.h"
+#include "pools/pools.h"
+
+struct vg_later {
+    struct vg_later *next;
+    struct vg_record record;
+    CUevent event;
+    void *context; /* the event's */
+};
+
+static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_later *vg_laters;
+static _Atomic unsigned int vg_later_count;
+
+static void vg_freed(const struct vg_record *record)
+{
+    if (record->kind == VG_KIND_BINDING) {
+        vg_physical_drop(record->other, record->serial);
+        return;
+    }
+    vg_left(record->row, vg_rounded(record->bytes),
+            record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
+}
+
+bool vg_later_settle(void)
+{
+    bool any = false;
+    if (likely(!atomic_load_explicit(&vg_later_count, memory_order_relaxed)))
+        return false;
+    int kept;
+    if (!vg_captures_aside(&kept))
+        return false;
+    pthread_mutex_lock(&vg_later_lock);
+    for (struct vg_later **at = &vg_laters; *at;) {
+        struct vg_later *one = *at;
+        CUresult result = REAL(cuEventQuery)(one->event);
+        if (result != CUDA_SUCCESS) { /* an error says nothing of the memory */
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        atomic_fetch_sub(&vg_later_count, 1);
+        REAL(cuEventDestroy_v2)(one->event);
+        vg_freed(&one->record);
+        free(one);
+        any = true;
+    }
+    pthread_mutex_unlock(&vg_later_lock);
+    vg_captures_back(kept);
+    return any;
+}
+
+CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream))
+{
+    vg_leave(record->row, vg_rounded(record->bytes));
+    CUresult result = call(record->key, given);
+    if (result != CUDA_SUCCESS) {
+        vg_left(record->row, vg_rounded(record->bytes), 0);
+        vg_book_put(record);
+        return result;
+    }
+    vg_later(record, stream);
+    return result;
+}
+
+void vg_later(const struct vg_record *record, CUstream stream)
+{
+    struct vg_later *one = malloc(sizeof *one);
+    bool made = one && REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+    if (!made || REAL(cuEventRecord)(one->event, stream) != CUDA_SUCCESS) { /* a stream of another context */
+        if (made)
+            REAL(cuEventDestroy_v2)(one->event);
+        free(one);
+        REAL(cuStreamSynchronize)(stream); /* then it is freed now */
+        vg_freed(record);
+        return;
+    }
+    one->record = *record;
+    one->context = vg_context();
+    pthread_mutex_lock(&vg_later_lock);
+    one->next = vg_laters;
+    vg_laters = one;
+    atomic_fetch_add(&vg_later_count, 1);
+    pthread_mutex_unlock(&vg_later_lock);
+    vg_later_settle();
+}
+
+/* A context has ended, and all that was to be done in it. */
+void vg_later_context_gone(const void *context)
+{
+    pthread_mutex_lock(&vg_later_lock);
+    for (struct vg_later **at = &vg_laters; *at;) {
+        struct vg_later *one = *at;
+        if (one->context != context && one->record.context != context) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        atomic_fetch_sub(&vg_later_count, 1);
+        if (one->context != context) /* else it went with its context */
+            REAL(cuEventDestroy_v2)(one->event);
+        vg_freed(&one->record);
+        free(one);
+    }
+    pthread_mutex_unlock(&vg_later_lock);
+}
+
+void vg_later_forked(void)
+{
+    pthread_mutex_init(&vg_later_lock, NULL);
+    atomic_store(&vg_later_count, 0);
+    while (vg_laters) {
+        struct vg_later *one = vg_laters;
+        vg_laters = one->next;
+        free(one);
+    }
+}

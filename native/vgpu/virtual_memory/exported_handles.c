@@ -1,0 +1,148 @@
+/* Descriptors of exported physical memory: each holds it as long as any copy of it is open.
+ *
+ * While the book knows another reference they do not matter. When the last one goes, the descriptors
+ * of this process that still name the object they were made as (device and inode) keep its bytes
+ * charged, as one EXPORTED record. They are looked at again before a refusal, at synchronisations, and
+ * when memory is asked for by cuMemGetInfo. A number that the program gave to another object counts as
+ * closed; one of the same inode does not, and errs on the safe side of the limit.
+ *
+ * A descriptor that was passed on or duplicated, and closed here, cannot be seen: what others hold then
+ * is found by NVML, and comes back as overhead. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ledger/memory.h"
+
+struct vg_shared {
+    struct vg_shared *next;
+    uint64_t serial;     /* of its memory */
+    dev_t device;
+    ino_t inode;
+    int fd;
+    bool alone;          /* it holds an EXPORTED record */
+};
+
+static pthread_mutex_t vg_exports_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_shared *vg_exports; /* one for each number of a descriptor, at most */
+static _Atomic unsigned int vg_exports_alone;
+
+static bool vg_stat(int fd, struct stat *now) /* libc's symbol changed in glibc 2.33 */
+{
+    return !syscall(SYS_fstat, fd, now);
+}
+
+static bool vg_export_open(const struct vg_shared *one)
+{
+    struct stat now;
+    return vg_stat(one->fd, &now) && now.st_dev == one->device && now.st_ino == one->inode;
+}
+
+/* Takes *at out of the list; true: it was the last that held its memory, which is credited. */
+static bool vg_export_closed(struct vg_shared **at)
+{
+    struct vg_shared *one = *at;
+    struct vg_record record;
+    bool last = one->alone && vg_book_count(VG_KIND_EXPORTED, one->serial, 0, -1, &record) == 0;
+    if (last)
+        vg_physical_credit(&record);
+    if (one->alone)
+        atomic_fetch_sub(&vg_exports_alone, 1);
+    *at = one->next;
+    free(one);
+    return last;
+}
+
+void vg_export_made(int fd, uint64_t serial)
+{
+    struct stat now;
+    struct vg_shared *one = malloc(sizeof *one);
+    if (!one || !vg_stat(fd, &now)) {
+        free(one);
+        return;
+    }
+    pthread_mutex_lock(&vg_exports_lock);
+    struct vg_shared **at = &vg_exports;
+    while (*at && (*at)->fd != fd)
+        at = &(*at)->next;
+    if (*at) /* the driver got this number: its former bearer is closed */
+        vg_export_closed(at);
+    *one = (struct vg_shared){vg_exports, serial, now.st_dev, now.st_ino, fd, false};
+    vg_exports = one;
+    pthread_mutex_unlock(&vg_exports_lock);
+}
+
+bool vg_export_holds(const struct vg_record *record)
+{
+    struct vg_record held = *record;
+    held.kind = VG_KIND_EXPORTED;
+    held.key = record->serial;
+    held.count = 0;
+    pthread_mutex_lock(&vg_exports_lock);
+    for (struct vg_shared **at = &vg_exports; *at;) {
+        struct vg_shared *one = *at;
+        if (one->alone || one->serial != record->serial) {
+            at = &one->next;
+        } else if (!vg_export_open(one)) {
+            vg_export_closed(at);
+        } else {
+            one->alone = true;
+            held.count++;
+            at = &one->next;
+        }
+    }
+    atomic_fetch_add(&vg_exports_alone, held.count);
+    if (held.count)
+        vg_book_put(&held);
+    pthread_mutex_unlock(&vg_exports_lock);
+    return held.count;
+}
+
+void vg_export_back(int fd, uint64_t handle)
+{
+    struct vg_record record;
+    pthread_mutex_lock(&vg_exports_lock);
+    struct vg_shared *found = vg_exports;
+    while (found && !(found->fd == fd && found->alone && vg_export_open(found)))
+        found = found->next;
+    if (found && vg_book_take(VG_KIND_EXPORTED, found->serial, &record)) {
+        for (struct vg_shared *one = vg_exports; one; one = one->next)
+            if (one->alone && one->serial == record.serial) {
+                one->alone = false;
+                atomic_fetch_sub(&vg_exports_alone, 1);
+            }
+        record.kind = VG_KIND_PHYSICAL;
+        record.key = handle;
+        record.count = 1;
+        vg_book_put(&record);
+    }
+    pthread_mutex_unlock(&vg_exports_lock);
+}
+
+bool vg_exports_settle(void)
+{
+    bool any = false;
+    if (likely(!atomic_load_explicit(&vg_exports_alone, memory_order_relaxed)))
+        return false;
+    pthread_mutex_lock(&vg_exports_lock);
+    for (struct vg_shared **at = &vg_exports; *at;)
+        if ((*at)->alone && !vg_export_open(*at))
+            any |= vg_export_closed(at);
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&vg_exports_lock);
+    return any;
+}
+
+void vg_exports_forked(void) /* the child's descriptors hold its parent's memory */
+{
+    pthread_mutex_init(&vg_exports_lock, NULL);
+    atomic_store(&vg_exports_alone, 0);
+    while (vg_exports) {
+        struct vg_shared *one = vg_exports;
+        vg_exports = one->next;
+        free(one);
+    }
+}
