@@ -101,7 +101,7 @@ struct vg_calls { _Atomic uint64_t calls, bytes, ns; };  /* ns: sampled 1 in 64,
 
 struct vg_slot_device {       /* 64 bytes: what one process uses of one GPU (row of limits) */
     _Atomic uint64_t held;    /* bytes admitted: context, modules, allocations */
-    _Atomic uint64_t pending; /* bytes announced, not yet admitted (see native/vgpu/ledger.c) */
+    _Atomic uint64_t pending; /* bytes announced, not yet admitted (see native/vgpu/ledger/container_ledger.c) */
     _Atomic uint64_t charged_ns;   /* GPU time debited, after settlement */
     _Atomic uint64_t throttled_ns; /* time its threads waited for credit */
     _Atomic uint64_t launches;     /* kernels and graphs */

@@ -1,25 +1,35 @@
-/* GPU time inside the library: what limiter.c, costs.c, samples.c and launch.c share.
+/* GPU time inside the library: what limiter.c, kernel_costs.c, timed_launches.c and launch.c share.
  *
- * A launch is charged what its kernel is known to cost (costs.c), from credit that its thread holds
- * (limiter.c), before it goes to the driver. Some launches are timed by a pair of events (samples.c),
+ * A launch is charged what its kernel is known to cost (kernel_costs.c), from credit that its thread holds
+ * (limiter.c), before it goes to the driver. Some launches are timed by a pair of events (timed_launches.c),
  * and what they really cost goes back into both. */
 #ifndef ALNAIR_VGPU_COMPUTE_H
 #define ALNAIR_VGPU_COMPUTE_H
 
+#include "counting/call_counts.h"
 #include "vgpu.h"
 
 #define VG_PPM 1000000ull
 /* The default stream means the thread's own one in entry points that end in _ptsz. */
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
-/* ---- costs.c: what a kernel costs -------------------------------------------------------------- */
+/* ---- limiter.c: around each launch --------------------------------------------------------------- */
+struct vg_work { int row; void *sample; uint64_t predicted_ns, begun; };
+/* launch.c calls these around each launch. `key` is the kernel, `shape` tells its grids apart. */
+void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
+void vg_work_end(struct vg_work *work, CUresult result, CUstream stream);
+void vg_work_synchronized(void);           /* after a call that waited for the GPU: settle samples */
+void vg_work_forgotten(CUcontext context); /* timed_launches.c: before a context may end, our events in it */
+void vg_compute_forked(void);
+
+/* ---- kernel_costs.c: what a kernel costs -------------------------------------------------------------- */
 struct vg_cost {                 /* one cache line: one kernel in one shape on one GPU */
     _Atomic uint64_t key;        /* hash of the three; 0: free */
     _Atomic uint64_t predicted;  /* ns; what a launch is charged */
     _Atomic uint32_t left;       /* launches until the next one that is timed */
     _Atomic uint32_t interval;   /* the last such distance: how many launches a sample stands for */
     _Atomic uint32_t strangers;  /* launches before the first sample came back */
-    _Atomic uint32_t count;      /* samples in the mean; this and the rest is written under a lock in costs.c */
+    _Atomic uint32_t count;      /* samples in the mean; this and the rest is written under a lock in kernel_costs.c */
     float mean, square;          /* of ns and ns^2, moving */
     float least;                 /* ns; the shortest, slowly forgotten */
     uint32_t alone_ms;           /* when a sample that nobody could disturb last came */
@@ -40,7 +50,7 @@ int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed,
 uint32_t vg_cost_interval(uint64_t predicted); /* launches per timed one */
 void vg_costs_forked(void);
 
-/* ---- samples.c: timing launches by events -------------------------------------------------------- */
+/* ---- timed_launches.c: timing launches by events -------------------------------------------------------- */
 /* `start`: when the GPU will come to it, as far as one knows. */
 void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream);
 struct vg_contention vg_contention(int row, uint64_t now);
@@ -60,7 +70,7 @@ extern _Atomic uint64_t vg_issued_ns[VG_DEVICES]; /* predicted GPU time that thi
 void vg_owe(int row, int64_t ns);                  /* settle: more (or less) GPU time was used than charged */
 void vg_limiter_flush(void);                       /* the calling thread's credit goes back to the bucket */
 
-/* ---- capture.c ------------------------------------------------------------------------------------ */
+/* ---- stream_capture.c ------------------------------------------------------------------------------------ */
 extern _Atomic uint32_t vg_captures;               /* stream captures in progress in this process */
 /* Whether calls in this stream run nothing now, but become nodes of a graph. */
 static inline bool vg_is_captured(CUstream stream)

@@ -6,6 +6,7 @@
  *
  * Not seen here: what kernels launch on the device themselves. Their parent's events include it. */
 #include "compute/compute.h"
+#include "pools/pools.h"
 
 /* Grids of about the same size cost about the same: to an eighth of a power of two. */
 static uint64_t shape(uint64_t blocks, uint64_t threads, uint64_t shared)

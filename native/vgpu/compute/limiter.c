@@ -7,7 +7,7 @@
  * that could not use its time keeps at most BURST_NS of it.
  *
  * Threads take credit in batches, so that most launches touch no shared word. What a launch is
- * charged is predicted (costs.c); what it really cost is settled on the same word later (vg_owe).
+ * charged is predicted (kernel_costs.c); what it really cost is settled on the same word later (vg_owe).
  *
  * At full rate (a soft tenant alone) nobody waits for credit, but no more than BACKLOG_NS of work is
  * left on the GPU's queue: a neighbour that wakes must not find seconds of it. Every wait ends: credit

@@ -1,6 +1,7 @@
 /* Hooks of the calls that wait for the GPU: counted; afterwards what was timed can be settled. Calls
  * that only ask whether the GPU is done are an occasion for that, too. */
 #include "compute/compute.h"
+#include "pools/pools.h"
 
 #define WAIT(name, parameters, arguments)                                                                    \
     VG_EXPORT CUresult name parameters                                                                       \

@@ -1,4 +1,4 @@
-/* What the hooks of copy.c and fill.c have in common: the call, counted and sometimes timed. */
+/* What the hooks of copies.c and memsets.c have in common: the call, counted and sometimes timed. */
 #ifndef ALNAIR_VGPU_COUNTED_H
 #define ALNAIR_VGPU_COUNTED_H
 

@@ -3,7 +3,7 @@
  * Sizes, offsets and argument types are facts of the interface (x86-64 and aarch64 Linux); the names
  * of members are ours. Types that are only handed through are left incomplete. A test compiles this
  * file beside NVIDIA's cuda.h and compares every size, offset and function type
- * (tests/native/test_cuda_abi.py), so a mistake here, or a change there, fails the build of a
+ * (tests/native/test_symbols.py), so a mistake here, or a change there, fails the build of a
  * developer and never a tenant's process. The functions are in cuda_functions.h.
  */
 #ifndef ALNAIR_CUDA_ABI_H

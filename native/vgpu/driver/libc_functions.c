@@ -1,7 +1,7 @@
 /* libc's own dlsym, dlvsym and dlopen, which ours stand before.
  *
  * Whoever is the first to call dlsym comes through here, perhaps before any constructor ran: so this
- * file, loaded.c and lookup.c call nothing that a sanitizer watches, and are built without one.
+ * file, elf_symbols.c and dlsym.c call nothing that a sanitizer watches, and are built without one.
  */
 #include <stdlib.h>
 

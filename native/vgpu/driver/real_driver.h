@@ -1,4 +1,4 @@
-/* Between resolve.c (the driver's functions), lookup.c (dlsym) and procaddress.c. */
+/* Between real_driver.c (the driver's functions), dlsym.c and get_proc_address.c. */
 #ifndef ALNAIR_VGPU_RESOLVE_H
 #define ALNAIR_VGPU_RESOLVE_H
 

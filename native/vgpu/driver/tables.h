@@ -7,7 +7,7 @@
 struct vg_base { const char *name; unsigned short first, count; };   /* a span of vg_variant */
 
 extern const char *const vg_name[VG_SYMBOLS];
-extern const unsigned vg_gnu_hash[VG_SYMBOLS];         /* of the names, for loaded.c */
+extern const unsigned vg_gnu_hash[VG_SYMBOLS];         /* of the names, for elf_symbols.c */
 extern const void *const vg_hook[VG_SYMBOLS];          /* NULL where the real one is handed out */
 extern const unsigned short vg_since[VG_SYMBOLS];      /* CUDA version, as 12040 */
 extern const unsigned char vg_per_thread[VG_SYMBOLS];  /* the default stream is per thread */

@@ -25,7 +25,8 @@
  * withdraw. */
 #include <sched.h>
 
-#include "ledger/memory.h"
+#include "ledger/ledger.h"
+#include "pools/pools.h"
 #include "session/session.h"
 
 #define VG_CONTEND_NS 250000000ull /* the longest wait for others' announcements: a process that the

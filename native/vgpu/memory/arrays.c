@@ -3,8 +3,9 @@
  * How an array is laid out is the driver's secret: before the call a bound on its size is reserved,
  * after it the driver is asked (cu*GetMemoryRequirements); where it does not tell, the bound stays
  * charged. Sparse arrays and those with deferred mapping have no memory of their own: theirs comes by
- * cuMemMapArrayAsync from physical handles (bindings.c). They are in the book with no bytes. */
-#include "ledger/memory.h"
+ * cuMemMapArrayAsync from physical handles (virtual_memory/sparse_arrays.c). Their record has no bytes. */
+#include "memory/memory.h"
+#include "virtual_memory/virtual_memory.h"
 
 #define VG_ARRAY_ALIGN (64ull << 10)
 
@@ -75,7 +76,7 @@ static CUresult vg_array_made(struct vg_charge *charge, CUresult result, enum vg
             vg_charge_end(charge, 0);
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        vg_book_put(&(struct vg_record){.kind = (uint8_t)kind, .key = (uint64_t)handle, .row = (int8_t)charge->row,
+        vg_record_put(&(struct vg_record){.kind = (uint8_t)kind, .key = (uint64_t)handle, .row = (int8_t)charge->row,
                                         .bytes = actual, .context = vg_context()});
     }
     vg_charge_end(charge, actual);
@@ -148,7 +149,7 @@ VG_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmap, const CUDA_A
 static CUresult vg_array_destroy(enum vg_kind kind, void *handle, CUresult (*destroy)(void *))
 {
     struct vg_record record;
-    bool ours = vg_book_take(kind, (uint64_t)handle, &record), bound = ours && !record.bytes;
+    bool ours = vg_record_take(kind, (uint64_t)handle, &record), bound = ours && !record.bytes;
     if (ours)
         vg_leave(record.row, record.bytes);
     if (bound) /* the next array of this address may not be bound before this one's bindings are gone */
@@ -161,7 +162,7 @@ static CUresult vg_array_destroy(enum vg_kind kind, void *handle, CUresult (*des
     if (ours)
         vg_left(record.row, record.bytes, result == CUDA_SUCCESS ? record.bytes : 0);
     if (ours && result != CUDA_SUCCESS)
-        vg_book_put(&record);
+        vg_record_put(&record);
     return result;
 }
 

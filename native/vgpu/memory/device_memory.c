@@ -3,54 +3,13 @@
  * Each reserves the size rounded up to blocks, asks the driver, and then is charged with the blocks
  * that nobody here used yet: never more than reserved, unless the driver places or pads the memory
  * otherwise than expected. Then the rest is reserved, or the allocation is undone and refused. */
-#include "ledger/memory.h"
-
-bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes, enum vg_class cls)
-{
-    *charge = (struct vg_charge){.row = row};
-    if (row < 0)
-        return true;
-    vg_later_settle();
-    charge->cls = cls;
-    charge->begun = vg_count_begin();
-    charge->asked = asked;
-    if (!vg_reserve(row, bytes)) {
-        vg_count_end(cls, charge->begun, 0);
-        return false;
-    }
-    charge->reserved = bytes;
-    return true;
-}
-
-bool vg_charge_more(struct vg_charge *charge, uint64_t actual)
-{
-    if (actual <= charge->reserved)
-        return true;
-    if (!vg_reserve(charge->row, actual - charge->reserved))
-        return false;
-    charge->reserved = actual;
-    return true;
-}
-
-void vg_charge_end(struct vg_charge *charge, uint64_t actual)
-{
-    if (charge->row < 0)
-        return;
-    vg_settle(charge->row, charge->reserved, actual);
-    vg_count_end(charge->cls, charge->begun, actual ? charge->asked : 0);
-}
-
-void *vg_context(void)
-{
-    CUcontext context = NULL;
-    if (REAL(cuCtxGetCurrent))
-        REAL(cuCtxGetCurrent)(&context);
-    return context;
-}
+#include "counting/call_counts.h"
+#include "memory/memory.h"
+#include "pools/pools.h"
 
 static void vg_note(const struct vg_charge *charge, enum vg_kind kind, uint64_t address, uint64_t bytes)
 {
-    vg_book_put(&(struct vg_record){.kind = (uint8_t)kind, .key = address, .row = (int8_t)charge->row, .bytes = bytes,
+    vg_record_put(&(struct vg_record){.kind = (uint8_t)kind, .key = address, .row = (int8_t)charge->row, .bytes = bytes,
                                     .context = vg_context()});
 }
 
@@ -149,9 +108,9 @@ VG_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
 static CUresult vg_free(uint64_t address, CUresult (*free_it)(uint64_t))
 {
     struct vg_record record;
-    if (vg_book_take(VG_KIND_STREAMED, address, &record))
+    if (vg_record_take(VG_KIND_STREAMED, address, &record))
         return vg_pool_free(&record, free_it);
-    if (!vg_book_take(VG_KIND_DIRECT, address, &record) && !vg_book_take(VG_KIND_MANAGED, address, &record))
+    if (!vg_record_take(VG_KIND_DIRECT, address, &record) && !vg_record_take(VG_KIND_MANAGED, address, &record))
         return free_it(address); /* zero, imported, freed before, or from before our time */
     uint64_t begun = vg_count_begin(), hint = vg_rounded(record.bytes);
     vg_leave(record.row, hint);
@@ -161,7 +120,7 @@ static CUresult vg_free(uint64_t address, CUresult (*free_it)(uint64_t))
         vg_left(record.row, hint, managed ? record.bytes : vg_blocks_leave(address, record.bytes));
     } else {
         vg_left(record.row, hint, 0);
-        vg_book_put(&record);
+        vg_record_put(&record);
     }
     vg_count_end(VG_CALL_FREE, begun, result ? 0 : record.bytes);
     return result;

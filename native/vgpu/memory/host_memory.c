@@ -1,50 +1,12 @@
-/* Page-locked host memory: counted per process, and limited where the node sets a limit.
- *
- * One word per slot is both announcement and holding: add, sum over all slots, and take back where the
- * sum exceeds the limit. The argument of ledger.c holds for it. Two that meet at the limit may both be
- * refused; host memory is asked for rarely enough. */
-#include "ledger/memory.h"
-
-static uint64_t vg_host_used(void)
-{
-    uint64_t sum = 0, used = atomic_load(&vg_counters->slots_used);
-    for (uint64_t i = 0; i < used && i < VG_SLOTS; i++)
-        if (__builtin_add_overflow(sum, atomic_load(&vg_counters->slot[i].host_bytes), &sum))
-            return UINT64_MAX;
-    return sum;
-}
-
-void vg_host_release(uint64_t bytes)
-{
-    struct vg_slot *mine = vg_slot();
-    if (!mine)
-        return;
-    uint64_t now = atomic_load(&mine->host_bytes);
-    while (!atomic_compare_exchange_weak(&mine->host_bytes, &now, now > bytes ? now - bytes : 0))
-        ;
-}
-
-bool vg_host_reserve(uint64_t bytes)
-{
-    struct vg_slot *mine = vg_slot();
-    if (!mine)
-        return true;
-    uint64_t limit = __atomic_load_n(&vg_limits->host_limit, __ATOMIC_SEQ_CST);
-    if (limit && bytes > limit)
-        return false;
-    atomic_fetch_add(&mine->host_bytes, bytes);
-    if (!limit || vg_host_used() <= limit || (vg_reap() && vg_host_used() <= limit))
-        return true;
-    vg_host_release(bytes);
-    return false;
-}
+/* Hooks of page-locked host memory: cuMemAllocHost, cuMemHostAlloc, cuMemHostRegister. */
+#include "ledger/ledger.h"
 
 static CUresult vg_locked(CUresult result, const void *address, uint64_t bytes, bool registered)
 {
     if (result != CUDA_SUCCESS)
         vg_host_release(bytes);
     else
-        vg_book_put(&(struct vg_record){.kind = registered ? VG_KIND_REGISTERED : VG_KIND_HOST, .key = (uint64_t)address,
+        vg_record_put(&(struct vg_record){.kind = registered ? VG_KIND_REGISTERED : VG_KIND_HOST, .key = (uint64_t)address,
                                         .row = -1, .bytes = bytes, .context = vg_context()});
     return result;
 }
@@ -95,12 +57,12 @@ VG_EXPORT CUresult cuMemHostRegister(void *address, size_t bytes, unsigned int f
 static CUresult vg_unlocked(CUresult (*end)(void *), void *address, enum vg_kind kind)
 {
     struct vg_record record;
-    bool ours = vg_book_take(kind, (uint64_t)address, &record);
+    bool ours = vg_record_take(kind, (uint64_t)address, &record);
     CUresult result = end(address);
     if (ours && result == CUDA_SUCCESS)
         vg_host_release(record.bytes);
     else if (ours)
-        vg_book_put(&record);
+        vg_record_put(&record);
     return result;
 }
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ledger/memory.h"
+#include "memory/memory.h"
 
 #define VG_FATBIN_WRAPPER 0x466243b1u
 #define VG_FATBIN 0xba55ed50u

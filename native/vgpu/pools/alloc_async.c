@@ -1,4 +1,4 @@
-/* Hooks of stream-ordered allocation: which pool a call means, and what it does to it (pool.c).
+/* Hooks of stream-ordered allocation: which pool a call means, and what it does to it (pools.c, pool_allocations.c).
  *
  * In a stream that is being captured these calls make graph nodes and no memory: graph_memory.c. */
 #include "compute/compute.h"
@@ -78,10 +78,10 @@ static CUresult vg_free_async(CUdeviceptr dptr, CUstream stream, CUstream meant,
     struct vg_record record;
     if (vg_is_captured(meant))
         return call(dptr, stream);
-    if (vg_book_take(VG_KIND_STREAMED, dptr, &record))
+    if (vg_record_take(VG_KIND_STREAMED, dptr, &record))
         return vg_pool_free_async(&record, meant, stream, call);
-    if (vg_book_take(VG_KIND_DIRECT, dptr, &record) || vg_book_take(VG_KIND_MANAGED, dptr, &record))
-        return vg_free_later(&record, meant, stream, call);
+    if (vg_record_take(VG_KIND_DIRECT, dptr, &record) || vg_record_take(VG_KIND_MANAGED, dptr, &record))
+        return vg_free_in_stream(&record, meant, stream, call);
     CUresult result = call(dptr, stream); /* of a graph, perhaps */
     vg_pools_refresh();
     return result;

@@ -3,7 +3,7 @@
  * An allocation node takes no memory when it is made or captured. The driver gives it memory when the
  * graph is launched, out of one stock per device that all graphs share, which grows at need and is
  * kept until cuDeviceGraphMemTrim. So a graph with such nodes is noted when it is instantiated, with
- * the most that it can need; that much is drawn from the stock (pool.h) around each launch. */
+ * the most that it can need; that much is drawn from the stock (pools.h) around each launch. */
 #include <stdlib.h>
 
 #include "compute/compute.h"
@@ -50,7 +50,7 @@ static CUresult vg_instantiated(CUresult result, const CUgraphExec *exec, CUgrap
     vg_graph_need(graph, need, 0);
     for (int row = 0; row < VG_DEVICES; row++)
         if (need[row]) { /* one record per device; handles are aligned, so the row fits into the key */
-            vg_book_put(&(struct vg_record){.kind = VG_KIND_GRAPH, .key = (uint64_t)*exec | (uint64_t)row,
+            vg_record_put(&(struct vg_record){.kind = VG_KIND_GRAPH, .key = (uint64_t)*exec | (uint64_t)row,
                                             .row = (int8_t)row, .bytes = need[row]});
             atomic_fetch_add(&vg_graph_execs, 1);
         }
@@ -136,7 +136,7 @@ CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec,
     if (likely(!atomic_load_explicit(&vg_graph_execs, memory_order_relaxed)))
         return call(exec, stream);
     for (int row = 0; row < VG_DEVICES; row++) /* one that is not visible has no graph */
-        if (vg_book_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
+        if (vg_record_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
             need[row] = record.bytes;
     if (!vg_draw_all(draw, need))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -163,7 +163,7 @@ VG_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
     struct vg_record record;
     if (atomic_load_explicit(&vg_graph_execs, memory_order_relaxed))
         for (int row = 0; row < VG_DEVICES; row++)
-            if (vg_book_take(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
+            if (vg_record_take(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
                 atomic_fetch_sub(&vg_graph_execs, 1);
     CUresult result = REAL(cuGraphExecDestroy)(exec);
     vg_pools_refresh();

@@ -2,12 +2,13 @@
  * and physical memory that is unbound from an array.
  *
  * Until then the driver holds the memory, so it stays charged. An event behind the call tells when; it
- * is looked at whenever the stocks are (pool.h), and before anything is refused. */
+ * is looked at whenever the stocks are (pools.h), and before anything is refused. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "compute/compute.h"
 #include "pools/pools.h"
+#include "virtual_memory/virtual_memory.h"
 
 struct vg_later {
     struct vg_later *next;
@@ -16,6 +17,8 @@ struct vg_later {
     void *context; /* the event's */
 };
 
+/* Held across questions about events and their end, none of which waits for the GPU: else the end of a
+ * context would not find those that another thread just looks at. */
 static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_later *vg_laters;
 static _Atomic unsigned int vg_later_count;
@@ -30,7 +33,7 @@ static void vg_freed(const struct vg_record *record)
             record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
 }
 
-bool vg_later_settle(void)
+bool vg_pending_frees_settle(void)
 {
     bool any = false;
     if (likely(!atomic_load_explicit(&vg_later_count, memory_order_relaxed)))
@@ -58,20 +61,20 @@ bool vg_later_settle(void)
     return any;
 }
 
-CUresult vg_free_later(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream))
+CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream))
 {
     vg_leave(record->row, vg_rounded(record->bytes));
     CUresult result = call(record->key, given);
     if (result != CUDA_SUCCESS) {
         vg_left(record->row, vg_rounded(record->bytes), 0);
-        vg_book_put(record);
+        vg_record_put(record);
         return result;
     }
-    vg_later(record, stream);
+    vg_pending_free(record, stream);
     return result;
 }
 
-void vg_later(const struct vg_record *record, CUstream stream)
+void vg_pending_free(const struct vg_record *record, CUstream stream)
 {
     struct vg_later *one = malloc(sizeof *one);
     bool made = one && REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
@@ -90,11 +93,11 @@ void vg_later(const struct vg_record *record, CUstream stream)
     vg_laters = one;
     atomic_fetch_add(&vg_later_count, 1);
     pthread_mutex_unlock(&vg_later_lock);
-    vg_later_settle();
+    vg_pending_frees_settle();
 }
 
 /* A context has ended, and all that was to be done in it. */
-void vg_later_context_gone(const void *context)
+void vg_pending_frees_context_gone(const void *context)
 {
     pthread_mutex_lock(&vg_later_lock);
     for (struct vg_later **at = &vg_laters; *at;) {
@@ -113,7 +116,7 @@ void vg_later_context_gone(const void *context)
     pthread_mutex_unlock(&vg_later_lock);
 }
 
-void vg_later_forked(void)
+void vg_pending_frees_forked(void)
 {
     pthread_mutex_init(&vg_later_lock, NULL);
     atomic_store(&vg_later_count, 0);

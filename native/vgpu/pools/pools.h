@@ -3,10 +3,10 @@
  * What is charged is what the driver says it has reserved, not what the program uses of it. A stock
  * may grow inside a call and shrink at any synchronisation, so both are found by asking: before a call
  * the worst growth is reserved, after it the stock's true size is charged. */
-#ifndef ALNAIR_VGPU_POOL_H
-#define ALNAIR_VGPU_POOL_H
+#ifndef ALNAIR_VGPU_POOLS_H
+#define ALNAIR_VGPU_POOLS_H
 
-#include "ledger/memory.h"
+#include "ledger/ledger.h"
 
 #define VG_POOL_STEP (32ull << 20) /* pools grow by whole steps of this */
 
@@ -36,11 +36,50 @@ void vg_draw_end(struct vg_draw *draw, bool worked); /* charges the true size; `
 
 CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *address, size_t bytes, CUstream stream,
                           CUstream given, CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream));
-/* The record of what is freed was taken out of the book. */
+/* The record of what is freed was taken out before. */
 CUresult vg_pool_free_async(struct vg_record *record, CUstream stream, CUstream given,
                             CUresult (*call)(CUdeviceptr, CUstream));
 void vg_pool_note(CUmemoryPool handle, CUdevice device); /* a pool of this device, -1: not charged here */
 CUresult vg_pool_destroy(CUmemoryPool handle);
 uint64_t vg_pool_steps(uint64_t bytes);
+
+/* ---- pools.c, for this shelf; all but the first three under the lock of all stocks -------------------- */
+void vg_pools_begin(void);
+void vg_pools_end(void);
+/* The stock, kept alive, when no call is under way that may rely on what is free in it. */
+struct vg_pool *vg_pool_enter(CUmemoryPool handle, CUdevice device);
+/* One allocation, or one call under way, less; the last of a destroyed stock ends it. */
+void vg_pool_leave(struct vg_pool *pool);
+bool vg_pool_size(const struct vg_pool *pool, uint64_t *bytes); /* asks the driver; false: it does not say */
+void vg_pool_refresh(struct vg_pool *pool); /* charges the true size */
+bool vg_pools_trim(int row);               /* gives unused stock back to the GPU; whether there was any */
+
+/* ---- free_ranges.c -------------------------------------------------------------------------------------- */
+void vg_range_freed(struct vg_pool *pool, uint64_t start, uint64_t end, CUstream stream);
+void vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end);
+bool vg_range_fits(const struct vg_pool *pool, uint64_t bytes, CUstream stream);
+
+/* ---- pools.c, for others ------------------------------------------------------------------------------ */
+/* Around a call that waits for the GPU: pools may give memory back in it. */
+struct vg_expected { bool any; uint64_t bytes[VG_DEVICES]; };
+void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep); /* NULL, NULL */
+void vg_pools_settle(const struct vg_expected *expected);
+/* cuMemFree of memory from a pool, whose record was taken out before. */
+CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t));
+void vg_pools_refresh(void);      /* charges the true size of every stock */
+bool vg_pools_give_back(int row); /* gives unused stock back to the GPU; whether there was any */
+void vg_pools_forked(void);
+
+/* ---- graph_memory.c ------------------------------------------------------------------------------------- */
+/* Calls (upload or launch) with the memory that the graph allocates reserved; OUT_OF_MEMORY: refused. */
+CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream);
+
+/* ---- pending_frees.c -------------------------------------------------------------------------------------- */
+/* cuMemFreeAsync of memory that is not from a pool: credited when the stream has come to it. */
+CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream));
+void vg_pending_free(const struct vg_record *record, CUstream stream); /* when the stream has come here */
+bool vg_pending_frees_settle(void); /* credits those that are done; whether there were any */
+void vg_pending_frees_context_gone(const void *context);
+void vg_pending_frees_forked(void);
 
 #endif

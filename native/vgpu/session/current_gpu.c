@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "vgpu.h"
+#include "session/session.h"
 
 #define ORDINALS 64
 #define NOT_KNOWN (-2)
@@ -127,6 +127,14 @@ void vg_context_changed(void)
         atomic_fetch_add(&epoch, 1);
 }
 
+void *vg_context(void)
+{
+    CUcontext context = NULL;
+    if (REAL(cuCtxGetCurrent))
+        REAL(cuCtxGetCurrent)(&context);
+    return context;
+}
+
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     VG_ENTER();
@@ -162,7 +170,7 @@ CUresult cuCtxPopCurrent(CUcontext *context)
     return REAL(cuCtxPopCurrent)(context);
 }
 
-void vg_context_forked(void)
+void vg_current_gpu_forked(void)
 {
     seen = 0;
     atomic_store(&known, false);

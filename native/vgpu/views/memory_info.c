@@ -4,7 +4,9 @@
  * a wrapped number. Neither free nor total is more than the GPU itself has, whatever the limit. */
 #include <limits.h>
 
-#include "ledger/memory.h"
+#include "ledger/ledger.h"
+#include "pools/pools.h"
+#include "views/views.h"
 
 bool vg_memory_view(int row, uint64_t *total, uint64_t *used)
 {

@@ -1,6 +1,6 @@
 /* Descriptors of exported physical memory: each holds it as long as any copy of it is open.
  *
- * While the book knows another reference they do not matter. When the last one goes, the descriptors
+ * While another reference is recorded they do not matter. When the last one goes, the descriptors
  * of this process that still name the object they were made as (device and inode) keep its bytes
  * charged, as one EXPORTED record. They are looked at again before a refusal, at synchronisations, and
  * when memory is asked for by cuMemGetInfo. A number that the program gave to another object counts as
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ledger/memory.h"
+#include "virtual_memory/virtual_memory.h"
 
 struct vg_shared {
     struct vg_shared *next;
@@ -25,6 +25,7 @@ struct vg_shared {
     bool alone;          /* it holds an EXPORTED record */
 };
 
+/* No call of the driver is made under it. */
 static pthread_mutex_t vg_exports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_shared *vg_exports; /* one for each number of a descriptor, at most */
 static _Atomic unsigned int vg_exports_alone;
@@ -45,7 +46,7 @@ static bool vg_export_closed(struct vg_shared **at)
 {
     struct vg_shared *one = *at;
     struct vg_record record;
-    bool last = one->alone && vg_book_count(VG_KIND_EXPORTED, one->serial, 0, -1, &record) == 0;
+    bool last = one->alone && vg_record_count(VG_KIND_EXPORTED, one->serial, 0, -1, &record) == 0;
     if (last)
         vg_physical_credit(&record);
     if (one->alone)
@@ -95,7 +96,7 @@ bool vg_export_holds(const struct vg_record *record)
     }
     atomic_fetch_add(&vg_exports_alone, held.count);
     if (held.count)
-        vg_book_put(&held);
+        vg_record_put(&held);
     pthread_mutex_unlock(&vg_exports_lock);
     return held.count;
 }
@@ -107,7 +108,7 @@ void vg_export_back(int fd, uint64_t handle)
     struct vg_shared *found = vg_exports;
     while (found && !(found->fd == fd && found->alone && vg_export_open(found)))
         found = found->next;
-    if (found && vg_book_take(VG_KIND_EXPORTED, found->serial, &record)) {
+    if (found && vg_record_take(VG_KIND_EXPORTED, found->serial, &record)) {
         for (struct vg_shared *one = vg_exports; one; one = one->next)
             if (one->alone && one->serial == record.serial) {
                 one->alone = false;
@@ -116,7 +117,7 @@ void vg_export_back(int fd, uint64_t handle)
         record.kind = VG_KIND_PHYSICAL;
         record.key = handle;
         record.count = 1;
-        vg_book_put(&record);
+        vg_record_put(&record);
     }
     pthread_mutex_unlock(&vg_exports_lock);
 }
@@ -145,4 +146,35 @@ void vg_exports_forked(void) /* the child's descriptors hold its parent's memory
         vg_exports = one->next;
         free(one);
     }
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------------- */
+
+VG_EXPORT CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle,
+                                                CUmemAllocationHandleType type, unsigned long long flags)
+{
+    VG_ENTER();
+    struct vg_record record;
+    vg_references_begin();
+    CUresult result = REAL(cuMemExportToShareableHandle)(shared, handle, type, flags);
+    if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+        vg_record_get(VG_KIND_PHYSICAL, handle, &record))
+        vg_export_made(*(int *)shared, record.serial);
+    vg_references_end();
+    return result;
+}
+
+/* What this process exported comes back as the same handle, with one more reference. */
+VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
+                                                  CUmemAllocationHandleType type)
+{
+    VG_ENTER();
+    struct vg_record record;
+    vg_references_begin();
+    CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
+    if (result == CUDA_SUCCESS && vg_record_count(VG_KIND_PHYSICAL, *handle, 0, 1, &record) < 0 &&
+        type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        vg_export_back((int)(intptr_t)shared, *handle);
+    vg_references_end();
+    return result;
 }

@@ -1,90 +1,13 @@
-/* What NVML tells in a container: its own memory and its own processes. nvidia-smi and nvidia-ml-py
- * work on it without CUDA, so the pages are mapped here without a registration and without a slot.
- *
- * Not changed, since they speak of the whole GPU and say so: utilisation rates, clocks, BAR1, and the
- * driver's own limits of a cgroup (nvmlDeviceGetMemoryLimits_v1). */
-#include <string.h>
+/* What NVML tells in a container of processes: those of the container. */
+#include "views/views.h"
 
-#include "ledger/memory.h"
-
-typedef struct nvmlDevice_st *nvmlDevice_t;
-enum { NVML_SUCCESS = 0, NVML_ERROR_INVALID_ARGUMENT = 2, NVML_ERROR_FUNCTION_NOT_FOUND = 13, NVML_ERROR_INSUFFICIENT_SIZE = 7 };
-
-/* Declared ourselves, as in cuda_abi.h: facts of the interface, members named by us. */
-struct nvml_memory { unsigned long long total, free, used; };
-struct nvml_memory_v2 { unsigned int version; unsigned long long total, reserved, free, used; };
+/* Declared ourselves: see views.h. */
 struct nvml_process { unsigned int pid; unsigned long long bytes; };
 struct nvml_process_v2 { unsigned int pid; unsigned long long bytes; unsigned int gpu_instance, compute_instance; };
 struct nvml_sample { unsigned int pid; unsigned long long time; unsigned int sm, memory, encoder, decoder; };
 struct nvml_use { unsigned long long time; unsigned int pid, sm, memory, encoder, decoder, jpeg, ofa; };
 struct nvml_uses { unsigned int version, n; unsigned long long since; struct nvml_use *use; };
 
-int nvmlDeviceGetUUID(nvmlDevice_t, char *, unsigned int);
-
-static bool vg_hex(const char *text, uint8_t uuid[16]) /* "GPU-" and 32 hexadecimal digits with dashes */
-{
-    int digits = 0;
-    if (strncmp(text, "GPU-", 4))
-        return false;
-    for (text += 4; *text && digits < 32; text++) {
-        int c = *text | 0x20, value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (*text == '-')
-            continue;
-        if (value < 0)
-            return false;
-        uuid[digits / 2] = (uint8_t)(digits % 2 ? uuid[digits / 2] | value : value << 4);
-        digits++;
-    }
-    return digits == 32;
-}
-
-/* The row of this device; -1: none, or no container. */
-static int vg_nvml_row(nvmlDevice_t device)
-{
-    char text[96] = "";
-    uint8_t uuid[16];
-    if (!vg_view() || !REAL(nvmlDeviceGetUUID) || REAL(nvmlDeviceGetUUID)(device, text, sizeof text) || !vg_hex(text, uuid))
-        return -1;
-    for (uint32_t row = 0; row < vg_limits->n_devices && row < VG_DEVICES; row++)
-        if (!memcmp(vg_limits->device[row].uuid, uuid, sizeof uuid))
-            return (int)row;
-    return -1;
-}
-
-static uint64_t vg_at_most(uint64_t limit, uint64_t total)
-{
-    return limit < total ? limit : total;
-}
-
-VG_EXPORT int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory)
-{
-    VG_ENTER_NVML();
-    if (!REAL(nvmlDeviceGetMemoryInfo))
-        return NVML_ERROR_FUNCTION_NOT_FOUND;
-    int result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
-    uint64_t total, used;
-    if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used)) {
-        total = vg_at_most(total, memory->total);
-        *memory = (struct nvml_memory){total, used < total ? total - used : 0, used};
-    }
-    return result;
-}
-
-VG_EXPORT int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory)
-{
-    VG_ENTER_NVML();
-    if (!REAL(nvmlDeviceGetMemoryInfo_v2))
-        return NVML_ERROR_FUNCTION_NOT_FOUND;
-    int result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
-    uint64_t total, used;
-    if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used)) {
-        total = vg_at_most(total, memory->total);
-        *memory = (struct nvml_memory_v2){memory->version, total, 0, used < total ? total - used : 0, used};
-    }
-    return result;
-}
-
-/* ---- processes ----------------------------------------------------------------------------------------- */
 
 static uint64_t vg_slots_used(void)
 {

@@ -1,6 +1,6 @@
-/* Holds the in-process tables (book.c, blocks.c) to a plain model through random operations.
+/* Holds the in-process tables (handle_records.c, shared_blocks.c) to a plain model through random operations.
  *
- *   book_model OPERATIONS SEED     exit status 0, or a line that says where they differ */
+ *   records_model OPERATIONS SEED     exit status 0, or a line that says where they differ */
 #define ALNAIR_VGPU_H
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,7 +12,10 @@
 
 #include "abi.h"
 #include "driver/cuda_abi.h"
+#include "ledger/hash_table.c"
 #include "ledger/handle_records.c"
+#define lock blocks_lock
+#define table blocks
 #include "ledger/shared_blocks.c"
 
 enum { KEYS = 700, SPACE = 64 }; /* blocks of address space */
@@ -35,17 +38,17 @@ int main(int argc, char **argv)
         struct vg_record r = {.key = key, .kind = VG_KIND_DIRECT, .bytes = (uint64_t)i, .count = 1}, got;
         switch (rand_r(&seed) % 5) {
         case 0: case 1:
-            vg_book_put(&r);
+            vg_record_put(&r);
             model[k].there = true; model[k].bytes = (uint64_t)i; model[k].count = 1;
             break;
         case 2:
-            CHECK(vg_book_take(VG_KIND_DIRECT, key, &got) == model[k].there);
+            CHECK(vg_record_take(VG_KIND_DIRECT, key, &got) == model[k].there);
             CHECK(!model[k].there || got.bytes == model[k].bytes);
             model[k].there = false;
             break;
         case 3: {
             int change = rand_r(&seed) % 2 ? 1 : -1;
-            int64_t left = vg_book_count(VG_KIND_DIRECT, key, 0, change, &got);
+            int64_t left = vg_record_count(VG_KIND_DIRECT, key, 0, change, &got);
             CHECK((left >= 0) == model[k].there);
             if (model[k].there) {
                 model[k].count += (uint32_t)change;
@@ -55,8 +58,8 @@ int main(int argc, char **argv)
             break;
         }
         default:
-            CHECK(vg_book_get(VG_KIND_DIRECT, key, &got) == model[k].there);
-            CHECK(!vg_book_get(VG_KIND_ARRAY, key, &got)); /* kinds do not mix */
+            CHECK(vg_record_get(VG_KIND_DIRECT, key, &got) == model[k].there);
+            CHECK(!vg_record_get(VG_KIND_ARRAY, key, &got)); /* kinds do not mix */
         }
         if (i % 5000 == 4999) {
             uint64_t which = 3;
@@ -64,7 +67,7 @@ int main(int argc, char **argv)
             for (int j = 0; j < KEYS; j++)
                 there += model[j].there && j % 8 == 3;
             swept = 0;
-            vg_book_sweep(odd, &which, drop);
+            vg_record_sweep(odd, &which, drop);
             CHECK(swept == there);
         }
         /* blocks: a span comes or goes; what is charged is what the model finds newly used */
@@ -95,11 +98,11 @@ int main(int argc, char **argv)
         if (!use)
             spans[s].bytes = 0;
     }
-    vg_book_forked();
+    vg_records_forked();
     vg_blocks_forked();
     struct vg_record got;
     long i = steps;
-    CHECK(!vg_book_get(VG_KIND_DIRECT, 0, &got));
+    CHECK(!vg_record_get(VG_KIND_DIRECT, 0, &got));
     CHECK(vg_blocks_leave(0, 512) == 0);
     return 0;
 }
