@@ -6,10 +6,10 @@
 #ifndef ALNAIR_VGPU_COMPUTE_H
 #define ALNAIR_VGPU_COMPUTE_H
 
+#include "compute/price_update.h"
 #include "counting/call_counts.h"
 #include "vgpu.h"
 
-#define VG_PPM 1000000ull
 /* The default stream means the thread's own one in entry points that end in _ptsz. */
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
@@ -29,33 +29,24 @@ struct vg_cost {                 /* one cache line: one kernel in one shape on o
     _Atomic uint32_t left;       /* launches until the next one that is timed */
     _Atomic uint32_t interval;   /* the last such distance: how many launches a sample stands for */
     _Atomic uint32_t strangers;  /* launches before the first sample came back */
-    _Atomic uint32_t count;      /* samples in the mean; this and the rest is written under a lock in kernel_costs.c */
-    float mean, square;          /* of ns and ns^2, moving */
-    float least;                 /* ns; the shortest, slowly forgotten */
-    uint32_t alone_ms;           /* when a sample that nobody could disturb last came */
-    uint32_t doubt_ms, doubts;   /* when the first of the doubtful ones came, how many there are */
-    float doubted;               /* their mean in ns */
-    float long_runs;             /* part of the last samples that took much longer than the shortest */
+    struct vg_price price;       /* written under a lock in kernel_costs.c */
 };
-#define VG_PRIOR_NS 20000u       /* charged for a kernel that was never seen */
+_Static_assert(sizeof(struct vg_cost) == 64, "one cache line");
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
-/* What is known of others on the GPU while a sample is taken; times in ns. siblings: other processes of
- * this container that were charged lately; is_quiet: no neighbours for so long that the page would tell
- * of one. */
-struct vg_contention { uint32_t neighbours, siblings; bool is_quiet; uint64_t others_ppm, period, begin, length; };
-/* A launch of `cost` began at `start` and took so long. Returns what is still owed (or, negative, was
- * charged too much) for it and those that it stands for, which were charged `charged` ns each. */
-int64_t vg_cost_measured(struct vg_cost *cost, uint64_t start, uint64_t elapsed, uint64_t charged,
-                         uint32_t stands_for, struct vg_contention contention, uint64_t now);
+uint32_t vg_cost_samples(const struct vg_cost *cost);
+/* A launch was timed; what is owed for it: see vg_price_update. */
+int64_t vg_cost_measured(struct vg_cost *cost, const struct vg_timed *timed);
 uint32_t vg_cost_interval(uint64_t predicted); /* launches per timed one */
 void vg_costs_forked(void);
+
+/* ---- contention.c ----------------------------------------------------------------------------- */
+struct vg_contention vg_contention(int row, uint64_t now);
+/* How many other processes of the container work on this GPU: looked up now and then. */
+uint32_t vg_siblings(int row, uint64_t now);
 
 /* ---- timed_launches.c: timing launches by events -------------------------------------------------------- */
 /* `start`: when the GPU will come to it, as far as one knows. */
 void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream);
-struct vg_contention vg_contention(int row, uint64_t now);
-/* How many other processes of the container work on this GPU: looked up now and then. */
-uint32_t vg_siblings(int row, uint64_t now);
 void vg_sample_end(void *sample, CUresult result, CUstream stream);
 void vg_samples_drain(void);     /* takes what has completed; never waits for the GPU */
 extern _Atomic uint32_t vg_samples_pending;

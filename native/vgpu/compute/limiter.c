@@ -13,6 +13,7 @@
  * left on the GPU's queue: a neighbour that wakes must not find seconds of it. Every wait ends: credit
  * is earned by the clock alone, and waits for the GPU are bounded. */
 #include "compute/compute.h"
+#include "compute/price_constants.h"
 
 #define BATCH_NS 500000ull
 #define BURST_NS 300000000ull
@@ -217,7 +218,7 @@ static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
 static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost)
 {
     enum { STRANGERS = 8, UNKNOWN = 32 };
-    uint64_t price = VG_PRIOR_NS, begun = vg_now_ns(), nap = 50000;
+    uint64_t price = PRIOR_NS, begun = vg_now_ns(), nap = 50000;
     bool is_new = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS;
     for (uint64_t now = begun; now - begun < 2 * NAP_NS; now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
         if (is_new && atomic_load_explicit(&vg_samples_unknown, memory_order_relaxed) < UNKNOWN)

@@ -8,15 +8,11 @@
  * The samples also tell how far the GPU has come: each remembers how much GPU time the process had
  * issued before it. */
 #include "compute/compute.h"
+#include "compute/price_constants.h"
 
 #define SLOTS 128u
 #define MISSES 3u                  /* so many that are not complete end a look through the slots */
 #define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
-#define QUIET_NS 200000000ull      /* the page tells of a neighbour within some ticks */
-#define LOOK_NS 20000000ull        /* siblings are counted so often */
-#define MANY 64u                   /* so many of a kernel are taken densely, to see soon whether all runs are alike: */
-#define DENSE 16u                  /* one of so many launches */
-#define CALIBRATED 64u             /* one sample in so many also times nothing at all */
 
 enum state { FREE, BUSY, PENDING };
 
@@ -38,47 +34,8 @@ static struct sample slots[SLOTS];
 static _Atomic uint32_t next, oldest; /* where to look first: the slots are used in turn */
 static _Atomic uint32_t further;      /* where to look besides */
 static _Atomic uint64_t completed[VG_DEVICES];
-static _Atomic uint64_t disturbed[VG_DEVICES]; /* when neighbours were last seen, or the first look */
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
 _Atomic uint32_t vg_samples_pending, vg_samples_unknown;
-
-uint32_t vg_siblings(int row, uint64_t now)
-{
-    static _Atomic uint64_t looked[VG_DEVICES];
-    static _Atomic uint32_t found[VG_DEVICES], seen[VG_DEVICES][VG_SLOTS];
-    uint64_t last = atomic_load_explicit(&looked[row], memory_order_relaxed);
-    if (now < last + LOOK_NS || !atomic_compare_exchange_strong(&looked[row], &last, now))
-        return atomic_load_explicit(&found[row], memory_order_relaxed);
-    const struct vg_slot *mine = vg_slot();
-    uint64_t used = atomic_load_explicit(&vg_counters->slots_used, memory_order_relaxed);
-    uint32_t count = 0;
-    for (uint64_t i = 0; i < used && i < VG_SLOTS; i++) {
-        const struct vg_slot *slot = &vg_counters->slot[i];
-        uint32_t charged = (uint32_t)atomic_load_explicit(&slot->device[row].charged_ns, memory_order_relaxed);
-        uint32_t before = atomic_exchange_explicit(&seen[row][i], charged, memory_order_relaxed);
-        count += slot != mine && charged != before;
-    }
-    atomic_store_explicit(&found[row], count, memory_order_relaxed);
-    return count;
-}
-
-struct vg_contention vg_contention(int row, uint64_t now)
-{
-    const volatile struct vg_device_limit *limit = &vg_limits->device[row];
-    struct vg_contention found = {.neighbours = limit->neighbours, .others_ppm = limit->others_ppm};
-    uint64_t last = atomic_load_explicit(&disturbed[row], memory_order_relaxed);
-    if (found.neighbours || !last)
-        atomic_store_explicit(&disturbed[row], now, memory_order_relaxed);
-    else
-        found.is_quiet = now > last + QUIET_NS;
-    uint64_t period = limit->window_period_us * 1000ull;
-    if (period && now < limit->rate_until_ns) {
-        found.period = period;
-        found.begin = limit->window_begin_us * 1000ull % period;
-        found.length = limit->window_us * 1000ull;
-    }
-    return found;
-}
 
 /* Events may be destroyed from any context. */
 static void forget_events(struct sample *sample)
@@ -164,7 +121,7 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     sample->contention.siblings = vg_siblings(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
-    if (atomic_load_explicit(&cost->count, memory_order_relaxed) < MANY && interval > DENSE)
+    if (vg_cost_samples(cost) < MANY && interval > DENSE)
         interval = DENSE;
     atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
     atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
@@ -207,7 +164,7 @@ static void calibrate(struct sample *sample)
 {
     uint64_t seen = between(sample->idle, sample->before);
     uint64_t known = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
-    if (!seen || seen > 20000) /* a slice of another in between */
+    if (!seen || seen > MAX_EMPTY_NS) /* a slice of another in between */
         return;
     atomic_store_explicit(&empty_ns[sample->row], known ? (7 * known + seen) / 8 : seen, memory_order_relaxed);
 }
@@ -226,10 +183,10 @@ static void take(struct sample *sample)
     at_end.siblings = vg_siblings(sample->row, now);
     if (at_end.siblings > sample->contention.siblings)
         sample->contention.siblings = at_end.siblings;
+    struct vg_timed timed = {sample->start, elapsed > empty ? elapsed - empty : 1, sample->charged,
+                             sample->stands_for ? sample->stands_for : 1, now, sample->contention};
     if (elapsed)
-        vg_owe(sample->row, vg_cost_measured(sample->cost, sample->start, elapsed > empty ? elapsed - empty : 1,
-                                             sample->charged, sample->stands_for ? sample->stands_for : 1,
-                                             sample->contention, now));
+        vg_owe(sample->row, vg_cost_measured(sample->cost, &timed));
     uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
     while (far < sample->issued &&
            !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,
