@@ -20,7 +20,7 @@
  * The price: two announcements can see each other and both find the limit exceeded although one would
  * fit, and bytes count until their process has credited them, a little longer than the driver holds
  * them. So no refusal is given at once where the bytes in the way are only announced, or are leaving
- * (a hint that counts for nothing else). The process withdraws, waits and tries again (vg_contend);
+ * (a hint that counts for nothing else). The process withdraws, waits and tries again (contend);
  * among those that try, the one in the lowest slot lets its announcement stand, which makes the others
  * withdraw. */
 #include <sched.h>
@@ -29,13 +29,13 @@
 #include "pools/pools.h"
 #include "session/session.h"
 
-#define VG_CONTEND_NS 250000000ull /* the longest wait for others' announcements: a process that the
+#define CONTEND_NS 250000000ull /* the longest wait for others' announcements: a process that the
                                        kernel took off a busy CPU in the middle of one comes back by then */
-#define VG_REAP_NS 5000000ull      /* after this wait, see whether those in the way have died */
-#define VG_STEADY 64               /* readings at most, for two that are equal */
-#define VG_CONTEND_SPINS 32        /* yields before the first sleep */
+#define REAP_NS 5000000ull      /* after this wait, see whether those in the way have died */
+#define STEADY 64               /* readings at most, for two that are equal */
+#define CONTEND_SPINS 32        /* yields before the first sleep */
 
-struct vg_sum {
+struct sum {
     uint64_t held;  /* of all slots, and the server's overhead */
     uint64_t firm;  /* the part of it that is not leaving */
     uint64_t total; /* held and pending: what decides */
@@ -43,26 +43,26 @@ struct vg_sum {
     uint64_t print; /* of all that was read: equal twice, it was true at an instant */
 };
 
-static uint64_t vg_saturated(uint64_t a, uint64_t b)
+static uint64_t saturated(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-static uint64_t vg_word(const uint64_t *word)
+static uint64_t load_word(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
 uint64_t vg_limit(int row)
 {
-    return vg_limits ? vg_word(&vg_limits->device[row].memory_limit) : 0;
+    return vg_limits ? load_word(&vg_limits->device[row].memory_limit) : 0;
 }
 
-static struct vg_sum vg_scan(int row, const struct vg_slot *mine)
+static struct sum scan(int row, const struct vg_slot *mine)
 {
-    uint64_t overhead = vg_word(&vg_limits->device[row].memory_overhead), pending = 0;
-    struct vg_sum sum = {overhead, overhead, 0, false, 0};
+    uint64_t overhead = load_word(&vg_limits->device[row].memory_overhead), pending = 0;
+    struct sum sum = {overhead, overhead, 0, false, 0};
     uint64_t used = atomic_load(&vg_counters->slots_used);
 
     for (uint64_t i = 0; i < used && i < VG_SLOTS; i++) {
@@ -70,23 +70,23 @@ static struct vg_sum vg_scan(int row, const struct vg_slot *mine)
         uint64_t announced = atomic_load(&slot->device[row].pending); /* before held: see above */
         uint64_t leaving = atomic_load(&slot->leaving[row]); /* before held, which falls first */
         uint64_t held = atomic_load(&slot->device[row].held);
-        sum.held = vg_saturated(sum.held, held);
-        sum.firm = vg_saturated(sum.firm, leaving < held ? held - leaving : 0);
-        pending = vg_saturated(pending, announced);
+        sum.held = saturated(sum.held, held);
+        sum.firm = saturated(sum.firm, leaving < held ? held - leaving : 0);
+        pending = saturated(pending, announced);
         sum.lower |= announced && slot < mine;
         sum.print = (sum.print ^ held ^ leaving << 1) * 0x9e3779b97f4a7c15ull;
     }
-    sum.total = vg_saturated(sum.held, pending);
+    sum.total = saturated(sum.held, pending);
     return sum;
 }
 
 /* Slots are read one after the other, so what one gave back and another took meanwhile counts twice:
  * safe to admit by, but not to refuse by. Two equal readings are what was true in between. */
-static struct vg_sum vg_scan_steady(int row, const struct vg_slot *mine)
+static struct sum scan_steady(int row, const struct vg_slot *mine)
 {
-    struct vg_sum sum = vg_scan(row, mine), again;
-    for (int i = 0; i < VG_STEADY; i++, sum = again) {
-        again = vg_scan(row, mine);
+    struct sum sum = scan(row, mine), again;
+    for (int i = 0; i < STEADY; i++, sum = again) {
+        again = scan(row, mine);
         if (again.print == sum.print)
             break;
     }
@@ -95,26 +95,26 @@ static struct vg_sum vg_scan_steady(int row, const struct vg_slot *mine)
 
 uint64_t vg_used(int row)
 {
-    return vg_limits ? vg_scan(row, NULL).held : 0;
+    return vg_limits ? scan(row, NULL).held : 0;
 }
 
 /* One thread of a process at a time contends for a GPU, else its own announcements, which look like
  * one, would block each other. The holder's pid is the lock, so a forked child never inherits it. */
-static _Atomic uint64_t vg_turn[VG_DEVICES];
+static _Atomic uint64_t turn_of[VG_DEVICES];
 
-static bool vg_take_turn(int row, uint64_t deadline)
+static bool take_turn(int row, uint64_t deadline)
 {
     uint64_t me = vg_pid();
     for (int spins = 0;; spins++) {
         uint64_t holder = 0;
-        if (atomic_compare_exchange_strong(&vg_turn[row], &holder, me))
+        if (atomic_compare_exchange_strong(&turn_of[row], &holder, me))
             return true;
-        if (holder != me && atomic_compare_exchange_strong(&vg_turn[row], &holder, me))
+        if (holder != me && atomic_compare_exchange_strong(&turn_of[row], &holder, me))
             return true;
         uint64_t now = vg_now_ns();
         if (now >= deadline)
             return false;
-        if (spins < VG_CONTEND_SPINS)
+        if (spins < CONTEND_SPINS)
             sched_yield();
         else
             vg_sleep_until_ns(now + 50000);
@@ -122,9 +122,9 @@ static bool vg_take_turn(int row, uint64_t deadline)
 }
 
 /* Waits a little, longer each time and not in step with the other slots. */
-static void vg_back_off(int round, const struct vg_slot *mine)
+static void back_off(int round, const struct vg_slot *mine)
 {
-    if (round < VG_CONTEND_SPINS) {
+    if (round < CONTEND_SPINS) {
         sched_yield();
         return;
     }
@@ -133,27 +133,27 @@ static void vg_back_off(int round, const struct vg_slot *mine)
 }
 
 /* The first announcement was withdrawn: is the limit reached, or are others only in the way? */
-static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
+static bool contend(int row, uint64_t bytes, struct vg_slot *mine)
 {
     _Atomic uint64_t *pending = &mine->device[row].pending;
-    uint64_t begun = vg_now_ns(), deadline = begun + VG_CONTEND_NS;
+    uint64_t begun = vg_now_ns(), deadline = begun + CONTEND_NS;
     bool admitted = false, reaped = false, announced = false;
 
-    bool turn = vg_take_turn(row, deadline);
+    bool turn = take_turn(row, deadline);
     for (int round = 0; !admitted; round++) {
         uint64_t limit = vg_limit(row);
         if (!announced) {
             atomic_fetch_add(pending, bytes);
             announced = true;
         }
-        struct vg_sum sum = vg_scan_steady(row, mine);
+        struct sum sum = scan_steady(row, mine);
         uint64_t now = vg_now_ns();
         bool late = now >= deadline;
         if (!limit || sum.total <= limit) {
             admitted = true;
             break;
         }
-        if (vg_saturated(sum.firm, bytes) > limit || late) {
+        if (saturated(sum.firm, bytes) > limit || late) {
             /* Refused by what is held; but the dead hold nothing and announce nothing. */
             atomic_fetch_sub(pending, bytes);
             announced = false;
@@ -162,19 +162,19 @@ static bool vg_contend(int row, uint64_t bytes, struct vg_slot *mine)
                 break;
             reaped = freed > 0;
             if (freed < 0)
-                vg_back_off(round, mine);
+                back_off(round, mine);
             continue;
         }
         if (sum.lower) {
             atomic_fetch_sub(pending, bytes);
             announced = false;
         }
-        if (!reaped && now - begun > VG_REAP_NS)
+        if (!reaped && now - begun > REAP_NS)
             reaped = vg_reap() >= 0;
-        vg_back_off(round, mine);
+        back_off(round, mine);
     }
     if (turn)
-        atomic_store(&vg_turn[row], 0);
+        atomic_store(&turn_of[row], 0);
     return admitted;
 }
 
@@ -187,10 +187,10 @@ bool vg_try_reserve(int row, uint64_t bytes)
     if (limit && bytes > limit)
         return false;
     atomic_fetch_add(&mine->device[row].pending, bytes);
-    if (!limit || vg_scan(row, mine).total <= limit)
+    if (!limit || scan(row, mine).total <= limit)
         return true;
     atomic_fetch_sub(&mine->device[row].pending, bytes);
-    return vg_contend(row, bytes, mine);
+    return contend(row, bytes, mine);
 }
 
 void vg_refused(int row)
@@ -219,7 +219,7 @@ void vg_settle(int row, uint64_t reserved, uint64_t actual)
 }
 
 /* Never below zero, whatever another process wrote here: an underflow would read as 2^64. */
-static void vg_subtract(_Atomic uint64_t *word, uint64_t bytes)
+static void subtract(_Atomic uint64_t *word, uint64_t bytes)
 {
     uint64_t now = atomic_load(word);
     while (!atomic_compare_exchange_weak(word, &now, now > bytes ? now - bytes : 0))
@@ -239,9 +239,9 @@ void vg_left(int row, uint64_t leaving, uint64_t freed)
     if (!mine)
         return;
     if (freed)
-        vg_subtract(&mine->device[row].held, freed);
+        subtract(&mine->device[row].held, freed);
     if (leaving)
-        vg_subtract(&mine->leaving[row], leaving);
+        subtract(&mine->leaving[row], leaving);
 }
 
 void vg_release(int row, uint64_t bytes)

@@ -5,7 +5,7 @@
  * refused; host memory is asked for rarely enough. */
 #include "ledger/ledger.h"
 
-static uint64_t vg_host_used(void)
+static uint64_t host_used(void)
 {
     uint64_t sum = 0, used = atomic_load(&vg_counters->slots_used);
     for (uint64_t i = 0; i < used && i < VG_SLOTS; i++)
@@ -33,7 +33,7 @@ bool vg_host_reserve(uint64_t bytes)
     if (limit && bytes > limit)
         return false;
     atomic_fetch_add(&mine->host_bytes, bytes);
-    if (!limit || vg_host_used() <= limit || (vg_reap() && vg_host_used() <= limit))
+    if (!limit || host_used() <= limit || (vg_reap() && host_used() <= limit))
         return true;
     vg_host_release(bytes);
     return false;

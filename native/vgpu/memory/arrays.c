@@ -7,21 +7,21 @@
 #include "memory/memory.h"
 #include "virtual_memory/virtual_memory.h"
 
-#define VG_ARRAY_ALIGN (64ull << 10)
+#define ARRAY_ALIGN (64ull << 10)
 
-static uint64_t vg_times(uint64_t a, uint64_t b)
+static uint64_t multiplied(uint64_t a, uint64_t b)
 {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t vg_up(uint64_t value, uint64_t step)
+static uint64_t round_up(uint64_t value, uint64_t step)
 {
     return value > UINT64_MAX - step ? UINT64_MAX : (value + step - 1) / step * step;
 }
 
 /* Bytes of an element: the formats of one and two bytes are known, no other has more than 4 a channel. */
-static uint64_t vg_element(const CUDA_ARRAY3D_DESCRIPTOR *d)
+static uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     unsigned int f = (unsigned int)d->format, channels = d->channels ? d->channels : 1;
     if (f == 0x01 || f == 0x08)
@@ -32,14 +32,14 @@ static uint64_t vg_element(const CUDA_ARRAY3D_DESCRIPTOR *d)
 }
 
 /* All levels: each dimension halves; memory is tiled by 64 bytes x 8 rows, layers are not halved. */
-static uint64_t vg_array_bound(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
+static uint64_t array_bound(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
 {
     uint64_t width = d->width, height = d->height ? d->height : 1, depth = d->depth ? d->depth : 1, sum = 0;
     if (d->flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
         return 0;
     for (unsigned int level = 0; level < levels && level < 64; level++) {
-        uint64_t rows = height > 1 ? vg_up(height, 8) : 1;
-        uint64_t bytes = vg_up(vg_times(vg_times(vg_up(vg_times(width, vg_element(d)), 64), rows), depth), VG_ARRAY_ALIGN);
+        uint64_t rows = height > 1 ? round_up(height, 8) : 1;
+        uint64_t bytes = round_up(multiplied(multiplied(round_up(multiplied(width, element_bytes(d)), 64), rows), depth), ARRAY_ALIGN);
         sum = sum > UINT64_MAX - bytes ? UINT64_MAX : sum + bytes;
         width = width > 1 ? width / 2 : 1;
         height = height > 1 ? height / 2 : 1;
@@ -49,14 +49,14 @@ static uint64_t vg_array_bound(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int le
     return vg_rounded(sum);
 }
 
-static bool vg_array_begin(struct vg_charge *charge, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
+static bool array_begin(struct vg_charge *charge, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
 {
     int row = vg_current_row();
-    uint64_t bound = row >= 0 && d ? vg_array_bound(d, levels) : 0;
+    uint64_t bound = row >= 0 && d ? array_bound(d, levels) : 0;
     return vg_charge_begin(charge, row, bound, bound, VG_CALL_ALLOC);
 }
 
-static CUresult vg_array_made(struct vg_charge *charge, CUresult result, enum vg_kind kind, void *handle)
+static CUresult array_made(struct vg_charge *charge, CUresult result, enum vg_kind kind, void *handle)
 {
     uint64_t actual = result == CUDA_SUCCESS ? charge->reserved : 0;
     CUDA_ARRAY_MEMORY_REQUIREMENTS need = {0};
@@ -95,10 +95,10 @@ VG_EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR 
     struct vg_charge charge;
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
     WIDEN(wide, d);
-    if (!vg_array_begin(&charge, &wide, 1))
+    if (!array_begin(&charge, &wide, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArrayCreate_v2)(array, d);
-    return vg_array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
+    return array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
 }
 
 VG_EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
@@ -107,20 +107,20 @@ VG_EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 
     struct vg_charge charge;
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
     WIDEN(wide, d);
-    if (!vg_array_begin(&charge, &wide, 1))
+    if (!array_begin(&charge, &wide, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArrayCreate)(array, d);
-    return vg_array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
+    return array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
 }
 
 VG_EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_array_begin(&charge, d, 1))
+    if (!array_begin(&charge, d, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArray3DCreate_v2)(array, d);
-    return vg_array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
+    return array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
 }
 
 VG_EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *d)
@@ -130,23 +130,23 @@ VG_EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
     if (d)
         wide = (CUDA_ARRAY3D_DESCRIPTOR){d->width, d->height, d->depth, d->format, d->channels, d->flags};
-    if (!vg_array_begin(&charge, &wide, 1))
+    if (!array_begin(&charge, &wide, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArray3DCreate)(array, d);
-    return vg_array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
+    return array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
 }
 
 VG_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_array_begin(&charge, d, levels))
+    if (!array_begin(&charge, d, levels))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMipmappedArrayCreate)(mipmap, d, levels);
-    return vg_array_made(&charge, result, VG_KIND_MIPMAP, result ? NULL : *mipmap);
+    return array_made(&charge, result, VG_KIND_MIPMAP, result ? NULL : *mipmap);
 }
 
-static CUresult vg_array_destroy(enum vg_kind kind, void *handle, CUresult (*destroy)(void *))
+static CUresult destroy_any_array(enum vg_kind kind, void *handle, CUresult (*destroy)(void *))
 {
     struct vg_record record;
     bool ours = vg_record_take(kind, (uint64_t)handle, &record), bound = ours && !record.bytes;
@@ -166,12 +166,12 @@ static CUresult vg_array_destroy(enum vg_kind kind, void *handle, CUresult (*des
     return result;
 }
 
-static CUresult vg_destroy_array(void *array)
+static CUresult destroy_array(void *array)
 {
     return REAL(cuArrayDestroy)(array);
 }
 
-static CUresult vg_destroy_mipmap(void *mipmap)
+static CUresult destroy_mipmap(void *mipmap)
 {
     return REAL(cuMipmappedArrayDestroy)(mipmap);
 }
@@ -179,11 +179,11 @@ static CUresult vg_destroy_mipmap(void *mipmap)
 VG_EXPORT CUresult cuArrayDestroy(CUarray array)
 {
     VG_ENTER();
-    return vg_array_destroy(VG_KIND_ARRAY, array, vg_destroy_array);
+    return destroy_any_array(VG_KIND_ARRAY, array, destroy_array);
 }
 
 VG_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmap)
 {
     VG_ENTER();
-    return vg_array_destroy(VG_KIND_MIPMAP, mipmap, vg_destroy_mipmap);
+    return destroy_any_array(VG_KIND_MIPMAP, mipmap, destroy_mipmap);
 }

@@ -3,13 +3,13 @@
 
 /* The driver keeps a stack for every thread that can be resident; up to these sizes a context's own
  * cost covers them. */
-static const uint64_t vg_limit_free[3] = {
+static const uint64_t covered[3] = {
     [CU_LIMIT_STACK_SIZE] = 1024, [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20, [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20};
 
-static uint64_t vg_limit_bytes(CUlimit which, uint64_t value, CUdevice device)
+static uint64_t limit_bytes(CUlimit which, uint64_t value, CUdevice device)
 {
     int sms = 0, threads = 0;
-    uint64_t over = value > vg_limit_free[which] ? value - vg_limit_free[which] : 0;
+    uint64_t over = value > covered[which] ? value - covered[which] : 0;
     if (which == CU_LIMIT_STACK_SIZE) {
         REAL(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
         REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
@@ -28,13 +28,13 @@ VG_EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value)
     if (row < 0 || (unsigned)which > CU_LIMIT_MALLOC_HEAP_SIZE || REAL(cuCtxGetLimit)(&old, which) != CUDA_SUCCESS)
         return REAL(cuCtxSetLimit)(which, value);
     CUdevice device = vg_row_device(row);
-    uint64_t before = vg_limit_bytes(which, old, device), after = vg_limit_bytes(which, value, device);
+    uint64_t before = limit_bytes(which, old, device), after = limit_bytes(which, value, device);
     vg_contexts_begin(); /* the context must not end while its record is changed */
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (vg_charge_begin(&charge, row, 0, after > before ? after - before : 0, VG_CALL_OTHER)) {
         result = REAL(cuCtxSetLimit)(which, value);
         REAL(cuCtxGetLimit)(&new, which); /* the driver may have taken another value */
-        after = vg_limit_bytes(which, new, device);
+        after = limit_bytes(which, new, device);
         struct vg_record record;
         void *context = vg_context();
         bool primary = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record) && record.other == (uint64_t)context;

@@ -14,16 +14,16 @@
 #include "pools/pools.h"
 #include "virtual_memory/virtual_memory.h"
 
-static pthread_mutex_t vg_contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void vg_contexts_begin(void)
 {
-    pthread_mutex_lock(&vg_contexts_lock);
+    pthread_mutex_lock(&lock);
 }
 
 void vg_contexts_end(void)
 {
-    pthread_mutex_unlock(&vg_contexts_lock);
+    pthread_mutex_unlock(&lock);
 }
 
 uint64_t vg_context_bytes(int row)
@@ -39,12 +39,12 @@ void vg_contexts_open(int row, int change)
         atomic_fetch_add(&mine->device[row].contexts, (uint64_t)(int64_t)change);
 }
 
-static bool vg_of_context(const struct vg_record *record, const void *context)
+static bool of_context(const struct vg_record *record, const void *context)
 {
     return record->context == context;
 }
 
-static void vg_gone_with_context(const struct vg_record *record, void *unused)
+static void gone_with_context(const struct vg_record *record, void *unused)
 {
     (void)unused;
     if (record->kind == VG_KIND_BINDING)
@@ -60,13 +60,13 @@ static void vg_gone_with_context(const struct vg_record *record, void *unused)
 void vg_context_gone(const struct vg_record *record)
 {
     void *context = record->kind == VG_KIND_PRIMARY ? (void *)record->other : (void *)record->key;
-    vg_record_sweep(vg_of_context, context, vg_gone_with_context);
+    vg_record_sweep(of_context, context, gone_with_context);
     vg_pending_frees_context_gone(context);
     vg_release(record->row, record->bytes);
     vg_contexts_open(record->row, -1);
 }
 
-static bool vg_creating(struct vg_charge *charge, CUdevice device)
+static bool creating(struct vg_charge *charge, CUdevice device)
 {
     int row = vg_row(device);
     if (!vg_charge_begin(charge, row, 0, row >= 0 ? vg_context_bytes(row) : 0, VG_CALL_OTHER))
@@ -75,7 +75,7 @@ static bool vg_creating(struct vg_charge *charge, CUdevice device)
     return true;
 }
 
-static CUresult vg_created(struct vg_charge *charge, CUresult result, const CUcontext *context)
+static CUresult created(struct vg_charge *charge, CUresult result, const CUcontext *context)
 {
     vg_context_changed();
     if (charge->row >= 0 && result == CUDA_SUCCESS) {
@@ -92,18 +92,18 @@ VG_EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice 
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_creating(&charge, device))
+    if (!creating(&charge, device))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_created(&charge, REAL(cuCtxCreate)(context, flags, device), context);
+    return created(&charge, REAL(cuCtxCreate)(context, flags, device), context);
 }
 
 VG_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_creating(&charge, device))
+    if (!creating(&charge, device))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_created(&charge, REAL(cuCtxCreate_v2)(context, flags, device), context);
+    return created(&charge, REAL(cuCtxCreate_v2)(context, flags, device), context);
 }
 
 VG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int n, unsigned int flags,
@@ -111,21 +111,21 @@ VG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affin
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_creating(&charge, device))
+    if (!creating(&charge, device))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_created(&charge, REAL(cuCtxCreate_v3)(context, affinity, n, flags, device), context);
+    return created(&charge, REAL(cuCtxCreate_v3)(context, affinity, n, flags, device), context);
 }
 
 VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned int flags, CUdevice device)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_creating(&charge, device))
+    if (!creating(&charge, device))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_created(&charge, REAL(cuCtxCreate_v4)(context, parameters, flags, device), context);
+    return created(&charge, REAL(cuCtxCreate_v4)(context, parameters, flags, device), context);
 }
 
-static CUresult vg_destroy(CUresult (*destroy)(CUcontext), CUcontext context)
+static CUresult destroy_context(CUresult (*destroy)(CUcontext), CUcontext context)
 {
     struct vg_record record, doomed;
     bool ours = vg_record_get(VG_KIND_CONTEXT, (uint64_t)context, &doomed);
@@ -146,16 +146,16 @@ static CUresult vg_destroy(CUresult (*destroy)(CUcontext), CUcontext context)
 VG_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
     VG_ENTER();
-    return vg_destroy(REAL(cuCtxDestroy_v2), context);
+    return destroy_context(REAL(cuCtxDestroy_v2), context);
 }
 
 VG_EXPORT CUresult cuCtxDestroy(CUcontext context)
 {
     VG_ENTER();
-    return vg_destroy(REAL(cuCtxDestroy), context);
+    return destroy_context(REAL(cuCtxDestroy), context);
 }
 
 void vg_contexts_forked(void)
 {
-    pthread_mutex_init(&vg_contexts_lock, NULL);
+    pthread_mutex_init(&lock, NULL);
 }

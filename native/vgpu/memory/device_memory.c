@@ -7,14 +7,14 @@
 #include "memory/memory.h"
 #include "pools/pools.h"
 
-static void vg_note(const struct vg_charge *charge, enum vg_kind kind, uint64_t address, uint64_t bytes)
+static void note(const struct vg_charge *charge, enum vg_kind kind, uint64_t address, uint64_t bytes)
 {
     vg_record_put(&(struct vg_record){.kind = (uint8_t)kind, .key = address, .row = (int8_t)charge->row, .bytes = bytes,
                                     .context = vg_context()});
 }
 
 /* After the driver has (or has not) allocated at `address`. */
-static CUresult vg_allocated(struct vg_charge *charge, CUresult result, uint64_t address, uint64_t bytes)
+static CUresult allocated(struct vg_charge *charge, CUresult result, uint64_t address, uint64_t bytes)
 {
     if (charge->row < 0)
         return result;
@@ -29,12 +29,12 @@ static CUresult vg_allocated(struct vg_charge *charge, CUresult result, uint64_t
         vg_charge_end(charge, 0);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    vg_note(charge, VG_KIND_DIRECT, address, bytes);
+    note(charge, VG_KIND_DIRECT, address, bytes);
     vg_charge_end(charge, actual);
     return CUDA_SUCCESS;
 }
 
-static bool vg_allocating(struct vg_charge *charge, uint64_t bytes)
+static bool allocating(struct vg_charge *charge, uint64_t bytes)
 {
     return vg_charge_begin(charge, vg_current_row(), bytes, vg_rounded(bytes), VG_CALL_ALLOC);
 }
@@ -43,24 +43,24 @@ VG_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_allocating(&charge, bytesize))
+    if (!allocating(&charge, bytesize))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAlloc_v2)(dptr, bytesize);
-    return vg_allocated(&charge, result, result ? 0 : *dptr, bytesize);
+    return allocated(&charge, result, result ? 0 : *dptr, bytesize);
 }
 
 VG_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) /* of CUDA 3.1 and before */
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_allocating(&charge, bytesize))
+    if (!allocating(&charge, bytesize))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAlloc)(dptr, bytesize);
-    return vg_allocated(&charge, result, result ? 0 : *dptr, bytesize);
+    return allocated(&charge, result, result ? 0 : *dptr, bytesize);
 }
 
 /* The pitch is not known before the call: 512 bytes is the largest alignment of any GPU so far. */
-static uint64_t vg_pitched(uint64_t width, uint64_t height)
+static uint64_t pitched(uint64_t width, uint64_t height)
 {
     uint64_t bytes;
     if (width > UINT64_MAX - 511 || __builtin_mul_overflow((width + 511) & ~511ull, height, &bytes))
@@ -72,10 +72,10 @@ VG_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t w
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_allocating(&charge, vg_pitched(width, height)))
+    if (!allocating(&charge, pitched(width, height)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
-    return vg_allocated(&charge, result, result ? 0 : *dptr, result ? 0 : *pitch * height);
+    return allocated(&charge, result, result ? 0 : *dptr, result ? 0 : *pitch * height);
 }
 
 VG_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width, unsigned int height,
@@ -83,10 +83,10 @@ VG_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, un
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_allocating(&charge, vg_pitched(width, height)))
+    if (!allocating(&charge, pitched(width, height)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocPitch)(dptr, pitch, width, height, element);
-    return vg_allocated(&charge, result, result ? 0 : *dptr, result ? 0 : (uint64_t)*pitch * height);
+    return allocated(&charge, result, result ? 0 : *dptr, result ? 0 : (uint64_t)*pitch * height);
 }
 
 /* Managed memory may all come to lie on the GPU: it is charged in full, to the GPU it was made on, and
@@ -95,17 +95,17 @@ VG_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_allocating(&charge, bytesize))
+    if (!allocating(&charge, bytesize))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocManaged)(dptr, bytesize, flags);
     if (result == CUDA_SUCCESS && charge.row >= 0)
-        vg_note(&charge, VG_KIND_MANAGED, *dptr, charge.reserved);
+        note(&charge, VG_KIND_MANAGED, *dptr, charge.reserved);
     vg_charge_end(&charge, result == CUDA_SUCCESS ? charge.reserved : 0);
     return result;
 }
 
 /* The record goes first: once freed, the driver may give the address to another thread. */
-static CUresult vg_free(uint64_t address, CUresult (*free_it)(uint64_t))
+static CUresult free_memory(uint64_t address, CUresult (*free_it)(uint64_t))
 {
     struct vg_record record;
     if (vg_record_take(VG_KIND_STREAMED, address, &record))
@@ -126,17 +126,17 @@ static CUresult vg_free(uint64_t address, CUresult (*free_it)(uint64_t))
     return result;
 }
 
-static CUresult vg_real_free(uint64_t address) { return REAL(cuMemFree_v2)(address); }
-static CUresult vg_real_free_v1(uint64_t address) { return REAL(cuMemFree)((CUdeviceptr_v1)address); }
+static CUresult real_free(uint64_t address) { return REAL(cuMemFree_v2)(address); }
+static CUresult real_free_v1(uint64_t address) { return REAL(cuMemFree)((CUdeviceptr_v1)address); }
 
 VG_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
     VG_ENTER();
-    return vg_free(dptr, vg_real_free);
+    return free_memory(dptr, real_free);
 }
 
 VG_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
     VG_ENTER();
-    return vg_free(dptr, vg_real_free_v1);
+    return free_memory(dptr, real_free_v1);
 }

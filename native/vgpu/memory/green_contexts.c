@@ -2,12 +2,7 @@
 #include "compute/compute.h"
 #include "memory/memory.h"
 
-#define VG_GREEN_BYTES VG_BLOCK /* beside its SMs, a green context has little of its own */
-
-static bool vg_of_context(const struct vg_record *record, const void *context)
-{
-    return record->context == context;
-}
+#define GREEN_BYTES VG_BLOCK /* beside its SMs, a green context has little of its own */
 
 VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned int flags)
 {
@@ -19,14 +14,14 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
     bool there = row < 0 || vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
     uint64_t primary = there ? 0 : vg_context_bytes(row);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (vg_charge_begin(&charge, row, 0, primary + VG_GREEN_BYTES, VG_CALL_OTHER)) {
+    if (vg_charge_begin(&charge, row, 0, primary + GREEN_BYTES, VG_CALL_OTHER)) {
         uint64_t actual = 0;
         result = REAL(cuGreenCtxCreate)(green, resources, device, flags);
         if (result == CUDA_SUCCESS && row >= 0) {
             CUcontext context;
-            actual = VG_GREEN_BYTES;
+            actual = GREEN_BYTES;
             vg_record_put(&(struct vg_record){.kind = VG_KIND_GREEN, .key = (uint64_t)*green, .row = (int8_t)row,
-                                            .bytes = VG_GREEN_BYTES, .other = (uint64_t)device});
+                                            .bytes = GREEN_BYTES, .other = (uint64_t)device});
             if (!there && vg_primary_active(device) && REAL(cuDevicePrimaryCtxRetain)(&context, device) == CUDA_SUCCESS) {
                 REAL(cuDevicePrimaryCtxRelease_v2)(device);
                 vg_primary_note(row, device, context, primary);
@@ -39,18 +34,18 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
     return result;
 }
 
-struct vg_estate { void *context, *heir; };
+struct estate { void *context, *heir; };
 
-static bool vg_of_estate(const struct vg_record *record, const void *argument)
+static bool of_estate(const struct vg_record *record, const void *argument)
 {
-    return vg_of_context(record, ((const struct vg_estate *)argument)->context);
+    return record->context == ((const struct estate *)argument)->context;
 }
 
 /* What was allocated while it was current stays, with the primary context. */
-static void vg_inherited(const struct vg_record *record, void *argument)
+static void inherited(const struct vg_record *record, void *argument)
 {
     struct vg_record kept = *record;
-    kept.context = ((struct vg_estate *)argument)->heir;
+    kept.context = ((struct estate *)argument)->heir;
     vg_record_put(&kept);
 }
 
@@ -67,7 +62,7 @@ VG_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
     if (result == CUDA_SUCCESS && vg_record_take(VG_KIND_GREEN, (uint64_t)green, &record)) {
         vg_release(record.row, record.bytes);
         vg_record_get(VG_KIND_PRIMARY, record.other, &primary);
-        vg_record_sweep(vg_of_estate, &(struct vg_estate){context, (void *)primary.other}, vg_inherited);
+        vg_record_sweep(of_estate, &(struct estate){context, (void *)primary.other}, inherited);
         vg_primary_check((CUdevice)record.other);
     }
     vg_contexts_end();

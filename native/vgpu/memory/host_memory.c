@@ -1,7 +1,7 @@
 /* Hooks of page-locked host memory: cuMemAllocHost, cuMemHostAlloc, cuMemHostRegister. */
 #include "ledger/ledger.h"
 
-static CUresult vg_locked(CUresult result, const void *address, uint64_t bytes, bool registered)
+static CUresult locked(CUresult result, const void *address, uint64_t bytes, bool registered)
 {
     if (result != CUDA_SUCCESS)
         vg_host_release(bytes);
@@ -17,7 +17,7 @@ VG_EXPORT CUresult cuMemAllocHost_v2(void **address, size_t bytes)
     if (!vg_host_reserve(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocHost_v2)(address, bytes);
-    return vg_locked(result, result ? NULL : *address, bytes, false);
+    return locked(result, result ? NULL : *address, bytes, false);
 }
 
 VG_EXPORT CUresult cuMemAllocHost(void **address, unsigned int bytes)
@@ -26,7 +26,7 @@ VG_EXPORT CUresult cuMemAllocHost(void **address, unsigned int bytes)
     if (!vg_host_reserve(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemAllocHost)(address, bytes);
-    return vg_locked(result, result ? NULL : *address, bytes, false);
+    return locked(result, result ? NULL : *address, bytes, false);
 }
 
 VG_EXPORT CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned int flags)
@@ -35,7 +35,7 @@ VG_EXPORT CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned int fla
     if (!vg_host_reserve(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemHostAlloc)(address, bytes, flags);
-    return vg_locked(result, result ? NULL : *address, bytes, false);
+    return locked(result, result ? NULL : *address, bytes, false);
 }
 
 VG_EXPORT CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags)
@@ -43,7 +43,7 @@ VG_EXPORT CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned in
     VG_ENTER();
     if (!vg_host_reserve(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_locked(REAL(cuMemHostRegister_v2)(address, bytes, flags), address, bytes, true);
+    return locked(REAL(cuMemHostRegister_v2)(address, bytes, flags), address, bytes, true);
 }
 
 VG_EXPORT CUresult cuMemHostRegister(void *address, size_t bytes, unsigned int flags)
@@ -51,10 +51,10 @@ VG_EXPORT CUresult cuMemHostRegister(void *address, size_t bytes, unsigned int f
     VG_ENTER();
     if (!vg_host_reserve(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_locked(REAL(cuMemHostRegister)(address, bytes, flags), address, bytes, true);
+    return locked(REAL(cuMemHostRegister)(address, bytes, flags), address, bytes, true);
 }
 
-static CUresult vg_unlocked(CUresult (*end)(void *), void *address, enum vg_kind kind)
+static CUresult end_locked(CUresult (*end)(void *), void *address, enum vg_kind kind)
 {
     struct vg_record record;
     bool ours = vg_record_take(kind, (uint64_t)address, &record);
@@ -69,11 +69,11 @@ static CUresult vg_unlocked(CUresult (*end)(void *), void *address, enum vg_kind
 VG_EXPORT CUresult cuMemFreeHost(void *address)
 {
     VG_ENTER();
-    return vg_unlocked(REAL(cuMemFreeHost), address, VG_KIND_HOST);
+    return end_locked(REAL(cuMemFreeHost), address, VG_KIND_HOST);
 }
 
 VG_EXPORT CUresult cuMemHostUnregister(void *address)
 {
     VG_ENTER();
-    return vg_unlocked(REAL(cuMemHostUnregister), address, VG_KIND_REGISTERED);
+    return end_locked(REAL(cuMemHostUnregister), address, VG_KIND_REGISTERED);
 }

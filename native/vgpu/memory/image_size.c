@@ -11,13 +11,13 @@
 
 #include "memory/memory.h"
 
-#define VG_FATBIN_WRAPPER 0x466243b1u
-#define VG_FATBIN 0xba55ed50u
+#define FATBIN_WRAPPER 0x466243b1u
+#define FATBIN 0xba55ed50u
 
-#define VG_IN_MEMORY UINT64_MAX /* the driver is given no size either: what is said there must be so */
+#define IN_MEMORY UINT64_MAX /* the driver is given no size either: what is said there must be so */
 
 /* `size`: of the file that it is in, of which the end may be missing. */
-static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf, uint64_t size)
+static uint64_t elf_bytes(const Elf64_Ehdr *elf, uint64_t size)
 {
     if (size < sizeof *elf || elf->e_shoff > size || size - elf->e_shoff < (uint64_t)elf->e_shentsize * elf->e_shnum)
         return size;
@@ -38,20 +38,20 @@ static uint64_t vg_elf_bytes(const Elf64_Ehdr *elf, uint64_t size)
     return end + zeroed;
 }
 
-static uint64_t vg_image_within(const void *image, uint64_t size)
+static uint64_t image_within(const void *image, uint64_t size)
 {
     uint32_t magic;
     if (!image || strnlen(image, sizeof magic) < sizeof magic) /* none of the magic words has a zero */
         return image ? strlen(image) : 0;
     memcpy(&magic, image, sizeof magic);
-    if (magic == VG_FATBIN_WRAPPER) { /* {magic, version, pointer to the fat binary, file name} */
+    if (magic == FATBIN_WRAPPER) { /* {magic, version, pointer to the fat binary, file name} */
         const void *inner;
-        if (size != VG_IN_MEMORY)
+        if (size != IN_MEMORY)
             return size; /* an address of another process */
         memcpy(&inner, (const char *)image + 8, sizeof inner);
-        return vg_image_within(inner, size);
+        return image_within(inner, size);
     }
-    if (magic == VG_FATBIN) { /* {magic, version, size of this header, size of what follows} */
+    if (magic == FATBIN) { /* {magic, version, size of this header, size of what follows} */
         uint16_t header;
         uint64_t body;
         memcpy(&header, (const char *)image + 6, sizeof header);
@@ -59,13 +59,13 @@ static uint64_t vg_image_within(const void *image, uint64_t size)
         return header + body;
     }
     if (memcmp(&magic, ELFMAG, SELFMAG) == 0)
-        return vg_elf_bytes(image, size);
+        return elf_bytes(image, size);
     return strlen(image);
 }
 
 uint64_t vg_image_bytes(const void *image)
 {
-    return vg_image_within(image, VG_IN_MEMORY);
+    return image_within(image, IN_MEMORY);
 }
 
 /* A file is looked at through a mapping of it, with a page of zeros behind for what ends in none. */
@@ -79,7 +79,7 @@ uint64_t vg_image_file_bytes(const char *path)
         char *area = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (area != MAP_FAILED) {
             if (mmap(area, (size_t)size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED)
-                bytes = vg_image_within(area, (uint64_t)size);
+                bytes = image_within(area, (uint64_t)size);
             munmap(area, room);
         }
     }

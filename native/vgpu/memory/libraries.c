@@ -4,18 +4,18 @@
  * one where something of it is first asked for. */
 #include "memory/memory.h"
 
-static uint64_t vg_copy_key(const void *library, const void *context)
+static uint64_t copy_key(const void *library, const void *context)
 {
     return (uint64_t)library ^ ((uint64_t)context * 0x9e3779b97f4a7c15ull);
 }
 
-static void vg_copy_put(const struct vg_charge *charge, const void *library, void *context)
+static void put_copy(const struct vg_charge *charge, const void *library, void *context)
 {
-    vg_record_put(&(struct vg_record){.kind = VG_KIND_COPY, .key = vg_copy_key(library, context), .row = (int8_t)charge->row,
+    vg_record_put(&(struct vg_record){.kind = VG_KIND_COPY, .key = copy_key(library, context), .row = (int8_t)charge->row,
                                     .bytes = charge->reserved, .other = (uint64_t)library, .context = context});
 }
 
-static CUresult vg_library_loaded(struct vg_charge *charge, CUresult result, const CUlibrary *library)
+static CUresult library_loaded(struct vg_charge *charge, CUresult result, const CUlibrary *library)
 {
     void *context = vg_context();
     uint64_t actual = result == CUDA_SUCCESS && context ? charge->reserved : 0;
@@ -23,7 +23,7 @@ static CUresult vg_library_loaded(struct vg_charge *charge, CUresult result, con
         vg_record_put(&(struct vg_record){.kind = VG_KIND_LIBRARY, .key = (uint64_t)*library, .row = (int8_t)charge->row,
                                         .bytes = charge->reserved});
     if (actual && charge->row >= 0)
-        vg_copy_put(charge, *library, context);
+        put_copy(charge, *library, context);
     vg_charge_end(charge, actual);
     return result;
 }
@@ -36,7 +36,7 @@ VG_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUji
     if (!vg_image_charge(&charge, image))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuLibraryLoadData)(library, image, jit, jit_values, n_jit, options, values, n);
-    return vg_library_loaded(&charge, result, library);
+    return library_loaded(&charge, result, library);
 }
 
 VG_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
@@ -47,23 +47,23 @@ VG_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, C
     if (!vg_image_file_charge(&charge, path))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuLibraryLoadFromFile)(library, path, jit, jit_values, n_jit, options, values, n);
-    return vg_library_loaded(&charge, result, library);
+    return library_loaded(&charge, result, library);
 }
 
 /* Before a call that brings the library into the current context, unless it is there. */
-static bool vg_copying(struct vg_charge *charge, CUlibrary library)
+static bool copying(struct vg_charge *charge, CUlibrary library)
 {
     struct vg_record record, copy;
     int row = vg_current_row();
     bool more = row >= 0 && vg_record_get(VG_KIND_LIBRARY, (uint64_t)library, &record) &&
-                !vg_record_get(VG_KIND_COPY, vg_copy_key(library, vg_context()), &copy);
+                !vg_record_get(VG_KIND_COPY, copy_key(library, vg_context()), &copy);
     return vg_charge_begin(charge, more ? row : -1, 0, more ? record.bytes : 0, VG_CALL_OTHER);
 }
 
-static CUresult vg_copied(struct vg_charge *charge, CUresult result, CUlibrary library)
+static CUresult copied(struct vg_charge *charge, CUresult result, CUlibrary library)
 {
     if (charge->row >= 0 && result == CUDA_SUCCESS)
-        vg_copy_put(charge, library, vg_context());
+        put_copy(charge, library, vg_context());
     vg_charge_end(charge, result == CUDA_SUCCESS ? charge->reserved : 0);
     return result;
 }
@@ -72,18 +72,18 @@ VG_EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_copying(&charge, library))
+    if (!copying(&charge, library))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_copied(&charge, REAL(cuLibraryGetModule)(module, library), library);
+    return copied(&charge, REAL(cuLibraryGetModule)(module, library), library);
 }
 
 VG_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!vg_copying(&charge, library))
+    if (!copying(&charge, library))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_copied(&charge, REAL(cuLibraryGetGlobal)(dptr, bytes, library, name), library);
+    return copied(&charge, REAL(cuLibraryGetGlobal)(dptr, bytes, library, name), library);
 }
 
 VG_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
@@ -93,28 +93,28 @@ VG_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     CUlibrary library = NULL;
     if (!REAL(cuKernelGetLibrary) || REAL(cuKernelGetLibrary)(&library, kernel) != CUDA_SUCCESS)
         return REAL(cuKernelGetFunction)(function, kernel);
-    if (!vg_copying(&charge, library))
+    if (!copying(&charge, library))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return vg_copied(&charge, REAL(cuKernelGetFunction)(function, kernel), library);
+    return copied(&charge, REAL(cuKernelGetFunction)(function, kernel), library);
 }
 
-struct vg_unloading { struct vg_taken copies; const void *library; CUresult result; };
+struct unloading { struct vg_taken copies; const void *library; CUresult result; };
 
-static bool vg_copy_of(const struct vg_record *record, const void *argument)
+static bool is_copy_of(const struct vg_record *record, const void *argument)
 {
-    const struct vg_unloading *all = argument;
+    const struct unloading *all = argument;
     return record->kind == VG_KIND_COPY && record->other == (uint64_t)all->library;
 }
 
-static void vg_copy_leaves(const struct vg_record *record, void *unused)
+static void copy_leaves(const struct vg_record *record, void *unused)
 {
     (void)unused;
     vg_leave(record->row, record->bytes);
 }
 
-static void vg_copy_left(const struct vg_record *record, void *argument)
+static void copy_left(const struct vg_record *record, void *argument)
 {
-    const struct vg_unloading *all = argument;
+    const struct unloading *all = argument;
     vg_left(record->row, record->bytes, all->result == CUDA_SUCCESS ? record->bytes : 0);
     if (all->result != CUDA_SUCCESS)
         vg_record_put(record);
@@ -124,14 +124,14 @@ VG_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
     VG_ENTER();
     struct vg_record record;
-    struct vg_unloading all = {.library = library};
+    struct unloading all = {.library = library};
     /* Before the call: the driver may give the handle's value to another thread at once. */
     if (!vg_record_take(VG_KIND_LIBRARY, (uint64_t)library, &record))
         return REAL(cuLibraryUnload)(library);
-    vg_record_sweep(vg_copy_of, &all, vg_taken_add); /* `copies` is its first member */
-    vg_taken_each(&all.copies, vg_copy_leaves, NULL);
+    vg_record_sweep(is_copy_of, &all, vg_taken_add); /* `copies` is its first member */
+    vg_taken_each(&all.copies, copy_leaves, NULL);
     all.result = REAL(cuLibraryUnload)(library);
-    vg_taken_each(&all.copies, vg_copy_left, &all);
+    vg_taken_each(&all.copies, copy_left, &all);
     vg_taken_forget(&all.copies);
     if (all.result != CUDA_SUCCESS)
         vg_record_put(&record);

@@ -1,7 +1,7 @@
 /* Modules: charged with the size of their image, in pages, while they are loaded into their context. */
 #include "memory/memory.h"
 
-static uint64_t vg_pages(uint64_t bytes)
+static uint64_t whole_pages(uint64_t bytes)
 {
     return bytes > UINT64_MAX - 4095 ? bytes : (bytes + 4095) & ~4095ull;
 }
@@ -9,16 +9,16 @@ static uint64_t vg_pages(uint64_t bytes)
 bool vg_image_charge(struct vg_charge *charge, const void *image)
 {
     int row = vg_current_row();
-    return vg_charge_begin(charge, row, 0, row >= 0 ? vg_pages(vg_image_bytes(image)) : 0, VG_CALL_OTHER);
+    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_bytes(image)) : 0, VG_CALL_OTHER);
 }
 
 bool vg_image_file_charge(struct vg_charge *charge, const char *path)
 {
     int row = vg_current_row();
-    return vg_charge_begin(charge, row, 0, row >= 0 ? vg_pages(vg_image_file_bytes(path)) : 0, VG_CALL_OTHER);
+    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_file_bytes(path)) : 0, VG_CALL_OTHER);
 }
 
-static CUresult vg_loaded(struct vg_charge *charge, CUresult result, const void *module)
+static CUresult loaded(struct vg_charge *charge, CUresult result, const void *module)
 {
     if (result == CUDA_SUCCESS && charge->row >= 0)
         vg_record_put(&(struct vg_record){.kind = VG_KIND_MODULE, .key = (uint64_t)module, .row = (int8_t)charge->row,
@@ -34,7 +34,7 @@ VG_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
     if (!vg_image_file_charge(&charge, path))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuModuleLoad)(module, path);
-    return vg_loaded(&charge, result, result ? NULL : *module);
+    return loaded(&charge, result, result ? NULL : *module);
 }
 
 VG_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -44,7 +44,7 @@ VG_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!vg_image_charge(&charge, image))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuModuleLoadData)(module, image);
-    return vg_loaded(&charge, result, result ? NULL : *module);
+    return loaded(&charge, result, result ? NULL : *module);
 }
 
 VG_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, CUjit_option *options, void **values)
@@ -54,7 +54,7 @@ VG_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsig
     if (!vg_image_charge(&charge, image))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuModuleLoadDataEx)(module, image, n, options, values);
-    return vg_loaded(&charge, result, result ? NULL : *module);
+    return loaded(&charge, result, result ? NULL : *module);
 }
 
 VG_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
@@ -64,7 +64,7 @@ VG_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
     if (!vg_image_charge(&charge, image))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuModuleLoadFatBinary)(module, image);
-    return vg_loaded(&charge, result, result ? NULL : *module);
+    return loaded(&charge, result, result ? NULL : *module);
 }
 
 VG_EXPORT CUresult cuModuleUnload(CUmodule module)

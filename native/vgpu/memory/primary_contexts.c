@@ -45,7 +45,7 @@ VG_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return result;
 }
 
-static CUresult vg_primary_end(CUresult (*end)(CUdevice), CUdevice device)
+static CUresult end_primary(CUresult (*end)(CUdevice), CUdevice device)
 {
     struct vg_record record;
     bool ours = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
@@ -67,23 +67,23 @@ static CUresult vg_primary_end(CUresult (*end)(CUdevice), CUdevice device)
 VG_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     VG_ENTER();
-    return vg_primary_end(REAL(cuDevicePrimaryCtxRelease_v2), device);
+    return end_primary(REAL(cuDevicePrimaryCtxRelease_v2), device);
 }
 
 VG_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
     VG_ENTER();
-    return vg_primary_end(REAL(cuDevicePrimaryCtxRelease), device);
+    return end_primary(REAL(cuDevicePrimaryCtxRelease), device);
 }
 
 VG_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     VG_ENTER();
-    return vg_primary_end(REAL(cuDevicePrimaryCtxReset_v2), device);
+    return end_primary(REAL(cuDevicePrimaryCtxReset_v2), device);
 }
 
 VG_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
     VG_ENTER();
-    return vg_primary_end(REAL(cuDevicePrimaryCtxReset), device);
+    return end_primary(REAL(cuDevicePrimaryCtxReset), device);
 }

@@ -5,7 +5,7 @@
 #include "pools/pools.h"
 
 /* The device of a stream: the current one's, unless the stream says otherwise; -1: not limited. */
-static CUdevice vg_stream_device(CUstream stream)
+static CUdevice stream_device(CUstream stream)
 {
     int row = vg_current_row();
     CUcontext context = NULL, popped;
@@ -18,23 +18,23 @@ static CUdevice vg_stream_device(CUstream stream)
     return row < 0 ? -1 : vg_row_device(row);
 }
 
-static CUresult vg_plain(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
+static CUresult plain(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     (void)pool;
     return REAL(cuMemAllocAsync)(dptr, bytes, stream);
 }
 
-static CUresult vg_plain_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
+static CUresult plain_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     (void)pool;
     return REAL(cuMemAllocAsync_ptsz)(dptr, bytes, stream);
 }
 
-static CUresult vg_allocate_async(CUdeviceptr *dptr, size_t bytes, CUstream stream, CUstream meant,
+static CUresult allocate_async(CUdeviceptr *dptr, size_t bytes, CUstream stream, CUstream meant,
                                   CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
 {
     CUmemoryPool pool;
-    CUdevice device = vg_stream_device(meant);
+    CUdevice device = stream_device(meant);
     if (device < 0 || !dptr || vg_is_captured(meant) || REAL(cuDeviceGetMemPool)(&pool, device) != CUDA_SUCCESS)
         return call(dptr, bytes, NULL, stream);
     return vg_pool_allocate(pool, device, dptr, bytes, meant, stream, call);
@@ -43,19 +43,19 @@ static CUresult vg_allocate_async(CUdeviceptr *dptr, size_t bytes, CUstream stre
 VG_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     VG_ENTER();
-    return vg_allocate_async(dptr, bytes, stream, stream, vg_plain);
+    return allocate_async(dptr, bytes, stream, stream, plain);
 }
 
 VG_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
     VG_ENTER();
-    return vg_allocate_async(dptr, bytes, stream, PER_THREAD(stream), vg_plain_ptsz);
+    return allocate_async(dptr, bytes, stream, PER_THREAD(stream), plain_ptsz);
 }
 
-static CUresult vg_allocate_from(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream, CUstream meant,
+static CUresult allocate_from(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream, CUstream meant,
                                  CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
 {
-    CUdevice device = vg_stream_device(meant);
+    CUdevice device = stream_device(meant);
     if (device < 0 || !dptr || vg_is_captured(meant))
         return call(dptr, bytes, pool, stream);
     return vg_pool_allocate(pool, device, dptr, bytes, meant, stream, call);
@@ -64,16 +64,16 @@ static CUresult vg_allocate_from(CUdeviceptr *dptr, size_t bytes, CUmemoryPool p
 VG_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     VG_ENTER();
-    return vg_allocate_from(dptr, bytes, pool, stream, stream, REAL(cuMemAllocFromPoolAsync));
+    return allocate_from(dptr, bytes, pool, stream, stream, REAL(cuMemAllocFromPoolAsync));
 }
 
 VG_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     VG_ENTER();
-    return vg_allocate_from(dptr, bytes, pool, stream, PER_THREAD(stream), REAL(cuMemAllocFromPoolAsync_ptsz));
+    return allocate_from(dptr, bytes, pool, stream, PER_THREAD(stream), REAL(cuMemAllocFromPoolAsync_ptsz));
 }
 
-static CUresult vg_free_async(CUdeviceptr dptr, CUstream stream, CUstream meant, CUresult (*call)(CUdeviceptr, CUstream))
+static CUresult free_async(CUdeviceptr dptr, CUstream stream, CUstream meant, CUresult (*call)(CUdeviceptr, CUstream))
 {
     struct vg_record record;
     if (vg_is_captured(meant))
@@ -90,13 +90,13 @@ static CUresult vg_free_async(CUdeviceptr dptr, CUstream stream, CUstream meant,
 VG_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
 {
     VG_ENTER();
-    return vg_free_async(dptr, stream, stream, REAL(cuMemFreeAsync));
+    return free_async(dptr, stream, stream, REAL(cuMemFreeAsync));
 }
 
 VG_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream)
 {
     VG_ENTER();
-    return vg_free_async(dptr, stream, PER_THREAD(stream), REAL(cuMemFreeAsync_ptsz));
+    return free_async(dptr, stream, PER_THREAD(stream), REAL(cuMemFreeAsync_ptsz));
 }
 
 /* ---- pools -------------------------------------------------------------------------------------------- */

@@ -9,16 +9,16 @@
 #include "compute/compute.h"
 #include "pools/pools.h"
 
-#define VG_GRAPH_DEPTH 16
+#define GRAPH_DEPTH 16
 
-static _Atomic uint64_t vg_graph_execs; /* instantiated graphs that allocate */
+static _Atomic uint64_t n_execs; /* instantiated graphs that allocate */
 
 /* Adds what each device's allocation nodes need, child graphs included. */
-static void vg_graph_need(CUgraph graph, uint64_t need[VG_DEVICES], int depth)
+static void graph_need(CUgraph graph, uint64_t need[VG_DEVICES], int depth)
 {
     CUgraphNode few[64], *nodes = few;
     size_t n = 0;
-    if (depth > VG_GRAPH_DEPTH || REAL(cuGraphGetNodes)(graph, NULL, &n) != CUDA_SUCCESS || !n)
+    if (depth > GRAPH_DEPTH || REAL(cuGraphGetNodes)(graph, NULL, &n) != CUDA_SUCCESS || !n)
         return;
     if (n > sizeof few / sizeof *few && !(nodes = malloc(n * sizeof *nodes)))
         return;
@@ -36,23 +36,23 @@ static void vg_graph_need(CUgraph graph, uint64_t need[VG_DEVICES], int depth)
             allocation.pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE && (row = vg_row(allocation.pool.location.id)) >= 0)
             need[row] += vg_rounded(allocation.bytes);
         if (type == CU_GRAPH_NODE_TYPE_GRAPH && REAL(cuGraphChildGraphNodeGetGraph)(nodes[i], &child) == CUDA_SUCCESS)
-            vg_graph_need(child, need, depth + 1);
+            graph_need(child, need, depth + 1);
     }
     if (nodes != few)
         free(nodes);
 }
 
-static CUresult vg_instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph)
+static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph)
 {
     uint64_t need[VG_DEVICES] = {0};
     if (result != CUDA_SUCCESS || !vg_limits)
         return result;
-    vg_graph_need(graph, need, 0);
+    graph_need(graph, need, 0);
     for (int row = 0; row < VG_DEVICES; row++)
         if (need[row]) { /* one record per device; handles are aligned, so the row fits into the key */
             vg_record_put(&(struct vg_record){.kind = VG_KIND_GRAPH, .key = (uint64_t)*exec | (uint64_t)row,
                                             .row = (int8_t)row, .bytes = need[row]});
-            atomic_fetch_add(&vg_graph_execs, 1);
+            atomic_fetch_add(&n_execs, 1);
         }
     vg_pools_refresh();
     return result;
@@ -61,23 +61,23 @@ static CUresult vg_instantiated(CUresult result, const CUgraphExec *exec, CUgrap
 VG_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
 {
     VG_ENTER();
-    return vg_instantiated(REAL(cuGraphInstantiate)(exec, graph, node, log, bytes), exec, graph);
+    return instantiated(REAL(cuGraphInstantiate)(exec, graph, node, log, bytes), exec, graph);
 }
 
 VG_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
 {
     VG_ENTER();
-    return vg_instantiated(REAL(cuGraphInstantiate_v2)(exec, graph, node, log, bytes), exec, graph);
+    return instantiated(REAL(cuGraphInstantiate_v2)(exec, graph, node, log, bytes), exec, graph);
 }
 
 VG_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
     VG_ENTER();
-    return vg_instantiated(REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec, graph);
+    return instantiated(REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec, graph);
 }
 
 /* Draws `need` from the stocks of all devices; false: refused, and nothing is drawn. */
-static bool vg_draw_all(struct vg_draw draw[VG_DEVICES], const uint64_t need[VG_DEVICES])
+static bool begin_all(struct vg_draw draw[VG_DEVICES], const uint64_t need[VG_DEVICES])
 {
     for (int row = 0; row < VG_DEVICES; row++) {
         draw[row] = (struct vg_draw){0};
@@ -91,7 +91,7 @@ static bool vg_draw_all(struct vg_draw draw[VG_DEVICES], const uint64_t need[VG_
     return true;
 }
 
-static void vg_drawn_all(struct vg_draw draw[VG_DEVICES], CUresult result)
+static void end_all(struct vg_draw draw[VG_DEVICES], CUresult result)
 {
     for (int row = 0; row < VG_DEVICES; row++)
         if (draw[row].pool)
@@ -99,31 +99,31 @@ static void vg_drawn_all(struct vg_draw draw[VG_DEVICES], CUresult result)
 }
 
 /* With a flag this call uploads, too: it needs the memory at once. */
-static CUresult vg_instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
+static CUresult instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
                                     CUresult (*call)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))
 {
     uint64_t need[VG_DEVICES] = {0};
     struct vg_draw draw[VG_DEVICES];
     if (vg_limits)
-        vg_graph_need(graph, need, 0);
-    if (!vg_draw_all(draw, need))
+        graph_need(graph, need, 0);
+    if (!begin_all(draw, need))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = call(exec, graph, parameters);
-    vg_drawn_all(draw, result);
-    return vg_instantiated(result, exec, graph);
+    end_all(draw, result);
+    return instantiated(result, exec, graph);
 }
 
 VG_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
 {
     VG_ENTER();
-    return vg_instantiate_with(exec, graph, parameters, REAL(cuGraphInstantiateWithParams));
+    return instantiate_with(exec, graph, parameters, REAL(cuGraphInstantiateWithParams));
 }
 
 VG_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph,
                                                      CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
 {
     VG_ENTER();
-    return vg_instantiate_with(exec, graph, parameters, REAL(cuGraphInstantiateWithParams_ptsz));
+    return instantiate_with(exec, graph, parameters, REAL(cuGraphInstantiateWithParams_ptsz));
 }
 
 /* ---- upload and launch ------------------------------------------------------------------------------- */
@@ -133,15 +133,15 @@ CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec,
     uint64_t need[VG_DEVICES] = {0};
     struct vg_draw draw[VG_DEVICES];
     struct vg_record record;
-    if (likely(!atomic_load_explicit(&vg_graph_execs, memory_order_relaxed)))
+    if (likely(!atomic_load_explicit(&n_execs, memory_order_relaxed)))
         return call(exec, stream);
     for (int row = 0; row < VG_DEVICES; row++) /* one that is not visible has no graph */
         if (vg_record_get(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
             need[row] = record.bytes;
-    if (!vg_draw_all(draw, need))
+    if (!begin_all(draw, need))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = call(exec, stream);
-    vg_drawn_all(draw, result);
+    end_all(draw, result);
     return result;
 }
 
@@ -161,10 +161,10 @@ VG_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     VG_ENTER();
     struct vg_record record;
-    if (atomic_load_explicit(&vg_graph_execs, memory_order_relaxed))
+    if (atomic_load_explicit(&n_execs, memory_order_relaxed))
         for (int row = 0; row < VG_DEVICES; row++)
             if (vg_record_take(VG_KIND_GRAPH, (uint64_t)exec | (uint64_t)row, &record))
-                atomic_fetch_sub(&vg_graph_execs, 1);
+                atomic_fetch_sub(&n_execs, 1);
     CUresult result = REAL(cuGraphExecDestroy)(exec);
     vg_pools_refresh();
     return result;

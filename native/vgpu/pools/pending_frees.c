@@ -10,8 +10,8 @@
 #include "pools/pools.h"
 #include "virtual_memory/virtual_memory.h"
 
-struct vg_later {
-    struct vg_later *next;
+struct pending_free {
+    struct pending_free *next;
     struct vg_record record;
     CUevent event;
     void *context; /* the event's */
@@ -19,11 +19,11 @@ struct vg_later {
 
 /* Held across questions about events and their end, none of which waits for the GPU: else the end of a
  * context would not find those that another thread just looks at. */
-static pthread_mutex_t vg_later_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vg_later *vg_laters;
-static _Atomic unsigned int vg_later_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pending_free *frees;
+static _Atomic unsigned int n_frees;
 
-static void vg_freed(const struct vg_record *record)
+static void freed(const struct vg_record *record)
 {
     if (record->kind == VG_KIND_BINDING) {
         vg_physical_drop(record->other, record->serial);
@@ -36,27 +36,27 @@ static void vg_freed(const struct vg_record *record)
 bool vg_pending_frees_settle(void)
 {
     bool any = false;
-    if (likely(!atomic_load_explicit(&vg_later_count, memory_order_relaxed)))
+    if (likely(!atomic_load_explicit(&n_frees, memory_order_relaxed)))
         return false;
     int kept;
     if (!vg_captures_aside(&kept))
         return false;
-    pthread_mutex_lock(&vg_later_lock);
-    for (struct vg_later **at = &vg_laters; *at;) {
-        struct vg_later *one = *at;
+    pthread_mutex_lock(&lock);
+    for (struct pending_free **at = &frees; *at;) {
+        struct pending_free *one = *at;
         CUresult result = REAL(cuEventQuery)(one->event);
         if (result != CUDA_SUCCESS) { /* an error says nothing of the memory */
             at = &one->next;
             continue;
         }
         *at = one->next;
-        atomic_fetch_sub(&vg_later_count, 1);
+        atomic_fetch_sub(&n_frees, 1);
         REAL(cuEventDestroy_v2)(one->event);
-        vg_freed(&one->record);
+        freed(&one->record);
         free(one);
         any = true;
     }
-    pthread_mutex_unlock(&vg_later_lock);
+    pthread_mutex_unlock(&lock);
     vg_captures_back(kept);
     return any;
 }
@@ -76,53 +76,53 @@ CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream g
 
 void vg_pending_free(const struct vg_record *record, CUstream stream)
 {
-    struct vg_later *one = malloc(sizeof *one);
+    struct pending_free *one = malloc(sizeof *one);
     bool made = one && REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
     if (!made || REAL(cuEventRecord)(one->event, stream) != CUDA_SUCCESS) { /* a stream of another context */
         if (made)
             REAL(cuEventDestroy_v2)(one->event);
         free(one);
         REAL(cuStreamSynchronize)(stream); /* then it is freed now */
-        vg_freed(record);
+        freed(record);
         return;
     }
     one->record = *record;
     one->context = vg_context();
-    pthread_mutex_lock(&vg_later_lock);
-    one->next = vg_laters;
-    vg_laters = one;
-    atomic_fetch_add(&vg_later_count, 1);
-    pthread_mutex_unlock(&vg_later_lock);
+    pthread_mutex_lock(&lock);
+    one->next = frees;
+    frees = one;
+    atomic_fetch_add(&n_frees, 1);
+    pthread_mutex_unlock(&lock);
     vg_pending_frees_settle();
 }
 
 /* A context has ended, and all that was to be done in it. */
 void vg_pending_frees_context_gone(const void *context)
 {
-    pthread_mutex_lock(&vg_later_lock);
-    for (struct vg_later **at = &vg_laters; *at;) {
-        struct vg_later *one = *at;
+    pthread_mutex_lock(&lock);
+    for (struct pending_free **at = &frees; *at;) {
+        struct pending_free *one = *at;
         if (one->context != context && one->record.context != context) {
             at = &one->next;
             continue;
         }
         *at = one->next;
-        atomic_fetch_sub(&vg_later_count, 1);
+        atomic_fetch_sub(&n_frees, 1);
         if (one->context != context) /* else it went with its context */
             REAL(cuEventDestroy_v2)(one->event);
-        vg_freed(&one->record);
+        freed(&one->record);
         free(one);
     }
-    pthread_mutex_unlock(&vg_later_lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void vg_pending_frees_forked(void)
 {
-    pthread_mutex_init(&vg_later_lock, NULL);
-    atomic_store(&vg_later_count, 0);
-    while (vg_laters) {
-        struct vg_later *one = vg_laters;
-        vg_laters = one->next;
+    pthread_mutex_init(&lock, NULL);
+    atomic_store(&n_frees, 0);
+    while (frees) {
+        struct pending_free *one = frees;
+        frees = one->next;
         free(one);
     }
 }

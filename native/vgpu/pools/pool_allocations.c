@@ -5,7 +5,7 @@
 #include "counting/call_counts.h"
 #include "pools/pools.h"
 
-static uint64_t vg_fine(uint64_t bytes) /* allocations in a pool start at multiples of 512 */
+static uint64_t fine_bytes(uint64_t bytes) /* allocations in a pool start at multiples of 512 */
 {
     return bytes > UINT64_MAX - 511 ? bytes : (bytes + 511) & ~511ull;
 }
@@ -48,7 +48,7 @@ bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, u
 }
 
 /* Charges the true size, and keeps the stock; whether that is within the limit. */
-static bool vg_draw_settle(struct vg_draw *draw, bool worked)
+static bool settle(struct vg_draw *draw, bool worked)
 {
     struct vg_pool *pool = draw->pool;
     uint64_t now, limit, growth = 0;
@@ -75,7 +75,7 @@ static bool vg_draw_settle(struct vg_draw *draw, bool worked)
 
 void vg_draw_end(struct vg_draw *draw, bool worked)
 {
-    vg_draw_settle(draw, worked);
+    settle(draw, worked);
     vg_pools_begin();
     vg_pool_leave(draw->pool);
     vg_pools_end();
@@ -83,7 +83,7 @@ void vg_draw_end(struct vg_draw *draw, bool worked)
 
 /* The driver needed more than expected: the allocation is given back. No lock is held: the stream may wait
  * for a host function, and that for another thread of the program, which allocates. */
-static void vg_pool_undo(int row, CUdeviceptr address, CUstream stream)
+static void undo(int row, CUdeviceptr address, CUstream stream)
 {
     REAL(cuMemFreeAsync)(address, stream);
     REAL(cuStreamSynchronize)(stream);
@@ -98,20 +98,20 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
     uint64_t begun = vg_count_begin();
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct vg_draw draw;
-    if (vg_draw_begin(&draw, handle, device, vg_pool_steps(bytes), vg_fine(bytes), stream)) {
+    if (vg_draw_begin(&draw, handle, device, vg_pool_steps(bytes), fine_bytes(bytes), stream)) {
         struct vg_pool *pool = draw.pool;
         result = call(address, bytes, handle, given);
-        bool fits = vg_draw_settle(&draw, result == CUDA_SUCCESS);
+        bool fits = settle(&draw, result == CUDA_SUCCESS);
         if (result == CUDA_SUCCESS && !fits) {
-            vg_pool_undo(pool->row, *address, stream);
+            undo(pool->row, *address, stream);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }
         vg_pools_begin();
         if (result == CUDA_SUCCESS) { /* the allocation keeps the stock from here on */
-            vg_range_taken(pool, *address, *address + vg_fine(bytes));
+            vg_range_taken(pool, *address, *address + fine_bytes(bytes));
             atomic_fetch_add(&pool->changes, 1);
             vg_record_put(&(struct vg_record){.kind = VG_KIND_STREAMED, .key = *address, .row = (int8_t)pool->row,
-                                            .bytes = vg_fine(bytes), .other = (uint64_t)pool});
+                                            .bytes = fine_bytes(bytes), .other = (uint64_t)pool});
         } else {
             vg_pool_leave(pool);
         }
@@ -122,7 +122,7 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
 }
 
 /* What was freed is free for this stream, unless by now it may have been taken again. */
-static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const CUstream *stream, uint64_t changes)
+static CUresult freed(struct vg_record *record, CUresult result, const CUstream *stream, uint64_t changes)
 {
     struct vg_pool *pool = (struct vg_pool *)record->other;
     if (result != CUDA_SUCCESS) {
@@ -138,7 +138,7 @@ static CUresult vg_pool_freed(struct vg_record *record, CUresult result, const C
     return result;
 }
 
-static uint64_t vg_pool_changes(const struct vg_record *record)
+static uint64_t changes_of(const struct vg_record *record)
 {
     return atomic_load(&((struct vg_pool *)record->other)->changes);
 }
@@ -146,7 +146,7 @@ static uint64_t vg_pool_changes(const struct vg_record *record)
 CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t))
 {
     uint64_t begun = vg_count_begin();
-    CUresult result = vg_pool_freed(record, free_it(record->key), NULL, 0);
+    CUresult result = freed(record, free_it(record->key), NULL, 0);
     vg_count_end(VG_CALL_FREE, begun, result ? 0 : record->bytes);
     return result;
 }
@@ -154,8 +154,8 @@ CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t))
 CUresult vg_pool_free_async(struct vg_record *record, CUstream stream, CUstream given,
                             CUresult (*call)(CUdeviceptr, CUstream))
 {
-    uint64_t begun = vg_count_begin(), changes = vg_pool_changes(record);
-    CUresult result = vg_pool_freed(record, call(record->key, given), &stream, changes);
+    uint64_t begun = vg_count_begin(), changes = changes_of(record);
+    CUresult result = freed(record, call(record->key, given), &stream, changes);
     vg_count_end(VG_CALL_FREE, begun, result ? 0 : record->bytes);
     return result;
 }

@@ -11,18 +11,18 @@
 #include "pools/pools.h"
 #include "virtual_memory/virtual_memory.h"
 
-static pthread_mutex_t vg_pools_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vg_pool *vg_pools;
-static _Atomic bool vg_pools_any;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_pool *pools;
+static _Atomic bool any_pools;
 
 void vg_pools_begin(void)
 {
-    pthread_mutex_lock(&vg_pools_lock);
+    pthread_mutex_lock(&lock);
 }
 
 void vg_pools_end(void)
 {
-    pthread_mutex_unlock(&vg_pools_lock);
+    pthread_mutex_unlock(&lock);
 }
 
 bool vg_pool_size(const struct vg_pool *pool, uint64_t *bytes)
@@ -54,7 +54,7 @@ void vg_pool_refresh(struct vg_pool *pool)
 
 /* Bytes that the driver may give back in the next call: those in stock above `keep`, or (NULL) above
  * the threshold that the program set for the pool. */
-static uint64_t vg_pool_spare(const struct vg_pool *pool, const uint64_t *keep)
+static uint64_t spare_bytes(const struct vg_pool *pool, const uint64_t *keep)
 {
     cuuint64_t used = 0, threshold = UINT64_MAX;
     if (!pool->handle || pool->row < 0 || pool->destroyed || !pool->charged)
@@ -71,12 +71,12 @@ static uint64_t vg_pool_spare(const struct vg_pool *pool, const uint64_t *keep)
 void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep)
 {
     expected->any = false;
-    if (likely(!atomic_load_explicit(&vg_pools_any, memory_order_relaxed)))
+    if (likely(!atomic_load_explicit(&any_pools, memory_order_relaxed)))
         return;
     memset(expected->bytes, 0, sizeof expected->bytes);
     vg_pools_begin();
-    for (struct vg_pool *pool = vg_pools; pool; pool = pool->next) {
-        uint64_t spare = only && pool->handle != only ? 0 : vg_pool_spare(pool, keep);
+    for (struct vg_pool *pool = pools; pool; pool = pool->next) {
+        uint64_t spare = only && pool->handle != only ? 0 : spare_bytes(pool, keep);
         if (spare) {
             vg_leave(pool->row, spare);
             expected->bytes[pool->row] += spare;
@@ -98,16 +98,16 @@ void vg_pools_refresh(void)
 {
     vg_pending_frees_settle();
     vg_exports_settle();
-    if (!atomic_load_explicit(&vg_pools_any, memory_order_relaxed))
+    if (!atomic_load_explicit(&any_pools, memory_order_relaxed))
         return;
     vg_pools_begin();
-    for (struct vg_pool *pool = vg_pools; pool; pool = pool->next)
+    for (struct vg_pool *pool = pools; pool; pool = pool->next)
         if (pool->charged)
             vg_pool_refresh(pool);
     vg_pools_end();
 }
 
-static struct vg_pool *vg_pool_new(CUmemoryPool handle, CUdevice device)
+static struct vg_pool *new_pool(CUmemoryPool handle, CUdevice device)
 {
     struct vg_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
@@ -115,16 +115,16 @@ static struct vg_pool *vg_pool_new(CUmemoryPool handle, CUdevice device)
     pool->handle = handle;
     pool->device = device;
     pool->row = device >= 0 ? vg_row(device) : -1;
-    pool->next = vg_pools;
-    vg_pools = pool;
-    atomic_store_explicit(&vg_pools_any, true, memory_order_relaxed);
+    pool->next = pools;
+    pools = pool;
+    atomic_store_explicit(&any_pools, true, memory_order_relaxed);
     vg_pool_refresh(pool); /* it may be older than us */
     return pool;
 }
 
-static struct vg_pool *vg_pool_find(CUmemoryPool handle, CUdevice device)
+static struct vg_pool *find_pool(CUmemoryPool handle, CUdevice device)
 {
-    struct vg_pool *pool = vg_pools;
+    struct vg_pool *pool = pools;
     while (pool && (pool->destroyed || pool->handle != handle || (!handle && pool->device != device)))
         pool = pool->next;
     return pool;
@@ -132,7 +132,7 @@ static struct vg_pool *vg_pool_find(CUmemoryPool handle, CUdevice device)
 
 /* The GPU of a stock that was not made by this process: a default one, perhaps of another GPU than the
  * stream's. */
-static CUdevice vg_pool_home(CUmemoryPool handle, CUdevice device)
+static CUdevice home_device(CUmemoryPool handle, CUdevice device)
 {
     CUmemoryPool pool;
     for (int row = 0; handle && row < VG_DEVICES; row++) {
@@ -146,7 +146,7 @@ static CUdevice vg_pool_home(CUmemoryPool handle, CUdevice device)
 bool vg_pools_trim(int row)
 {
     bool any = false;
-    for (struct vg_pool *pool = vg_pools; pool; pool = pool->next) {
+    for (struct vg_pool *pool = pools; pool; pool = pool->next) {
         if (pool->row != row || !pool->charged || pool->destroyed || pool->borrowed)
             continue;
         uint64_t before = pool->charged;
@@ -165,7 +165,7 @@ bool vg_pools_trim(int row)
 bool vg_pools_give_back(int row)
 {
     bool any = vg_pending_frees_settle() | vg_exports_settle();
-    if (!atomic_load_explicit(&vg_pools_any, memory_order_relaxed))
+    if (!atomic_load_explicit(&any_pools, memory_order_relaxed))
         return any;
     vg_pools_begin();
     any |= vg_pools_trim(row);
@@ -173,17 +173,17 @@ bool vg_pools_give_back(int row)
     return any;
 }
 
-#define VG_BORROW_WAIT_NS 1000000000ull /* nobody takes so long to get what is in stock */
+#define BORROW_WAIT_NS 1000000000ull /* nobody takes so long to get what is in stock */
 
 struct vg_pool *vg_pool_enter(CUmemoryPool handle, CUdevice device)
 {
     vg_pools_begin();
-    struct vg_pool *pool = vg_pool_find(handle, device);
+    struct vg_pool *pool = find_pool(handle, device);
     if (!pool)
-        pool = vg_pool_new(handle, vg_pool_home(handle, device));
+        pool = new_pool(handle, home_device(handle, device));
     if (pool) {
         pool->live++;
-        for (uint64_t now = vg_now_ns(), end = now + VG_BORROW_WAIT_NS; pool->borrowed && now < end; now = vg_now_ns()) {
+        for (uint64_t now = vg_now_ns(), end = now + BORROW_WAIT_NS; pool->borrowed && now < end; now = vg_now_ns()) {
             vg_pools_end();
             vg_sleep_until_ns(now + 20000);
             vg_pools_begin();
@@ -200,7 +200,7 @@ void vg_pool_leave(struct vg_pool *pool)
     pool->live--;
     if (!pool->destroyed || pool->live)
         return;
-    for (struct vg_pool **at = &vg_pools; *at; at = &(*at)->next)
+    for (struct vg_pool **at = &pools; *at; at = &(*at)->next)
         if (*at == pool) {
             *at = pool->next;
             break;
@@ -213,14 +213,14 @@ void vg_pool_leave(struct vg_pool *pool)
 void vg_pool_note(CUmemoryPool handle, CUdevice device)
 {
     vg_pools_begin();
-    vg_pool_new(handle, device);
+    new_pool(handle, device);
     vg_pools_end();
 }
 
 CUresult vg_pool_destroy(CUmemoryPool handle)
 {
     vg_pools_begin();
-    struct vg_pool *pool = vg_pool_find(handle, -1);
+    struct vg_pool *pool = find_pool(handle, -1);
     uint64_t hint = 0;
     int row = -1;
     if (pool) {
@@ -247,10 +247,10 @@ CUresult vg_pool_destroy(CUmemoryPool handle)
 
 void vg_pools_forked(void)
 {
-    pthread_mutex_init(&vg_pools_lock, NULL);
-    while (vg_pools) {
-        struct vg_pool *pool = vg_pools;
-        vg_pools = pool->next;
+    pthread_mutex_init(&lock, NULL);
+    while (pools) {
+        struct vg_pool *pool = pools;
+        pools = pool->next;
         free(pool);
     }
 }

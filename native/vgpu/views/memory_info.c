@@ -32,7 +32,7 @@ VG_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     return result;
 }
 
-static unsigned int vg_narrow(uint64_t bytes)
+static unsigned int narrow(uint64_t bytes)
 {
     return bytes < UINT_MAX ? (unsigned int)bytes : UINT_MAX;
 }
@@ -43,9 +43,9 @@ VG_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) /* of C
     CUresult result = REAL(cuMemGetInfo)(free, total);
     uint64_t limit, used;
     if (result == CUDA_SUCCESS && vg_memory_view(vg_current_row(), &limit, &used)) {
-        unsigned int left = vg_narrow(used < limit ? limit - used : 0);
+        unsigned int left = narrow(used < limit ? limit - used : 0);
         *free = *free < left ? *free : left;
-        *total = *total < vg_narrow(limit) ? *total : vg_narrow(limit);
+        *total = *total < narrow(limit) ? *total : narrow(limit);
     }
     return result;
 }
@@ -67,7 +67,7 @@ VG_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
     CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
     uint64_t limit = 0;
     int row = result == CUDA_SUCCESS ? vg_row(device) : -1;
-    if (row >= 0 && (limit = vg_limit(row)) && vg_narrow(limit) < *bytes)
-        *bytes = vg_narrow(limit);
+    if (row >= 0 && (limit = vg_limit(row)) && narrow(limit) < *bytes)
+        *bytes = narrow(limit);
     return result;
 }

@@ -6,7 +6,7 @@
 
 int nvmlDeviceGetUUID(nvmlDevice_t, char *, unsigned int);
 
-static bool vg_hex(const char *text, uint8_t uuid[16]) /* "GPU-" and 32 hexadecimal digits with dashes */
+static bool read_uuid(const char *text, uint8_t uuid[16]) /* "GPU-" and 32 hexadecimal digits with dashes */
 {
     int digits = 0;
     if (strncmp(text, "GPU-", 4))
@@ -27,7 +27,7 @@ int vg_nvml_row(nvmlDevice_t device)
 {
     char text[96] = "";
     uint8_t uuid[16];
-    if (!vg_view() || !REAL(nvmlDeviceGetUUID) || REAL(nvmlDeviceGetUUID)(device, text, sizeof text) || !vg_hex(text, uuid))
+    if (!vg_view() || !REAL(nvmlDeviceGetUUID) || REAL(nvmlDeviceGetUUID)(device, text, sizeof text) || !read_uuid(text, uuid))
         return -1;
     for (uint32_t row = 0; row < vg_limits->n_devices && row < VG_DEVICES; row++)
         if (!memcmp(vg_limits->device[row].uuid, uuid, sizeof uuid))

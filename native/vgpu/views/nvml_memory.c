@@ -8,7 +8,7 @@
 struct nvml_memory { unsigned long long total, free, used; };
 struct nvml_memory_v2 { unsigned int version; unsigned long long total, reserved, free, used; };
 
-static uint64_t vg_at_most(uint64_t limit, uint64_t total)
+static uint64_t at_most(uint64_t limit, uint64_t total)
 {
     return limit < total ? limit : total;
 }
@@ -21,7 +21,7 @@ VG_EXPORT int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *m
     int result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
     uint64_t total, used;
     if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used)) {
-        total = vg_at_most(total, memory->total);
+        total = at_most(total, memory->total);
         *memory = (struct nvml_memory){total, used < total ? total - used : 0, used};
     }
     return result;
@@ -35,7 +35,7 @@ VG_EXPORT int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory
     int result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     uint64_t total, used;
     if (result == NVML_SUCCESS && vg_memory_view(vg_nvml_row(device), &total, &used)) {
-        total = vg_at_most(total, memory->total);
+        total = at_most(total, memory->total);
         *memory = (struct nvml_memory_v2){memory->version, total, 0, used < total ? total - used : 0, used};
     }
     return result;

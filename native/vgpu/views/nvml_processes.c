@@ -9,17 +9,17 @@ struct nvml_use { unsigned long long time; unsigned int pid, sm, memory, encoder
 struct nvml_uses { unsigned int version, n; unsigned long long since; struct nvml_use *use; };
 
 
-static uint64_t vg_slots_used(void)
+static uint64_t slots_used(void)
 {
     uint64_t used = atomic_load(&vg_counters->slots_used);
     return used < VG_SLOTS ? used : VG_SLOTS;
 }
 
 /* Fills `put` with the container's processes on this GPU, in NVML's protocol of counts. */
-static int vg_list(int row, unsigned int *count, void *list, void (*put)(void *list, unsigned int i, uint64_t pid, uint64_t bytes))
+static int list_processes(int row, unsigned int *count, void *list, void (*put)(void *list, unsigned int i, uint64_t pid, uint64_t bytes))
 {
     unsigned int found = 0, room = list ? *count : 0;
-    for (uint64_t i = 0; i < vg_slots_used(); i++) {
+    for (uint64_t i = 0; i < slots_used(); i++) {
         struct vg_slot *slot = &vg_counters->slot[i];
         uint64_t pid = atomic_load(&slot->owner), bytes = atomic_load(&slot->device[row].held);
         if (!pid || !bytes)
@@ -32,12 +32,12 @@ static int vg_list(int row, unsigned int *count, void *list, void (*put)(void *l
     return found <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-static void vg_put_v1(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
+static void put_v1(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
 {
     ((struct nvml_process *)list)[i] = (struct nvml_process){(unsigned int)pid, bytes};
 }
 
-static void vg_put_v2(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
+static void put_v2(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
 {
     ((struct nvml_process_v2 *)list)[i] = (struct nvml_process_v2){(unsigned int)pid, bytes, ~0u, ~0u};
 }
@@ -49,7 +49,7 @@ static void vg_put_v2(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
         if (!REAL(name))                                                                                     \
             return NVML_ERROR_FUNCTION_NOT_FOUND;                                                            \
         int row = count ? vg_nvml_row(device) : -1;                                                          \
-        return row < 0 ? REAL(name)(device, count, list) : vg_list(row, count, list, put);                   \
+        return row < 0 ? REAL(name)(device, count, list) : list_processes(row, count, list, put);                   \
     }
 #define EMPTY(name, type)                                                                                    \
     VG_EXPORT int name(nvmlDevice_t device, unsigned int *count, type *list)                                 \
@@ -63,9 +63,9 @@ static void vg_put_v2(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
         return NVML_SUCCESS;                                                                                 \
     }
 
-LIST(nvmlDeviceGetComputeRunningProcesses, struct nvml_process, vg_put_v1)
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, struct nvml_process_v2, vg_put_v2)
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, struct nvml_process_v2, vg_put_v2)
+LIST(nvmlDeviceGetComputeRunningProcesses, struct nvml_process, put_v1)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, struct nvml_process_v2, put_v2)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, struct nvml_process_v2, put_v2)
 /* Under MPS the driver lists clients here; ours are in the lists above, however they run. */
 EMPTY(nvmlDeviceGetMPSComputeRunningProcesses, struct nvml_process)
 EMPTY(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct nvml_process_v2)
@@ -76,9 +76,9 @@ EMPTY(nvmlDeviceGetGraphicsRunningProcesses_v3, struct nvml_process_v2)
 
 /* ---- utilisation by process: only those of this container ------------------------------------------------- */
 
-static bool vg_of_container(unsigned int pid)
+static bool is_of_container(unsigned int pid)
 {
-    for (uint64_t i = 0; i < vg_slots_used(); i++)
+    for (uint64_t i = 0; i < slots_used(); i++)
         if (atomic_load(&vg_counters->slot[i].owner) == pid)
             return true;
     return false;
@@ -95,7 +95,7 @@ VG_EXPORT int nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct nvml_s
         return result;
     unsigned int kept = 0;
     for (unsigned int i = 0; i < *count; i++)
-        if (vg_of_container(sample[i].pid))
+        if (is_of_container(sample[i].pid))
             sample[kept++] = sample[i];
     *count = kept;
     return result;
@@ -111,7 +111,7 @@ VG_EXPORT int nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, struct 
         return result;
     unsigned int kept = 0;
     for (unsigned int i = 0; i < uses->n; i++)
-        if (vg_of_container(uses->use[i].pid))
+        if (is_of_container(uses->use[i].pid))
             uses->use[kept++] = uses->use[i];
     uses->n = kept;
     return result;

@@ -25,18 +25,18 @@ void vg_bound(uint64_t place, uint64_t owner, const struct vg_record *memory, vo
     vg_record_put(&record);
 }
 
-static void vg_unbound(const struct vg_record *record, void *unused)
+static void unbound(const struct vg_record *record, void *unused)
 {
     (void)unused;
     vg_physical_drop(record->other, record->serial);
 }
 
-static bool vg_bound_to(const struct vg_record *record, const void *owner)
+static bool is_bound_to(const struct vg_record *record, const void *owner)
 {
     return record->kind == VG_KIND_BINDING && record->bytes == *(const uint64_t *)owner;
 }
 
 void vg_bindings_end(uint64_t owner)
 {
-    vg_record_sweep(vg_bound_to, &owner, vg_unbound);
+    vg_record_sweep(is_bound_to, &owner, unbound);
 }

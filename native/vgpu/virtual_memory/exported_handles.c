@@ -16,8 +16,8 @@
 
 #include "virtual_memory/virtual_memory.h"
 
-struct vg_shared {
-    struct vg_shared *next;
+struct export {
+    struct export *next;
     uint64_t serial;     /* of its memory */
     dev_t device;
     ino_t inode;
@@ -26,31 +26,31 @@ struct vg_shared {
 };
 
 /* No call of the driver is made under it. */
-static pthread_mutex_t vg_exports_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vg_shared *vg_exports; /* one for each number of a descriptor, at most */
-static _Atomic unsigned int vg_exports_alone;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct export *exports; /* one for each number of a descriptor, at most */
+static _Atomic unsigned int n_alone;
 
-static bool vg_stat(int fd, struct stat *now) /* libc's symbol changed in glibc 2.33 */
+static bool file_status(int fd, struct stat *now) /* libc's symbol changed in glibc 2.33 */
 {
     return !syscall(SYS_fstat, fd, now);
 }
 
-static bool vg_export_open(const struct vg_shared *one)
+static bool is_open(const struct export *one)
 {
     struct stat now;
-    return vg_stat(one->fd, &now) && now.st_dev == one->device && now.st_ino == one->inode;
+    return file_status(one->fd, &now) && now.st_dev == one->device && now.st_ino == one->inode;
 }
 
 /* Takes *at out of the list; true: it was the last that held its memory, which is credited. */
-static bool vg_export_closed(struct vg_shared **at)
+static bool close_export(struct export **at)
 {
-    struct vg_shared *one = *at;
+    struct export *one = *at;
     struct vg_record record;
     bool last = one->alone && vg_record_count(VG_KIND_EXPORTED, one->serial, 0, -1, &record) == 0;
     if (last)
         vg_physical_credit(&record);
     if (one->alone)
-        atomic_fetch_sub(&vg_exports_alone, 1);
+        atomic_fetch_sub(&n_alone, 1);
     *at = one->next;
     free(one);
     return last;
@@ -59,20 +59,20 @@ static bool vg_export_closed(struct vg_shared **at)
 void vg_export_made(int fd, uint64_t serial)
 {
     struct stat now;
-    struct vg_shared *one = malloc(sizeof *one);
-    if (!one || !vg_stat(fd, &now)) {
+    struct export *one = malloc(sizeof *one);
+    if (!one || !file_status(fd, &now)) {
         free(one);
         return;
     }
-    pthread_mutex_lock(&vg_exports_lock);
-    struct vg_shared **at = &vg_exports;
+    pthread_mutex_lock(&lock);
+    struct export **at = &exports;
     while (*at && (*at)->fd != fd)
         at = &(*at)->next;
     if (*at) /* the driver got this number: its former bearer is closed */
-        vg_export_closed(at);
-    *one = (struct vg_shared){vg_exports, serial, now.st_dev, now.st_ino, fd, false};
-    vg_exports = one;
-    pthread_mutex_unlock(&vg_exports_lock);
+        close_export(at);
+    *one = (struct export){exports, serial, now.st_dev, now.st_ino, fd, false};
+    exports = one;
+    pthread_mutex_unlock(&lock);
 }
 
 bool vg_export_holds(const struct vg_record *record)
@@ -81,69 +81,69 @@ bool vg_export_holds(const struct vg_record *record)
     held.kind = VG_KIND_EXPORTED;
     held.key = record->serial;
     held.count = 0;
-    pthread_mutex_lock(&vg_exports_lock);
-    for (struct vg_shared **at = &vg_exports; *at;) {
-        struct vg_shared *one = *at;
+    pthread_mutex_lock(&lock);
+    for (struct export **at = &exports; *at;) {
+        struct export *one = *at;
         if (one->alone || one->serial != record->serial) {
             at = &one->next;
-        } else if (!vg_export_open(one)) {
-            vg_export_closed(at);
+        } else if (!is_open(one)) {
+            close_export(at);
         } else {
             one->alone = true;
             held.count++;
             at = &one->next;
         }
     }
-    atomic_fetch_add(&vg_exports_alone, held.count);
+    atomic_fetch_add(&n_alone, held.count);
     if (held.count)
         vg_record_put(&held);
-    pthread_mutex_unlock(&vg_exports_lock);
+    pthread_mutex_unlock(&lock);
     return held.count;
 }
 
 void vg_export_back(int fd, uint64_t handle)
 {
     struct vg_record record;
-    pthread_mutex_lock(&vg_exports_lock);
-    struct vg_shared *found = vg_exports;
-    while (found && !(found->fd == fd && found->alone && vg_export_open(found)))
+    pthread_mutex_lock(&lock);
+    struct export *found = exports;
+    while (found && !(found->fd == fd && found->alone && is_open(found)))
         found = found->next;
     if (found && vg_record_take(VG_KIND_EXPORTED, found->serial, &record)) {
-        for (struct vg_shared *one = vg_exports; one; one = one->next)
+        for (struct export *one = exports; one; one = one->next)
             if (one->alone && one->serial == record.serial) {
                 one->alone = false;
-                atomic_fetch_sub(&vg_exports_alone, 1);
+                atomic_fetch_sub(&n_alone, 1);
             }
         record.kind = VG_KIND_PHYSICAL;
         record.key = handle;
         record.count = 1;
         vg_record_put(&record);
     }
-    pthread_mutex_unlock(&vg_exports_lock);
+    pthread_mutex_unlock(&lock);
 }
 
 bool vg_exports_settle(void)
 {
     bool any = false;
-    if (likely(!atomic_load_explicit(&vg_exports_alone, memory_order_relaxed)))
+    if (likely(!atomic_load_explicit(&n_alone, memory_order_relaxed)))
         return false;
-    pthread_mutex_lock(&vg_exports_lock);
-    for (struct vg_shared **at = &vg_exports; *at;)
-        if ((*at)->alone && !vg_export_open(*at))
-            any |= vg_export_closed(at);
+    pthread_mutex_lock(&lock);
+    for (struct export **at = &exports; *at;)
+        if ((*at)->alone && !is_open(*at))
+            any |= close_export(at);
         else
             at = &(*at)->next;
-    pthread_mutex_unlock(&vg_exports_lock);
+    pthread_mutex_unlock(&lock);
     return any;
 }
 
 void vg_exports_forked(void) /* the child's descriptors hold its parent's memory */
 {
-    pthread_mutex_init(&vg_exports_lock, NULL);
-    atomic_store(&vg_exports_alone, 0);
-    while (vg_exports) {
-        struct vg_shared *one = vg_exports;
-        vg_exports = one->next;
+    pthread_mutex_init(&lock, NULL);
+    atomic_store(&n_alone, 0);
+    while (exports) {
+        struct export *one = exports;
+        exports = one->next;
         free(one);
     }
 }

@@ -22,41 +22,41 @@ VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGe
     return result;
 }
 
-struct vg_unmapping {
+struct unmapping {
     struct vg_taken taken;     /* first: a sweep of the records puts them there */
     uint64_t start, end;
     uint64_t bytes[VG_DEVICES]; /* what it gives back, by row: of handles whose last reference goes */
     CUresult result;
 };
 
-static bool vg_mapped_in(const struct vg_record *record, const void *argument)
+static bool mapped_in(const struct vg_record *record, const void *argument)
 {
-    const struct vg_unmapping *all = argument;
+    const struct unmapping *all = argument;
     return record->kind == VG_KIND_MAPPING && record->key >= all->start && record->key < all->end;
 }
 
 /* Takes what the call will unmap: one mapping, or several that lie side by side. */
-static void vg_unmap_take(struct vg_unmapping *all)
+static void take_mappings(struct unmapping *all)
 {
     struct vg_record record;
     if (vg_record_take(VG_KIND_MAPPING, all->start, &record))
         vg_taken_add(&record, &all->taken);
     if (!all->taken.count || record.bytes < all->end - all->start)
-        vg_record_sweep(vg_mapped_in, all, vg_taken_add);
+        vg_record_sweep(mapped_in, all, vg_taken_add);
 }
 
-static void vg_unmap_leaves(const struct vg_record *record, void *argument)
+static void note_leaving(const struct vg_record *record, void *argument)
 {
-    struct vg_unmapping *all = argument;
+    struct unmapping *all = argument;
     struct vg_record handle;
     if (record->row >= 0 && vg_record_get(VG_KIND_PHYSICAL, record->other, &handle) && handle.serial == record->serial &&
         handle.count == 1)
         all->bytes[record->row] += handle.bytes;
 }
 
-static void vg_unmapped(const struct vg_record *record, void *argument)
+static void unmapped(const struct vg_record *record, void *argument)
 {
-    const struct vg_unmapping *all = argument;
+    const struct unmapping *all = argument;
     if (all->result == CUDA_SUCCESS)
         vg_physical_drop(record->other, record->serial);
     else
@@ -66,17 +66,17 @@ static void vg_unmapped(const struct vg_record *record, void *argument)
 VG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     VG_ENTER();
-    struct vg_unmapping all = {.start = ptr, .end = ptr + size};
+    struct unmapping all = {.start = ptr, .end = ptr + size};
     vg_references_begin();
-    vg_unmap_take(&all);
-    vg_taken_each(&all.taken, vg_unmap_leaves, &all);
+    take_mappings(&all);
+    vg_taken_each(&all.taken, note_leaving, &all);
     vg_references_end();
     for (int row = 0; row < VG_DEVICES; row++)
         if (all.bytes[row])
             vg_leave(row, all.bytes[row]);
     all.result = REAL(cuMemUnmap)(ptr, size);
     vg_references_begin();
-    vg_taken_each(&all.taken, vg_unmapped, &all);
+    vg_taken_each(&all.taken, unmapped, &all);
     vg_references_end();
     vg_taken_forget(&all.taken);
     for (int row = 0; row < VG_DEVICES; row++)

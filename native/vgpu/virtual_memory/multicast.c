@@ -15,18 +15,18 @@ VG_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *object, const
     return result;
 }
 
-static uint64_t vg_multicast_place(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
+static uint64_t multicast_place(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
 {
     return vg_binding_place((uint64_t[]){object, 2, (uint64_t)device, offset, size}, 5);
 }
 
 /* The lock is held, and the driver bound `memory`; device -1: where the memory is. */
-static void vg_multicast_bound(uint64_t object, CUdevice device, uint64_t offset, uint64_t memory, uint64_t size)
+static void multicast_bound(uint64_t object, CUdevice device, uint64_t offset, uint64_t memory, uint64_t size)
 {
     struct vg_record record, owner;
     if (!vg_physical_add(memory, &record))
         return;
-    uint64_t place = vg_multicast_place(object, device < 0 ? vg_row_device(record.row) : device, offset, size);
+    uint64_t place = multicast_place(object, device < 0 ? vg_row_device(record.row) : device, offset, size);
     vg_bound(place, vg_record_get(VG_KIND_PHYSICAL, object, &owner) ? owner.serial : object, &record, NULL);
 }
 
@@ -37,7 +37,7 @@ VG_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_
     vg_references_begin();
     CUresult result = REAL(cuMulticastBindMem)(object, offset, memory, from, size, flags);
     if (result == CUDA_SUCCESS)
-        vg_multicast_bound(object, -1, offset, memory, size);
+        multicast_bound(object, -1, offset, memory, size);
     vg_references_end();
     return result;
 }
@@ -50,13 +50,13 @@ VG_EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CU
     vg_references_begin();
     CUresult result = REAL(cuMulticastBindMem_v2)(object, device, offset, memory, from, size, flags);
     if (result == CUDA_SUCCESS)
-        vg_multicast_bound(object, device, offset, memory, size);
+        multicast_bound(object, device, offset, memory, size);
     vg_references_end();
     return result;
 }
 
 /* The handle of mapped memory, with a reference that no record counts; 0: none. */
-static CUmemGenericAllocationHandle vg_handle_at(CUdeviceptr address)
+static CUmemGenericAllocationHandle handle_at(CUdeviceptr address)
 {
     CUmemGenericAllocationHandle handle = 0;
     if (REAL(cuMemRetainAllocationHandle) && REAL(cuMemRelease))
@@ -65,13 +65,13 @@ static CUmemGenericAllocationHandle vg_handle_at(CUdeviceptr address)
 }
 
 /* Another thread may unmap the address meanwhile: the handle is held over the call. */
-static void vg_address_bound(CUresult result, uint64_t object, CUdevice device, uint64_t offset,
+static void address_bound(CUresult result, uint64_t object, CUdevice device, uint64_t offset,
                              CUmemGenericAllocationHandle memory, uint64_t size)
 {
     if (!memory)
         return;
     if (result == CUDA_SUCCESS)
-        vg_multicast_bound(object, device, offset, memory, size);
+        multicast_bound(object, device, offset, memory, size);
     REAL(cuMemRelease)(memory);
 }
 
@@ -80,9 +80,9 @@ VG_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size
 {
     VG_ENTER();
     vg_references_begin();
-    CUmemGenericAllocationHandle memory = vg_handle_at(address);
+    CUmemGenericAllocationHandle memory = handle_at(address);
     CUresult result = REAL(cuMulticastBindAddr)(object, offset, address, size, flags);
-    vg_address_bound(result, object, -1, offset, memory, size);
+    address_bound(result, object, -1, offset, memory, size);
     vg_references_end();
     return result;
 }
@@ -92,9 +92,9 @@ VG_EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, C
 {
     VG_ENTER();
     vg_references_begin();
-    CUmemGenericAllocationHandle memory = vg_handle_at(address);
+    CUmemGenericAllocationHandle memory = handle_at(address);
     CUresult result = REAL(cuMulticastBindAddr_v2)(object, device, offset, address, size, flags);
-    vg_address_bound(result, object, device, offset, memory, size);
+    address_bound(result, object, device, offset, memory, size);
     vg_references_end();
     return result;
 }
@@ -105,7 +105,7 @@ VG_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevi
     struct vg_record record;
     vg_references_begin();
     CUresult result = REAL(cuMulticastUnbind)(object, device, offset, size);
-    uint64_t place = vg_multicast_place(object, device, offset, size);
+    uint64_t place = multicast_place(object, device, offset, size);
     for (; result == CUDA_SUCCESS && vg_record_take(VG_KIND_BINDING, place, &record); place++)
         vg_physical_drop(record.other, record.serial);
     vg_references_end();

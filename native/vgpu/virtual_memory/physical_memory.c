@@ -7,16 +7,16 @@
 
 #include "virtual_memory/virtual_memory.h"
 
-static pthread_mutex_t vg_references_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void vg_references_begin(void)
 {
-    pthread_mutex_lock(&vg_references_lock);
+    pthread_mutex_lock(&lock);
 }
 
 void vg_references_end(void)
 {
-    pthread_mutex_unlock(&vg_references_lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void vg_physical_credit(const struct vg_record *record)
@@ -28,7 +28,7 @@ void vg_physical_credit(const struct vg_record *record)
 }
 
 /* The driver dropped the last reference that is recorded. */
-static void vg_physical_gone(const struct vg_record *record)
+static void physical_gone(const struct vg_record *record)
 {
     if (vg_export_holds(record))
         return;
@@ -42,7 +42,7 @@ void vg_physical_drop(uint64_t handle, uint64_t serial)
 {
     struct vg_record record;
     if (vg_record_count(VG_KIND_PHYSICAL, handle, serial, -1, &record) == 0)
-        vg_physical_gone(&record);
+        physical_gone(&record);
 }
 
 bool vg_physical_add(uint64_t handle, struct vg_record *record)
@@ -56,7 +56,7 @@ void vg_physical_made(struct vg_record *record)
     struct vg_record old;
     record->serial = atomic_fetch_add(&last, 1) + 1;
     if (vg_record_exchange(record, &old)) /* the driver gave its handle out again: it has gone */
-        vg_physical_gone(&old);
+        physical_gone(&old);
 }
 
 VG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
@@ -97,7 +97,7 @@ VG_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
         vg_leave(record.row, record.bytes);
     CUresult result = REAL(cuMemRelease)(handle);
     if (left == 0 && result == CUDA_SUCCESS)
-        vg_physical_gone(&record);
+        physical_gone(&record);
     if (left == 0 && record.row >= 0)
         vg_left(record.row, record.bytes, 0);
     if (result != CUDA_SUCCESS && left == 0) {
@@ -124,6 +124,6 @@ VG_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *han
 
 void vg_virtual_memory_forked(void)
 {
-    pthread_mutex_init(&vg_references_lock, NULL);
+    pthread_mutex_init(&lock, NULL);
     vg_exports_forked();
 }

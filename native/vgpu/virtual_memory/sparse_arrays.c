@@ -4,7 +4,7 @@
 #include "pools/pools.h"
 #include "virtual_memory/virtual_memory.h"
 
-static uint64_t vg_array_place(const CUarrayMapInfo *info)
+static uint64_t array_place(const CUarrayMapInfo *info)
 {
     const uint64_t owner = (uint64_t)info->resource.array;
     if (info->subresource_type) /* the tail of the levels */
@@ -18,7 +18,7 @@ static uint64_t vg_array_place(const CUarrayMapInfo *info)
 
 /* The driver lets go when the stream comes to it. Of several bindings of one memory, as of the tiles of
  * an array, one waits for that, and the others go at once. */
-static void vg_array_unbind(uint64_t place, struct vg_record *last, struct vg_taken *waiting)
+static void unbind(uint64_t place, struct vg_record *last, struct vg_taken *waiting)
 {
     struct vg_record record;
     for (; vg_record_take(VG_KIND_BINDING, place, &record); place++) {
@@ -30,12 +30,12 @@ static void vg_array_unbind(uint64_t place, struct vg_record *last, struct vg_ta
     }
 }
 
-static void vg_array_wait(const struct vg_record *record, void *stream)
+static void free_when_reached(const struct vg_record *record, void *stream)
 {
     vg_pending_free(record, stream);
 }
 
-static CUresult vg_map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream stream, CUstream meant,
+static CUresult map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream stream, CUstream meant,
                               CUresult (*call)(CUarrayMapInfo *, unsigned int, CUstream))
 {
     struct vg_record *ours = list && n ? calloc(n, sizeof *ours) : NULL; /* the memory; kind 0: not charged here */
@@ -52,19 +52,19 @@ static CUresult vg_map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream str
         struct vg_record array = {.context = NULL};
         uint64_t owner = (uint64_t)list[i].resource.array;
         if (result == CUDA_SUCCESS)
-            vg_array_unbind(vg_array_place(&list[i]), &last, &waiting);
+            unbind(array_place(&list[i]), &last, &waiting);
         if (ours[i].kind && result != CUDA_SUCCESS && n == 1) {
             vg_physical_drop(ours[i].key, ours[i].serial);
         } else if (ours[i].kind) { /* of several the driver may have mapped some: they count as mapped */
             if (!vg_record_get(VG_KIND_ARRAY, owner, &array))
                 vg_record_get(VG_KIND_MIPMAP, owner, &array);
-            vg_bound(vg_array_place(&list[i]), owner, &ours[i], array.context);
+            vg_bound(array_place(&list[i]), owner, &ours[i], array.context);
         }
     }
     vg_references_end();
     if (last.kind)
         vg_taken_add(&last, &waiting);
-    vg_taken_each(&waiting, vg_array_wait, meant); /* may wait for the stream: without the lock */
+    vg_taken_each(&waiting, free_when_reached, meant); /* may wait for the stream: without the lock */
     vg_taken_forget(&waiting);
     free(ours);
     return result;
@@ -73,11 +73,11 @@ static CUresult vg_map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream str
 VG_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
     VG_ENTER();
-    return vg_map_arrays(list, count, stream, stream, REAL(cuMemMapArrayAsync));
+    return map_arrays(list, count, stream, stream, REAL(cuMemMapArrayAsync));
 }
 
 VG_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
     VG_ENTER();
-    return vg_map_arrays(list, count, stream, stream ? stream : CU_STREAM_PER_THREAD, REAL(cuMemMapArrayAsync_ptsz));
+    return map_arrays(list, count, stream, stream ? stream : CU_STREAM_PER_THREAD, REAL(cuMemMapArrayAsync_ptsz));
 }

@@ -49,11 +49,11 @@ int main(void)
 {
     int status = 0;
     remembered = getpid();
-    if (!vg_take_turn(0, vg_now_ns() + 100000000u))
+    if (!take_turn(0, vg_now_ns() + 100000000u))
         return 2;
     pid_t child = fork();
     if (!child)
-        _exit(!vg_take_turn(0, vg_now_ns() + 100000000u));
+        _exit(!take_turn(0, vg_now_ns() + 100000000u));
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
 }
