@@ -31,8 +31,9 @@
 #define OVERHEAD_NS 400000u        /* one timed launch per so much GPU time. Arithmetic: its two
                                       events are 0.5 % of that */
 #define SPARSEST 256u              /* and per so many launches, or a change is seen late. Choice */
-#define MANY 64u                   /* so many of a kernel are taken densely, to see soon whether all runs are alike. */
-#define DENSE 16u                  /* one of so many launches. Tried, with a kernel that has one long run in ten */
+#define MANY 64u                   /* so many of a kernel are taken densely, to see soon whether all runs are
+                                      alike. Tried, with a kernel that has one long run in ten */
+#define DENSE 16u                  /* that is one of so many launches. Tried */
 #define CALIBRATED 64u             /* one sample in so many also times nothing at all. Choice */
 
 /* ---- of the mean ---------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ uint64_t vg_wall_ns(void);            /* CLOCK_MONOTONIC also where clock.c is v
 uint64_t vg_pid(void);                /* not libc's, which older ones cache over a clone */
 bool vg_gone(uint64_t pid);           /* no such process; false where unsure */
 
-/* ---- what a forked child forgets (forked_child.c); each other shelf's is in its own header ---------------- */
+/* ---- forked_child.c: what a forked child forgets; other shelves say so in their headers ---- */
 void vg_session_forked(void);
 void vg_slot_forked(void);
 void vg_current_gpu_forked(void);
