@@ -1,9 +1,10 @@
-/* Who else works on the GPU: neighbours, as the server says in the limits page, and processes of the same
- * container, as the counters page tells. */
+/* Who else works on the GPU: neighbours, as the server says in the limits page, and processes of
+ * the same container, as the counters page tells. */
 #include "compute/compute.h"
 #include "compute/price_constants.h"
 
-static _Atomic uint64_t disturbed[VG_DEVICES]; /* when neighbours were last seen, or the first look */
+/* when neighbours were last seen, or the first look */
+static _Atomic uint64_t disturbed[VG_DEVICES];
 
 uint32_t vg_siblings(int row, uint64_t now)
 {
@@ -17,7 +18,8 @@ uint32_t vg_siblings(int row, uint64_t now)
     uint32_t count = 0;
     for (uint64_t i = 0; i < used && i < VG_SLOTS; i++) {
         const struct vg_slot *slot = &vg_counters->slot[i];
-        uint32_t charged = (uint32_t)atomic_load_explicit(&slot->device[row].charged_ns, memory_order_relaxed);
+        uint32_t charged =
+            (uint32_t)atomic_load_explicit(&slot->device[row].charged_ns, memory_order_relaxed);
         uint32_t before = atomic_exchange_explicit(&seen[row][i], charged, memory_order_relaxed);
         count += slot != mine && charged != before;
     }

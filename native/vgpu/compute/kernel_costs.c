@@ -1,5 +1,5 @@
-/* What a kernel costs: a table of prices, by kernel, shape of its grid, and GPU; how a sample changes one
- * is price_update.c's.
+/* What a kernel costs: a table of prices, by kernel, shape of its grid, and GPU; how a sample
+ * changes one is price_update.c's.
  *
  * Readers take no lock. The lock is held for a few arithmetic operations, never across a driver
  * call; a forked child makes it anew. A full table makes strangers share one entry. */
@@ -44,7 +44,8 @@ struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape)
 
 uint32_t vg_cost_interval(uint64_t predicted)
 {
-    uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1; /* 0: not known yet */
+    /* 0: not known yet */
+    uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1;
     if (launches < 2)
         return 1;
     if (launches > SPARSEST)

@@ -1,8 +1,8 @@
 /* Hooks of everything that puts work on the GPU: kernels and graphs.
  *
- * A launch into a stream that is being captured runs nothing now, so it is neither charged nor timed
- * nor made to wait; the graph that comes of it is, when it is launched, as one piece of work with its
- * own cost. Whether a stream is being captured is asked only while some capture is open.
+ * A launch into a stream that is being captured runs nothing now, so it is neither charged nor
+ * timed nor made to wait; the graph that comes of it is, when it is launched, as one piece of work
+ * with its own cost. Whether a stream is being captured is asked only while some capture is open.
  *
  * Not seen here: what kernels launch on the device themselves. Their parent's events include it. */
 #include "compute/compute.h"
@@ -18,19 +18,19 @@ static uint64_t shape(uint64_t blocks, uint64_t threads, uint64_t shared)
     return (blocks << 16 ^ threads) * 0x9E3779B97F4A7C15ull + shared;
 }
 
-#define LAUNCH(key, its_shape, stream, call)                                                                 \
-    VG_ENTER();                                                                                              \
-    if (unlikely(vg_is_captured(stream)))                                                                       \
-        return call;                                                                                         \
-    struct vg_work work;                                                                                     \
-    vg_work_begin(&work, key, its_shape, stream);                                                            \
-    CUresult result = call;                                                                                  \
-    vg_work_end(&work, result, stream);                                                                      \
+#define LAUNCH(key, its_shape, stream, call)                                                       \
+    VG_ENTER();                                                                                    \
+    if (unlikely(vg_is_captured(stream)))                                                          \
+        return call;                                                                               \
+    struct vg_work work;                                                                           \
+    vg_work_begin(&work, key, its_shape, stream);                                                  \
+    CUresult result = call;                                                                        \
+    vg_work_end(&work, result, stream);                                                            \
     return result
 
-#define GRID_PARAMETERS                                                                                      \
-    CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,       \
-        unsigned int bz, unsigned int shared, CUstream stream, void **parameters
+#define GRID_PARAMETERS                                                                            \
+    CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,              \
+        unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **parameters
 #define GRID f, gx, gy, gz, bx, by, bz, shared, stream, parameters
 #define GRID_SHAPE shape((uint64_t)gx * gy * gz, (uint64_t)bx * by * bz, shared)
 
@@ -54,30 +54,36 @@ VG_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(GRID_PARAMETERS)
     LAUNCH(f, GRID_SHAPE, PER_THREAD(stream), REAL(cuLaunchCooperativeKernel_ptsz)(GRID));
 }
 
-#define SHAPE_OF(launch)                                                                                     \
-    shape((uint64_t)(launch)->grid[0] * (launch)->grid[1] * (launch)->grid[2],                               \
-          (uint64_t)(launch)->block[0] * (launch)->block[1] * (launch)->block[2], (launch)->shared)
+#define SHAPE_OF(launch)                                                                           \
+    shape((uint64_t)(launch)->grid[0] * (launch)->grid[1] * (launch)->grid[2],                     \
+          (uint64_t)(launch)->block[0] * (launch)->block[1] * (launch)->block[2],                  \
+          (launch)->shared)
 
-VG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)
+VG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **parameters,
+                                    void **extra)
 {
     if (unlikely(!config)) {
         VG_ENTER();
         return REAL(cuLaunchKernelEx)(config, f, parameters, extra);
     }
-    LAUNCH(f, SHAPE_OF(config), config->stream, REAL(cuLaunchKernelEx)(config, f, parameters, extra));
+    LAUNCH(f, SHAPE_OF(config), config->stream,
+           REAL(cuLaunchKernelEx)(config, f, parameters, extra));
 }
 
-VG_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)
+VG_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
+                                         void **parameters, void **extra)
 {
     if (unlikely(!config)) {
         VG_ENTER();
         return REAL(cuLaunchKernelEx_ptsz)(config, f, parameters, extra);
     }
-    LAUNCH(f, SHAPE_OF(config), PER_THREAD(config->stream), REAL(cuLaunchKernelEx_ptsz)(config, f, parameters, extra));
+    LAUNCH(f, SHAPE_OF(config), PER_THREAD(config->stream),
+           REAL(cuLaunchKernelEx_ptsz)(config, f, parameters, extra));
 }
 
 /* One kernel on several GPUs: charged on the one that is current (the call is deprecated). */
-VG_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int n, unsigned int flags)
+VG_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int n,
+                                                        unsigned int flags)
 {
     if (!list || !n) {
         VG_ENTER();
@@ -95,7 +101,8 @@ VG_EXPORT CUresult cuLaunch(CUfunction f)
 
 VG_EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
 {
-    LAUNCH(f, shape((uint64_t)width * (uint64_t)height, 0, 0), NULL, REAL(cuLaunchGrid)(f, width, height));
+    LAUNCH(f, shape((uint64_t)width * (uint64_t)height, 0, 0), NULL,
+           REAL(cuLaunchGrid)(f, width, height));
 }
 
 VG_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)

@@ -1,17 +1,18 @@
 /* GPU time: one bucket per GPU and container, shared by all its processes.
  *
- * The bucket is a single word, the theoretical arrival time of GCRA: the moment at which all GPU time
- * debited so far will have been earned at the container's rate. Who wants to launch waits until that
- * moment has come, then moves it on by cost / rate with one compare-and-swap. So there is no refill
- * thread, nothing to lose when a process is killed, no lock, and a new rate holds at once. A tenant
- * that could not use its time keeps at most BURST_NS of it.
+ * The bucket is a single word, the theoretical arrival time of GCRA: the moment at which all GPU
+ * time debited so far will have been earned at the container's rate. Who wants to launch waits
+ * until that moment has come, then moves it on by cost / rate with one compare-and-swap. So there
+ * is no refill thread, nothing to lose when a process is killed, no lock, and a new rate holds at
+ * once. A tenant that could not use its time keeps at most BURST_NS of it.
  *
  * Threads take credit in batches, so that most launches touch no shared word. What a launch is
- * charged is predicted (kernel_costs.c); what it really cost is settled on the same word later (vg_owe).
+ * charged is predicted (kernel_costs.c); what it really cost is settled on the same word later
+ * (vg_owe).
  *
- * At full rate (a soft tenant alone) nobody waits for credit, but no more than BACKLOG_NS of work is
- * left on the GPU's queue: a neighbour that wakes must not find seconds of it. Every wait ends: credit
- * is earned by the clock alone, and waits for the GPU are bounded. */
+ * At full rate (a soft tenant alone) nobody waits for credit, but no more than BACKLOG_NS of work
+ * is left on the GPU's queue: a neighbour that wakes must not find seconds of it. Every wait ends:
+ * credit is earned by the clock alone, and waits for the GPU are bounded. */
 #include "compute/compute.h"
 #include "compute/price_constants.h"
 
@@ -26,7 +27,10 @@
 _Atomic uint64_t vg_issued_ns[VG_DEVICES];
 
 /* starts: when the GPU will come to what this credit is for. */
-static VG_TLS struct { uint64_t ns, starts; int row; } credit = {0, 0, -1};
+static VG_TLS struct {
+    uint64_t ns, starts;
+    int row;
+} credit = {0, 0, -1};
 
 static uint64_t rate_ppm(int row, uint64_t now)
 {
@@ -40,7 +44,8 @@ static uint64_t rate_ppm(int row, uint64_t now)
     return rate < RATE_LEAST ? RATE_LEAST : rate;
 }
 
-/* Time in which `ns` of predicted GPU time are earned; a double holds it to the nanosecond for hours. */
+/* Time in which `ns` of predicted GPU time are earned; a double holds it to the nanosecond for
+ * hours. */
 static uint64_t earned_in(int row, uint64_t ns, uint64_t rate)
 {
     uint64_t scale = vg_limits->device[row].cost_scale_ppm;
@@ -67,7 +72,8 @@ static void note_charged(int row, int64_t ns)
 static void follow(struct vg_bucket *bucket, uint64_t rate, uint64_t now)
 {
     uint64_t before = atomic_load_explicit(&bucket->rate_ppm, memory_order_relaxed);
-    if (likely(before == rate) || !atomic_compare_exchange_strong(&bucket->rate_ppm, &before, rate) || !before)
+    if (likely(before == rate) ||
+        !atomic_compare_exchange_strong(&bucket->rate_ppm, &before, rate) || !before)
         return;
     uint64_t tat = atomic_load(&bucket->tat_ns), moved;
     do {
@@ -81,7 +87,8 @@ static void wait_for_gpu(int row)
 {
     uint64_t begun = vg_now_ns(), now = begun, backlog;
     while (vg_samples_drain(), (backlog = vg_backlog(row)) > BACKLOG_NS) {
-        if (now - begun > BACKLOG_WAIT_NS || !atomic_load_explicit(&vg_samples_pending, memory_order_relaxed)) {
+        if (now - begun > BACKLOG_WAIT_NS ||
+            !atomic_load_explicit(&vg_samples_pending, memory_order_relaxed)) {
             vg_backlog_forget(row);
             return;
         }
@@ -91,10 +98,10 @@ static void wait_for_gpu(int row)
     }
 }
 
-/* When the GPU will have done what was debited: by what has come back of it, where no other process of
- * the container has work there; else by the clock, or later, where others hold it up. (By the clock alone
- * a kernel whose runs differ would leave the GPU idle each time that they were short.) Two threads may
- * each miss what the other adds just now; that is a batch, until the next debit. */
+/* When the GPU will have done what was debited: by what has come back of it, where no other process
+ * of the container has work there; else by the clock, or later, where others hold it up. (By the
+ * clock alone a kernel whose runs differ would leave the GPU idle each time that they were short.)
+ * Two threads may each miss what the other adds just now; that is a batch, until the next debit. */
 static uint64_t expected_end(int row, struct vg_bucket *bucket, uint64_t now)
 {
     uint64_t busy = atomic_load_explicit(&bucket->busy_ns, memory_order_relaxed);
@@ -107,26 +114,28 @@ static uint64_t expected_end(int row, struct vg_bucket *bucket, uint64_t now)
 
 /* When to look again whether to launch; 0: now is the time.
  *
- * Where tenants take turns, a tenant launches in its window while the GPU can still come to it there,
- * at full speed, as long as its debits do not reach beyond this period's earnings. Little of
- * it is queued ahead, lest what is held up should reach into the next window. So it meets nobody on the
- * GPU, which then need not switch between contexts, and what is timed is its own. Who falls
- * behind (its kernels are longer than its window, or another's overran) must not push into the windows
- * of others, or soon all would be behind. */
+ * Where tenants take turns, a tenant launches in its window while the GPU can still come to it
+ * there, at full speed, as long as its debits do not reach beyond this period's earnings. Little of
+ * it is queued ahead, lest what is held up should reach into the next window. So it meets nobody on
+ * the GPU, which then need not switch between contexts, and what is timed is its own. Who falls
+ * behind (its kernels are longer than its window, or another's overran) must not push into the
+ * windows of others, or soon all would be behind. */
 static uint64_t due(int row, uint64_t rate, uint64_t tat, uint64_t busy, uint64_t now)
 {
     struct vg_contention turns = vg_contention(row, now);
     if (rate == VG_PPM || !turns.period)
         return rate == VG_PPM || tat <= now ? 0 : tat;
     uint64_t in = (now + turns.period - turns.begin) % turns.period, begin = now - in;
-    /* A kernel begins while its window lasts, and the last one reaches over the end: the switches that this
-     * costs are a twentieth of the time for which two meet; a kernel held back leaves the GPU idle. */
+    /* A kernel begins while its window lasts, and the last one reaches over the end: the switches
+     * that this costs are a twentieth of the time for which two meet; a kernel held back leaves the
+     * GPU idle. */
     if (in >= turns.length || tat >= begin + turns.period || busy >= begin + turns.length)
         return begin + turns.period;
     return busy > now + QUEUED_NS ? busy - QUEUED_NS / 2 : 0;
 }
 
-/* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to it. */
+/* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to
+ * it. */
 static uint64_t debit(int row, uint64_t ns)
 {
     struct vg_bucket *bucket = &vg_counters->bucket[row];
@@ -156,7 +165,8 @@ static uint64_t debit(int row, uint64_t ns)
         now = vg_now_ns();
     }
     starts = busy > now ? busy : now;
-    atomic_store_explicit(&bucket->busy_ns, starts + earned_in(row, ns, VG_PPM), memory_order_relaxed);
+    atomic_store_explicit(&bucket->busy_ns, starts + earned_in(row, ns, VG_PPM),
+                          memory_order_relaxed);
     if (begun && device) {
         atomic_fetch_sub_explicit(&device->waiting, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&device->throttled_ns, now - begun, memory_order_relaxed);
@@ -213,14 +223,16 @@ static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
 }
 
 /* A kernel of which nothing is known is launched a few times; then its first sample is waited for,
- * or, where that takes too long, the time waited so far is what it costs for now. So are the first ones
- * of all where many are not known yet: who makes each launch look new shall not work on trust. */
+ * or, where that takes too long, the time waited so far is what it costs for now. So are the first
+ * ones of all where many are not known yet: who makes each launch look new shall not work on
+ * trust. */
 static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost)
 {
     enum { STRANGERS = 8, UNKNOWN = 32 };
     uint64_t price = PRIOR_NS, begun = vg_now_ns(), nap = 50000;
     bool is_new = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS;
-    for (uint64_t now = begun; now - begun < 2 * NAP_NS; now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
+    for (uint64_t now = begun; now - begun < 2 * NAP_NS;
+         now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
         if (is_new && atomic_load_explicit(&vg_samples_unknown, memory_order_relaxed) < UNKNOWN)
             return price;
         vg_samples_drain();

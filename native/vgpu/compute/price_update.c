@@ -1,11 +1,12 @@
-/* How a timed launch changes a kernel's price (price_update.h); the numbers are in price_constants.h.
+/* How a timed launch changes a kernel's price (price_update.h); the numbers are in
+ * price_constants.h.
  *
  * The mean matters, not the minimum nor the last value: kernels jitter, and the same kernel may be
- * short or long by its data. The window over which it moves grows with the spread, so that a spread-out
- * kernel does not make the rate of the whole container noisy.
+ * short or long by its data. The window over which it moves grows with the spread, so that a
+ * spread-out kernel does not make the rate of the whole container noisy.
  *
- * With neighbours on the GPU a pair of events also spans the time slices of others. Such a sample is
- * used only where no undisturbed one came for a while, and then less what the others took. What
+ * With neighbours on the GPU a pair of events also spans the time slices of others. Such a sample
+ * is used only where no undisturbed one came for a while, and then less what the others took. What
  * remains wrong is the server's to correct (cost_scale_ppm), slowly. */
 #include "compute/price_update.h"
 
@@ -42,9 +43,10 @@ static void note_least(struct vg_price *price, uint64_t elapsed)
         price->least = (float)elapsed;
 }
 
-/* Whether it ran in the tenant's own window; a short kernel away from the edges, where the last one of
- * another may overrun. (A long one may have met that: see vg_price_update.) */
-static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention contention, bool has_long)
+/* Whether it ran in the tenant's own window; a short kernel away from the edges, where the last one
+ * of another may overrun. (A long one may have met that: see vg_price_update.) */
+static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention contention,
+                      bool has_long)
 {
     if (!contention.period)
         return false;
@@ -59,7 +61,8 @@ static bool is_inside(uint64_t start, uint64_t elapsed, struct vg_contention con
 static double window(const struct vg_price *price)
 {
     double spread = price->count > 1 ? price->square / ((double)price->mean * price->mean) - 1 : 0;
-    double samples = SAMPLES_PER_SPREAD * spread, most = price->mean > OVERHEAD_NS ? LONG_KERNEL_SAMPLES : MOST_SAMPLES;
+    double samples = SAMPLES_PER_SPREAD * spread,
+           most = price->mean > OVERHEAD_NS ? LONG_KERNEL_SAMPLES : MOST_SAMPLES;
     return samples < FEWEST_SAMPLES ? FEWEST_SAMPLES : samples > most ? most : samples;
 }
 
@@ -73,8 +76,8 @@ static void learn(struct vg_price *price, double ns)
         price->count++;
 }
 
-/* Slices of others cut a kernel the seldomer the shorter it is. One that takes much longer far more often
- * than that has long runs of its own. */
+/* Slices of others cut a kernel the seldomer the shorter it is. One that takes much longer far more
+ * often than that has long runs of its own. */
 static bool has_long_runs(const struct vg_price *price)
 {
     return price->long_runs > LONG_PART(price->least);
@@ -89,18 +92,21 @@ static void note_length(struct vg_price *price, uint64_t elapsed)
 {
     note_least(price, elapsed);
     if (price->count >= FIRST_ONES)
-        price->long_runs += (((float)elapsed > longest_short(price)) - price->long_runs) / LONG_MEMORY;
+        price->long_runs +=
+            (((float)elapsed > longest_short(price)) - price->long_runs) / LONG_MEMORY;
 }
 
-/* A short kernel that takes much longer now and then either was cut by a slice of another, which says
- * nothing of itself, or does have long runs. Seldom, and with neighbours, it was cut. Without, they may
- * have come just now: such samples count, and what was not charged is owed, once it is sure that nobody
- * came. */
-static bool is_doubtful(struct vg_price *price, uint64_t elapsed, uint32_t neighbours, uint32_t now_ms, int64_t *owed)
+/* A short kernel that takes much longer now and then either was cut by a slice of another, which
+ * says nothing of itself, or does have long runs. Seldom, and with neighbours, it was cut. Without,
+ * they may have come just now: such samples count, and what was not charged is owed, once it is
+ * sure that nobody came. */
+static bool is_doubtful(struct vg_price *price, uint64_t elapsed, uint32_t neighbours,
+                        uint32_t now_ms, int64_t *owed)
 {
     float longest = longest_short(price);
     if (neighbours) {
-        if (price->count && price->count < FEWEST_SAMPLES && price->mean > longest && !has_long_runs(price))
+        if (price->count && price->count < FEWEST_SAMPLES && price->mean > longest &&
+            !has_long_runs(price))
             price->count = 0; /* the first ones were cut */
         price->doubts = 0;
     } else if (price->doubts && now_ms - price->doubt_ms > LATE_MS) {
@@ -126,8 +132,8 @@ struct vg_price_change vg_price_update(struct vg_price price, const struct vg_ti
     struct vg_contention contention = timed->contention;
     uint64_t start = timed->start, elapsed = timed->elapsed;
     uint32_t now_ms = (uint32_t)(timed->now / 1000000) | 1; /* never 0, which says: not yet */
-    /* Processes of one container that begin together are in one another's way before their launches are
-     * spaced out by the limit. */
+    /* Processes of one container that begin together are in one another's way before their launches
+     * are spaced out by the limit. */
     uint32_t disturbers = contention.neighbours + contention.siblings;
     if (contention.siblings && price.count < FIRST_ONES)
         contention = (struct vg_contention){.neighbours = disturbers};
@@ -156,7 +162,8 @@ struct vg_price_change vg_price_update(struct vg_price price, const struct vg_ti
     } else {
         learn(&price, ns);
         owed += (int64_t)ns - charged;
-        if (price.count <= SETTLED_COUNT) /* until the mean stands, also for those that it stands for */
+        /* until the mean stands, also for those that it stands for */
+        if (price.count <= SETTLED_COUNT)
             owed += ((int64_t)price.mean - charged) * (int64_t)(timed->stands_for - 1);
     }
     return (struct vg_price_change){price, owed};

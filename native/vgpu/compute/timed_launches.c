@@ -11,8 +11,8 @@
 #include "compute/price_constants.h"
 
 #define SLOTS 128u
-#define MISSES 3u                  /* so many that are not complete end a look through the slots */
-#define FURTHER 2u                 /* and so many behind them: the first may be of kernels that do not end */
+#define MISSES 3u  /* so many that are not complete end a look through the slots */
+#define FURTHER 2u /* and so many behind them: the first may be of kernels that do not end */
 
 enum state { FREE, BUSY, PENDING };
 
@@ -20,13 +20,13 @@ struct sample {
     _Atomic int state;
     int row;
     struct vg_cost *cost;
-    CUcontext context;             /* whose events these are; NULL: none created */
-    CUevent idle, before, after;   /* idle: recorded right before `before`, where `is_calibrating` */
+    CUcontext context;           /* whose events these are; NULL: none created */
+    CUevent idle, before, after; /* idle: recorded right before `before`, where `is_calibrating` */
     bool is_calibrating, is_unknown;
     uint32_t stands_for;
     uint64_t charged;
-    uint64_t issued;               /* vg_issued_ns before it */
-    uint64_t start;                /* when the GPU comes to it, about */
+    uint64_t issued; /* vg_issued_ns before it */
+    uint64_t start;  /* when the GPU comes to it, about */
     struct vg_contention contention;
 };
 
@@ -85,14 +85,16 @@ static bool recorded(struct sample *sample, CUcontext context, CUstream stream)
     int kept;
     if (!vg_captures_aside(&kept))
         return false;
-    bool done = prepared(sample, context) &&
-                (!sample->is_calibrating || REAL(cuEventRecord)(sample->idle, stream) == CUDA_SUCCESS) &&
-                REAL(cuEventRecord)(sample->before, stream) == CUDA_SUCCESS;
+    bool done =
+        prepared(sample, context) &&
+        (!sample->is_calibrating || REAL(cuEventRecord)(sample->idle, stream) == CUDA_SUCCESS) &&
+        REAL(cuEventRecord)(sample->before, stream) == CUDA_SUCCESS;
     vg_captures_back(kept);
     return done;
 }
 
-void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start, CUstream stream)
+void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start,
+                      CUstream stream)
 {
     CUcontext context = NULL;
     uint32_t number;
@@ -120,7 +122,8 @@ void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t 
     sample->contention = vg_contention(row, now);
     sample->contention.siblings = vg_siblings(row, now);
     sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
-    uint32_t interval = vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
+    uint32_t interval =
+        vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
     if (vg_cost_samples(cost) < MANY && interval > DENSE)
         interval = DENSE;
     atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
@@ -166,7 +169,8 @@ static void calibrate(struct sample *sample)
     uint64_t known = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
     if (!seen || seen > MAX_EMPTY_NS) /* a slice of another in between */
         return;
-    atomic_store_explicit(&empty_ns[sample->row], known ? (7 * known + seen) / 8 : seen, memory_order_relaxed);
+    atomic_store_explicit(&empty_ns[sample->row], known ? (7 * known + seen) / 8 : seen,
+                          memory_order_relaxed);
 }
 
 static void take(struct sample *sample)
@@ -183,26 +187,31 @@ static void take(struct sample *sample)
     at_end.siblings = vg_siblings(sample->row, now);
     if (at_end.siblings > sample->contention.siblings)
         sample->contention.siblings = at_end.siblings;
-    struct vg_timed timed = {sample->start, elapsed > empty ? elapsed - empty : 1, sample->charged,
-                             sample->stands_for ? sample->stands_for : 1, now, sample->contention};
+    struct vg_timed timed = {sample->start,
+                             elapsed > empty ? elapsed - empty : 1,
+                             sample->charged,
+                             sample->stands_for ? sample->stands_for : 1,
+                             now,
+                             sample->contention};
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, &timed));
     uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
     while (far < sample->issued &&
            !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,
-                                                  memory_order_relaxed, memory_order_relaxed)) {}
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
-/* Takes what has completed in [from, to), until so many were found that have not. Where it came to, and
- * in `done` up to where all have. */
+/* Takes what has completed in [from, to), until so many were found that have not. Where it came to,
+ * and in `done` up to where all have. */
 static uint32_t look(uint32_t from, uint32_t to, uint32_t most, uint32_t *done)
 {
     uint32_t misses = 0, at;
     for (*done = from, at = from; at != to && misses < most; at++) {
         struct sample *sample = &slots[at % SLOTS];
         int state = PENDING;
-        if (!atomic_compare_exchange_strong_explicit(&sample->state, &state, BUSY, memory_order_acquire,
-                                                     memory_order_relaxed)) {
+        if (!atomic_compare_exchange_strong_explicit(&sample->state, &state, BUSY,
+                                                     memory_order_acquire, memory_order_relaxed)) {
             if (state == BUSY)
                 misses++;
         } else {
@@ -240,7 +249,8 @@ void vg_samples_drain(void)
         atomic_store_explicit(&further, behind, memory_order_relaxed);
     }
     vg_captures_back(kept);
-    atomic_compare_exchange_strong_explicit(&oldest, &seen, done, memory_order_relaxed, memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(&oldest, &seen, done, memory_order_relaxed,
+                                            memory_order_relaxed);
 }
 
 uint64_t vg_backlog(int row)
@@ -252,7 +262,8 @@ uint64_t vg_backlog(int row)
 
 void vg_backlog_forget(int row)
 {
-    atomic_store_explicit(&completed[row], atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed),
+    atomic_store_explicit(&completed[row],
+                          atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed),
                           memory_order_relaxed);
 }
 
@@ -262,10 +273,12 @@ void vg_work_forgotten(CUcontext context)
         struct sample *sample = &slots[i];
         int state = PENDING;
         bool was_pending = atomic_compare_exchange_strong(&sample->state, &state, BUSY);
-        if (!was_pending && (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY)))
+        if (!was_pending &&
+            (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY)))
             continue; /* in use by a thread that still works in a context which ends: its error */
         bool is_gone = sample->context && sample->context == context;
-        if (is_gone) /* it may live on, where others have retained it: then nobody else would destroy them */
+        /* it may live on, where others have retained it: then nobody else would destroy them */
+        if (is_gone)
             forget_events(sample);
         if (was_pending && !is_gone) {
             atomic_store_explicit(&sample->state, PENDING, memory_order_release);
@@ -281,7 +294,8 @@ void vg_work_forgotten(CUcontext context)
 void vg_samples_forked(void)
 {
     for (uint32_t i = 0; i < SLOTS; i++) {
-        slots[i].context = NULL; /* a context is not inherited, nor are its events */
+        /* a context is not inherited, nor are its events */
+        slots[i].context = NULL;
         atomic_store(&slots[i].state, FREE);
     }
     atomic_store(&vg_samples_pending, 0);

@@ -1,10 +1,11 @@
 /* Calls, bytes and time per API class, in the slot of this process.
  *
  * Launches are the one call that is made a million times per second: each thread counts its own and
- * tells the slot at every 64th, when it also takes the time of one of them (two clock reads cost more
- * than all else that is done here). What a thread holds back it gives at its end, by the destructor
- * of a thread key, so that counts are exact once a program is quiet. The key's functions are looked
- * up by name: their symbol versions moved with glibc 2.34. Other classes go to the slot at once. */
+ * tells the slot at every 64th, when it also takes the time of one of them (two clock reads cost
+ * more than all else that is done here). What a thread holds back it gives at its end, by the
+ * destructor of a thread key, so that counts are exact once a program is quiet. The key's functions
+ * are looked up by name: their symbol versions moved with glibc 2.34. Other classes go to the slot
+ * at once. */
 #include "compute/compute.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* dlsym and dlvsym of the application.
  *
- * Only names of the driver, of NVML, and dlsym's own are looked at; for all others the call jumps to
- * libc's function with registers and stack as the caller left them, so that RTLD_NEXT and
+ * Only names of the driver, of NVML, and dlsym's own are looked at; for all others the call jumps
+ * to libc's function with registers and stack as the caller left them, so that RTLD_NEXT and
  * RTLD_DEFAULT are resolved from the caller's place and dlerror says what it would have said.
  *
  * The proxy has none of this: it is found under the driver's own name.
@@ -12,7 +12,10 @@
 #include "driver/elf_symbols.h"
 #include "driver/real_driver.h"
 
-struct answer { void *value; long jump; };   /* returned in two registers: value, or "call libc's" */
+struct answer {
+    void *value;
+    long jump;
+}; /* returned in two registers: value, or "call libc's" */
 
 void *vg_own_dlsym(void *, const char *) __asm__("dlsym");
 void *vg_own_dlvsym(void *, const char *, const char *) __asm__("dlvsym");
@@ -43,31 +46,35 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
         rest = after(name, "dlvsym");
     bool itself = rest && !*rest;
     const char *tail = after(name, "cu") ? after(name, "cu") : after(name, "nvml");
-    if (!itself && (!tail || *tail < 'A' || *tail > 'Z'))   /* cublasCreate is none of the driver's */
+    if (!itself && (!tail || *tail < 'A' || *tail > 'Z')) /* cublasCreate is none of the driver's */
         return jump;
-    void *ours = name[0] == 'd' ? (name[2] == 's' ? (void *)vg_own_dlsym : (void *)vg_own_dlvsym) : NULL;
+    void *ours =
+        name[0] == 'd' ? (name[2] == 's' ? (void *)vg_own_dlsym : (void *)vg_own_dlvsym) : NULL;
     int index = itself ? -1 : vg_find(name);
     if (index >= 0)
         ours = (void *)vg_hook[index];
     if (index >= 0 && !ours)
-        return jump;    /* known, and passed as it is */
+        return jump; /* known, and passed as it is */
     if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) {
-        /* RTLD_DEFAULT finds our export, or that of somebody who comes before us; but also of what this
-         * driver lacks, or while no driver is loaded. RTLD_NEXT, asked by a library behind us, finds
-         * the driver's. */
+        /* RTLD_DEFAULT finds our export, or that of somebody who comes before us; but also of what
+         * this driver lacks, or while no driver is loaded. RTLD_NEXT, asked by a library behind us,
+         * finds the driver's. */
         bool there = itself || vg_loaded_symbol(home(name), name);
         if (!ours || (there && handle == RTLD_DEFAULT))
             return jump;
-        return (struct answer){there ? ours : vg_libc_dlsym(RTLD_DEFAULT, "a function that this driver lacks"), 0};
+        return (struct answer){
+            there ? ours : vg_libc_dlsym(RTLD_DEFAULT, "a function that this driver lacks"), 0};
     }
     void *found = version ? vg_libc_dlvsym(handle, name, version) : vg_libc_dlsym(handle, name);
-    if (!found || (itself ? found != (void *)vg_libc_dlsym && found != (void *)vg_libc_dlvsym : !vg_in_driver(found)))
+    if (!found || (itself ? found != (void *)vg_libc_dlsym && found != (void *)vg_libc_dlvsym
+                          : !vg_in_driver(found)))
         return (struct answer){found, 0};
-    if (!itself && index < 0 && after(name, "cu"))   /* of NVML only what we alter is in the table */
+    if (!itself && index < 0 && after(name, "cu")) /* of NVML only what we alter is in the table */
         vg_count_unhooked();
     return (struct answer){ours ? ours : found, 0};
 }
 
+// clang-format off: a line of assembly each
 #if defined(__x86_64__)
 #define ENTRY(name, target)                                                                     \
     __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"                 \
@@ -99,6 +106,7 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
 #else
 #error "dlsym needs an entry for this processor"
 #endif
+// clang-format on
 
 ENTRY(dlsym, vg_libc_dlsym);
 ENTRY(dlvsym, vg_libc_dlvsym);

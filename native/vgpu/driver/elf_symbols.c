@@ -17,7 +17,7 @@
 struct object {
     ElfW(Addr) base;
     const char *strings;
-    const ElfW(Sym) *symbols;
+    const ElfW(Sym) * symbols;
     const uint32_t *gnu_hash, *hash;
     const char *soname;
 };
@@ -29,7 +29,7 @@ static bool equal(const char *a, const char *b)
     return *a == *b;
 }
 
-static bool read_dynamic(const ElfW(Dyn) *dynamic, struct object *object)
+static bool read_dynamic(const ElfW(Dyn) * dynamic, struct object *object)
 {
     ElfW(Addr) soname = 0;
     bool named = false;
@@ -43,7 +43,10 @@ static bool read_dynamic(const ElfW(Dyn) *dynamic, struct object *object)
         case DT_SYMTAB: object->symbols = (const void *)at; break;
         case DT_GNU_HASH: object->gnu_hash = (const void *)at; break;
         case DT_HASH: object->hash = (const void *)at; break;
-        case DT_SONAME: soname = dynamic->d_un.d_val; named = true; break;
+        case DT_SONAME:
+            soname = dynamic->d_un.d_val;
+            named = true;
+            break;
         default: break;
         }
     }
@@ -56,8 +59,8 @@ static bool read_dynamic(const ElfW(Dyn) *dynamic, struct object *object)
 static void *symbol_at(const struct object *object, uint32_t index, const char *name)
 {
     const ElfW(Sym) *symbol = &object->symbols[index];
-    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC
-        || !equal(object->strings + symbol->st_name, name))
+    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
+        !equal(object->strings + symbol->st_name, name))
         return NULL;
     return (void *)(object->base + symbol->st_value);
 }
@@ -74,7 +77,8 @@ static void *by_gnu_hash(const struct object *object, const char *name, uint32_t
 {
     const uint32_t *table = object->gnu_hash;
     uint32_t buckets = table[0], first = table[1], bloom = table[2];
-    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4),
+                   *chain = bucket + buckets;
     uint32_t index = buckets ? bucket[h % buckets] : 0;
     if (index < first)
         return NULL;
@@ -103,11 +107,14 @@ static void *by_hash(const struct object *object, const char *name)
 
 static void *in_object(const struct object *object, const char *name)
 {
-    return object->gnu_hash ? by_gnu_hash(object, name, gnu_hash_of(name)) : object->hash ? by_hash(object, name) : NULL;
+    return object->gnu_hash ? by_gnu_hash(object, name, gnu_hash_of(name))
+           : object->hash   ? by_hash(object, name)
+                            : NULL;
 }
 
-/* The list that debuggers read, from the program's own headers: no lock, so also for a child forked while
- * another thread held the linker's. What was there at the start of the program stays where it is. */
+/* The list that debuggers read, from the program's own headers: no lock, so also for a child forked
+ * while another thread held the linker's. What was there at the start of the program stays where it
+ * is. */
 static const struct link_map *objects(void)
 {
     const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
@@ -137,7 +144,7 @@ void *vg_first_symbol(const char *soname, const char *name)
                 return found;
         }
     }
-    return map ? NULL : vg_loaded_symbol(soname, name);   /* a program without that header */
+    return map ? NULL : vg_loaded_symbol(soname, name); /* a program without that header */
 }
 
 static bool open_object(const struct dl_phdr_info *info, struct object *object)
@@ -150,7 +157,10 @@ static bool open_object(const struct dl_phdr_info *info, struct object *object)
     return dynamic && read_dynamic(dynamic, object);
 }
 
-struct wanted { const char *soname, *name; void *found; };
+struct wanted {
+    const char *soname, *name;
+    void *found;
+};
 
 static int find_symbol(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -175,9 +185,11 @@ static bool is_driver(const struct object *object)
     return equal(object->soname, "libcuda.so.1") || equal(object->soname, "libnvidia-ml.so.1");
 }
 
-bool vg_object_symbols(void *handle, int count, const char *const *names, const uint32_t *hashes, void **found)
+bool vg_object_symbols(void *handle, int count, const char *const *names, const uint32_t *hashes,
+                       void **found)
 {
-    const struct link_map *map = handle;    /* what a handle of glibc is */
+    /* what a handle of glibc is */
+    const struct link_map *map = handle;
     struct object object = {.base = map->l_addr};
     if (!map->l_ld || !read_dynamic(map->l_ld, &object) || !object.gnu_hash)
         return false;
@@ -186,7 +198,10 @@ bool vg_object_symbols(void *handle, int count, const char *const *names, const 
     return true;
 }
 
-struct place { uintptr_t address, from, to; bool driver; };
+struct place {
+    uintptr_t address, from, to;
+    bool driver;
+};
 
 static int find_place(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -195,7 +210,8 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *data)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t from = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type != PT_LOAD || place->address < from || place->address >= from + segment->p_memsz)
+        if (segment->p_type != PT_LOAD || place->address < from ||
+            place->address >= from + segment->p_memsz)
             continue;
         struct object object;
         place->from = from;
@@ -206,8 +222,9 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-/* In another namespace (dlmopen), which the list above does not have. Our hooks act on this namespace's
- * driver, so a program that keeps another one apart works only where there are no limits. */
+/* In another namespace (dlmopen), which the list above does not have. Our hooks act on this
+ * namespace's driver, so a program that keeps another one apart works only where there are no
+ * limits. */
 static bool in_driver_elsewhere(const void *address)
 {
     static int (*dladdr1_)(const void *, Dl_info *, void **, int);
@@ -215,7 +232,9 @@ static bool in_driver_elsewhere(const void *address)
         return false;
     if (!dladdr1_) {
         void *found = vg_loaded_symbol("libc.so.6", "dladdr1");
-        __atomic_store_n((void **)&dladdr1_, found ? found : vg_loaded_symbol("libdl.so.2", "dladdr1"), __ATOMIC_RELAXED);
+        __atomic_store_n((void **)&dladdr1_,
+                         found ? found : vg_loaded_symbol("libdl.so.2", "dladdr1"),
+                         __ATOMIC_RELAXED);
     }
     Dl_info info;
     struct link_map *map = NULL;
@@ -228,7 +247,8 @@ static bool in_driver_elsewhere(const void *address)
 bool vg_in_driver(const void *address)
 {
     /* An application asks for hundreds of names of the same library. Only a yes is kept: should the
-     * driver be unloaded and another library take its place, a stale yes hands out a hook too many. */
+     * driver be unloaded and another library take its place, a stale yes hands out a hook too
+     * many. */
     static __thread __attribute__((tls_model("initial-exec"))) struct place yes;
     struct place place = {.address = (uintptr_t)address};
     if (place.address >= yes.from && place.address < yes.to)

@@ -1,5 +1,5 @@
-/* cuGetProcAddress: the real one is asked with the caller's arguments, and the pointer it returns is
- * mapped to our hook of that very function, so a wrong ABI can never be handed out.
+/* cuGetProcAddress: the real one is asked with the caller's arguments, and the pointer it returns
+ * is mapped to our hook of that very function, so a wrong ABI can never be handed out.
  *
  * Which function a pointer is: the driver's export of the same address, or, where a driver exports
  * one address and hands out another, what it hands out for that variant's own version and flags.
@@ -8,7 +8,7 @@
 
 #include "driver/real_driver.h"
 
-static void *_Atomic handed_out[VG_CUDA_SYMBOLS];   /* lazily; by variant */
+static void *_Atomic handed_out[VG_CUDA_SYMBOLS]; /* lazily; by variant */
 
 static const struct vg_base *find_base(const char *symbol)
 {
@@ -40,7 +40,8 @@ static void *pointer_of(const struct vg_base *base, int index)
 {
     void *known = atomic_load_explicit(&handed_out[index], memory_order_relaxed);
     if (!known) {
-        cuuint64_t flags = vg_per_thread[index] ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+        cuuint64_t flags = vg_per_thread[index] ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                                : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
         if (ask(base->name, &known, vg_since[index], flags) != CUDA_SUCCESS || !known)
             known = vg_real[index];
         atomic_store_explicit(&handed_out[index], known, memory_order_relaxed);
@@ -50,15 +51,16 @@ static void *pointer_of(const struct vg_base *base, int index)
 
 static bool in_driver(int index)
 {
-    static _Atomic int version;   /* a driver asked for a later version may answer with an earlier ABI */
+    /* a driver asked for a later version may answer with an earlier ABI */
+    static _Atomic int version;
     int known = atomic_load_explicit(&version, memory_order_relaxed);
     if (!known && REAL(cuDriverGetVersion) && REAL(cuDriverGetVersion)(&known) == CUDA_SUCCESS)
         atomic_store_explicit(&version, known, memory_order_relaxed);
     return vg_real[index] && vg_since[index] <= known;
 }
 
-/* The index of the function at `real`, -1 where no table knows it. Of several names of one address the
- * oldest, and before that the one whose kind of default stream was asked for. */
+/* The index of the function at `real`, -1 where no table knows it. Of several names of one address
+ * the oldest, and before that the one whose kind of default stream was asked for. */
 static int identify(const struct vg_base *base, const void *real, bool per_thread)
 {
     int found = -1;
@@ -66,7 +68,8 @@ static int identify(const struct vg_base *base, const void *real, bool per_threa
         for (unsigned i = 0; i < base->count; i++) {
             int index = vg_variant[base->first + i];
             void *its = !pass ? vg_real[index] : in_driver(index) ? pointer_of(base, index) : NULL;
-            bool better = found < 0 || (vg_per_thread[index] == per_thread && vg_per_thread[found] != per_thread);
+            bool better = found < 0 || (vg_per_thread[index] == per_thread &&
+                                        vg_per_thread[found] != per_thread);
             if (its == real && better)
                 found = index;
         }
@@ -80,7 +83,8 @@ static void map(const char *symbol, void **function, cuuint64_t flags)
 {
     if (!symbol || !function || !*function)
         return;
-    int index = identify(find_base(symbol), *function, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    int index = identify(find_base(symbol), *function,
+                         flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     if (index < 0)
         vg_count_unhooked();
     else if (vg_hook[index])
@@ -88,7 +92,12 @@ static void map(const char *symbol, void **function, cuuint64_t flags)
 }
 
 /* No session here: a program that only loads the runtime has not begun to use a GPU. */
-#define RESOLVED(name) do { vg_resolve(); if (!REAL(name)) return CUDA_ERROR_NOT_FOUND; } while (0)
+#define RESOLVED(name)                                                                             \
+    do {                                                                                           \
+        vg_resolve();                                                                              \
+        if (!REAL(name))                                                                           \
+            return CUDA_ERROR_NOT_FOUND;                                                           \
+    } while (0)
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
@@ -109,8 +118,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     return result;
 }
 
-CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, cuuint64_t flags,
-                                  CUdriverProcAddressQueryResult *status)
+CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version,
+                                  cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
     RESOLVED(cuGetProcAddress_v2_ptsz);
     CUresult result = REAL(cuGetProcAddress_v2_ptsz)(symbol, function, version, flags, status);

@@ -1,7 +1,8 @@
 /* libc's own dlsym, dlvsym and dlopen, which ours stand before.
  *
- * Whoever is the first to call dlsym comes through here, perhaps before any constructor ran: so this
- * file, elf_symbols.c and dlsym.c call nothing that a sanitizer watches, and are built without one.
+ * Whoever is the first to call dlsym comes through here, perhaps before any constructor ran: so
+ * this file, elf_symbols.c and dlsym.c call nothing that a sanitizer watches, and are built without
+ * one.
  */
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ void *(*vg_libc_dlopen)(const char *, int);
 static void *libc_symbol(const char *name)
 {
     void *found = vg_first_symbol("libc.so.6", name);
-    return found ? found : vg_first_symbol("libdl.so.2", name);   /* before glibc 2.34 */
+    return found ? found : vg_first_symbol("libdl.so.2", name); /* before glibc 2.34 */
 }
 
 __attribute__((constructor)) static void find_libc(void)

@@ -27,14 +27,18 @@ static void *open_driver(void)
 {
     static const char *const paths[] = {
         "/run/alnair/driver/libcuda.so.1",
-        "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
-        "/usr/lib64/libcuda.so.1", "/usr/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+        "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+        "/usr/lib64/libcuda.so.1",
+        "/usr/lib/libcuda.so.1",
+        "/usr/local/nvidia/lib64/libcuda.so.1",
     };
     const char *test = access(VG_FOLDER, F_OK) ? secure_getenv("ALNAIR_VGPU_DRIVER") : NULL;
     for (size_t i = 0; i <= sizeof paths / sizeof *paths; i++) {
         const char *path = i ? paths[i - 1] : test;
         void *handle = path ? vg_libc_dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        if (handle && !vg_libc_dlsym(handle, "alnair_vgpu_proxy") && vg_libc_dlsym(handle, "cuInit"))
+        if (handle && !vg_libc_dlsym(handle, "alnair_vgpu_proxy") &&
+            vg_libc_dlsym(handle, "cuInit"))
             return handle;
     }
     return NULL;
@@ -70,8 +74,8 @@ void *vg_driver_symbol(const char *name)
 
 static void fill(void *handle, int from, int to)
 {
-    if (vg_object_symbols(handle, to - from, vg_name + from, vg_gnu_hash + from, vg_real + from)
-        && (from || REAL(cuInit)))
+    if (vg_object_symbols(handle, to - from, vg_name + from, vg_gnu_hash + from, vg_real + from) &&
+        (from || REAL(cuInit)))
         return;
     /* another kind of hash table, or a library that only leads to the driver */
     for (int i = from; i < to; i++)
@@ -90,7 +94,9 @@ void vg_resolve(void)
 void vg_resolve_nvml(void)
 {
     vg_libc();
-    void *handle = atomic_load(&vg_nvml_resolved) ? NULL : vg_libc_dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *handle = atomic_load(&vg_nvml_resolved)
+                       ? NULL
+                       : vg_libc_dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return;
     fill(handle, VG_CUDA_SYMBOLS, VG_SYMBOLS);

@@ -1,9 +1,11 @@
-/* One allocation on its way: reserved before the driver is asked, settled by its answer, counted. */
+/* One allocation on its way: reserved before the driver is asked, settled by its answer,
+ * counted. */
 #include "counting/call_counts.h"
 #include "ledger/ledger.h"
 #include "pools/pools.h"
 
-bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes, enum vg_class cls)
+bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes,
+                     enum vg_class cls)
 {
     *charge = (struct vg_charge){.row = row};
     if (row < 0)

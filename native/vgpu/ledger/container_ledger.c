@@ -9,31 +9,32 @@
  * single sequentially consistent operations, and a reader takes `pending` before `held`, so that
  * bytes on their way from one word to the other are seen (perhaps twice, never not at all).
  *
- * Why the limit can never be exceeded: of all reservations that hold at an instant (admitted, not yet
- * released), let X be the one announced last. When X's check read the slots, all the others had been
- * announced, and they still held: so its sum was at least the total of this instant. X was admitted,
- * so that sum was within the limit, and so is the total.
+ * Why the limit can never be exceeded: of all reservations that hold at an instant (admitted, not
+ * yet released), let X be the one announced last. When X's check read the slots, all the others had
+ * been announced, and they still held: so its sum was at least the total of this instant. X was
+ * admitted, so that sum was within the limit, and so is the total.
  *
  * A SIGKILL anywhere leaves bytes only in the dead process's slot. They count until the slot is
  * freed with the process (vg_reap, by any peer or the server), so nothing is lost or ambiguous.
  *
- * The price: two announcements can see each other and both find the limit exceeded although one would
- * fit, and bytes count until their process has credited them, a little longer than the driver holds
- * them. So no refusal is given at once where the bytes in the way are only announced, or are leaving
- * (a hint that counts for nothing else). The process withdraws, waits and tries again (contend);
- * among those that try, the one in the lowest slot lets its announcement stand, which makes the others
- * withdraw. */
+ * The price: two announcements can see each other and both find the limit exceeded although one
+ * would fit, and bytes count until their process has credited them, a little longer than the driver
+ * holds them. So no refusal is given at once where the bytes in the way are only announced, or are
+ * leaving (a hint that counts for nothing else). The process withdraws, waits and tries again
+ * (contend); among those that try, the one in the lowest slot lets its announcement stand, which
+ * makes the others withdraw. */
 #include <sched.h>
 
 #include "ledger/ledger.h"
 #include "pools/pools.h"
 #include "session/session.h"
 
-#define CONTEND_NS 250000000ull /* the longest wait for others' announcements: a process that the
-                                       kernel took off a busy CPU in the middle of one comes back by then */
-#define REAP_NS 5000000ull      /* after this wait, see whether those in the way have died */
-#define STEADY 64               /* readings at most, for two that are equal */
-#define CONTEND_SPINS 32        /* yields before the first sleep */
+/* The longest wait for others' announcements: a process that the kernel took off a busy CPU in the
+ * middle of one comes back by then. */
+#define CONTEND_NS 250000000ull
+#define REAP_NS 5000000ull /* after this wait, see whether those in the way have died */
+#define STEADY 64          /* readings at most, for two that are equal */
+#define CONTEND_SPINS 32   /* yields before the first sleep */
 
 struct sum {
     uint64_t held;  /* of all slots, and the server's overhead */
@@ -80,8 +81,9 @@ static struct sum scan(int row, const struct vg_slot *mine)
     return sum;
 }
 
-/* Slots are read one after the other, so what one gave back and another took meanwhile counts twice:
- * safe to admit by, but not to refuse by. Two equal readings are what was true in between. */
+/* Slots are read one after the other, so what one gave back and another took meanwhile counts
+ * twice: safe to admit by, but not to refuse by. Two equal readings are what was true in
+ * between. */
 static struct sum scan_steady(int row, const struct vg_slot *mine)
 {
     struct sum sum = scan(row, mine), again;
@@ -99,7 +101,8 @@ uint64_t vg_used(int row)
 }
 
 /* One thread of a process at a time contends for a GPU, else its own announcements, which look like
- * one, would block each other. The holder's pid is the lock, so a forked child never inherits it. */
+ * one, would block each other. The holder's pid is the lock, so a forked child never inherits
+ * it. */
 static _Atomic uint64_t turn_of[VG_DEVICES];
 
 static bool take_turn(int row, uint64_t deadline)
@@ -129,7 +132,8 @@ static void back_off(int round, const struct vg_slot *mine)
         return;
     }
     uint64_t index = (uint64_t)(mine - vg_counters->slot);
-    vg_sleep_until_ns(vg_now_ns() + 20000 + (index * 2654435761u + (uint64_t)round * 40503u) % 60000);
+    vg_sleep_until_ns(vg_now_ns() + 20000 +
+                      (index * 2654435761u + (uint64_t)round * 40503u) % 60000);
 }
 
 /* The first announcement was withdrawn: is the limit reached, or are others only in the way? */

@@ -1,16 +1,17 @@
 /* What this process holds: which handle is charged with how much (struct vg_record).
  *
- * One mutex guards the table, never held across a driver call: a hook takes a record out BEFORE it frees
- * the handle, because afterwards the driver may at once give the same handle to another thread, and puts
- * it back if the driver refuses. If there is no memory for a record its bytes stay charged until the
- * process ends, which errs on the safe side of the limit. */
+ * One mutex guards the table, never held across a driver call: a hook takes a record out BEFORE it
+ * frees the handle, because afterwards the driver may at once give the same handle to another
+ * thread, and puts it back if the driver refuses. If there is no memory for a record its bytes stay
+ * charged until the process ends, which errs on the safe side of the limit. */
 #include <pthread.h>
 
 #include "ledger/hash_table.h"
 #include "ledger/ledger.h"
 
 _Static_assert(offsetof(struct vg_record, key) == offsetof(struct vg_table_key, key) &&
-               offsetof(struct vg_record, kind) == offsetof(struct vg_table_key, kind), "an entry of a hash table");
+                   offsetof(struct vg_record, kind) == offsetof(struct vg_table_key, kind),
+               "an entry of a hash table");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_table table = {.bytes = sizeof(struct vg_record)};
@@ -57,7 +58,8 @@ bool vg_record_take(enum vg_kind kind, uint64_t key, struct vg_record *record)
     return look(kind, key, record, true);
 }
 
-int64_t vg_record_count(enum vg_kind kind, uint64_t key, uint64_t serial, int change, struct vg_record *record)
+int64_t vg_record_count(enum vg_kind kind, uint64_t key, uint64_t serial, int change,
+                        struct vg_record *record)
 {
     int64_t count = -1;
     pthread_mutex_lock(&lock);

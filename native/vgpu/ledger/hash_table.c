@@ -39,7 +39,8 @@ static unsigned char *place_of(const struct vg_table *table, uint8_t kind, uint6
 
 static int grow(struct vg_table *table)
 {
-    struct vg_table larger = {.bytes = table->bytes, .size = table->size ? table->size * 2 : 256, .used = table->used};
+    struct vg_table larger = {
+        .bytes = table->bytes, .size = table->size ? table->size * 2 : 256, .used = table->used};
     if (!(larger.entries = calloc(larger.size, larger.bytes)))
         return 0;
     for (size_t i = 0; i < table->size; i++) {
@@ -80,7 +81,8 @@ void *vg_table_at(const struct vg_table *table, size_t i)
 
 void vg_table_remove(struct vg_table *table, void *removed)
 {
-    size_t mask = table->size - 1, gap = (size_t)((unsigned char *)removed - table->entries) / table->bytes;
+    size_t mask = table->size - 1,
+           gap = (size_t)((unsigned char *)removed - table->entries) / table->bytes;
     for (size_t i = (gap + 1) & mask;; i = (i + 1) & mask) {
         unsigned char *entry = entry_at(table, i);
         if (!kind_of(entry))

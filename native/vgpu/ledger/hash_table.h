@@ -1,6 +1,6 @@
 /* A table of entries found by a kind and a key (an address, a handle, a number of a block): open
- * addressing with linear probing. It doubles at half full, and closes the gap when an entry is removed
- * (no tombstones, so it does not age). It takes no lock: who owns it has one. */
+ * addressing with linear probing. It doubles at half full, and closes the gap when an entry is
+ * removed (no tombstones, so it does not age). It takes no lock: who owns it has one. */
 #ifndef ALNAIR_VGPU_HASH_TABLE_H
 #define ALNAIR_VGPU_HASH_TABLE_H
 
@@ -8,10 +8,13 @@
 #include <stdint.h>
 
 /* An entry is any struct that begins with these two; kind 0: free. */
-struct vg_table_key { uint64_t key; uint8_t kind; };
+struct vg_table_key {
+    uint64_t key;
+    uint8_t kind;
+};
 struct vg_table {
-    size_t bytes;          /* of an entry: set when the table is defined */
-    size_t size, used;     /* entries: a power of two, and how many of them are taken */
+    size_t bytes;      /* of an entry: set when the table is defined */
+    size_t size, used; /* entries: a power of two, and how many of them are taken */
     unsigned char *entries;
 };
 

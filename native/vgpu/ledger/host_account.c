@@ -1,8 +1,8 @@
 /* Page-locked host memory: counted per process, and limited where the node sets a limit.
  *
- * One word per slot is both announcement and holding: add, sum over all slots, and take back where the
- * sum exceeds the limit. The argument of container_ledger.c holds for it. Two that meet at the limit may both be
- * refused; host memory is asked for rarely enough. */
+ * One word per slot is both announcement and holding: add, sum over all slots, and take back where
+ * the sum exceeds the limit. The argument of container_ledger.c holds for it. Two that meet at the
+ * limit may both be refused; host memory is asked for rarely enough. */
 #include "ledger/ledger.h"
 
 static uint64_t host_used(void)

@@ -1,20 +1,25 @@
 /* Who uses which 2 MiB block of device memory, in this process.
  *
- * The driver takes physical memory by blocks and cuts small allocations out of them. NVML charges the
- * blocks, and so does the ledger: one that several allocations share is charged with the first of
- * them and credited with the last. The table maps a block's number (address / 2 MiB) to its users; a
- * process has one address space for all GPUs, so the number alone identifies it.
+ * The driver takes physical memory by blocks and cuts small allocations out of them. NVML charges
+ * the blocks, and so does the ledger: one that several allocations share is charged with the first
+ * of them and credited with the last. The table maps a block's number (address / 2 MiB) to its
+ * users; a process has one address space for all GPUs, so the number alone identifies it.
  *
- * The order of a free matters when two threads race: the driver first, then vg_blocks_leave. A block
- * given out again in between has two users for a moment and is charged throughout. */
+ * The order of a free matters when two threads race: the driver first, then vg_blocks_leave. A
+ * block given out again in between has two users for a moment and is charged throughout. */
 #include <pthread.h>
 
 #include "ledger/hash_table.h"
 #include "ledger/ledger.h"
 
-struct block { uint64_t number; uint8_t kind; uint64_t users; };
+struct block {
+    uint64_t number;
+    uint8_t kind;
+    uint64_t users;
+};
 _Static_assert(offsetof(struct block, number) == offsetof(struct vg_table_key, key) &&
-               offsetof(struct block, kind) == offsetof(struct vg_table_key, kind), "an entry of a hash table");
+                   offsetof(struct block, kind) == offsetof(struct vg_table_key, kind),
+               "an entry of a hash table");
 
 enum { IN_USE = 1 };
 

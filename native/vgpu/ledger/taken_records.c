@@ -1,10 +1,13 @@
-/* Records that a hook took out before a call of the driver which ends many handles at once: kept until
- * the driver has answered. */
+/* Records that a hook took out before a call of the driver which ends many handles at once: kept
+ * until the driver has answered. */
 #include <stdlib.h>
 
 #include "ledger/ledger.h"
 
-struct vg_taken_more { struct vg_taken_more *next; struct vg_record record; };
+struct vg_taken_more {
+    struct vg_taken_more *next;
+    struct vg_record record;
+};
 
 void vg_taken_add(const struct vg_record *record, void *argument)
 {
@@ -22,7 +25,8 @@ void vg_taken_add(const struct vg_record *record, void *argument)
     taken->count++;
 }
 
-void vg_taken_each(const struct vg_taken *taken, void (*then)(const struct vg_record *, void *), void *argument)
+void vg_taken_each(const struct vg_taken *taken, void (*then)(const struct vg_record *, void *),
+                   void *argument)
 {
     if (taken->count)
         then(&taken->first, argument);

@@ -2,8 +2,9 @@
  *
  * How an array is laid out is the driver's secret: before the call a bound on its size is reserved,
  * after it the driver is asked (cu*GetMemoryRequirements); where it does not tell, the bound stays
- * charged. Sparse arrays and those with deferred mapping have no memory of their own: theirs comes by
- * cuMemMapArrayAsync from physical handles (virtual_memory/sparse_arrays.c). Their record has no bytes. */
+ * charged. Sparse arrays and those with deferred mapping have no memory of their own: theirs comes
+ * by cuMemMapArrayAsync from physical handles (virtual_memory/sparse_arrays.c). Their record has no
+ * bytes. */
 #include "memory/memory.h"
 #include "virtual_memory/virtual_memory.h"
 
@@ -20,7 +21,8 @@ static uint64_t round_up(uint64_t value, uint64_t step)
     return value > UINT64_MAX - step ? UINT64_MAX : (value + step - 1) / step * step;
 }
 
-/* Bytes of an element: the formats of one and two bytes are known, no other has more than 4 a channel. */
+/* Bytes of an element: the formats of one and two bytes are known, no other has more than 4 a
+ * channel. */
 static uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     unsigned int f = (unsigned int)d->format, channels = d->channels ? d->channels : 1;
@@ -31,15 +33,19 @@ static uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
     return 4ull * (channels < 4 && f >= 0x50 ? 4 : channels);
 }
 
-/* All levels: each dimension halves; memory is tiled by 64 bytes x 8 rows, layers are not halved. */
+/* All levels: each dimension halves; memory is tiled by 64 bytes x 8 rows, layers are not
+ * halved. */
 static uint64_t array_bound(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
 {
-    uint64_t width = d->width, height = d->height ? d->height : 1, depth = d->depth ? d->depth : 1, sum = 0;
+    uint64_t width = d->width, height = d->height ? d->height : 1, depth = d->depth ? d->depth : 1,
+             sum = 0;
     if (d->flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
         return 0;
     for (unsigned int level = 0; level < levels && level < 64; level++) {
         uint64_t rows = height > 1 ? round_up(height, 8) : 1;
-        uint64_t bytes = round_up(multiplied(multiplied(round_up(multiplied(width, element_bytes(d)), 64), rows), depth), ARRAY_ALIGN);
+        uint64_t bytes = round_up(
+            multiplied(multiplied(round_up(multiplied(width, element_bytes(d)), 64), rows), depth),
+            ARRAY_ALIGN);
         sum = sum > UINT64_MAX - bytes ? UINT64_MAX : sum + bytes;
         width = width > 1 ? width / 2 : 1;
         height = height > 1 ? height / 2 : 1;
@@ -49,14 +55,16 @@ static uint64_t array_bound(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int level
     return vg_rounded(sum);
 }
 
-static bool array_begin(struct vg_charge *charge, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
+static bool array_begin(struct vg_charge *charge, const CUDA_ARRAY3D_DESCRIPTOR *d,
+                        unsigned int levels)
 {
     int row = vg_current_row();
     uint64_t bound = row >= 0 && d ? array_bound(d, levels) : 0;
     return vg_charge_begin(charge, row, bound, bound, VG_CALL_ALLOC);
 }
 
-static CUresult array_made(struct vg_charge *charge, CUresult result, enum vg_kind kind, void *handle)
+static CUresult array_made(struct vg_charge *charge, CUresult result, enum vg_kind kind,
+                           void *handle)
 {
     uint64_t actual = result == CUDA_SUCCESS ? charge->reserved : 0;
     CUDA_ARRAY_MEMORY_REQUIREMENTS need = {0};
@@ -72,22 +80,29 @@ static CUresult array_made(struct vg_charge *charge, CUresult result, enum vg_ki
         if (asked == CUDA_SUCCESS && need.size)
             actual = vg_rounded(need.size);
         if (!vg_charge_more(charge, actual)) {
-            kind == VG_KIND_ARRAY ? REAL(cuArrayDestroy)(handle) : REAL(cuMipmappedArrayDestroy)(handle);
+            kind == VG_KIND_ARRAY ? REAL(cuArrayDestroy)(handle)
+                                  : REAL(cuMipmappedArrayDestroy)(handle);
             vg_charge_end(charge, 0);
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        vg_record_put(&(struct vg_record){.kind = (uint8_t)kind, .key = (uint64_t)handle, .row = (int8_t)charge->row,
-                                        .bytes = actual, .context = vg_context()});
+        vg_record_put(&(struct vg_record){.kind = (uint8_t)kind,
+                                          .key = (uint64_t)handle,
+                                          .row = (int8_t)charge->row,
+                                          .bytes = actual,
+                                          .context = vg_context()});
     }
     vg_charge_end(charge, actual);
     return result;
 }
 
 /* The flat descriptors of both ABIs have the same fields, of other widths. */
-#define WIDEN(wide, flat)                                                                                    \
-    if (flat)                                                                                                \
-    (wide) = (CUDA_ARRAY3D_DESCRIPTOR){                                                                      \
-        .width = (flat)->width, .height = (flat)->height, .format = (flat)->format, .channels = (flat)->channels}
+#define WIDEN(wide, flat)                                                                          \
+    if (flat)                                                                                      \
+        (wide) = (CUDA_ARRAY3D_DESCRIPTOR)                                                         \
+        {                                                                                          \
+            .width = (flat)->width, .height = (flat)->height, .format = (flat)->format,            \
+            .channels = (flat)->channels                                                           \
+        }
 
 VG_EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *d)
 {
@@ -129,14 +144,16 @@ VG_EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR
     struct vg_charge charge;
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
     if (d)
-        wide = (CUDA_ARRAY3D_DESCRIPTOR){d->width, d->height, d->depth, d->format, d->channels, d->flags};
+        wide = (CUDA_ARRAY3D_DESCRIPTOR){d->width,  d->height,   d->depth,
+                                         d->format, d->channels, d->flags};
     if (!array_begin(&charge, &wide, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuArray3DCreate)(array, d);
     return array_made(&charge, result, VG_KIND_ARRAY, result ? NULL : *array);
 }
 
-VG_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
+VG_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmap,
+                                          const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
 {
     VG_ENTER();
     struct vg_charge charge;
@@ -152,7 +169,8 @@ static CUresult destroy_any_array(enum vg_kind kind, void *handle, CUresult (*de
     bool ours = vg_record_take(kind, (uint64_t)handle, &record), bound = ours && !record.bytes;
     if (ours)
         vg_leave(record.row, record.bytes);
-    if (bound) /* the next array of this address may not be bound before this one's bindings are gone */
+    /* the next array of this address may not be bound before this one's bindings are gone */
+    if (bound)
         vg_references_begin();
     CUresult result = destroy(handle);
     if (bound && result == CUDA_SUCCESS)

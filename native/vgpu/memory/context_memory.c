@@ -1,12 +1,12 @@
 /* What contexts cost: a fixed sum each (the server measured it), and what their limits add.
  *
  * A context's end frees what was allocated in it, too, so its records go with it. One lock of this
- * process is held across the calls that make and end contexts, which may wait for the GPU: a handle that
- * ends may be given out again at once, and its old records must be gone by then. Only threads that make
- * or end contexts ever wait for it.
+ * process is held across the calls that make and end contexts, which may wait for the GPU: a handle
+ * that ends may be given out again at once, and its old records must be gone by then. Only threads
+ * that make or end contexts ever wait for it.
  *
- * cuCheckpointProcess* is not hooked: a process that was checkpointed stays charged, so that there is
- * room for it when it is restored. */
+ * cuCheckpointProcess* is not hooked: a process that was checkpointed stays charged, so that there
+ * is room for it when it is restored. */
 #include <pthread.h>
 
 #include "compute/compute.h"
@@ -28,7 +28,8 @@ void vg_contexts_end(void)
 
 uint64_t vg_context_bytes(int row)
 {
-    uint64_t bytes = row >= 0 ? __atomic_load_n(&vg_limits->device[row].context_bytes, __ATOMIC_RELAXED) : 0;
+    uint64_t bytes =
+        row >= 0 ? __atomic_load_n(&vg_limits->device[row].context_bytes, __ATOMIC_RELAXED) : 0;
     return bytes ? bytes : VG_CONTEXT_DEFAULT;
 }
 
@@ -79,8 +80,10 @@ static CUresult created(struct vg_charge *charge, CUresult result, const CUconte
 {
     vg_context_changed();
     if (charge->row >= 0 && result == CUDA_SUCCESS) {
-        vg_record_put(&(struct vg_record){.kind = VG_KIND_CONTEXT, .key = (uint64_t)*context, .row = (int8_t)charge->row,
-                                        .bytes = charge->reserved});
+        vg_record_put(&(struct vg_record){.kind = VG_KIND_CONTEXT,
+                                          .key = (uint64_t)*context,
+                                          .row = (int8_t)charge->row,
+                                          .bytes = charge->reserved});
         vg_contexts_open(charge->row, 1);
     }
     vg_charge_end(charge, result == CUDA_SUCCESS ? charge->reserved : 0);
@@ -106,8 +109,8 @@ VG_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevi
     return created(&charge, REAL(cuCtxCreate_v2)(context, flags, device), context);
 }
 
-VG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int n, unsigned int flags,
-                                  CUdevice device)
+VG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int n,
+                                  unsigned int flags, CUdevice device)
 {
     VG_ENTER();
     struct vg_charge charge;
@@ -116,7 +119,8 @@ VG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affin
     return created(&charge, REAL(cuCtxCreate_v3)(context, affinity, n, flags, device), context);
 }
 
-VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned int flags, CUdevice device)
+VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters,
+                                  unsigned int flags, CUdevice device)
 {
     VG_ENTER();
     struct vg_charge charge;

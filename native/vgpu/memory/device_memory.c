@@ -7,14 +7,19 @@
 #include "memory/memory.h"
 #include "pools/pools.h"
 
-static void note(const struct vg_charge *charge, enum vg_kind kind, uint64_t address, uint64_t bytes)
+static void note(const struct vg_charge *charge, enum vg_kind kind, uint64_t address,
+                 uint64_t bytes)
 {
-    vg_record_put(&(struct vg_record){.kind = (uint8_t)kind, .key = address, .row = (int8_t)charge->row, .bytes = bytes,
-                                    .context = vg_context()});
+    vg_record_put(&(struct vg_record){.kind = (uint8_t)kind,
+                                      .key = address,
+                                      .row = (int8_t)charge->row,
+                                      .bytes = bytes,
+                                      .context = vg_context()});
 }
 
 /* After the driver has (or has not) allocated at `address`. */
-static CUresult allocated(struct vg_charge *charge, CUresult result, uint64_t address, uint64_t bytes)
+static CUresult allocated(struct vg_charge *charge, CUresult result, uint64_t address,
+                          uint64_t bytes)
 {
     if (charge->row < 0)
         return result;
@@ -49,7 +54,8 @@ VG_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     return allocated(&charge, result, result ? 0 : *dptr, bytesize);
 }
 
-VG_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) /* of CUDA 3.1 and before */
+/* of CUDA 3.1 and before */
+VG_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
     VG_ENTER();
     struct vg_charge charge;
@@ -68,7 +74,8 @@ static uint64_t pitched(uint64_t width, uint64_t height)
     return bytes;
 }
 
-VG_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element)
+VG_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
+                                      unsigned int element)
 {
     VG_ENTER();
     struct vg_charge charge;
@@ -78,8 +85,8 @@ VG_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t w
     return allocated(&charge, result, result ? 0 : *dptr, result ? 0 : *pitch * height);
 }
 
-VG_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width, unsigned int height,
-                                   unsigned int element)
+VG_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width,
+                                   unsigned int height, unsigned int element)
 {
     VG_ENTER();
     struct vg_charge charge;
@@ -89,8 +96,8 @@ VG_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, un
     return allocated(&charge, result, result ? 0 : *dptr, result ? 0 : (uint64_t)*pitch * height);
 }
 
-/* Managed memory may all come to lie on the GPU: it is charged in full, to the GPU it was made on, and
- * shares no block. */
+/* Managed memory may all come to lie on the GPU: it is charged in full, to the GPU it was made on,
+ * and shares no block. */
 VG_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
     VG_ENTER();
@@ -110,7 +117,8 @@ static CUresult free_memory(uint64_t address, CUresult (*free_it)(uint64_t))
     struct vg_record record;
     if (vg_record_take(VG_KIND_STREAMED, address, &record))
         return vg_pool_free(&record, free_it);
-    if (!vg_record_take(VG_KIND_DIRECT, address, &record) && !vg_record_take(VG_KIND_MANAGED, address, &record))
+    if (!vg_record_take(VG_KIND_DIRECT, address, &record) &&
+        !vg_record_take(VG_KIND_MANAGED, address, &record))
         return free_it(address); /* zero, imported, freed before, or from before our time */
     uint64_t begun = vg_count_begin(), hint = vg_rounded(record.bytes);
     vg_leave(record.row, hint);
@@ -126,8 +134,14 @@ static CUresult free_memory(uint64_t address, CUresult (*free_it)(uint64_t))
     return result;
 }
 
-static CUresult real_free(uint64_t address) { return REAL(cuMemFree_v2)(address); }
-static CUresult real_free_v1(uint64_t address) { return REAL(cuMemFree)((CUdeviceptr_v1)address); }
+static CUresult real_free(uint64_t address)
+{
+    return REAL(cuMemFree_v2)(address);
+}
+static CUresult real_free_v1(uint64_t address)
+{
+    return REAL(cuMemFree)((CUdeviceptr_v1)address);
+}
 
 VG_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {

@@ -1,16 +1,19 @@
-/* Green contexts, a GPU's SMs in parts: they keep the primary context alive, and cost little beside it. */
+/* Green contexts, a GPU's SMs in parts: they keep the primary context alive, and cost little beside
+ * it. */
 #include "compute/compute.h"
 #include "memory/memory.h"
 
 #define GREEN_BYTES VG_BLOCK /* beside its SMs, a green context has little of its own */
 
-VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned int flags)
+VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
+                                    unsigned int flags)
 {
     VG_ENTER();
     int row = vg_row(device);
     struct vg_record record;
     struct vg_charge charge;
-    vg_contexts_begin(); /* see context_memory.c; over the reservation, too: what it costs must not change */
+    /* see context_memory.c; over the reservation, too: what it costs must not change */
+    vg_contexts_begin();
     bool there = row < 0 || vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
     uint64_t primary = there ? 0 : vg_context_bytes(row);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -20,9 +23,13 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
         if (result == CUDA_SUCCESS && row >= 0) {
             CUcontext context;
             actual = GREEN_BYTES;
-            vg_record_put(&(struct vg_record){.kind = VG_KIND_GREEN, .key = (uint64_t)*green, .row = (int8_t)row,
-                                            .bytes = GREEN_BYTES, .other = (uint64_t)device});
-            if (!there && vg_primary_active(device) && REAL(cuDevicePrimaryCtxRetain)(&context, device) == CUDA_SUCCESS) {
+            vg_record_put(&(struct vg_record){.kind = VG_KIND_GREEN,
+                                              .key = (uint64_t)*green,
+                                              .row = (int8_t)row,
+                                              .bytes = GREEN_BYTES,
+                                              .other = (uint64_t)device});
+            if (!there && vg_primary_active(device) &&
+                REAL(cuDevicePrimaryCtxRetain)(&context, device) == CUDA_SUCCESS) {
                 REAL(cuDevicePrimaryCtxRelease_v2)(device);
                 vg_primary_note(row, device, context, primary);
                 actual += primary;

@@ -6,8 +6,11 @@ static CUresult locked(CUresult result, const void *address, uint64_t bytes, boo
     if (result != CUDA_SUCCESS)
         vg_host_release(bytes);
     else
-        vg_record_put(&(struct vg_record){.kind = registered ? VG_KIND_REGISTERED : VG_KIND_HOST, .key = (uint64_t)address,
-                                        .row = -1, .bytes = bytes, .context = vg_context()});
+        vg_record_put(&(struct vg_record){.kind = registered ? VG_KIND_REGISTERED : VG_KIND_HOST,
+                                          .key = (uint64_t)address,
+                                          .row = -1,
+                                          .bytes = bytes,
+                                          .context = vg_context()});
     return result;
 }
 

@@ -1,8 +1,8 @@
 /* How large a module's image is: the bytes of device memory that it is charged with.
  *
- * The driver keeps code, constants and globals of what it loads; nobody outside can ask how much, and
- * the image's own size is a fair figure, known before the call. An image comes as an ELF file (a
- * cubin), a fat binary (bare, or behind the wrapper that nvcc makes), or PTX text. */
+ * The driver keeps code, constants and globals of what it loads; nobody outside can ask how much,
+ * and the image's own size is a fair figure, known before the call. An image comes as an ELF file
+ * (a cubin), a fat binary (bare, or behind the wrapper that nvcc makes), or PTX text. */
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,12 +14,14 @@
 #define FATBIN_WRAPPER 0x466243b1u
 #define FATBIN 0xba55ed50u
 
-#define IN_MEMORY UINT64_MAX /* the driver is given no size either: what is said there must be so */
+/* the driver is given no size either: what is said there must be so */
+#define IN_MEMORY UINT64_MAX
 
 /* `size`: of the file that it is in, of which the end may be missing. */
 static uint64_t elf_bytes(const Elf64_Ehdr *elf, uint64_t size)
 {
-    if (size < sizeof *elf || elf->e_shoff > size || size - elf->e_shoff < (uint64_t)elf->e_shentsize * elf->e_shnum)
+    if (size < sizeof *elf || elf->e_shoff > size ||
+        size - elf->e_shoff < (uint64_t)elf->e_shentsize * elf->e_shnum)
         return size;
     uint64_t end = elf->e_shoff + (uint64_t)elf->e_shentsize * elf->e_shnum;
     uint64_t programs = elf->e_phoff + (uint64_t)elf->e_phentsize * elf->e_phnum;
@@ -41,7 +43,8 @@ static uint64_t elf_bytes(const Elf64_Ehdr *elf, uint64_t size)
 static uint64_t image_within(const void *image, uint64_t size)
 {
     uint32_t magic;
-    if (!image || strnlen(image, sizeof magic) < sizeof magic) /* none of the magic words has a zero */
+    /* none of the magic words has a zero */
+    if (!image || strnlen(image, sizeof magic) < sizeof magic)
         return image ? strlen(image) : 0;
     memcpy(&magic, image, sizeof magic);
     if (magic == FATBIN_WRAPPER) { /* {magic, version, pointer to the fat binary, file name} */
@@ -68,7 +71,8 @@ uint64_t vg_image_bytes(const void *image)
     return image_within(image, IN_MEMORY);
 }
 
-/* A file is looked at through a mapping of it, with a page of zeros behind for what ends in none. */
+/* A file is looked at through a mapping of it, with a page of zeros behind for what ends in
+ * none. */
 uint64_t vg_image_file_bytes(const char *path)
 {
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;

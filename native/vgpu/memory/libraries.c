@@ -1,7 +1,7 @@
 /* Libraries: charged with the size of their image for each context that they are in.
  *
- * A library belongs to no context: the driver loads it into the one that is current, and into each other
- * one where something of it is first asked for. */
+ * A library belongs to no context: the driver loads it into the one that is current, and into each
+ * other one where something of it is first asked for. */
 #include "memory/memory.h"
 
 static uint64_t copy_key(const void *library, const void *context)
@@ -11,8 +11,12 @@ static uint64_t copy_key(const void *library, const void *context)
 
 static void put_copy(const struct vg_charge *charge, const void *library, void *context)
 {
-    vg_record_put(&(struct vg_record){.kind = VG_KIND_COPY, .key = copy_key(library, context), .row = (int8_t)charge->row,
-                                    .bytes = charge->reserved, .other = (uint64_t)library, .context = context});
+    vg_record_put(&(struct vg_record){.kind = VG_KIND_COPY,
+                                      .key = copy_key(library, context),
+                                      .row = (int8_t)charge->row,
+                                      .bytes = charge->reserved,
+                                      .other = (uint64_t)library,
+                                      .context = context});
 }
 
 static CUresult library_loaded(struct vg_charge *charge, CUresult result, const CUlibrary *library)
@@ -20,33 +24,39 @@ static CUresult library_loaded(struct vg_charge *charge, CUresult result, const 
     void *context = vg_context();
     uint64_t actual = result == CUDA_SUCCESS && context ? charge->reserved : 0;
     if (result == CUDA_SUCCESS && charge->row >= 0)
-        vg_record_put(&(struct vg_record){.kind = VG_KIND_LIBRARY, .key = (uint64_t)*library, .row = (int8_t)charge->row,
-                                        .bytes = charge->reserved});
+        vg_record_put(&(struct vg_record){.kind = VG_KIND_LIBRARY,
+                                          .key = (uint64_t)*library,
+                                          .row = (int8_t)charge->row,
+                                          .bytes = charge->reserved});
     if (actual && charge->row >= 0)
         put_copy(charge, *library, context);
     vg_charge_end(charge, actual);
     return result;
 }
 
-VG_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit, void **jit_values,
-                                     unsigned int n_jit, CUlibraryOption *options, void **values, unsigned int n)
+VG_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit,
+                                     void **jit_values, unsigned int n_jit,
+                                     CUlibraryOption *options, void **values, unsigned int n)
 {
     VG_ENTER();
     struct vg_charge charge;
     if (!vg_image_charge(&charge, image))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = REAL(cuLibraryLoadData)(library, image, jit, jit_values, n_jit, options, values, n);
+    CUresult result =
+        REAL(cuLibraryLoadData)(library, image, jit, jit_values, n_jit, options, values, n);
     return library_loaded(&charge, result, library);
 }
 
-VG_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
-                                         unsigned int n_jit, CUlibraryOption *options, void **values, unsigned int n)
+VG_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
+                                         void **jit_values, unsigned int n_jit,
+                                         CUlibraryOption *options, void **values, unsigned int n)
 {
     VG_ENTER();
     struct vg_charge charge;
     if (!vg_image_file_charge(&charge, path))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = REAL(cuLibraryLoadFromFile)(library, path, jit, jit_values, n_jit, options, values, n);
+    CUresult result =
+        REAL(cuLibraryLoadFromFile)(library, path, jit, jit_values, n_jit, options, values, n);
     return library_loaded(&charge, result, library);
 }
 
@@ -77,7 +87,8 @@ VG_EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
     return copied(&charge, REAL(cuLibraryGetModule)(module, library), library);
 }
 
-VG_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+VG_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+                                      const char *name)
 {
     VG_ENTER();
     struct vg_charge charge;
@@ -98,7 +109,11 @@ VG_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     return copied(&charge, REAL(cuKernelGetFunction)(function, kernel), library);
 }
 
-struct unloading { struct vg_taken copies; const void *library; CUresult result; };
+struct unloading {
+    struct vg_taken copies;
+    const void *library;
+    CUresult result;
+};
 
 static bool is_copy_of(const struct vg_record *record, const void *argument)
 {

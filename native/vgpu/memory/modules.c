@@ -1,4 +1,5 @@
-/* Modules: charged with the size of their image, in pages, while they are loaded into their context. */
+/* Modules: charged with the size of their image, in pages, while they are loaded into their
+ * context. */
 #include "memory/memory.h"
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -9,20 +10,25 @@ static uint64_t whole_pages(uint64_t bytes)
 bool vg_image_charge(struct vg_charge *charge, const void *image)
 {
     int row = vg_current_row();
-    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_bytes(image)) : 0, VG_CALL_OTHER);
+    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_bytes(image)) : 0,
+                           VG_CALL_OTHER);
 }
 
 bool vg_image_file_charge(struct vg_charge *charge, const char *path)
 {
     int row = vg_current_row();
-    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_file_bytes(path)) : 0, VG_CALL_OTHER);
+    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_file_bytes(path)) : 0,
+                           VG_CALL_OTHER);
 }
 
 static CUresult loaded(struct vg_charge *charge, CUresult result, const void *module)
 {
     if (result == CUDA_SUCCESS && charge->row >= 0)
-        vg_record_put(&(struct vg_record){.kind = VG_KIND_MODULE, .key = (uint64_t)module, .row = (int8_t)charge->row,
-                                        .bytes = charge->reserved, .context = vg_context()});
+        vg_record_put(&(struct vg_record){.kind = VG_KIND_MODULE,
+                                          .key = (uint64_t)module,
+                                          .row = (int8_t)charge->row,
+                                          .bytes = charge->reserved,
+                                          .context = vg_context()});
     vg_charge_end(charge, result == CUDA_SUCCESS ? charge->reserved : 0);
     return result;
 }
@@ -47,7 +53,8 @@ VG_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     return loaded(&charge, result, result ? NULL : *module);
 }
 
-VG_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, CUjit_option *options, void **values)
+VG_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n,
+                                      CUjit_option *options, void **values)
 {
     VG_ENTER();
     struct vg_charge charge;

@@ -11,8 +11,11 @@ bool vg_primary_active(CUdevice device)
 
 void vg_primary_note(int row, CUdevice device, CUcontext context, uint64_t bytes)
 {
-    vg_record_put(&(struct vg_record){.kind = VG_KIND_PRIMARY, .key = (uint64_t)device, .row = (int8_t)row, .bytes = bytes,
-                                    .other = (uint64_t)context});
+    vg_record_put(&(struct vg_record){.kind = VG_KIND_PRIMARY,
+                                      .key = (uint64_t)device,
+                                      .row = (int8_t)row,
+                                      .bytes = bytes,
+                                      .other = (uint64_t)context});
     vg_contexts_open(row, 1);
 }
 
@@ -39,7 +42,8 @@ VG_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     CUresult result = REAL(cuDevicePrimaryCtxRetain)(context, device);
     bool made = result == CUDA_SUCCESS && !there;
     if (made) /* at its price even where it ended while we looked: then a little late */
-        vg_primary_note(row, device, *context, charge.reserved ? charge.reserved : vg_context_bytes(row));
+        vg_primary_note(row, device, *context,
+                        charge.reserved ? charge.reserved : vg_context_bytes(row));
     vg_charge_end(&charge, made ? charge.reserved ? charge.reserved : vg_context_bytes(row) : 0);
     vg_contexts_end();
     return result;

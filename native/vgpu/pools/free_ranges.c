@@ -1,5 +1,5 @@
-/* What is free inside a stock, by the stream that may get it again without growth. The lock of all stocks
- * is held. */
+/* What is free inside a stock, by the stream that may get it again without growth. The lock of all
+ * stocks is held. */
 #include "pools/pools.h"
 
 void vg_range_freed(struct vg_pool *pool, uint64_t start, uint64_t end, CUstream stream)
@@ -40,7 +40,8 @@ bool vg_range_fits(const struct vg_pool *pool, uint64_t bytes, CUstream stream)
 {
     cuuint64_t used;
     if (!pool->handle) /* graphs get their memory mapped, wherever it lies */
-        return REAL(cuDeviceGetGraphMemAttribute)(pool->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS &&
+        return REAL(cuDeviceGetGraphMemAttribute)(pool->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+                                                  &used) == CUDA_SUCCESS &&
                used <= pool->charged && pool->charged - used >= bytes;
     for (unsigned int i = 0; i < pool->n_ranges; i++)
         if (pool->range[i].stream == stream && pool->range[i].end - pool->range[i].start >= bytes)

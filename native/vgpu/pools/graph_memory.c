@@ -1,9 +1,10 @@
 /* Memory that graphs allocate when they run.
  *
- * An allocation node takes no memory when it is made or captured. The driver gives it memory when the
- * graph is launched, out of one stock per device that all graphs share, which grows at need and is
- * kept until cuDeviceGraphMemTrim. So a graph with such nodes is noted when it is instantiated, with
- * the most that it can need; that much is drawn from the stock (pools.h) around each launch. */
+ * An allocation node takes no memory when it is made or captured. The driver gives it memory when
+ * the graph is launched, out of one stock per device that all graphs share, which grows at need and
+ * is kept until cuDeviceGraphMemTrim. So a graph with such nodes is noted when it is instantiated,
+ * with the most that it can need; that much is drawn from the stock (pools.h) around each
+ * launch. */
 #include <stdlib.h>
 
 #include "compute/compute.h"
@@ -33,9 +34,11 @@ static void graph_need(CUgraph graph, uint64_t need[VG_DEVICES], int depth)
             continue;
         if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
             REAL(cuGraphMemAllocNodeGetParams)(nodes[i], &allocation) == CUDA_SUCCESS &&
-            allocation.pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE && (row = vg_row(allocation.pool.location.id)) >= 0)
+            allocation.pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+            (row = vg_row(allocation.pool.location.id)) >= 0)
             need[row] += vg_rounded(allocation.bytes);
-        if (type == CU_GRAPH_NODE_TYPE_GRAPH && REAL(cuGraphChildGraphNodeGetGraph)(nodes[i], &child) == CUDA_SUCCESS)
+        if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+            REAL(cuGraphChildGraphNodeGetGraph)(nodes[i], &child) == CUDA_SUCCESS)
             graph_need(child, need, depth + 1);
     }
     if (nodes != few)
@@ -49,28 +52,34 @@ static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph g
         return result;
     graph_need(graph, need, 0);
     for (int row = 0; row < VG_DEVICES; row++)
-        if (need[row]) { /* one record per device; handles are aligned, so the row fits into the key */
-            vg_record_put(&(struct vg_record){.kind = VG_KIND_GRAPH, .key = (uint64_t)*exec | (uint64_t)row,
-                                            .row = (int8_t)row, .bytes = need[row]});
+        /* one record per device; handles are aligned, so the row fits into the key */
+        if (need[row]) {
+            vg_record_put(&(struct vg_record){.kind = VG_KIND_GRAPH,
+                                              .key = (uint64_t)*exec | (uint64_t)row,
+                                              .row = (int8_t)row,
+                                              .bytes = need[row]});
             atomic_fetch_add(&n_execs, 1);
         }
     vg_pools_refresh();
     return result;
 }
 
-VG_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+VG_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node,
+                                      char *log, size_t bytes)
 {
     VG_ENTER();
     return instantiated(REAL(cuGraphInstantiate)(exec, graph, node, log, bytes), exec, graph);
 }
 
-VG_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+VG_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node,
+                                         char *log, size_t bytes)
 {
     VG_ENTER();
     return instantiated(REAL(cuGraphInstantiate_v2)(exec, graph, node, log, bytes), exec, graph);
 }
 
-VG_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+VG_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                               unsigned long long flags)
 {
     VG_ENTER();
     return instantiated(REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec, graph);
@@ -81,7 +90,8 @@ static bool begin_all(struct vg_draw draw[VG_DEVICES], const uint64_t need[VG_DE
 {
     for (int row = 0; row < VG_DEVICES; row++) {
         draw[row] = (struct vg_draw){0};
-        if (need[row] && !vg_draw_begin(&draw[row], NULL, vg_row_device(row), vg_pool_steps(need[row]), need[row], NULL)) {
+        if (need[row] && !vg_draw_begin(&draw[row], NULL, vg_row_device(row),
+                                        vg_pool_steps(need[row]), need[row], NULL)) {
             for (draw[row].pool = NULL; row >= 0; row--)
                 if (draw[row].pool)
                     vg_draw_end(&draw[row], false);
@@ -99,8 +109,9 @@ static void end_all(struct vg_draw draw[VG_DEVICES], CUresult result)
 }
 
 /* With a flag this call uploads, too: it needs the memory at once. */
-static CUresult instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
-                                    CUresult (*call)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))
+static CUresult
+instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
+                 CUresult (*call)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))
 {
     uint64_t need[VG_DEVICES] = {0};
     struct vg_draw draw[VG_DEVICES];
@@ -113,7 +124,8 @@ static CUresult instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_IN
     return instantiated(result, exec, graph);
 }
 
-VG_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
+VG_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                                CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
 {
     VG_ENTER();
     return instantiate_with(exec, graph, parameters, REAL(cuGraphInstantiateWithParams));
@@ -126,7 +138,7 @@ VG_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph 
     return instantiate_with(exec, graph, parameters, REAL(cuGraphInstantiateWithParams_ptsz));
 }
 
-/* ---- upload and launch ------------------------------------------------------------------------------- */
+/* ---- upload and launch ----------------------------------------------------------------------- */
 
 CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream)
 {

@@ -1,8 +1,8 @@
-/* What the driver lets go when a stream comes to it: cuMemFreeAsync of memory that is not from a pool,
- * and physical memory that is unbound from an array.
+/* What the driver lets go when a stream comes to it: cuMemFreeAsync of memory that is not from a
+ * pool, and physical memory that is unbound from an array.
  *
- * Until then the driver holds the memory, so it stays charged. An event behind the call tells when; it
- * is looked at whenever the stocks are (pools.h), and before anything is refused. */
+ * Until then the driver holds the memory, so it stays charged. An event behind the call tells when;
+ * it is looked at whenever the stocks are (pools.h), and before anything is refused. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -17,8 +17,8 @@ struct pending_free {
     void *context; /* the event's */
 };
 
-/* Held across questions about events and their end, none of which waits for the GPU: else the end of a
- * context would not find those that another thread just looks at. */
+/* Held across questions about events and their end, none of which waits for the GPU: else the end
+ * of a context would not find those that another thread just looks at. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending_free *frees;
 static _Atomic unsigned int n_frees;
@@ -30,7 +30,8 @@ static void freed(const struct vg_record *record)
         return;
     }
     vg_left(record->row, vg_rounded(record->bytes),
-            record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes) : record->bytes);
+            record->kind == VG_KIND_DIRECT ? vg_blocks_leave(record->key, record->bytes)
+                                           : record->bytes);
 }
 
 bool vg_pending_frees_settle(void)
@@ -61,7 +62,8 @@ bool vg_pending_frees_settle(void)
     return any;
 }
 
-CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream given, CUresult (*call)(CUdeviceptr, CUstream))
+CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream given,
+                           CUresult (*call)(CUdeviceptr, CUstream))
 {
     vg_leave(record->row, vg_rounded(record->bytes));
     CUresult result = call(record->key, given);
@@ -78,7 +80,8 @@ void vg_pending_free(const struct vg_record *record, CUstream stream)
 {
     struct pending_free *one = malloc(sizeof *one);
     bool made = one && REAL(cuEventCreate)(&one->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
-    if (!made || REAL(cuEventRecord)(one->event, stream) != CUDA_SUCCESS) { /* a stream of another context */
+    /* a stream of another context */
+    if (!made || REAL(cuEventRecord)(one->event, stream) != CUDA_SUCCESS) {
         if (made)
             REAL(cuEventDestroy_v2)(one->event);
         free(one);

@@ -1,5 +1,5 @@
-/* An allocation from a stock, and its end: reserved by the worst that the stock may grow, charged by what
- * it grew. */
+/* An allocation from a stock, and its end: reserved by the worst that the stock may grow, charged
+ * by what it grew. */
 #include <stdlib.h>
 
 #include "counting/call_counts.h"
@@ -12,11 +12,13 @@ static uint64_t fine_bytes(uint64_t bytes) /* allocations in a pool start at mul
 
 uint64_t vg_pool_steps(uint64_t bytes)
 {
-    return bytes > UINT64_MAX - VG_POOL_STEP ? UINT64_MAX : (bytes + VG_POOL_STEP - 1) / VG_POOL_STEP * VG_POOL_STEP;
+    return bytes > UINT64_MAX - VG_POOL_STEP
+               ? UINT64_MAX
+               : (bytes + VG_POOL_STEP - 1) / VG_POOL_STEP * VG_POOL_STEP;
 }
 
-bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, uint64_t growth, uint64_t bytes,
-                   CUstream stream)
+bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, uint64_t growth,
+                   uint64_t bytes, CUstream stream)
 {
     struct vg_pool *pool = vg_pool_enter(handle, device);
     *draw = (struct vg_draw){.pool = pool, .reserved = growth};
@@ -70,7 +72,8 @@ static bool settle(struct vg_draw *draw, bool worked)
         vg_settle(pool->row, draw->reserved, 0);
     }
     vg_pools_end();
-    return growth <= draw->reserved || !(limit = vg_limit(pool->row)) || vg_used(pool->row) <= limit;
+    return growth <= draw->reserved || !(limit = vg_limit(pool->row)) ||
+           vg_used(pool->row) <= limit;
 }
 
 void vg_draw_end(struct vg_draw *draw, bool worked)
@@ -81,8 +84,8 @@ void vg_draw_end(struct vg_draw *draw, bool worked)
     vg_pools_end();
 }
 
-/* The driver needed more than expected: the allocation is given back. No lock is held: the stream may wait
- * for a host function, and that for another thread of the program, which allocates. */
+/* The driver needed more than expected: the allocation is given back. No lock is held: the stream
+ * may wait for a host function, and that for another thread of the program, which allocates. */
 static void undo(int row, CUdeviceptr address, CUstream stream)
 {
     REAL(cuMemFreeAsync)(address, stream);
@@ -92,8 +95,9 @@ static void undo(int row, CUdeviceptr address, CUstream stream)
     vg_pools_end();
 }
 
-CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *address, size_t bytes, CUstream stream,
-                          CUstream given, CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
+CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *address, size_t bytes,
+                          CUstream stream, CUstream given,
+                          CUresult (*call)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
 {
     uint64_t begun = vg_count_begin();
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -110,8 +114,11 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
         if (result == CUDA_SUCCESS) { /* the allocation keeps the stock from here on */
             vg_range_taken(pool, *address, *address + fine_bytes(bytes));
             atomic_fetch_add(&pool->changes, 1);
-            vg_record_put(&(struct vg_record){.kind = VG_KIND_STREAMED, .key = *address, .row = (int8_t)pool->row,
-                                            .bytes = fine_bytes(bytes), .other = (uint64_t)pool});
+            vg_record_put(&(struct vg_record){.kind = VG_KIND_STREAMED,
+                                              .key = *address,
+                                              .row = (int8_t)pool->row,
+                                              .bytes = fine_bytes(bytes),
+                                              .other = (uint64_t)pool});
         } else {
             vg_pool_leave(pool);
         }
@@ -122,7 +129,8 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
 }
 
 /* What was freed is free for this stream, unless by now it may have been taken again. */
-static CUresult freed(struct vg_record *record, CUresult result, const CUstream *stream, uint64_t changes)
+static CUresult freed(struct vg_record *record, CUresult result, const CUstream *stream,
+                      uint64_t changes)
 {
     struct vg_pool *pool = (struct vg_pool *)record->other;
     if (result != CUDA_SUCCESS) {

@@ -1,9 +1,9 @@
 /* Stocks of memory (see pools.h): their size, charged and followed.
  *
- * The lock of all stocks is held while a stock's size is asked for or trimmed and its charge follows, lest
- * two threads charge one change twice. Those calls tell or give back what nobody uses: none of them waits
- * for the GPU, and so for no thread of the program either. Calls that may wait are made without it; `live`
- * keeps the stock meanwhile. */
+ * The lock of all stocks is held while a stock's size is asked for or trimmed and its charge
+ * follows, lest two threads charge one change twice. Those calls tell or give back what nobody
+ * uses: none of them waits for the GPU, and so for no thread of the program either. Calls that may
+ * wait are made without it; `live` keeps the stock meanwhile. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +28,11 @@ void vg_pools_end(void)
 bool vg_pool_size(const struct vg_pool *pool, uint64_t *bytes)
 {
     cuuint64_t now = 0;
-    CUresult result = pool->handle
-        ? REAL(cuMemPoolGetAttribute)(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &now)
-        : REAL(cuDeviceGetGraphMemAttribute)(pool->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &now);
+    CUresult result =
+        pool->handle
+            ? REAL(cuMemPoolGetAttribute)(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &now)
+            : REAL(cuDeviceGetGraphMemAttribute)(pool->device,
+                                                 CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &now);
     *bytes = now;
     return result == CUDA_SUCCESS;
 }
@@ -52,8 +54,8 @@ void vg_pool_refresh(struct vg_pool *pool)
     pool->charged = now;
 }
 
-/* Bytes that the driver may give back in the next call: those in stock above `keep`, or (NULL) above
- * the threshold that the program set for the pool. */
+/* Bytes that the driver may give back in the next call: those in stock above `keep`, or (NULL)
+ * above the threshold that the program set for the pool. */
 static uint64_t spare_bytes(const struct vg_pool *pool, const uint64_t *keep)
 {
     cuuint64_t used = 0, threshold = UINT64_MAX;
@@ -125,19 +127,21 @@ static struct vg_pool *new_pool(CUmemoryPool handle, CUdevice device)
 static struct vg_pool *find_pool(CUmemoryPool handle, CUdevice device)
 {
     struct vg_pool *pool = pools;
-    while (pool && (pool->destroyed || pool->handle != handle || (!handle && pool->device != device)))
+    while (pool &&
+           (pool->destroyed || pool->handle != handle || (!handle && pool->device != device)))
         pool = pool->next;
     return pool;
 }
 
-/* The GPU of a stock that was not made by this process: a default one, perhaps of another GPU than the
- * stream's. */
+/* The GPU of a stock that was not made by this process: a default one, perhaps of another GPU than
+ * the stream's. */
 static CUdevice home_device(CUmemoryPool handle, CUdevice device)
 {
     CUmemoryPool pool;
     for (int row = 0; handle && row < VG_DEVICES; row++) {
         CUdevice its = vg_row_device(row);
-        if (its >= 0 && REAL(cuDeviceGetDefaultMemPool)(&pool, its) == CUDA_SUCCESS && pool == handle)
+        if (its >= 0 && REAL(cuDeviceGetDefaultMemPool)(&pool, its) == CUDA_SUCCESS &&
+            pool == handle)
             return its;
     }
     return device;
@@ -183,7 +187,8 @@ struct vg_pool *vg_pool_enter(CUmemoryPool handle, CUdevice device)
         pool = new_pool(handle, home_device(handle, device));
     if (pool) {
         pool->live++;
-        for (uint64_t now = vg_now_ns(), end = now + BORROW_WAIT_NS; pool->borrowed && now < end; now = vg_now_ns()) {
+        for (uint64_t now = vg_now_ns(), end = now + BORROW_WAIT_NS; pool->borrowed && now < end;
+             now = vg_now_ns()) {
             vg_pools_end();
             vg_sleep_until_ns(now + 20000);
             vg_pools_begin();

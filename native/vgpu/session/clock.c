@@ -1,5 +1,5 @@
-/* The only clock of the library. With -DVG_VIRTUAL_CLOCK (a test build, never shipped) it is the fake
- * GPU's, so that minutes of limited work pass in a second. */
+/* The only clock of the library. With -DVG_VIRTUAL_CLOCK (a test build, never shipped) it is the
+ * fake GPU's, so that minutes of limited work pass in a second. */
 #include <errno.h>
 #include <time.h>
 

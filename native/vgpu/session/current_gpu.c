@@ -1,8 +1,8 @@
 /* Which GPU a call is about, as a row of the limits page.
  *
- * Rows are found by UUID: ordinals change with CUDA_VISIBLE_DEVICES. Where one GPU is visible its row
- * is a constant. Else each thread remembers the row of its current context until a call of its own
- * may have changed that, or any thread created or destroyed a context.
+ * Rows are found by UUID: ordinals change with CUDA_VISIBLE_DEVICES. Where one GPU is visible its
+ * row is a constant. Else each thread remembers the row of its current context until a call of its
+ * own may have changed that, or any thread created or destroyed a context.
  */
 #include <string.h>
 
@@ -13,17 +13,18 @@
 
 static signed char row_of[ORDINALS];
 static signed char device_of[VG_DEVICES];
-static _Atomic int only = NOT_KNOWN;         /* the row where one GPU is visible, or -1 where inert */
+static _Atomic int only = NOT_KNOWN; /* the row where one GPU is visible, or -1 where inert */
 static _Atomic bool known;
 static _Atomic uint32_t epoch = 1;
-static VG_TLS uint32_t seen;                 /* epoch at which `current` was asked for; 0: not known */
+static VG_TLS uint32_t seen; /* epoch at which `current` was asked for; 0: not known */
 static VG_TLS int current;
 
 static int find_row(CUdevice device)
 {
     CUuuid uuid;
     /* _v2 tells MIG instances apart */
-    __typeof__(&cuDeviceGetUuid) get = REAL(cuDeviceGetUuid_v2) ? REAL(cuDeviceGetUuid_v2) : REAL(cuDeviceGetUuid);
+    __typeof__(&cuDeviceGetUuid) get =
+        REAL(cuDeviceGetUuid_v2) ? REAL(cuDeviceGetUuid_v2) : REAL(cuDeviceGetUuid);
     if (!get || get(&uuid, device) != CUDA_SUCCESS)
         return -1;
     for (uint32_t row = 0; row < vg_limits->n_devices && row < VG_DEVICES; row++)
@@ -32,8 +33,8 @@ static int find_row(CUdevice device)
     return -1;
 }
 
-/* After the driver's cuInit. Threads that race write the same. The ordinal of a GPU that is visible but
- * not granted, or -1. */
+/* After the driver's cuInit. Threads that race write the same. The ordinal of a GPU that is visible
+ * but not granted, or -1. */
 static int learn(void)
 {
     if (atomic_load(&vg_mode) != VG_MODE_LIMITED) {
@@ -68,7 +69,9 @@ static CUresult learn_or_refuse(void)
 {
     int stray = learn();
     if (stray >= 0)
-        return vg_refuse("GPU %d is visible in it but was not given to it (see `limits` of the vGPU server)", stray);
+        return vg_refuse(
+            "GPU %d is visible in it but was not given to it (see `limits` of the vGPU server)",
+            stray);
     return CUDA_SUCCESS;
 }
 
@@ -83,7 +86,7 @@ static bool rows_known(void)
 {
     if (likely(atomic_load_explicit(&known, memory_order_acquire)))
         return true;
-    learn_or_refuse();   /* another thread is in cuInit still */
+    learn_or_refuse(); /* another thread is in cuInit still */
     return atomic_load(&known);
 }
 
@@ -123,7 +126,7 @@ int vg_current_row(void)
 void vg_context_changed(void)
 {
     uint32_t now = atomic_fetch_add(&epoch, 1) + 1;
-    if (!now)       /* 0 means not known */
+    if (!now) /* 0 means not known */
         atomic_fetch_add(&epoch, 1);
 }
 

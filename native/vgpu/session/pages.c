@@ -1,7 +1,7 @@
 /* Finds and maps the container's two pages; believes nothing in them.
  *
- * The folder is VG_FOLDER wherever that exists, whatever the environment says; ALNAIR_VGPU_DIR is for
- * tests on machines without it. A folder without a valid `limits` is a failure, not freedom.
+ * The folder is VG_FOLDER wherever that exists, whatever the environment says; ALNAIR_VGPU_DIR is
+ * for tests on machines without it. A folder without a valid `limits` is a failure, not freedom.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static struct vg_outcome map(const char *name, size_t size, bool exact, bool wri
     if (fd < 0) {
         struct vg_outcome outcome = failed(name, strerror(errno));
         if (errno == EMFILE || errno == ENFILE || errno == EINTR)
-            outcome.kind = VG_AGAIN;    /* the application is out of descriptors now, not for ever */
+            outcome.kind = VG_AGAIN; /* the application is out of descriptors now, not for ever */
         return outcome;
     }
     off_t length = lseek(fd, 0, SEEK_END);
@@ -100,9 +100,11 @@ struct vg_outcome vg_map_counters(const struct vg_limits *limits, struct vg_coun
     if (outcome.kind != VG_DONE)
         return outcome;
     const struct vg_counters *found = page;
-    const char *wrong = found->magic != VG_COUNTERS_MAGIC ? "it is not a counters file"
+    const char *wrong =
+        found->magic != VG_COUNTERS_MAGIC                    ? "it is not a counters file"
         : found->abi != VG_ABI || found->n_slots != VG_SLOTS ? "it is of another version of Alnair"
-        : found->generation != limits->generation ? "it is not the one that limits names" : NULL;
+        : found->generation != limits->generation            ? "it is not the one that limits names"
+                                                             : NULL;
     if (wrong) {
         munmap(page, sizeof(struct vg_counters));
         return failed("counters", wrong);

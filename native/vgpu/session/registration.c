@@ -1,6 +1,6 @@
-/* Asks the vGPU server to register this container: one frame each way over a unix socket. Who we are
- * it reads from the kernel (SO_PEERCRED, cgroup), never from the frame. The socket is closed before
- * the call returns. */
+/* Asks the vGPU server to register this container: one frame each way over a unix socket. Who we
+ * are it reads from the kernel (SO_PEERCRED, cgroup), never from the frame. The socket is closed
+ * before the call returns. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -58,13 +58,18 @@ static struct vg_outcome talk(int fd, uint32_t driver_version, uint64_t deadline
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *folder = vg_folder();
-    if (!folder || snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder) >= (int)sizeof address.sun_path) {
+    if (!folder || snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder) >=
+                       (int)sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return again("socket");
     }
     struct vg_frame frame = {
-        .magic = VG_FRAME_MAGIC, .abi = VG_ABI, .operation = VG_OP_REGISTER, .pid = vg_pid(),
-        .driver_version = driver_version, .library_version = LIBRARY_VERSION,
+        .magic = VG_FRAME_MAGIC,
+        .abi = VG_ABI,
+        .operation = VG_OP_REGISTER,
+        .pid = vg_pid(),
+        .driver_version = driver_version,
+        .library_version = LIBRARY_VERSION,
     };
     ssize_t done;
     do {
@@ -92,10 +97,13 @@ static struct vg_outcome talk(int fd, uint32_t driver_version, uint64_t deadline
     if (done != sizeof frame || frame.magic != VG_FRAME_MAGIC || frame.abi != VG_ABI) {
         /* A server that goes away closes the connection: then the next one may answer. */
         outcome.kind = done ? VG_FAILED : VG_AGAIN;
-        snprintf(outcome.text, sizeof outcome.text, "the vGPU server gave no answer of this version");
+        snprintf(outcome.text, sizeof outcome.text,
+                 "the vGPU server gave no answer of this version");
         return outcome;
     }
-    outcome.kind = frame.operation == VG_REPLY_OK ? VG_DONE : frame.operation == VG_REPLY_BUSY ? VG_AGAIN : VG_FAILED;
+    outcome.kind = frame.operation == VG_REPLY_OK     ? VG_DONE
+                   : frame.operation == VG_REPLY_BUSY ? VG_AGAIN
+                                                      : VG_FAILED;
     snprintf(outcome.text, sizeof outcome.text, "%.*s", (int)sizeof frame.text, frame.text);
     return outcome;
 }

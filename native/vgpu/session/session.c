@@ -4,10 +4,10 @@
  *   pages valid, registered       LIMITED
  *   anything else                 REFUSED: no CUDA, one line on stderr that says why
  *
- * A container registers once. The first process to take `registrar` in the counters page talks to the
- * server; the others watch the state in the limits page, and take over should it die. Everybody gives
- * up at the deadline. A process that comes later maps two pages and claims a slot, no more.
- */
+ * A container registers once. The first process to take `registrar` in the counters page talks to
+ * the server; the others watch the state in the limits page, and take over should it die. Everybody
+ * gives up at the deadline. A process that comes later maps two pages and claims a slot, no
+ * more. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ _Atomic int vg_mode;
 _Atomic bool vg_entered;
 const struct vg_limits *vg_limits;
 struct vg_counters *vg_counters;
-static const struct vg_limits *mapped;     /* also while not LIMITED yet */
+static const struct vg_limits *mapped; /* also while not LIMITED yet */
 static _Atomic bool opening, said;
 
 static void nap(long ns)
@@ -38,7 +38,8 @@ static void nap(long ns)
 /* One thread at a time. No driver call is made inside; a forked child starts with it free. */
 static void lock(void)
 {
-    for (long ns = 1000; atomic_exchange_explicit(&opening, true, memory_order_acquire); ns = ns < 1000000 ? ns * 2 : ns)
+    for (long ns = 1000; atomic_exchange_explicit(&opening, true, memory_order_acquire);
+         ns = ns < 1000000 ? ns * 2 : ns)
         nap(ns);
 }
 
@@ -80,7 +81,9 @@ static struct vg_outcome pages(void)
 static struct vg_outcome registered(uint32_t driver_version)
 {
     uint32_t ms = mapped->deadline_ms;
-    ms = ms < SHORTEST_DEADLINE_MS ? SHORTEST_DEADLINE_MS : ms > LONGEST_DEADLINE_MS ? LONGEST_DEADLINE_MS : ms;
+    ms = ms < SHORTEST_DEADLINE_MS  ? SHORTEST_DEADLINE_MS
+         : ms > LONGEST_DEADLINE_MS ? LONGEST_DEADLINE_MS
+                                    : ms;
     uint64_t deadline = vg_wall_ns() + ms * 1000000ull, self = vg_pid();
     struct vg_outcome last = {.kind = VG_AGAIN, .text = "another process of it is registering"};
     for (int round = 0;; round++) {
@@ -90,17 +93,20 @@ static struct vg_outcome registered(uint32_t driver_version)
         struct vg_outcome outcome = {.kind = VG_FAILED};
         if (state != VG_STATE_WAITING) {
             snprintf(outcome.text, sizeof outcome.text, "%.*s", (int)sizeof mapped->message,
-                     state == VG_STATE_REFUSED && *mapped->message ? mapped->message : "the vGPU server refused it");
+                     state == VG_STATE_REFUSED && *mapped->message ? mapped->message
+                                                                   : "the vGPU server refused it");
             return outcome;
         }
         if (vg_wall_ns() >= deadline) {
-            snprintf(outcome.text, sizeof outcome.text, "not registered within %u ms (%.100s); does the Alnair agent run on this node?",
-                     ms, last.text);
+            snprintf(
+                outcome.text, sizeof outcome.text,
+                "not registered within %u ms (%.100s); does the Alnair agent run on this node?", ms,
+                last.text);
             return outcome;
         }
         uint64_t holder = atomic_load(&vg_counters->registrar);
-        if ((!holder || holder == self || (round % 32 == 31 && vg_gone(holder)))
-            && atomic_compare_exchange_strong(&vg_counters->registrar, &holder, self)) {
+        if ((!holder || holder == self || (round % 32 == 31 && vg_gone(holder))) &&
+            atomic_compare_exchange_strong(&vg_counters->registrar, &holder, self)) {
             last = vg_register(driver_version, deadline);
             atomic_store(&vg_counters->registrar, 0);
             if (last.kind == VG_FAILED)
@@ -121,7 +127,7 @@ static CUresult open_session(uint32_t driver_version)
     }
     if (outcome.kind == VG_DONE)
         outcome = registered(driver_version);
-    if (outcome.kind == VG_AGAIN) {   /* may work at the next call */
+    if (outcome.kind == VG_AGAIN) { /* may work at the next call */
         say_once(outcome.text);
         return CUDA_ERROR_NOT_PERMITTED;
     }
@@ -142,7 +148,8 @@ CUresult vg_session(void)
         lock();
         if (atomic_load(&vg_mode) == VG_MODE_UNKNOWN) {
             if (atomic_load(&vg_proxied))
-                atomic_store(&vg_mode, VG_MODE_INERT);   /* the proxy limits, whatever comes through here */
+                /* the proxy limits, whatever comes through here */
+                atomic_store(&vg_mode, VG_MODE_INERT);
             else
                 result = open_session((uint32_t)version);
         }
@@ -168,7 +175,7 @@ CUresult vg_enter(void)
 {
     vg_resolve();
     if (!atomic_load(&vg_resolved))
-        return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;   /* no driver in this container */
+        return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED; /* no driver in this container */
     CUresult result = vg_session();
     if (result == CUDA_SUCCESS && atomic_load(&vg_mode) == VG_MODE_LIMITED)
         result = vg_slot_claim();
@@ -177,13 +184,14 @@ CUresult vg_enter(void)
     atomic_store(&vg_entered, true);
     if (atomic_load(&vg_mode) != VG_MODE_REFUSED)
         return CUDA_SUCCESS;
-    atomic_store(&vg_entered, false);   /* another thread refused in between */
+    atomic_store(&vg_entered, false); /* another thread refused in between */
     return CUDA_ERROR_NOT_PERMITTED;
 }
 
 void vg_session_forked(void)
 {
     atomic_store(&opening, false);
-    if (atomic_load(&vg_mode) != VG_MODE_REFUSED)   /* refused for the parent: refused for the child */
+    /* refused for the parent: refused for the child */
+    if (atomic_load(&vg_mode) != VG_MODE_REFUSED)
         atomic_store(&vg_entered, false);
 }

@@ -5,7 +5,10 @@
 #include "vgpu.h"
 
 /* What a step found; `text` says why not. */
-struct vg_outcome { enum { VG_DONE, VG_NONE, VG_AGAIN, VG_FAILED } kind; char text[200]; };
+struct vg_outcome {
+    enum { VG_DONE, VG_NONE, VG_AGAIN, VG_FAILED } kind;
+    char text[200];
+};
 
 /* The folder of this container's pages, NULL: there is none, so no limits. */
 const char *vg_folder(void);
@@ -16,11 +19,11 @@ int vg_open_page(const char *name, int flags);
 
 /* One attempt, at most until `deadline` (CLOCK_MONOTONIC): connects, asks, waits for the answer. */
 struct vg_outcome vg_register(uint32_t driver_version, uint64_t deadline);
-uint64_t vg_wall_ns(void);            /* CLOCK_MONOTONIC also where clock.c is virtual: servers are real */
-uint64_t vg_pid(void);                /* not libc's, which older ones cache over a clone */
-bool vg_gone(uint64_t pid);           /* no such process; false where unsure */
+uint64_t vg_wall_ns(void);  /* CLOCK_MONOTONIC also where clock.c is virtual: servers are real */
+uint64_t vg_pid(void);      /* not libc's, which older ones cache over a clone */
+bool vg_gone(uint64_t pid); /* no such process; false where unsure */
 
-/* ---- forked_child.c: what a forked child forgets; other shelves say so in their headers ---- */
+/* ---- forked_child.c: what a forked child forgets; other shelves say so in their headers ------ */
 void vg_session_forked(void);
 void vg_slot_forked(void);
 void vg_current_gpu_forked(void);

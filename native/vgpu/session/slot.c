@@ -1,12 +1,13 @@
 /* This process's slot in the counters page, and what becomes of the slots of dead processes.
  *
- * Claiming is one compare-and-swap of `owner` from 0; freeing another's slot is done under a file lock
- * that the kernel releases with its holder (see abi.h). Whether an owner lives: its pid, and its start
- * time, since pids come again.
+ * Claiming is one compare-and-swap of `owner` from 0; freeing another's slot is done under a file
+ * lock that the kernel releases with its holder (see abi.h). Whether an owner lives: its pid, and
+ * its start time, since pids come again.
  *
- * A process does not free its own slot when it exits: the driver holds its memory until the kernel has
- * closed it, which is after the last line of code that could run here. Whoever is refused memory, or
- * needs a slot, frees the slots of the dead first; the server does so at once (it holds a pidfd).
+ * A process does not free its own slot when it exits: the driver holds its memory until the kernel
+ * has closed it, which is after the last line of code that could run here. Whoever is refused
+ * memory, or needs a slot, frees the slots of the dead first; the server does so at once (it holds
+ * a pidfd).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,10 @@ static struct vg_slot *_Atomic own;
 static _Atomic uint64_t own_pid;
 static _Atomic bool claiming;
 
-struct life { char state; uint64_t threads, started; };
+struct life {
+    char state;
+    uint64_t threads, started;
+};
 
 /* /proc/PID/stat; false where it cannot be read. */
 static bool read_life(uint64_t pid, struct life *life)
@@ -39,7 +43,7 @@ static bool read_life(uint64_t pid, struct life *life)
     if (length <= 0)
         return false;
     text[length] = 0;
-    char *field = strrchr(text, ')');   /* the name before it may hold anything */
+    char *field = strrchr(text, ')'); /* the name before it may hold anything */
     if (!field)
         return false;
     *life = (struct life){.state = field[1] ? field[2] : 0};
@@ -91,7 +95,7 @@ static bool dead(struct vg_slot *slot, uint64_t namespace)
     if (!read_life(owner, &life))
         return false;
     if ((life.state == 'Z' || life.state == 'X') && life.threads <= 1)
-        return true;    /* a dead leader of a process whose threads go on is a zombie, too */
+        return true; /* a dead leader of a process whose threads go on is a zombie, too */
     return started && life.started != started;
 }
 
@@ -122,7 +126,8 @@ int vg_reap(void)
         if (fd < 0) {
             fd = vg_open_page("counters", O_RDONLY);
             if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
-                freed = -1; /* somebody else is at it */
+                /* somebody else is at it */
+                freed = -1;
                 break;
             }
         }
@@ -156,8 +161,8 @@ static struct vg_slot *take(uint64_t limit)
     for (uint64_t i = 0; i < limit; i++) {
         struct vg_slot *slot = &vg_counters->slot[i];
         uint64_t free_owner = 0;
-        if (atomic_load_explicit(&slot->owner, memory_order_relaxed)
-            || !atomic_compare_exchange_strong(&slot->owner, &free_owner, self))
+        if (atomic_load_explicit(&slot->owner, memory_order_relaxed) ||
+            !atomic_compare_exchange_strong(&slot->owner, &free_owner, self))
             continue;
         struct life life;
         atomic_store(&slot->unhooked, vg_unhooked());
@@ -165,7 +170,8 @@ static struct vg_slot *take(uint64_t limit)
         atomic_store(&slot->pid_namespace, pid_namespace());
         atomic_store(&slot->started, read_life(self, &life) ? life.started : 0);
         uint64_t used = atomic_load(&vg_counters->slots_used);
-        while (used < i + 1 && !atomic_compare_exchange_weak(&vg_counters->slots_used, &used, i + 1))
+        while (used < i + 1 &&
+               !atomic_compare_exchange_weak(&vg_counters->slots_used, &used, i + 1))
             ;
         return slot;
     }
@@ -209,8 +215,8 @@ struct vg_slot *vg_slot(void)
     if (unlikely(!slot)) {
         if (atomic_load(&vg_mode) == VG_MODE_LIMITED && vg_slot_claim() == CUDA_SUCCESS)
             slot = vg_slot_now();
-    } else if (unlikely(atomic_load_explicit(&slot->owner, memory_order_relaxed)
-                        != atomic_load_explicit(&own_pid, memory_order_relaxed)))
+    } else if (unlikely(atomic_load_explicit(&slot->owner, memory_order_relaxed) !=
+                        atomic_load_explicit(&own_pid, memory_order_relaxed)))
         vg_refuse("the vGPU server made the counters anew; this process must start again");
     return slot;
 }

@@ -1,5 +1,6 @@
-/* The one line that this library may print: on stderr, where it refuses. One write, so that lines of
- * many processes do not mix; no malloc and no stdio, so it works in any state the application is in. */
+/* The one line that this library may print: on stderr, where it refuses. One write, so that lines
+ * of many processes do not mix; no malloc and no stdio, so it works in any state the application is
+ * in. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@ void vg_say(const char *format, ...)
     va_end(args);
     if (written > 0)
         used += (size_t)written < sizeof line - used - 1 ? (size_t)written : sizeof line - used - 2;
-    for (size_t i = 0; i < used; i++)   /* messages may come from a page or a socket: one line, no escapes */
+    /* messages may come from a page or a socket: one line, no escapes */
+    for (size_t i = 0; i < used; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 127)
             line[i] = ' ';
     line[used++] = '\n';

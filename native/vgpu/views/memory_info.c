@@ -1,7 +1,8 @@
 /* What CUDA tells about memory: the limit is the GPU, and what the container holds is what is used.
  *
- * Where the limit was lowered below what is held, used exceeds total and nothing is free: zero, never
- * a wrapped number. Neither free nor total is more than the GPU itself has, whatever the limit. */
+ * Where the limit was lowered below what is held, used exceeds total and nothing is free: zero,
+ * never a wrapped number. Neither free nor total is more than the GPU itself has, whatever the
+ * limit. */
 #include <limits.h>
 
 #include "ledger/ledger.h"
@@ -37,7 +38,8 @@ static unsigned int narrow(uint64_t bytes)
     return bytes < UINT_MAX ? (unsigned int)bytes : UINT_MAX;
 }
 
-VG_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) /* of CUDA 3.1 and before */
+/* of CUDA 3.1 and before */
+VG_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
     VG_ENTER();
     CUresult result = REAL(cuMemGetInfo)(free, total);

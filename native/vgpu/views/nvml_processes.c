@@ -2,12 +2,29 @@
 #include "views/views.h"
 
 /* Declared ourselves: see views.h. */
-struct nvml_process { unsigned int pid; unsigned long long bytes; };
-struct nvml_process_v2 { unsigned int pid; unsigned long long bytes; unsigned int gpu_instance, compute_instance; };
-struct nvml_sample { unsigned int pid; unsigned long long time; unsigned int sm, memory, encoder, decoder; };
-struct nvml_use { unsigned long long time; unsigned int pid, sm, memory, encoder, decoder, jpeg, ofa; };
-struct nvml_uses { unsigned int version, n; unsigned long long since; struct nvml_use *use; };
-
+struct nvml_process {
+    unsigned int pid;
+    unsigned long long bytes;
+};
+struct nvml_process_v2 {
+    unsigned int pid;
+    unsigned long long bytes;
+    unsigned int gpu_instance, compute_instance;
+};
+struct nvml_sample {
+    unsigned int pid;
+    unsigned long long time;
+    unsigned int sm, memory, encoder, decoder;
+};
+struct nvml_use {
+    unsigned long long time;
+    unsigned int pid, sm, memory, encoder, decoder, jpeg, ofa;
+};
+struct nvml_uses {
+    unsigned int version, n;
+    unsigned long long since;
+    struct nvml_use *use;
+};
 
 static uint64_t slots_used(void)
 {
@@ -16,7 +33,8 @@ static uint64_t slots_used(void)
 }
 
 /* Fills `put` with the container's processes on this GPU, in NVML's protocol of counts. */
-static int list_processes(int row, unsigned int *count, void *list, void (*put)(void *list, unsigned int i, uint64_t pid, uint64_t bytes))
+static int list_processes(int row, unsigned int *count, void *list,
+                          void (*put)(void *list, unsigned int i, uint64_t pid, uint64_t bytes))
 {
     unsigned int found = 0, room = list ? *count : 0;
     for (uint64_t i = 0; i < slots_used(); i++) {
@@ -39,28 +57,29 @@ static void put_v1(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
 
 static void put_v2(void *list, unsigned int i, uint64_t pid, uint64_t bytes)
 {
-    ((struct nvml_process_v2 *)list)[i] = (struct nvml_process_v2){(unsigned int)pid, bytes, ~0u, ~0u};
+    ((struct nvml_process_v2 *)list)[i] =
+        (struct nvml_process_v2){(unsigned int)pid, bytes, ~0u, ~0u};
 }
 
-#define LIST(name, type, put)                                                                                \
-    VG_EXPORT int name(nvmlDevice_t device, unsigned int *count, type *list)                                 \
-    {                                                                                                        \
-        VG_ENTER_NVML();                                                                                     \
-        if (!REAL(name))                                                                                     \
-            return NVML_ERROR_FUNCTION_NOT_FOUND;                                                            \
-        int row = count ? vg_nvml_row(device) : -1;                                                          \
-        return row < 0 ? REAL(name)(device, count, list) : list_processes(row, count, list, put);                   \
+#define LIST(name, type, put)                                                                      \
+    VG_EXPORT int name(nvmlDevice_t device, unsigned int *count, type *list)                       \
+    {                                                                                              \
+        VG_ENTER_NVML();                                                                           \
+        if (!REAL(name))                                                                           \
+            return NVML_ERROR_FUNCTION_NOT_FOUND;                                                  \
+        int row = count ? vg_nvml_row(device) : -1;                                                \
+        return row < 0 ? REAL(name)(device, count, list) : list_processes(row, count, list, put);  \
     }
-#define EMPTY(name, type)                                                                                    \
-    VG_EXPORT int name(nvmlDevice_t device, unsigned int *count, type *list)                                 \
-    {                                                                                                        \
-        VG_ENTER_NVML();                                                                                     \
-        if (!REAL(name))                                                                                     \
-            return NVML_ERROR_FUNCTION_NOT_FOUND;                                                            \
-        if (!count || vg_nvml_row(device) < 0)                                                               \
-            return REAL(name)(device, count, list);                                                          \
-        *count = 0;                                                                                          \
-        return NVML_SUCCESS;                                                                                 \
+#define EMPTY(name, type)                                                                          \
+    VG_EXPORT int name(nvmlDevice_t device, unsigned int *count, type *list)                       \
+    {                                                                                              \
+        VG_ENTER_NVML();                                                                           \
+        if (!REAL(name))                                                                           \
+            return NVML_ERROR_FUNCTION_NOT_FOUND;                                                  \
+        if (!count || vg_nvml_row(device) < 0)                                                     \
+            return REAL(name)(device, count, list);                                                \
+        *count = 0;                                                                                \
+        return NVML_SUCCESS;                                                                       \
     }
 
 LIST(nvmlDeviceGetComputeRunningProcesses, struct nvml_process, put_v1)
@@ -74,7 +93,7 @@ EMPTY(nvmlDeviceGetGraphicsRunningProcesses, struct nvml_process)
 EMPTY(nvmlDeviceGetGraphicsRunningProcesses_v2, struct nvml_process_v2)
 EMPTY(nvmlDeviceGetGraphicsRunningProcesses_v3, struct nvml_process_v2)
 
-/* ---- utilisation by process: only those of this container ------------------------------------------------- */
+/* ---- utilisation by process: only those of this container ------------------------------------ */
 
 static bool is_of_container(unsigned int pid)
 {
@@ -84,8 +103,8 @@ static bool is_of_container(unsigned int pid)
     return false;
 }
 
-VG_EXPORT int nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct nvml_sample *sample, unsigned int *count,
-                                              unsigned long long since)
+VG_EXPORT int nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct nvml_sample *sample,
+                                              unsigned int *count, unsigned long long since)
 {
     VG_ENTER_NVML();
     if (!REAL(nvmlDeviceGetProcessUtilization))

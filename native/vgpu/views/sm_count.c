@@ -1,5 +1,5 @@
-/* How many SMs a container sees, where the server gave it a share of them (MPS shows its clients so many
- * by itself on newer drivers only). Programs choose their grids by it. */
+/* How many SMs a container sees, where the server gave it a share of them (MPS shows its clients so
+ * many by itself on newer drivers only). Programs choose their grids by it. */
 #include "vgpu.h"
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)

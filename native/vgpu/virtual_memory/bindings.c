@@ -1,8 +1,9 @@
 /* Physical memory bound to what is no address range: sparse and deferred arrays, multicast objects.
  *
- * A binding holds the memory as a mapping does, until it is unbound or its array or multicast object
- * goes. It is found by a hash of the place; what is unbound at another place than it was bound at stays
- * charged until the owner goes, which errs on the safe side. Logical endpoints are not followed. */
+ * A binding holds the memory as a mapping does, until it is unbound or its array or multicast
+ * object goes. It is found by a hash of the place; what is unbound at another place than it was
+ * bound at stays charged until the owner goes, which errs on the safe side. Logical endpoints are
+ * not followed. */
 #include "virtual_memory/virtual_memory.h"
 
 uint64_t vg_binding_place(const uint64_t *word, size_t n)
@@ -17,8 +18,13 @@ uint64_t vg_binding_place(const uint64_t *word, size_t n)
 
 void vg_bound(uint64_t place, uint64_t owner, const struct vg_record *memory, void *context)
 {
-    struct vg_record record = {.kind = VG_KIND_BINDING, .key = place, .row = -1, .bytes = owner, .other = memory->key,
-                               .context = context, .serial = memory->serial};
+    struct vg_record record = {.kind = VG_KIND_BINDING,
+                               .key = place,
+                               .row = -1,
+                               .bytes = owner,
+                               .other = memory->key,
+                               .context = context,
+                               .serial = memory->serial};
     struct vg_record there;
     while (vg_record_get(VG_KIND_BINDING, record.key, &there))
         record.key++;

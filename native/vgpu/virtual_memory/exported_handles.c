@@ -2,12 +2,12 @@
  *
  * While another reference is recorded they do not matter. When the last one goes, the descriptors
  * of this process that still name the object they were made as (device and inode) keep its bytes
- * charged, as one EXPORTED record. They are looked at again before a refusal, at synchronisations, and
- * when memory is asked for by cuMemGetInfo. A number that the program gave to another object counts as
- * closed; one of the same inode does not, and errs on the safe side of the limit.
+ * charged, as one EXPORTED record. They are looked at again before a refusal, at synchronisations,
+ * and when memory is asked for by cuMemGetInfo. A number that the program gave to another object
+ * counts as closed; one of the same inode does not, and errs on the safe side of the limit.
  *
- * A descriptor that was passed on or duplicated, and closed here, cannot be seen: what others hold then
- * is found by NVML, and comes back as overhead. */
+ * A descriptor that was passed on or duplicated, and closed here, cannot be seen: what others hold
+ * then is found by NVML, and comes back as overhead. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,11 +18,11 @@
 
 struct export {
     struct export *next;
-    uint64_t serial;     /* of its memory */
+    uint64_t serial; /* of its memory */
     dev_t device;
     ino_t inode;
     int fd;
-    bool alone;          /* it holds an EXPORTED record */
+    bool alone; /* it holds an EXPORTED record */
 };
 
 /* No call of the driver is made under it. */
@@ -148,10 +148,11 @@ void vg_exports_forked(void) /* the child's descriptors hold its parent's memory
     }
 }
 
-/* ---- hooks --------------------------------------------------------------------------------------------- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 VG_EXPORT CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle,
-                                                CUmemAllocationHandleType type, unsigned long long flags)
+                                                CUmemAllocationHandleType type,
+                                                unsigned long long flags)
 {
     VG_ENTER();
     struct vg_record record;
@@ -165,8 +166,8 @@ VG_EXPORT CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAlloca
 }
 
 /* What this process exported comes back as the same handle, with one more reference. */
-VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
-                                                  CUmemAllocationHandleType type)
+VG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                                  void *shared, CUmemAllocationHandleType type)
 {
     VG_ENTER();
     struct vg_record record;

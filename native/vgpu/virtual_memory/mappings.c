@@ -1,12 +1,12 @@
 /* Mappings of physical memory into the address space (cuMemMap, cuMemUnmap): each keeps its memory.
  *
- * Unmapping may take long, so that its call gets no lock: its mappings are taken out of the records before
- * it (the address may be mapped anew at once), and their references are dropped after it. By then the
- * driver may have given the handle to other memory; the serial tells the two apart. */
+ * Unmapping may take long, so that its call gets no lock: its mappings are taken out of the records
+ * before it (the address may be mapped anew at once), and their references are dropped after it. By
+ * then the driver may have given the handle to other memory; the serial tells the two apart. */
 #include "virtual_memory/virtual_memory.h"
 
-VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                            unsigned long long flags)
+VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+                            CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
     VG_ENTER();
     struct vg_record record;
@@ -14,8 +14,12 @@ VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGe
     bool ours = vg_physical_add(handle, &record);
     CUresult result = REAL(cuMemMap)(ptr, size, offset, handle, flags);
     if (ours && result == CUDA_SUCCESS)
-        vg_record_put(&(struct vg_record){.kind = VG_KIND_MAPPING, .key = ptr, .row = record.row, .bytes = size,
-                                        .other = handle, .serial = record.serial});
+        vg_record_put(&(struct vg_record){.kind = VG_KIND_MAPPING,
+                                          .key = ptr,
+                                          .row = record.row,
+                                          .bytes = size,
+                                          .other = handle,
+                                          .serial = record.serial});
     else if (ours)
         vg_physical_drop(handle, record.serial);
     vg_references_end();
@@ -23,9 +27,11 @@ VG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGe
 }
 
 struct unmapping {
-    struct vg_taken taken;     /* first: a sweep of the records puts them there */
+    /* first: a sweep of the records puts them there */
+    struct vg_taken taken;
     uint64_t start, end;
-    uint64_t bytes[VG_DEVICES]; /* what it gives back, by row: of handles whose last reference goes */
+    /* what it gives back, by row: of handles whose last reference goes */
+    uint64_t bytes[VG_DEVICES];
     CUresult result;
 };
 
@@ -49,8 +55,8 @@ static void note_leaving(const struct vg_record *record, void *argument)
 {
     struct unmapping *all = argument;
     struct vg_record handle;
-    if (record->row >= 0 && vg_record_get(VG_KIND_PHYSICAL, record->other, &handle) && handle.serial == record->serial &&
-        handle.count == 1)
+    if (record->row >= 0 && vg_record_get(VG_KIND_PHYSICAL, record->other, &handle) &&
+        handle.serial == record->serial && handle.count == 1)
         all->bytes[record->row] += handle.bytes;
 }
 

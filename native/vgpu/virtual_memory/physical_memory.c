@@ -1,8 +1,8 @@
 /* Physical memory, by handle: made, retained and released; who still holds it (virtual_memory.h).
  *
- * One lock is held across the calls that add references and those that drop them by handle: else one
- * thread could map what another is releasing, after it was found to be the last reference. None of those
- * calls waits for the GPU. */
+ * One lock is held across the calls that add references and those that drop them by handle: else
+ * one thread could map what another is releasing, after it was found to be the last reference. None
+ * of those calls waits for the GPU. */
 #include <pthread.h>
 
 #include "virtual_memory/virtual_memory.h"
@@ -59,17 +59,19 @@ void vg_physical_made(struct vg_record *record)
         physical_gone(&old);
 }
 
-VG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                               unsigned long long flags)
+VG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                               const CUmemAllocationProp *prop, unsigned long long flags)
 {
     VG_ENTER();
     if (!prop || !vg_limits)
         return REAL(cuMemCreate)(handle, size, prop, flags);
     bool host = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     struct vg_charge charge;
-    struct vg_record record = {.kind = VG_KIND_PHYSICAL, .row = -1, .count = 1, .bytes = vg_rounded(size)};
+    struct vg_record record = {
+        .kind = VG_KIND_PHYSICAL, .row = -1, .count = 1, .bytes = vg_rounded(size)};
     if (host ? !vg_host_reserve(record.bytes)
-             : !vg_charge_begin(&charge, vg_row(prop->location.id), size, record.bytes, VG_CALL_ALLOC))
+             : !vg_charge_begin(&charge, vg_row(prop->location.id), size, record.bytes,
+                                VG_CALL_ALLOC))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuMemCreate)(handle, size, prop, flags);
     if (host) {

@@ -8,16 +8,20 @@ static uint64_t array_place(const CUarrayMapInfo *info)
 {
     const uint64_t owner = (uint64_t)info->resource.array;
     if (info->subresource_type) /* the tail of the levels */
-        return vg_binding_place((uint64_t[]){owner, 1, info->subresource.tail.layer, info->subresource.tail.offset,
-                                     info->subresource.tail.size}, 5);
-    return vg_binding_place((uint64_t[]){owner, 0, info->subresource.tile.level, info->subresource.tile.layer,
-                                 info->subresource.tile.x, info->subresource.tile.y, info->subresource.tile.z,
-                                 info->subresource.tile.width, info->subresource.tile.height,
-                                 info->subresource.tile.depth}, 10);
+        return vg_binding_place((uint64_t[]){owner, 1, info->subresource.tail.layer,
+                                             info->subresource.tail.offset,
+                                             info->subresource.tail.size},
+                                5);
+    return vg_binding_place(
+        (uint64_t[]){owner, 0, info->subresource.tile.level, info->subresource.tile.layer,
+                     info->subresource.tile.x, info->subresource.tile.y, info->subresource.tile.z,
+                     info->subresource.tile.width, info->subresource.tile.height,
+                     info->subresource.tile.depth},
+        10);
 }
 
-/* The driver lets go when the stream comes to it. Of several bindings of one memory, as of the tiles of
- * an array, one waits for that, and the others go at once. */
+/* The driver lets go when the stream comes to it. Of several bindings of one memory, as of the
+ * tiles of an array, one waits for that, and the others go at once. */
 static void unbind(uint64_t place, struct vg_record *last, struct vg_taken *waiting)
 {
     struct vg_record record;
@@ -36,9 +40,10 @@ static void free_when_reached(const struct vg_record *record, void *stream)
 }
 
 static CUresult map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream stream, CUstream meant,
-                              CUresult (*call)(CUarrayMapInfo *, unsigned int, CUstream))
+                           CUresult (*call)(CUarrayMapInfo *, unsigned int, CUstream))
 {
-    struct vg_record *ours = list && n ? calloc(n, sizeof *ours) : NULL; /* the memory; kind 0: not charged here */
+    /* the memory; kind 0: not charged here */
+    struct vg_record *ours = list && n ? calloc(n, sizeof *ours) : NULL;
     if (!ours)
         return call(list, n, stream);
     vg_references_begin();
@@ -55,7 +60,8 @@ static CUresult map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream stream
             unbind(array_place(&list[i]), &last, &waiting);
         if (ours[i].kind && result != CUDA_SUCCESS && n == 1) {
             vg_physical_drop(ours[i].key, ours[i].serial);
-        } else if (ours[i].kind) { /* of several the driver may have mapped some: they count as mapped */
+        } else if (ours[i].kind) { /* of several the driver may have mapped some: they count as
+                                      mapped */
             if (!vg_record_get(VG_KIND_ARRAY, owner, &array))
                 vg_record_get(VG_KIND_MIPMAP, owner, &array);
             vg_bound(array_place(&list[i]), owner, &ours[i], array.context);
@@ -64,7 +70,8 @@ static CUresult map_arrays(CUarrayMapInfo *list, unsigned int n, CUstream stream
     vg_references_end();
     if (last.kind)
         vg_taken_add(&last, &waiting);
-    vg_taken_each(&waiting, free_when_reached, meant); /* may wait for the stream: without the lock */
+    /* may wait for the stream: without the lock */
+    vg_taken_each(&waiting, free_when_reached, meant);
     vg_taken_forget(&waiting);
     free(ours);
     return result;
@@ -76,8 +83,10 @@ VG_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, 
     return map_arrays(list, count, stream, stream, REAL(cuMemMapArrayAsync));
 }
 
-VG_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+VG_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count,
+                                           CUstream stream)
 {
     VG_ENTER();
-    return map_arrays(list, count, stream, stream ? stream : CU_STREAM_PER_THREAD, REAL(cuMemMapArrayAsync_ptsz));
+    return map_arrays(list, count, stream, stream ? stream : CU_STREAM_PER_THREAD,
+                      REAL(cuMemMapArrayAsync_ptsz));
 }

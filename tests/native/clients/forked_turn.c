@@ -1,6 +1,7 @@
-/* A thread of the parent contends for memory while another forks; the child contends, too. A libc that
- * remembers the pid over a clone (glibc before 2.25) tells the child its parent's: the child must see all
- * the same that the turn is none of its own threads'. Exit status: 0 where it gets the turn at once. */
+/* A thread of the parent contends for memory while another forks; the child contends, too. A libc
+ * that remembers the pid over a clone (glibc before 2.25) tells the child its parent's: the child
+ * must see all the same that the turn is none of its own threads'. Exit status: 0 where it gets the
+ * turn at once. */
 #define ALNAIR_VGPU_H
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,9 +26,18 @@ void vg_refused(int row);
 bool vg_pools_give_back(int row);
 uint64_t vg_used(int row);
 uint64_t vg_limit(int row);
-struct vg_slot *vg_slot(void) { return NULL; }
-int vg_reap(void) { return 0; }
-bool vg_pools_give_back(int row) { return row < 0; }
+struct vg_slot *vg_slot(void)
+{
+    return NULL;
+}
+int vg_reap(void)
+{
+    return 0;
+}
+bool vg_pools_give_back(int row)
+{
+    return row < 0;
+}
 uint64_t vg_now_ns(void)
 {
     struct timespec t;
@@ -40,7 +50,10 @@ void vg_sleep_until_ns(uint64_t when)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 static pid_t remembered;
-uint64_t vg_pid(void) { return (uint64_t)syscall(SYS_getpid); }
+uint64_t vg_pid(void)
+{
+    return (uint64_t)syscall(SYS_getpid);
+}
 #define getpid() remembered
 #include "ledger/container_ledger.c"
 #undef getpid

@@ -3,8 +3,8 @@
  *
  *   interleave CASE
  *
- * Prints what the library holds as used, in MiB, at the moments that each case names; "stalled" where
- * the other thread could not go on while the first was in the driver. */
+ * Prints what the library holds as used, in MiB, at the moments that each case names; "stalled"
+ * where the other thread could not go on while the first was in the driver. */
 #include <cuda.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -85,7 +85,7 @@ static void show(const char *when)
     printf("%s %.0f\n", when, (double)(total - free) / (double)MIB);
 }
 
-/* ---- mappings --------------------------------------------------------------------------------------- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 static CUmemGenericAllocationHandle created(uint64_t mib)
 {
@@ -101,8 +101,8 @@ static void unmap(void)
     CHECK(cuMemUnmap(PLACE, 8 * MIB));
 }
 
-/* Memory that only its mapping holds is unmapped; at once other memory is mapped at the same place, of a
- * handle of its own or of the one that has just become free. */
+/* Memory that only its mapping holds is unmapped; at once other memory is mapped at the same place,
+ * of a handle of its own or of the one that has just become free. */
 static void remap(CUmemGenericAllocationHandle second)
 {
     CUmemGenericAllocationHandle one = created(8), two;
@@ -160,7 +160,7 @@ static void refuse_unmap(void)
     show("refused");
 }
 
-/* ---- libraries -------------------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 static CUlibrary loaded(uint64_t mib)
 {
@@ -192,7 +192,7 @@ static void reload(void)
     show("unloaded");
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------ */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 static CUmemoryPool pool;
 static CUresult allocated;
@@ -250,8 +250,8 @@ static void destroy_while_allocating(void)
     show(allocated == CUDA_ERROR_INVALID_VALUE ? "destroyed" : "allocated");
 }
 
-/* An allocation took more than there was room for, and is undone, which waits for its stream. That may
- * wait for us: we free memory of another pool, and destroy this one. */
+/* An allocation took more than there was room for, and is undone, which waits for its stream. That
+ * may wait for us: we free memory of another pool, and destroy this one. */
 static void undo(int is_destroyed)
 {
     CUdeviceptr other = taken(made());

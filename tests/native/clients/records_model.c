@@ -1,4 +1,5 @@
-/* Holds the in-process tables (handle_records.c, shared_blocks.c) to a plain model through random operations.
+/* Holds the in-process tables (handle_records.c, shared_blocks.c) to a plain model through random
+ * operations.
  *
  *   records_model OPERATIONS SEED     exit status 0, or a line that says where they differ */
 #define ALNAIR_VGPU_H
@@ -19,13 +20,31 @@
 #include "ledger/shared_blocks.c"
 
 enum { KEYS = 700, SPACE = 64 }; /* blocks of address space */
-static struct { bool there; uint64_t bytes; uint32_t count; } model[KEYS];
+static struct {
+    bool there;
+    uint64_t bytes;
+    uint32_t count;
+} model[KEYS];
 static int users[SPACE];
 static int swept;
-static bool odd(const struct vg_record *r, const void *argument) { return r->key % 8 == *(const uint64_t *)argument; }
-static void drop(const struct vg_record *r, void *argument) { (void)argument; model[r->key / 512].there = false; swept++; }
+static bool odd(const struct vg_record *r, const void *argument)
+{
+    return r->key % 8 == *(const uint64_t *)argument;
+}
+static void drop(const struct vg_record *r, void *argument)
+{
+    (void)argument;
+    model[r->key / 512].there = false;
+    swept++;
+}
 
-#define CHECK(what) do { if (!(what)) { printf("step %ld: %s\n", i, #what); return 1; } } while (0)
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("step %ld: %s\n", i, #what);                                                    \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
 
 int main(int argc, char **argv)
 {
@@ -35,11 +54,15 @@ int main(int argc, char **argv)
     for (long i = 0; i < steps; i++) {
         int k = rand_r(&seed) % KEYS;
         uint64_t key = (uint64_t)k * 512 + (uint64_t)k % 8;
-        struct vg_record r = {.key = key, .kind = VG_KIND_DIRECT, .bytes = (uint64_t)i, .count = 1}, got;
+        struct vg_record r = {.key = key, .kind = VG_KIND_DIRECT, .bytes = (uint64_t)i, .count = 1},
+                         got;
         switch (rand_r(&seed) % 5) {
-        case 0: case 1:
+        case 0:
+        case 1:
             vg_record_put(&r);
-            model[k].there = true; model[k].bytes = (uint64_t)i; model[k].count = 1;
+            model[k].there = true;
+            model[k].bytes = (uint64_t)i;
+            model[k].count = 1;
             break;
         case 2:
             CHECK(vg_record_take(VG_KIND_DIRECT, key, &got) == model[k].there);
@@ -77,9 +100,11 @@ int main(int argc, char **argv)
         if (use) {
             /* spans overlap in shared blocks only where the model says a driver may put them */
             uint64_t blocks = (uint64_t)rand_r(&seed) % 3;
-            spans[s].bytes = blocks ? blocks * VG_BLOCK : 512u * (1 + (uint64_t)rand_r(&seed) % 4095);
+            spans[s].bytes =
+                blocks ? blocks * VG_BLOCK : 512u * (1 + (uint64_t)rand_r(&seed) % 4095);
             uint64_t slot = blocks ? 16 + (uint64_t)(s % 12) * 4 : (uint64_t)rand_r(&seed) % 14;
-            spans[s].address = slot * VG_BLOCK + (blocks ? 0 : 512u * ((uint64_t)rand_r(&seed) % 4096));
+            spans[s].address =
+                slot * VG_BLOCK + (blocks ? 0 : 512u * ((uint64_t)rand_r(&seed) % 4096));
             bool clash = false;
             for (int j = 0; j < 64; j++)
                 clash |= j != s && blocks && spans[j].bytes && spans[j].address / VG_BLOCK >= 16 &&
@@ -92,7 +117,8 @@ int main(int argc, char **argv)
         } else {
             charge = vg_blocks_leave(spans[s].address, spans[s].bytes);
         }
-        for (uint64_t n = spans[s].address / VG_BLOCK; n <= (spans[s].address + spans[s].bytes - 1) / VG_BLOCK; n++)
+        for (uint64_t n = spans[s].address / VG_BLOCK;
+             n <= (spans[s].address + spans[s].bytes - 1) / VG_BLOCK; n++)
             expected += VG_BLOCK * (use ? users[n]++ == 0 : --users[n] == 0);
         CHECK(charge == expected);
         if (!use)
