@@ -99,7 +99,8 @@ static void map(const char *symbol, void **function, cuuint64_t flags)
             return CUDA_ERROR_NOT_FOUND;                                                           \
     } while (0)
 
-CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+VG_EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version,
+                                    cuuint64_t flags)
 {
     RESOLVED(cuGetProcAddress);
     CUresult result = REAL(cuGetProcAddress)(symbol, function, version, flags);
@@ -108,8 +109,8 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
     return result;
 }
 
-CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
-                             CUdriverProcAddressQueryResult *status)
+VG_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                                       cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
     RESOLVED(cuGetProcAddress_v2);
     CUresult result = REAL(cuGetProcAddress_v2)(symbol, function, version, flags, status);
@@ -118,8 +119,9 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     return result;
 }
 
-CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version,
-                                  cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+VG_EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version,
+                                            cuuint64_t flags,
+                                            CUdriverProcAddressQueryResult *status)
 {
     RESOLVED(cuGetProcAddress_v2_ptsz);
     CUresult result = REAL(cuGetProcAddress_v2_ptsz)(symbol, function, version, flags, status);

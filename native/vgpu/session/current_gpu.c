@@ -75,7 +75,7 @@ static CUresult learn_or_refuse(void)
     return CUDA_SUCCESS;
 }
 
-CUresult cuInit(unsigned int flags)
+VG_EXPORT CUresult cuInit(unsigned int flags)
 {
     VG_ENTER();
     CUresult result = REAL(cuInit)(flags);
@@ -138,35 +138,35 @@ void *vg_context(void)
     return context;
 }
 
-CUresult cuCtxSetCurrent(CUcontext context)
+VG_EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 {
     VG_ENTER();
     seen = 0;
     return REAL(cuCtxSetCurrent)(context);
 }
 
-CUresult cuCtxPushCurrent_v2(CUcontext context)
+VG_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     VG_ENTER();
     seen = 0;
     return REAL(cuCtxPushCurrent_v2)(context);
 }
 
-CUresult cuCtxPushCurrent(CUcontext context)
+VG_EXPORT CUresult cuCtxPushCurrent(CUcontext context)
 {
     VG_ENTER();
     seen = 0;
     return REAL(cuCtxPushCurrent)(context);
 }
 
-CUresult cuCtxPopCurrent_v2(CUcontext *context)
+VG_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
     VG_ENTER();
     seen = 0;
     return REAL(cuCtxPopCurrent_v2)(context);
 }
 
-CUresult cuCtxPopCurrent(CUcontext *context)
+VG_EXPORT CUresult cuCtxPopCurrent(CUcontext *context)
 {
     VG_ENTER();
     seen = 0;

@@ -2,7 +2,7 @@
  * many by itself on newer drivers only). Programs choose their grids by it. */
 #include "vgpu.h"
 
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+VG_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     VG_ENTER();
     CUresult result = REAL(cuDeviceGetAttribute)(value, attribute, device);
