@@ -60,17 +60,20 @@ coverage-native: install ## Which lines of the C library the native tests reach;
 test-gpu: install ## Fifteen tests on a real GPU, as a table; without one it says so and succeeds
 	@$(BIN)/python tests/gpu/run.py $(ARGS)
 
+C_FILES := find native tests/native/clients -name '*.[ch]' -print0
 .PHONY: lint
-lint: install ## Style (ruff), types (mypy), layers (import-linter)
+lint: install ## Style (ruff, clang-format), types (mypy), layers (import-linter)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(C_FILES) | xargs -0 $(BIN)/clang-format --dry-run --Werror
 
 .PHONY: format
 format: install ## Format the code and repair what ruff can repair
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(C_FILES) | xargs -0 $(BIN)/clang-format -i
 
 .PHONY: coverage
 coverage: install ## Which lines the unit tests and scenarios reach

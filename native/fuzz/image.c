@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory.h"
+#include "memory/memory.h"
 #include "world.h"
 
 const int fuzz_fork = 0;

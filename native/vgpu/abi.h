@@ -12,11 +12,11 @@
  *
  * Who frees the slot of another process (vg_reap in the container, the server outside) first takes
  * flock(LOCK_EX | LOCK_NB) on a descriptor of `counters` of its own, looks again whether the slot
- * still has the dead owner, zeroes all else of it (the next owner counts from zero, and says when it
- * started only after it claimed the slot), then owner, and closes the descriptor. Who does not get the lock leaves
- * the slot to who has it. So nobody frees a slot that was freed and claimed again in between (the
- * server has no compare-and-swap: it writes by pwrite). The kernel gives the lock back when its holder
- * is killed; claiming, counting and admitting never take it.
+ * still has the dead owner, zeroes all else of it (the next owner counts from zero, and says when
+ * it started only after it claimed the slot), then owner, and closes the descriptor. Who does not
+ * get the lock leaves the slot to who has it. So nobody frees a slot that was freed and claimed
+ * again in between (the server has no compare-and-swap: it writes by pwrite). The kernel gives the
+ * lock back when its holder is killed; claiming, counting and admitting never take it.
  */
 #ifndef ALNAIR_VGPU_ABI_H
 #define ALNAIR_VGPU_ABI_H
@@ -25,23 +25,24 @@
 
 #define VG_FOLDER "/run/alnair/vgpu"
 #define VG_ABI 1u
-#define VG_LIMITS_MAGIC 0x314c4756414e4c41ull   /* "ALNAVGL1" */
+#define VG_LIMITS_MAGIC 0x314c4756414e4c41ull /* "ALNAVGL1" */
 #define VG_COUNTERS_MAGIC 0x314347564e4c4155ull
 #define VG_FRAME_MAGIC 0x31464756414e4c41ull
-#define VG_DEVICES 16                           /* GPUs that one container may see */
-#define VG_SLOTS 256                            /* processes of one container that use CUDA at once */
+#define VG_DEVICES 16 /* GPUs that one container may see */
+#define VG_SLOTS 256  /* processes of one container that use CUDA at once */
 
-/* ---- limits: one page per container, written by the server ------------------------------- */
+/* ---- limits: one page per container, written by the server ----------------------------------- */
 
 enum vg_state {
-    VG_STATE_WAITING = 1,     /* prepared, no process has registered yet */
-    VG_STATE_REGISTERED = 2,  /* the server knows the container: processes may go on */
-    VG_STATE_REFUSED = 3,     /* the server refuses it (see message): no CUDA */
+    VG_STATE_WAITING = 1,    /* prepared, no process has registered yet */
+    VG_STATE_REGISTERED = 2, /* the server knows the container: processes may go on */
+    VG_STATE_REFUSED = 3,    /* the server refuses it (see message): no CUDA */
 };
-enum vg_device_flags {        /* for people and tools: the library needs only what follows from them */
-    VG_SOFT = 1u,             /* compute: work-conserving, may borrow what others leave */
-    VG_LOW_PRIORITY = 2u,     /* compute: yields to tenants without this flag */
-    VG_TIER_A = 4u,           /* the driver itself enforces memory_limit (NVML memory limits) */
+/* for people and tools: the library needs only what follows from them */
+enum vg_device_flags {
+    VG_SOFT = 1u,         /* compute: work-conserving, may borrow what others leave */
+    VG_LOW_PRIORITY = 2u, /* compute: yields to tenants without this flag */
+    VG_TIER_A = 4u,       /* the driver itself enforces memory_limit (NVML memory limits) */
 };
 
 struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may use */
@@ -53,55 +54,69 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
                                  it; 0: not known (the library takes VG_CONTEXT_DEFAULT) */
     uint32_t compute_percent; /* guaranteed share of GPU time, 1-100; 0: no limit */
     uint32_t flags;           /* enum vg_device_flags */
-    uint64_t rate_ppm;        /* GPU time per time now granted, in millionths: the guaranteed share or
-                                 more; less where the container must yield by its priority, and by a
-                                 fiftieth where greedy tenants take turns on a GPU that is booked in full;
-                                 0: no rate given, the guaranteed share holds */
-    uint64_t rate_until_ns;   /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
-                                 share again (a dead server never leaves a borrowed rate behind) */
-    uint64_t cost_scale_ppm;  /* outer correction: predicted GPU time is multiplied by this; 0: 1 */
-    uint32_t neighbours;      /* other tenants that had GPU work in the last tick (contention) */
-    uint32_t sm_count;        /* SMs that the container shall see; 0: all */
-    uint64_t others_ppm;      /* GPU time per time that those neighbours use together, in millionths;
-                                 0: not known */
-    uint32_t window_period_us;/* 0: no windows. Else tenants that all want more than they may have take
-                                 turns: of each period (CLOCK_MONOTONIC modulo it) this one's launches
-                                 belong into [begin, begin + window); holds until rate_until_ns */
+    /* GPU time per time now granted, in millionths: the guaranteed share or more; less where the
+     * container must yield by its priority, and by a fiftieth where greedy tenants take turns on a
+     * GPU that is booked in full; 0: no rate given, the guaranteed share holds */
+    uint64_t rate_ppm;
+    uint64_t rate_until_ns;  /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
+                                share again (a dead server never leaves a borrowed rate behind) */
+    uint64_t cost_scale_ppm; /* outer correction: predicted GPU time is multiplied by this; 0: 1 */
+    uint32_t neighbours;     /* other tenants that had GPU work in the last tick (contention) */
+    uint32_t sm_count;       /* SMs that the container shall see; 0: all */
+    /* GPU time per time that those neighbours use together, in millionths; 0: not known */
+    uint64_t others_ppm;
+    /* 0: no windows. Else tenants that all want more than they may have take turns: of each period
+     * (CLOCK_MONOTONIC modulo it) this one's launches belong into [begin, begin + window); holds
+     * until rate_until_ns */
+    uint32_t window_period_us;
     uint32_t window_begin_us, window_us;
     uint32_t reserved_a;
     uint64_t reserved[3];
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
-struct vg_limits {            /* 4096 bytes */
-    uint64_t magic;           /* VG_LIMITS_MAGIC, written last */
-    uint32_t abi;             /* VG_ABI */
-    uint32_t n_devices;       /* rows in use */
-    _Atomic uint32_t state;   /* enum vg_state */
-    uint32_t deadline_ms;     /* how long a process waits for registration before it fails */
-    _Atomic uint64_t sequence;/* odd while the server writes: for who reads several fields as one. The
-                                 library does not: each field that it reads is good by itself */
+struct vg_limits { /* 4096 bytes */
+    /* VG_LIMITS_MAGIC, written last */
+    uint64_t magic;
+    uint32_t abi;           /* VG_ABI */
+    uint32_t n_devices;     /* rows in use */
+    _Atomic uint32_t state; /* enum vg_state */
+    uint32_t deadline_ms;   /* how long a process waits for registration before it fails */
+    /* odd while the server writes: for who reads several fields as one. The library does not: each
+     * field that it reads is good by itself */
+    _Atomic uint64_t sequence;
     _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the server's last tick */
-    uint64_t host_limit;      /* bytes of page-locked host memory; 0: only counted */
-    uint8_t container[32];    /* opaque id, for messages */
-    char message[160];        /* why refused, NUL-terminated */
-    uint64_t generation;      /* changes when the server rebuilt `counters` */
+    uint64_t host_limit;           /* bytes of page-locked host memory; 0: only counted */
+    uint8_t container[32];         /* opaque id, for messages */
+    char message[160];             /* why refused, NUL-terminated */
+    uint64_t generation;           /* changes when the server rebuilt `counters` */
     uint8_t reserved[8];
     struct vg_device_limit device[VG_DEVICES];
     uint8_t padding[4096 - 256 - 128 * VG_DEVICES];
 };
 
-/* ---- counters: one file per container, written by its processes --------------------------- */
+/* ---- counters: one file per container, written by its processes ------------------------------ */
 
-enum vg_class {               /* API classes of struct vg_calls */
-    VG_CALL_LAUNCH, VG_CALL_ALLOC, VG_CALL_FREE, VG_CALL_H2D, VG_CALL_D2H, VG_CALL_D2D,
-    VG_CALL_PEER, VG_CALL_MEMSET, VG_CALL_SYNC, VG_CALL_OTHER, VG_CLASSES = 12
+/* API classes of struct vg_calls */
+enum vg_class {
+    VG_CALL_LAUNCH,
+    VG_CALL_ALLOC,
+    VG_CALL_FREE,
+    VG_CALL_H2D,
+    VG_CALL_D2H,
+    VG_CALL_D2D,
+    VG_CALL_PEER,
+    VG_CALL_MEMSET,
+    VG_CALL_SYNC,
+    VG_CALL_OTHER,
+    VG_CLASSES = 12
 };
-struct vg_calls { _Atomic uint64_t calls, bytes, ns; };  /* ns: sampled 1 in 64, scaled */
+struct vg_calls { _Atomic uint64_t calls, bytes, ns; }; /* ns: sampled 1 in 64, scaled */
 
-struct vg_slot_device {       /* 64 bytes: what one process uses of one GPU (row of limits) */
-    _Atomic uint64_t held;    /* bytes admitted: context, modules, allocations */
-    _Atomic uint64_t pending; /* bytes announced, not yet admitted (see native/vgpu/ledger.c) */
+struct vg_slot_device {    /* 64 bytes: what one process uses of one GPU (row of limits) */
+    _Atomic uint64_t held; /* bytes admitted: context, modules, allocations */
+    /* bytes announced, not yet admitted (see native/vgpu/ledger/container_ledger.c) */
+    _Atomic uint64_t pending;
     _Atomic uint64_t charged_ns;   /* GPU time debited, after settlement */
     _Atomic uint64_t throttled_ns; /* time its threads waited for credit */
     _Atomic uint64_t launches;     /* kernels and graphs */
@@ -115,10 +130,11 @@ struct vg_slot {              /* 4096 bytes: one process */
                                  process gone (all else is zeroed first) */
     _Atomic uint64_t started; /* its start time in clock ticks since boot (/proc/PID/stat): tells a
                                  reused pid apart */
-    _Atomic uint64_t host_bytes;   /* page-locked host memory */
-    _Atomic uint64_t unhooked;     /* calls resolved to a driver function that no table knows */
-    _Atomic uint64_t pid_namespace; /* inode; only peers of the same one can judge whether owner lives */
-    _Atomic uint64_t image;   /* of this execve: after another one the process holds no GPU memory */
+    _Atomic uint64_t host_bytes; /* page-locked host memory */
+    _Atomic uint64_t unhooked;   /* calls resolved to a driver function that no table knows */
+    /* inode; only peers of the same one can judge whether owner lives */
+    _Atomic uint64_t pid_namespace;
+    _Atomic uint64_t image; /* of this execve: after another one the process holds no GPU memory */
     uint64_t reserved[2];
     struct vg_calls calls[VG_CLASSES];
     uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
@@ -127,15 +143,18 @@ struct vg_slot {              /* 4096 bytes: one process */
                                              waits for it; it never admits anybody */
     uint8_t padding_b[4096 - 1024 - 72 * VG_DEVICES];
 };
-struct vg_bucket {            /* 64 bytes: one GPU's compute bucket, shared by all processes */
-    _Atomic uint64_t tat_ns;  /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited
-                                 GPU time will have been earned at the current rate */
+struct vg_bucket { /* 64 bytes: one GPU's compute bucket, shared by all processes */
+    /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited GPU time will have been
+     * earned at the current rate */
+    _Atomic uint64_t tat_ns;
     _Atomic uint64_t rate_ppm; /* the rate at which tat_ns was last reckoned; 0: none yet */
-    _Atomic uint64_t busy_ns;  /* when the GPU will have done what was debited, were it alone with it */
+    /* when the GPU will have done what was debited, were it alone with it */
+    _Atomic uint64_t busy_ns;
     uint64_t reserved[5];
 };
 struct vg_counters {
-    uint64_t magic;           /* VG_COUNTERS_MAGIC */
+    /* VG_COUNTERS_MAGIC */
+    uint64_t magic;
     uint32_t abi, n_slots;
     uint64_t generation;
     _Atomic uint64_t slots_used; /* slots [0, slots_used) have ever been claimed */
@@ -146,19 +165,20 @@ struct vg_counters {
     struct vg_slot slot[VG_SLOTS];
 };
 
-/* ---- socket: SOCK_SEQPACKET, one frame each way, 256 bytes ---------------------------------- */
+/* ---- socket: SOCK_SEQPACKET, one frame each way, 256 bytes ----------------------------------- */
 
 enum vg_operation { VG_OP_REGISTER = 1, VG_OP_PING = 2 };
 enum vg_reply { VG_REPLY_OK = 0, VG_REPLY_REFUSED = 1, VG_REPLY_BAD = 2, VG_REPLY_BUSY = 3 };
 struct vg_frame {
-    uint64_t magic;           /* VG_FRAME_MAGIC */
+    /* VG_FRAME_MAGIC */
+    uint64_t magic;
     uint32_t abi;
-    uint32_t operation;       /* request: enum vg_operation; reply: enum vg_reply */
-    uint64_t pid;             /* in the sender's namespace: for messages only, never believed */
-    uint32_t driver_version;  /* cuDriverGetVersion, 0 where not known yet */
+    uint32_t operation;      /* request: enum vg_operation; reply: enum vg_reply */
+    uint64_t pid;            /* in the sender's namespace: for messages only, never believed */
+    uint32_t driver_version; /* cuDriverGetVersion, 0 where not known yet */
     uint32_t library_version;
     uint8_t reserved[32];
-    char text[192];           /* reply: what is wrong and what to do; NUL-terminated */
+    char text[192]; /* reply: what is wrong and what to do; NUL-terminated */
 };
 
 _Static_assert(sizeof(struct vg_device_limit) == 128, "device limit");

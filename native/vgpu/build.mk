@@ -1,16 +1,16 @@
 # libalnair_vgpu.so (LD_PRELOAD, /etc/ld.so.preload) and its test build with the virtual clock.
-# All C files of this folder belong to it; which hooks exist is read from the object files.
+# All C files of its shelves belong to it (README.md); which hooks exist is read from the object files.
 VGPU := $(ROOT)/native/vgpu
 VGPU_TOOL := $(PYTHON) $(ROOT)/native/tools/vgpu_symbols.py
 VGPU_GEN := $(OUT)/gen
-VGPU_C := $(wildcard $(VGPU)/*.c)
-VGPU_H := $(wildcard $(VGPU)/*.h) $(VGPU_GEN)/symbols.h
+VGPU_C := $(wildcard $(VGPU)/*/*.c)
+VGPU_H := $(wildcard $(VGPU)/*.h $(VGPU)/*/*.h) $(VGPU_GEN)/symbols.h
 # -Bsymbolic: the tables name our own hooks, whoever else exports such a name.
 VGPU_LINK := -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
 	-Wl,--version-script=$(VGPU)/exports.map
 
-# They run before a sanitizer has set itself up: see libc.c.
-VGPU_EARLY := libc loaded lookup
+# They run before a sanitizer has set itself up: see libc_functions.c.
+VGPU_EARLY := $(addprefix driver/,libc_functions elf_symbols dlsym)
 VGPU_FLAGS := $(CFLAGS) -D_GNU_SOURCE -I$(VGPU) -I$(VGPU_GEN)
 
 $(VGPU_GEN)/symbols.h: $(VGPU)/symbols.tsv $(ROOT)/native/tools/vgpu_symbols.py | $(OUT)
@@ -37,7 +37,7 @@ $(eval $(call vgpu_library,vgpu-virtual,libalnair_vgpu_virtual.so,-DVG_VIRTUAL_C
 $(eval $(call vgpu_library,vgpu-proxy,proxy/libcuda.so.1,-DVG_PROXY,trampolines.S))
 
 # Before glibc 2.34 dlopen and dlsym are in libdl.so.2, which must then be loaded; we look them up by
-# hand (loaded.c), so no version of a symbol is asked for. An empty library of that name to link with.
+# hand (driver/elf_symbols.c), so no version of a symbol is asked for. An empty library of that name to link with.
 $(OUT)/stubs/libdl.so.2:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -Wl,-soname,libdl.so.2 -x c /dev/null -o $@

@@ -1,11 +1,12 @@
-/* libalnair_vgpu.so inside: what its modules offer each other.
+/* libalnair_vgpu.so inside: what all shelves (README.md) need; the rest is in their own headers.
  *
  * Rules of this library (each has a test):
- * - It takes nothing from the application: no signal, no file descriptor that stays open, no stdout,
- *   no umask, no environment. It prints only to stderr, and only when it refuses.
- * - No cross-process lock exists. Shared pages are changed by single atomic operations that leave a
- *   correct state wherever a SIGKILL falls. In-process locks may be held across a driver call only
- *   where fork handlers make them good again.
+ * - It takes nothing from the application: no signal, no file descriptor that stays open, no
+ *   stdout, no umask, no environment. It prints only to stderr, and only when it refuses.
+ * - No cross-process lock exists. Shared pages are changed by single atomic operations that leave
+ *   a correct state wherever a SIGKILL falls. Locks of this process are taken in one order
+ *   (README.md), and fork handlers make them good again. One is held across a driver call only
+ *   where it says why.
  * - Without a limits page it is inert; with one and no registration it refuses CUDA (fail closed).
  * - libc symbols no younger than glibc 2.17; TLS is initial-exec and under 256 bytes.
  * - No hook calls dlsym, dlopen or another exported name of the driver: REAL(name) only.
@@ -19,109 +20,85 @@
 #include <stdint.h>
 
 #include "abi.h"
-#include "cuda_abi.h"   /* our own declarations of the driver's types and functions */
-#include "symbols.h"    /* generated from symbols.tsv: enum VG_cuMemAlloc_v2, ... and names */
+#include "driver/cuda_abi.h" /* our own declarations of the driver's types and functions */
+#include "symbols.h"         /* generated from symbols.tsv: enum VG_cuMemAlloc_v2, ... and names */
 
 #define VG_EXPORT __attribute__((visibility("default")))
 #define VG_TLS __thread __attribute__((tls_model("initial-exec")))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* ---- resolve.c, lookup.c, procaddress.c: the real driver ------------------------------------- */
-extern void *vg_real[VG_SYMBOLS];          /* by enum; NULL where the driver lacks it */
+/* ---- driver/: the real driver ---------------------------------------------------------------- */
+extern void *vg_real[VG_SYMBOLS]; /* by enum; NULL where the driver lacks it */
 #define REAL(name) ((__typeof__(&name))vg_real[VG_##name])
 void *vg_real_dlsym(void *handle, const char *name); /* libc's, never ours */
-void *vg_driver_symbol(const char *name);  /* of the real driver or a library it needs; NULL: none */
+void *vg_driver_symbol(const char *name); /* of the real driver or a library it needs; NULL: none */
 /* Loads the driver's functions once; lock-free. VG_ENTER does it; cheap afterwards. */
 void vg_resolve(void);
-void vg_resolve_nvml(void);                /* the same for nvml*, whose names are in vg_real too */
+void vg_resolve_nvml(void); /* the same for nvml*, whose names are in vg_real too */
 extern _Atomic bool vg_resolved, vg_nvml_resolved;
 
-/* ---- session.c: the container's pages, registration ------------------------------------------ */
+/* ---- session/session.c: the container's pages, registration ---------------------------------- */
 enum vg_mode { VG_MODE_UNKNOWN, VG_MODE_INERT, VG_MODE_LIMITED, VG_MODE_REFUSED };
 extern _Atomic int vg_mode;
-extern const struct vg_limits *vg_limits;  /* NULL unless VG_MODE_LIMITED, or NVML asked for a view of it */
+/* NULL unless VG_MODE_LIMITED, or NVML asked for a view of it */
+extern const struct vg_limits *vg_limits;
 extern struct vg_counters *vg_counters;
-/* Maps the pages and registers. CUDA_SUCCESS where inert or limited; where refused, an error and (once
- * in a process) one line on stderr. */
+/* Maps the pages and registers. CUDA_SUCCESS where inert or limited; where refused, an error and
+ * (once in a process) one line on stderr. */
 CUresult vg_session(void);
-/* For NVML views: maps the pages without registering and without a slot. Whether limits are known. */
+/* For NVML views: maps the pages without registering and without a slot. Whether limits are
+ * known. */
 bool vg_view(void);
 /* Refuses CUDA from now on, with this line (once in a process); the error to return. */
 CUresult vg_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The first thing of every hook of the driver: on first use resolves, opens the session and claims a
- * slot (again in a forked child); one load afterwards. Returns from the hook where CUDA is refused. */
-#define VG_ENTER() do { \
-    if (unlikely(!atomic_load_explicit(&vg_entered, memory_order_acquire))) { \
-        CUresult vg_result = vg_enter(); \
-        if (vg_result != CUDA_SUCCESS) \
-            return vg_result; \
-    } } while (0)
+/* The first thing of every hook of the driver: on first use resolves, opens the session and claims
+ * a slot (again in a forked child); one load afterwards. Returns from the hook where CUDA is
+ * refused. */
+#define VG_ENTER()                                                                                 \
+    do {                                                                                           \
+        if (unlikely(!atomic_load_explicit(&vg_entered, memory_order_acquire))) {                  \
+            CUresult vg_result = vg_enter();                                                       \
+            if (vg_result != CUDA_SUCCESS)                                                         \
+                return vg_result;                                                                  \
+        }                                                                                          \
+    } while (0)
 extern _Atomic bool vg_entered;
 CUresult vg_enter(void);
 /* The first thing of every hook of NVML. */
-#define VG_ENTER_NVML() do { if (unlikely(!atomic_load_explicit(&vg_nvml_resolved, memory_order_acquire))) vg_resolve_nvml(); } while (0)
+#define VG_ENTER_NVML()                                                                            \
+    do {                                                                                           \
+        if (unlikely(!atomic_load_explicit(&vg_nvml_resolved, memory_order_acquire)))              \
+            vg_resolve_nvml();                                                                     \
+    } while (0)
 
-/* ---- slot.c: this process's slot --------------------------------------------------------------- */
+/* ---- session/slot.c: this process's slot ----------------------------------------------------- */
 /* This process's slot, claimed by VG_ENTER; a forked child's own. NULL where inert. */
 struct vg_slot *vg_slot(void);
-struct vg_slot *vg_slot_now(void);         /* the same, NULL where none is claimed yet */
-CUresult vg_slot_claim(void);              /* for vg_enter */
-/* Frees the slots of processes that are gone, so that their bytes count no longer. Number freed; -1:
- * there are some, and another process is freeing them. */
+struct vg_slot *vg_slot_now(void); /* the same, NULL where none is claimed yet */
+CUresult vg_slot_claim(void);      /* for vg_enter */
+/* Frees the slots of processes that are gone, so that their bytes count no longer. Number freed;
+ * -1: there are some, and another process is freeing them. */
 int vg_reap(void);
 
-/* ---- context.c: which GPU ---------------------------------------------------------------------- */
+/* ---- session/current_gpu.c: which GPU -------------------------------------------------------- */
 /* Row of limits/counters for a device ordinal or for the calling thread's current context; -1: none
  * (inert, or no context). */
 int vg_row(CUdevice device);
-int vg_current_row(void);                  /* a few ns: see context.c */
-CUdevice vg_row_device(int row);           /* -1: not visible */
-void vg_context_changed(void);             /* call after any call that may make another context current
-                                              (cuCtxCreate*, cuCtxDestroy*, cuDevicePrimaryCtxReset*) */
+int vg_current_row(void);        /* a few ns: see current_gpu.c */
+CUdevice vg_row_device(int row); /* -1: not visible */
+void *vg_context(void);          /* the calling thread's current context; NULL: none */
+/* call after any call that may make another context current (cuCtxCreate*, cuCtxDestroy*,
+ * cuDevicePrimaryCtxReset*) */
+void vg_context_changed(void);
 
-/* ---- fork.c: what a forked child forgets --------------------------------------------------------- */
-void vg_session_forked(void);
-void vg_slot_forked(void);
-void vg_context_forked(void);
+/* ---- session/clock.c: the only clock; replaced at compile time by -DVG_VIRTUAL_CLOCK --------- */
+uint64_t vg_now_ns(void);              /* CLOCK_MONOTONIC */
+void vg_sleep_until_ns(uint64_t when); /* never ends early for a signal, never alters one */
 
-/* ---- ledger.c: device memory, exact and without locks (more of it: memory.h) ------------------ */
-/* Announce, then check: pending += bytes; admitted if the sum over all slots of held + pending, plus
- * the server's overhead, is within the limit. Why that can never exceed it: ledger.c. */
-bool vg_reserve(int row, uint64_t bytes);
-void vg_settle(int row, uint64_t reserved, uint64_t actual); /* pending -> held, after the driver's answer */
-void vg_release(int row, uint64_t bytes);
-void vg_memory_forked(void);               /* fork.c calls this in the child */
-/* pool.c. Around a call that waits for the GPU: pools may give memory back in it. */
-struct vg_expected { bool any; uint64_t bytes[VG_DEVICES]; };
-void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep); /* NULL, NULL */
-void vg_pools_settle(const struct vg_expected *expected);
-/* graph_memory.c. Calls (upload or launch) with the memory that the graph allocates reserved; OUT_OF_MEMORY: refused. */
-CUresult vg_graph_run(CUresult (*call)(CUgraphExec, CUstream), CUgraphExec exec, CUstream stream);
-uint64_t vg_used(int row);                 /* of the container, overhead included */
-uint64_t vg_limit(int row);                /* bytes; 0: none */
-
-/* ---- limiter.c: GPU time --------------------------------------------------------------------- */
-struct vg_work { int row; void *sample; uint64_t predicted_ns, begun; };
-/* launch.c calls these around each launch. `key` is the kernel, `shape` tells its grids apart. */
-void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
-void vg_work_end(struct vg_work *work, CUresult result, CUstream stream);
-void vg_work_synchronized(void);           /* after a call that waited for the GPU: settle samples */
-void vg_work_forgotten(CUcontext context); /* samples.c: before a context may end, our events in it */
-void vg_compute_forked(void);              /* fork.c calls this in the child */
-
-/* ---- count.c: calls per API class; launches in thread-local batches ---------------------------- */
-uint64_t vg_count_begin(void);             /* 0, or a time when this call is sampled (1 in 64) */
-void vg_count_end(enum vg_class cls, uint64_t begun, uint64_t bytes);
-uint64_t vg_count_launch(int row);         /* as vg_count_begin, for launches */
-void vg_count_flush(void);                 /* what the calling thread has not told its slot yet */
-
-/* ---- clock.c: the only clock; replaced at compile time by -DVG_VIRTUAL_CLOCK ------------------- */
-uint64_t vg_now_ns(void);                  /* CLOCK_MONOTONIC */
-void vg_sleep_until_ns(uint64_t when);     /* never ends early for a signal, never alters one */
-
-/* ---- say.c ------------------------------------------------------------------------------------ */
-void vg_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr, no malloc */
+/* ---- session/stderr_line.c ------------------------------------------------------------------- */
+/* one line on stderr, no malloc */
+void vg_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -51,9 +51,14 @@ def test_racing_processes_stay_within_the_limit_to_the_byte(
     assert seen["done"] == 32
 
 
+def test_a_forked_child_does_not_take_its_parents_turn_for_its_own(tmp_path: Path) -> None:
+    program = build("forked_turn", tmp_path, "-Wno-unused-function")
+    assert subprocess.run([str(program)], check=False, timeout=30).returncode == 0
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tables_agree_with_a_plain_model(seed: int, tmp_path: Path) -> None:
-    program = build("book_model", tmp_path, "-fsanitize=address,undefined")
+    program = build("records_model", tmp_path, "-fsanitize=address,undefined")
     done = subprocess.run(
         [str(program), str(300_000 * SOAK), str(seed)], capture_output=True, text=True, check=False
     )

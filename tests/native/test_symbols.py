@@ -37,7 +37,7 @@ def exported() -> set[str]:
 
 def declared() -> set[str]:
     """The names that cuda_functions.h declares."""
-    text = (SOURCES / "cuda_functions.h").read_text()
+    text = (SOURCES / "driver/cuda_functions.h").read_text()
     return set(re.findall(r"^CUresult (cu\w+)\(", text, re.MULTILINE))
 
 
@@ -74,7 +74,7 @@ def test_all_variants_of_a_hooked_name_are_hooked() -> None:
 
 
 def test_function_types_are_those_of_cuda_h(tmp_path: Path) -> None:
-    text = '#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include "cuda_abi.h"\n'
+    text = '#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include "driver/cuda_abi.h"\n'
     assert not compiled(text, tmp_path)
     # That a wrong one would be found:
     wrong = text + "CUresult cuMemAlloc_v2(CUdeviceptr *, unsigned int);\n"
@@ -168,7 +168,7 @@ def measures(include: str, column: int, folder: Path) -> list[str]:
         for pair in members.split():
             member, label = pair.split("=")[column], pair.split("=")[0]
             lines.append(f'printf("{name}.{label} %zu\\n", offsetof({name}, {member}));')
-    ours = (SOURCES / "cuda_abi.h").read_text()
+    ours = (SOURCES / "driver/cuda_abi.h").read_text()
     values = sorted(set(re.findall(r"\b(CU(?:DA)?_[A-Z][A-Z0-9_]+) =", ours)))
     lines += [f'printf("{name} %d\\n", (int){name});' for name in values]
     source = folder / "measures.c"
@@ -183,7 +183,7 @@ def measures(include: str, column: int, folder: Path) -> list[str]:
 
 
 def test_sizes_offsets_and_values_are_those_of_cuda_h(tmp_path: Path) -> None:
-    ours = measures('"cuda_abi.h"', 0, tmp_path)
+    ours = measures('"driver/cuda_abi.h"', 0, tmp_path)
     assert ours == measures("<cuda.h>", 1, tmp_path)
     assert len(ours) > 200
 

@@ -97,10 +97,10 @@ def coverage(stages: Stages, given: list[str]) -> None:
         total, hit = total + len(of), hit + covered
         missing = ranges(sorted(number for number, count in of.items() if not count))
         print(
-            f"{name:<28} {covered:>5} of {len(of):>5}  {100 * covered / len(of):5.1f} %  {missing}"
+            f"{name:<36} {covered:>5} of {len(of):>5}  {100 * covered / len(of):5.1f} %  {missing}"
         )
     share = 100 * hit / max(total, 1)
-    print(f"{'native/vgpu':<28} {hit:>5} of {total:>5}  {share:5.1f} % of lines")
+    print(f"{'native/vgpu':<36} {hit:>5} of {total:>5}  {share:5.1f} % of lines")
     if share < LEAST_COVERED:
         stages.failed.append(f"coverage below {LEAST_COVERED:g} %")
 
@@ -118,9 +118,9 @@ def reached(folder: Path) -> Iterator[tuple[str, int, int]]:
         document = json.loads(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)
         for file in document["files"]:
             path = Path(document["current_working_directory"], file["file"]).resolve()
-            if path.is_relative_to(ROOT / "native" / "vgpu"):
+            if path.is_relative_to(library := ROOT / "native" / "vgpu"):
                 for line in file["lines"]:
-                    yield path.name, line["line_number"], line["count"]
+                    yield str(path.relative_to(library)), line["line_number"], line["count"]
 
 
 def ranges(numbers: list[int]) -> str:

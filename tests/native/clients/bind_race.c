@@ -1,5 +1,6 @@
-/* Threads bind physical memory to arrays and multicast objects or export it, let its handle go, and end
- * what holds it in turn, at a limit that only some of them find room in. Prints how often they did. */
+/* Threads bind physical memory to arrays and multicast objects or export it, let its handle go, and
+ * end what holds it in turn, at a limit that only some of them find room in. Prints how often they
+ * did. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,9 +16,14 @@ static _Atomic int held, failed;
 
 static CUresult array_round(CUmemGenericAllocationHandle memory, int unmap)
 {
-    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024,
+                                     .Height = 1024,
+                                     .Format = CU_AD_FORMAT_FLOAT,
+                                     .NumChannels = 1,
                                      .Flags = CUDA_ARRAY3D_SPARSE};
-    CUarrayMapInfo tile = {.memOperationType = CU_MEM_OPERATION_TYPE_MAP, .deviceBitMask = 1, .memHandle.memHandle = memory};
+    CUarrayMapInfo tile = {.memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+                           .deviceBitMask = 1,
+                           .memHandle.memHandle = memory};
     CUresult made = cuArray3DCreate(&tile.resource.array, &shape);
     CUresult bound = made ? made : cuMemMapArrayAsync(&tile, 1, NULL);
     CUresult result = cuMemRelease(memory);
@@ -35,7 +41,8 @@ static CUresult multicast_round(CUmemGenericAllocationHandle memory, int unbind)
     CUresult result = cuMulticastCreate(&object, &wanted);
     if (result)
         return result;
-    result = cuMulticastAddDevice(object, 0) | cuMulticastBindMem(object, 0, memory, 0, BYTES, 0) | cuMemRelease(memory);
+    result = cuMulticastAddDevice(object, 0) | cuMulticastBindMem(object, 0, memory, 0, BYTES, 0) |
+             cuMemRelease(memory);
     if (unbind)
         result |= cuMulticastUnbind(object, 0, 0, BYTES);
     return result | cuMemRelease(object);
@@ -44,12 +51,14 @@ static CUresult multicast_round(CUmemGenericAllocationHandle memory, int unbind)
 static CUresult export_round(CUmemGenericAllocationHandle memory, int import)
 {
     int fd;
-    CUresult result = cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUresult result =
+        cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result)
         return result;
     result = cuMemRelease(memory);
     if (import)
-        result |= cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        result |= cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
+                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     close(fd);
     return import && !result ? cuMemRelease(memory) : result;
 }
@@ -57,9 +66,11 @@ static CUresult export_round(CUmemGenericAllocationHandle memory, int import)
 static void *work(void *first)
 {
     CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                    .requestedHandleTypes =
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    CUresult (*const kinds[])(CUmemGenericAllocationHandle, int) = {array_round, multicast_round, export_round};
+    CUresult (*const kinds[])(CUmemGenericAllocationHandle, int) = {array_round, multicast_round,
+                                                                    export_round};
     cuCtxSetCurrent(context);
     for (int round = 0; round < ROUNDS; round++) {
         CUmemGenericAllocationHandle memory;

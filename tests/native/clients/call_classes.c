@@ -1,17 +1,18 @@
-/* Makes a known number of calls of each class, from two threads, says "done", and waits for stdin to
- * end; then more launches than the limit can hold, captured into a graph that is never launched. */
+/* Makes a known number of calls of each class, from two threads, says "done", and waits for stdin
+ * to end; then more launches than the limit can hold, captured into a graph that is never
+ * launched. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        CUresult result_ = (call);                                                                           \
-        if (result_ != CUDA_SUCCESS) {                                                                       \
-            fprintf(stderr, "call_classes: %s gave %d\n", #call, result_);                                   \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result_ = (call);                                                                 \
+        if (result_ != CUDA_SUCCESS) {                                                             \
+            fprintf(stderr, "call_classes: %s gave %d\n", #call, result_);                         \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static CUcontext context;

@@ -1,4 +1,5 @@
-/* callers: what an application sees of dlsym where a preloaded library has its own. One "NAME VALUE" per line. */
+/* callers: what an application sees of dlsym where a preloaded library has its own. One "NAME
+ * VALUE" per line. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -21,13 +22,15 @@ int main(void)
 {
     printf("next %d\n", getpagesize() % 2);
     printf("chain %d\n", getdtablesize());
-    printf("early %s\n", where(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2")));   /* no driver is loaded yet */
+    printf("early %s\n", where(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"))); /* no driver is loaded yet */
     dlerror();
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     dlerror();
     printf("missing %s\n", where(dlsym(driver, "cuNoSuchFunction")));
     const char *error = dlerror();
-    printf("error %s\n", error && strstr(error, "cuNoSuchFunction") ? "names it" : error ? error : "none");
+    printf("error %s\n", error && strstr(error, "cuNoSuchFunction") ? "names it"
+                         : error                                    ? error
+                                                                    : "none");
     printf("default %s\n", where(dlsym(RTLD_DEFAULT, "malloc")));
     printf("other %s\n", where(dlsym(dlopen("libm.so.6", RTLD_NOW), "cosf")));
     void *apart = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

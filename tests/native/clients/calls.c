@@ -9,10 +9,11 @@
  *   close FD                 close(2)
  *   fork                     goes on as a forked child, whose parent waits for it; prints its pid
  *
- * Arguments: a number, &X (address of the variable X, 512 zeroed bytes), $X (its value), #HEX (address
- * of these bytes), "TEXT (a string).
- * Functions are found by dlsym in libcuda.so.1, as programs do that are not linked with it; with the
- * argument `proc`, by cuGetProcAddress_v2 of the given CUDA version (NAME is then the base name). */
+ * Arguments: a number, &X (address of the variable X, 512 zeroed bytes), $X (its value), #HEX
+ * (address of these bytes), "TEXT (a string).
+ * Functions are found by dlsym in libcuda.so.1, as programs do that are not linked with it; with
+ * the argument `proc`, by cuGetProcAddress_v2 of the given CUDA version (NAME is then the base
+ * name). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -23,7 +24,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct { char name[32]; unsigned char bytes[512]; } variable[256];
+static struct {
+    char name[32];
+    unsigned char bytes[512];
+} variable[256];
 
 /* A function of the driver itself, past every hook of dlsym: read from its symbol table, which ends
  * where its strings begin. */
@@ -117,7 +121,8 @@ int main(int argc, char **argv)
                 proc(word[1], &found, version, flags, NULL);
             else
                 found = dlsym(driver, word[1]);
-            printf("%d\n", found ? ((function)found)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11])
+            printf("%d\n", found ? ((function)found)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+                                                     a[8], a[9], a[10], a[11])
                                  : -1);
         } else if (!strcmp(word[0], "open")) {
             struct { char bytes[64]; } handle;

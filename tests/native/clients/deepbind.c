@@ -1,5 +1,6 @@
-/* deepbind MIB: takes that much device memory in ways that no preloaded library sees: through a library that was
- * loaded with RTLD_DEEPBIND (itself), and in another namespace. Prints each way and the driver's result. */
+/* deepbind MIB: takes that much device memory in ways that no preloaded library sees: through a
+ * library that was loaded with RTLD_DEEPBIND (itself), and in another namespace. Prints each way
+ * and the driver's result. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -7,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef CUresult init(unsigned), device(CUdevice *, int), retain(CUcontext *, CUdevice), set(CUcontext), allocate(CUdeviceptr *, size_t);
+typedef CUresult init(unsigned), device(CUdevice *, int), retain(CUcontext *, CUdevice),
+    set(CUcontext), allocate(CUdeviceptr *, size_t);
 
 static int take(void *driver, size_t bytes)
 {
@@ -21,7 +23,8 @@ static int take(void *driver, size_t bytes)
         result = ((retain *)dlsym(driver, "cuDevicePrimaryCtxRetain"))(&context, which);
     if (!result)
         result = ((set *)dlsym(driver, "cuCtxSetCurrent"))(context);
-    return result ? 1000 + result : (int)((allocate *)dlsym(driver, "cuMemAlloc_v2"))(&memory, bytes);
+    return result ? 1000 + result
+                  : (int)((allocate *)dlsym(driver, "cuMemAlloc_v2"))(&memory, bytes);
 }
 
 int main(int argc, char **argv)

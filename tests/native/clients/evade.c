@@ -16,13 +16,13 @@
 
 extern uint64_t fakegpu_now_ns(void);
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        CUresult result_ = (call);                                                                           \
-        if (result_ != CUDA_SUCCESS) {                                                                       \
-            fprintf(stderr, "evade: %s gave %d\n", #call, result_);                                          \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result_ = (call);                                                                 \
+        if (result_ != CUDA_SUCCESS) {                                                             \
+            fprintf(stderr, "evade: %s gave %d\n", #call, result_);                                \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static CUmodule module;
@@ -109,7 +109,8 @@ int main(int argc, char **argv)
             CHECK(cuGraphLaunch(exec, stream));
             CHECK(cuGraphExecDestroy(exec));
         } else {
-            launch(function, stream, !strcmp(trick, "shapes") ? (unsigned int)(launches % 20000) : 0);
+            launch(function, stream,
+                   !strcmp(trick, "shapes") ? (unsigned int)(launches % 20000) : 0);
         }
     printf("{\"launches\": %llu}\n", (unsigned long long)launches);
     fflush(stdout);

@@ -1,8 +1,9 @@
-/* Calls the driver's functions that are hooked, variant by variant, and prints "name result" for each:
- * what it prints must be the same with and without the library (tests/native/test_every_hook.py).
+/* Calls the driver's functions that are hooked, variant by variant, and prints "name result" for
+ * each: what it prints must be the same with and without the library
+ * (tests/native/test_every_hook.py).
  *
- * Arguments are machine words, as in replay.c. Good ones first; then each of a family once more with
- * arguments that the driver refuses. At the end: the bytes that cuMemGetInfo says are used.
+ * Arguments are machine words, as in replay.c. Good ones first; then each of a family once more
+ * with arguments that the driver refuses. At the end: the bytes that cuMemGetInfo says are used.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -39,8 +40,10 @@ static int call(const char *name, const word *a)
 
 static void memory(void)
 {
-    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    CUDA_ARRAY3D_DESCRIPTOR deep = {.Width = 64, .Height = 64, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR flat = {
+        .Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR deep = {
+        .Width = 64, .Height = 64, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     word p = 0, q = 0, pitch = 0, a = 0, b = 0, m = 0, free_, total;
 
     C(cuMemAlloc_v2, W(&p), 8 * MIB);
@@ -67,14 +70,28 @@ static void memory(void)
     SYNC(cuMemcpyAtoA_v2, a, 0, b, 0, 4096);
     BOTH(cuMemcpyHtoAAsync_v2, a, 0, W(host), 4096, 0);
     BOTH(cuMemcpyAtoHAsync_v2, W(host), a, 0, 4096, 0);
-    CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 1024,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p, .dstPitch = 1024, .WidthInBytes = 512, .Height = 64};
+    CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = host,
+                           .srcPitch = 1024,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = p,
+                           .dstPitch = 1024,
+                           .WidthInBytes = 512,
+                           .Height = 64};
     SYNC(cuMemcpy2D_v2, W(&plane));
     SYNC(cuMemcpy2DUnaligned_v2, W(&plane));
     BOTH(cuMemcpy2DAsync_v2, W(&plane), 0);
-    CUDA_MEMCPY3D cube = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .srcPitch = 1024, .srcHeight = 64,
-                          .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = other, .dstPitch = 1024, .dstHeight = 64,
-                          .WidthInBytes = 512, .Height = 8, .Depth = 2};
+    CUDA_MEMCPY3D cube = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = p,
+                          .srcPitch = 1024,
+                          .srcHeight = 64,
+                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = other,
+                          .dstPitch = 1024,
+                          .dstHeight = 64,
+                          .WidthInBytes = 512,
+                          .Height = 8,
+                          .Depth = 2};
     SYNC(cuMemcpy3D_v2, W(&cube));
     BOTH(cuMemcpy3DAsync_v2, W(&cube), 0);
     BOTH(cuMemsetD8Async, p, 1, MIB, 0);
@@ -134,11 +151,12 @@ static void of_the_host(void)
     C(cuMemHostUnregister, W(host));
 }
 
-/* The functions of CUDA before 3.2 and 4.0, whose pointers and sizes have 32 bits: no memory of today's
- * drivers can be named by them, so they are refused; in what way is the driver's to say. */
+/* The functions of CUDA before 3.2 and 4.0, whose pointers and sizes have 32 bits: no memory of
+ * today's drivers can be named by them, so they are refused; in what way is the driver's to say. */
 static void of_old(void)
 {
-    unsigned flat[] = {64, 64, CU_AD_FORMAT_FLOAT, 1}, deep[] = {16, 16, 16, CU_AD_FORMAT_FLOAT, 1, 0};
+    unsigned flat[] = {64, 64, CU_AD_FORMAT_FLOAT, 1},
+             deep[] = {16, 16, 16, CU_AD_FORMAT_FLOAT, 1, 0};
     word small[64] = {0}, a = 0, p = 0, total = 0;
 
     if (C(cuArrayCreate, W(&a), W(flat)) == 0)
@@ -194,10 +212,19 @@ static void between(void)
     C(cuCtxGetCurrent, W(&context));
     SYNC(cuMemcpyPeer, p, context, q, context, MIB);
     BOTH(cuMemcpyPeerAsync, p, context, q, context, MIB, 0);
-    CUDA_MEMCPY3D_PEER cube = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = q, .srcPitch = 1024, .srcHeight = 64,
-                               .srcContext = (CUcontext)context, .dstContext = (CUcontext)context,
-                               .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p, .dstPitch = 1024, .dstHeight = 64,
-                               .WidthInBytes = 512, .Height = 8, .Depth = 2};
+    CUDA_MEMCPY3D_PEER cube = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .srcDevice = q,
+                               .srcPitch = 1024,
+                               .srcHeight = 64,
+                               .srcContext = (CUcontext)context,
+                               .dstContext = (CUcontext)context,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstDevice = p,
+                               .dstPitch = 1024,
+                               .dstHeight = 64,
+                               .WidthInBytes = 512,
+                               .Height = 8,
+                               .Depth = 2};
     SYNC(cuMemcpy3DPeer, W(&cube));
     BOTH(cuMemcpy3DPeerAsync, W(&cube), 0);
     BOTH(cuMemcpyBatchAsync, W(&p), W(&q), W(&size), 1, 0, 0, 0, W(&fail), 0);
@@ -246,7 +273,12 @@ static void modules(void)
 
 static void launches(void)
 {
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1};
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     word m = 0, f = 0, s = 0, e = 0, g = 0, x = 0;
 
@@ -301,7 +333,10 @@ static void launches(void)
 /* What holds physical memory beside handles and mappings. */
 static void bound(CUmemAllocationProp *prop)
 {
-    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024,
+                                     .Height = 1024,
+                                     .Format = CU_AD_FORMAT_FLOAT,
+                                     .NumChannels = 1,
                                      .Flags = CUDA_ARRAY3D_SPARSE};
     CUmulticastObjectProp wanted = {.numDevices = 1, .size = 4 * MIB};
     CUarrayMapInfo tile = {.memOperationType = CU_MEM_OPERATION_TYPE_MAP, .deviceBitMask = 1};
@@ -343,8 +378,10 @@ static void bound(CUmemAllocationProp *prop)
 
 static void pools(void)
 {
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     word pool = 0, p = 0, h = 0, again = 0, threshold = 64 * MIB;
 
     C(cuMemPoolCreate, W(&pool), W(&props));
@@ -407,10 +444,10 @@ static void contexts(void)
     C(cuDevicePrimaryCtxRelease_v2, 0);
     C(cuDevicePrimaryCtxRetain, W(&one), 0);
     C(cuCtxSetCurrent, one);
-    if (C(cuDeviceGetDevResource, 0, W(&whole), CU_DEV_RESOURCE_TYPE_SM) == 0
-        && C(cuDevSmResourceSplitByCount, W(part), W(&n), W(&whole), W(&rest), 0, 16) == 0
-        && C(cuDevResourceGenerateDesc, W(&desc), W(part), 1) == 0
-        && C(cuGreenCtxCreate, W(&green), desc, 0, 1) == 0) {
+    if (C(cuDeviceGetDevResource, 0, W(&whole), CU_DEV_RESOURCE_TYPE_SM) == 0 &&
+        C(cuDevSmResourceSplitByCount, W(part), W(&n), W(&whole), W(&rest), 0, 16) == 0 &&
+        C(cuDevResourceGenerateDesc, W(&desc), W(part), 1) == 0 &&
+        C(cuGreenCtxCreate, W(&green), desc, 0, 1) == 0) {
         C(cuCtxFromGreenCtx, W(&two), green);
         C(cuGreenCtxStreamCreate, W(&stream), green, 1, 0);
         C(cuStreamDestroy_v2, stream);

@@ -2,12 +2,12 @@
  *
  *     gpu_load KIND SECONDS [BEGIN [ARRIVALS]]
  *
- * KIND  kernel:NAME[:N]  launches the kernel, and waits for the GPU after every N launches (default 0:
- *                        never); NAME as in native/fakegpu/fakegpu.h
+ * KIND  kernel:NAME[:N]  launches the kernel, and waits for the GPU after every N launches (default
+ *                        0: never); NAME as in native/fakegpu/fakegpu.h
  *       graph:NAME:N     launches a captured graph of N such kernels
  *       infer:NAME:N     requests of N launches and a wait, ARRIVALS a second on average (Poisson)
- * BEGIN seconds until it begins. It works for SECONDS of the GPUs' time after that, waits for the GPU,
- * and prints a line of JSON: launches, and for requests the latencies in microseconds. */
+ * BEGIN seconds until it begins. It works for SECONDS of the GPUs' time after that, waits for the
+ * GPU, and prints a line of JSON: launches, and for requests the latencies in microseconds. */
 #include <cuda.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,13 +18,13 @@
 extern uint64_t fakegpu_now_ns(void);
 extern void fakegpu_sleep_until_ns(uint64_t when);
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        CUresult result_ = (call);                                                                           \
-        if (result_ != CUDA_SUCCESS) {                                                                       \
-            fprintf(stderr, "gpu_load: %s gave %d\n", #call, result_);                                       \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result_ = (call);                                                                 \
+        if (result_ != CUDA_SUCCESS) {                                                             \
+            fprintf(stderr, "gpu_load: %s gave %d\n", #call, result_);                             \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static CUfunction function;
@@ -78,13 +78,16 @@ static void requests(uint64_t end, int n, double rate, unsigned short seed[3])
             fakegpu_sleep_until_ns(arrives);
         launch(n);
         CHECK(cuStreamSynchronize(stream));
-        latency[count] = (double)(fakegpu_now_ns() - arrives) / 1e3; /* with its time in the queue */
+        /* with its time in the queue */
+        latency[count] = (double)(fakegpu_now_ns() - arrives) / 1e3;
         sum += latency[count++];
     }
     qsort(latency, count, sizeof *latency, by_value);
     if (count)
-        printf("{\"launches\": %llu, \"requests\": %zu, \"mean_us\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
-               (unsigned long long)launches, count, sum / (double)count, latency[count / 2], latency[count * 99 / 100]);
+        printf("{\"launches\": %llu, \"requests\": %zu, \"mean_us\": %.1f, \"p50_us\": %.1f, "
+               "\"p99_us\": %.1f}\n",
+               (unsigned long long)launches, count, sum / (double)count, latency[count / 2],
+               latency[count * 99 / 100]);
     free(latency);
 }
 
@@ -94,7 +97,8 @@ int main(int argc, char **argv)
         return 2;
     char *kind = strtok(argv[1], ":"), *name = strtok(NULL, ":"), *number = strtok(NULL, ":");
     int n = number ? atoi(number) : 0;
-    double seconds = atof(argv[2]), begin = argc > 3 ? atof(argv[3]) : 0, rate = argc > 4 ? atof(argv[4]) : 10;
+    double seconds = atof(argv[2]), begin = argc > 3 ? atof(argv[3]) : 0,
+           rate = argc > 4 ? atof(argv[4]) : 10;
     CUdevice device;
     CUcontext context;
     CUmodule module;
@@ -105,7 +109,8 @@ int main(int argc, char **argv)
     CHECK(cuModuleLoadData(&module, "//\n.version 8.0\n.target sm_70\n.address_size 64\n"));
     CHECK(cuModuleGetFunction(&function, module, name));
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    uint64_t from = fakegpu_now_ns() + (uint64_t)(begin * 1e9), end = from + (uint64_t)(seconds * 1e9);
+    uint64_t from = fakegpu_now_ns() + (uint64_t)(begin * 1e9),
+             end = from + (uint64_t)(seconds * 1e9);
     if (begin > 0)
         fakegpu_sleep_until_ns(from);
     if (!strcmp(kind, "kernel"))
@@ -113,7 +118,9 @@ int main(int argc, char **argv)
     else if (!strcmp(kind, "graph"))
         graphs(end, n);
     else if (!strcmp(kind, "infer"))
-        requests(end, n, rate, (unsigned short[3]){1, 2, (unsigned short)atoi(getenv("SEED") ? getenv("SEED") : "3")});
+        requests(
+            end, n, rate,
+            (unsigned short[3]){1, 2, (unsigned short)atoi(getenv("SEED") ? getenv("SEED") : "3")});
     else
         return 2;
     CHECK(cuCtxSynchronize());

@@ -1,6 +1,6 @@
 /* hold MIB [KERNEL|managed]: takes so much device (or managed) memory, says "held" or the error's
- * number, then launches KERNEL again and again (if given) until its stdin is closed. Linked with the
- * driver. */
+ * number, then launches KERNEL again and again (if given) until its stdin is closed. Linked with
+ * the driver. */
 #include <cuda.h>
 #include <poll.h>
 #include <stdio.h>
@@ -40,7 +40,8 @@ int main(int argc, char **argv)
     if (argc > 2 && !managed) {
         CUmodule module;
         CUfunction kernel;
-        if (cuModuleLoadData(&module, "//\n.version 8.0\n") || cuModuleGetFunction(&kernel, module, argv[2]))
+        if (cuModuleLoadData(&module, "//\n.version 8.0\n") ||
+            cuModuleGetFunction(&kernel, module, argv[2]))
             return 2;
         while (!closed(0)) {
             for (int i = 0; i < 16; i++)

@@ -7,13 +7,13 @@
 #include <time.h>
 
 #define BATCH 256
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        CUresult result_ = (call);                                                                           \
-        if (result_ != CUDA_SUCCESS) {                                                                       \
-            fprintf(stderr, "launch_cost: %s gave %d\n", #call, result_);                                    \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result_ = (call);                                                                 \
+        if (result_ != CUDA_SUCCESS) {                                                             \
+            fprintf(stderr, "launch_cost: %s gave %d\n", #call, result_);                          \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static double now(void)

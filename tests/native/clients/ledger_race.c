@@ -1,5 +1,5 @@
-/* Races the ledger alone: N processes reserve, settle and release at random against a "driver" that is
- * a sum under a robust lock, and may be killed anywhere. Prints one JSON line.
+/* Races the ledger alone: N processes reserve, settle and release at random against a "driver" that
+ * is a sum under a robust lock, and may be killed anywhere. Prints one JSON line.
  *
  *   ledger_race PROCESSES OPERATIONS LIMIT_BLOCKS KILLS SEED
  *
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "abi.h"
-#include "cuda_abi.h"
+#include "driver/cuda_abi.h"
 #define unlikely(x) (x)
 const struct vg_limits *vg_limits;
 struct vg_counters *vg_counters;
@@ -43,7 +43,14 @@ static struct driver {
 } *driver;
 static int mine = -1;
 
-struct vg_slot *vg_slot(void) { return mine < 0 ? NULL : &vg_counters->slot[mine]; }
+uint64_t vg_pid(void)
+{
+    return (uint64_t)getpid();
+}
+struct vg_slot *vg_slot(void)
+{
+    return mine < 0 ? NULL : &vg_counters->slot[mine];
+}
 uint64_t vg_now_ns(void)
 {
     struct timespec t;
@@ -80,9 +87,13 @@ int vg_reap(void) /* the parent marks a slot dead (owner 1) once the driver has 
     return freed;
 }
 
-bool vg_pools_give_back(int row) { (void)row; return false; }
+bool vg_pools_give_back(int row)
+{
+    (void)row;
+    return false;
+}
 
-#include "ledger.c"
+#include "ledger/container_ledger.c"
 
 static uint64_t truth(void)
 {
@@ -193,12 +204,14 @@ int main(int argc, char **argv)
             continue;
         for (int i = 0; i < processes; i++)
             if (pids[i] == pid) {
-                locked(); /* the driver first, then the slot */
+                /* the driver first, then the slot */
+                locked();
                 driver->total -= driver->of[i];
                 driver->of[i] = 0;
                 pthread_mutex_unlock(&driver->lock);
                 atomic_store(&vg_counters->slot[i].owner, 1);
-                if (WIFSIGNALED(status)) { /* another takes its place, in the slot once that is free */
+                /* another takes its place, in the slot once that is free */
+                if (WIFSIGNALED(status)) {
                     vg_reap();
                     if (!(pids[i] = fork())) {
                         work(i, operations / 4, limit, seed + (unsigned)killed);
@@ -211,12 +224,13 @@ int main(int argc, char **argv)
             }
     }
     vg_reap();
-    printf("{\"requests\": %llu, \"refused\": %llu, \"false\": %llu, \"over\": %llu, \"peak\": %llu, "
-           "\"limit\": %llu, \"leaked\": %llu, \"truth\": %llu, \"worst_ms\": %.3f, \"done\": %llu}\n",
-           (unsigned long long)driver->requests, (unsigned long long)driver->refusals,
-           (unsigned long long)driver->wrong, (unsigned long long)driver->over,
-           (unsigned long long)driver->peak, (unsigned long long)limit, (unsigned long long)vg_used(0),
-           (unsigned long long)driver->total, (double)driver->slow_ns / 1e6,
-           (unsigned long long)driver->done);
+    printf(
+        "{\"requests\": %llu, \"refused\": %llu, \"false\": %llu, \"over\": %llu, \"peak\": %llu, "
+        "\"limit\": %llu, \"leaked\": %llu, \"truth\": %llu, \"worst_ms\": %.3f, \"done\": %llu}\n",
+        (unsigned long long)driver->requests, (unsigned long long)driver->refusals,
+        (unsigned long long)driver->wrong, (unsigned long long)driver->over,
+        (unsigned long long)driver->peak, (unsigned long long)limit, (unsigned long long)vg_used(0),
+        (unsigned long long)driver->total, (double)driver->slow_ns / 1e6,
+        (unsigned long long)driver->done);
     return 0;
 }

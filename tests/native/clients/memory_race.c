@@ -20,8 +20,10 @@ static unsigned long long draw(unsigned long long below)
 
 static CUresult make(int kind, CUdeviceptr *out, size_t bytes)
 {
-    CUmemAllocationProp p = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}}};
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = bytes / 4096 + 1, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUmemAllocationProp p = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                             .location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}}};
+    CUDA_ARRAY3D_DESCRIPTOR d = {
+        .Width = bytes / 4096 + 1, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     switch (kind) {
     case 0: return cuMemAlloc(out, bytes);
     case 1: return cuMemAlloc(out, bytes % 4096 + 1);
@@ -87,7 +89,8 @@ static void *work(void *seed)
         if (draw(20) == 0)
             cuCtxSynchronize();
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((double)(now.tv_sec - begun.tv_sec) + 1e-9 * (double)(now.tv_nsec - begun.tv_nsec) < seconds);
+    } while ((double)(now.tv_sec - begun.tv_sec) + 1e-9 * (double)(now.tv_nsec - begun.tv_nsec) <
+             seconds);
     for (int at = 0; at < MOST; at++)
         if (held[at] && end(kind[at], held[at]))
             return (void *)-1;

@@ -3,8 +3,9 @@
  *   memory_random OPERATIONS SEED MOST [exact] [threads=N]
  *
  * MOST: bytes that this process wants at most. Prints one JSON line. With `exact` (this process is
- * alone in its container) the ledger must equal the truth after every call. A refusal counts as false
- * where the request would have fitted at every instant of the call (counted with one thread only). */
+ * alone in its container) the ledger must equal the truth after every call. A refusal counts as
+ * false where the request would have fitted at every instant of the call (counted with one thread
+ * only). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,15 +25,19 @@
 
 #include "abi.h"
 
+// clang-format off
 #define DRIVER(X) \
-    X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxPopCurrent_v2) X(cuCtxCreate_v2) \
-    X(cuCtxDestroy_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocPitch_v2) X(cuMemAllocManaged) \
-    X(cuArrayCreate_v2) X(cuArray3DCreate_v2) X(cuArrayDestroy) X(cuMipmappedArrayCreate) \
-    X(cuMipmappedArrayDestroy) X(cuMemAddressReserve) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) \
-    X(cuMemRetainAllocationHandle) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemAllocFromPoolAsync) \
-    X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolTrimTo) X(cuMemPoolSetAttribute) X(cuDeviceGetMemPool) \
-    X(cuStreamSynchronize) X(cuModuleLoadData) X(cuModuleUnload) X(cuMemGetInfo_v2) X(cuMemAllocHost_v2) \
+    X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) \
+    X(cuCtxPopCurrent_v2) X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(cuMemAlloc_v2) \
+    X(cuMemFree_v2) X(cuMemAllocPitch_v2) X(cuMemAllocManaged) X(cuArrayCreate_v2) \
+    X(cuArray3DCreate_v2) X(cuArrayDestroy) X(cuMipmappedArrayCreate) \
+    X(cuMipmappedArrayDestroy) X(cuMemAddressReserve) X(cuMemCreate) X(cuMemRelease) \
+    X(cuMemMap) X(cuMemUnmap) X(cuMemRetainAllocationHandle) X(cuMemAllocAsync) \
+    X(cuMemFreeAsync) X(cuMemAllocFromPoolAsync) X(cuMemPoolCreate) X(cuMemPoolDestroy) \
+    X(cuMemPoolTrimTo) X(cuMemPoolSetAttribute) X(cuDeviceGetMemPool) X(cuStreamSynchronize) \
+    X(cuModuleLoadData) X(cuModuleUnload) X(cuMemGetInfo_v2) X(cuMemAllocHost_v2) \
     X(cuMemFreeHost) X(cuStreamCreate)
+// clang-format on
 #define X(name) static __typeof__(&name) p_##name;
 DRIVER(X)
 #undef X
@@ -40,7 +45,11 @@ DRIVER(X)
 enum kind { NOTHING, PLAIN, ARRAY, MIPMAP, HANDLE, STREAMED, MODULE, CONTEXT, PAGES, KINDS };
 enum { SLOTS = 64, SPAN = 64 };
 static const uint64_t MIB = 1 << 20, BLOCK = 2 << 20;
-struct thing { enum kind kind; uint64_t value, bytes, address; bool held, mapped; };
+struct thing {
+    enum kind kind;
+    uint64_t value, bytes, address;
+    bool held, mapped;
+};
 
 static const struct vg_counters *counters;
 static const struct vg_limits *limits;
@@ -83,35 +92,40 @@ static uint64_t now(void)
 }
 
 /* `call` asks for memory that takes at most `bytes` of the GPU. */
-#define ASK(bytes, call)                                                                                     \
-    ({                                                                                                       \
-        uint64_t need_ = (bytes);                                                                            \
-        ask(0, need_);                                                                                       \
-        uint64_t at_ = now();                                                                                \
-        CUresult got_ = call;                                                                                \
-        uint64_t took_ = now() - at_;                                                                        \
-        bool fits_ = answered();                                                                             \
-        if (took_ > slowest_ns)                                                                              \
-            slowest_ns = took_;                                                                              \
-        atomic_fetch_add(&requests, 1);                                                                      \
-        if (got_ == CUDA_ERROR_OUT_OF_MEMORY) {                                                              \
-            atomic_fetch_add(&refused, 1);                                                                   \
-            atomic_fetch_add(&wrong, fits_ && threads == 1);                                                 \
-        } else if (got_ != CUDA_SUCCESS) {                                                                   \
-            if (atomic_fetch_add(&others, 1) < 5)                                                            \
-                fprintf(stderr, "%s: %d\n", #call, got_);                                                    \
-        }                                                                                                    \
-        got_ == CUDA_SUCCESS;                                                                                \
+#define ASK(bytes, call)                                                                           \
+    ({                                                                                             \
+        uint64_t need_ = (bytes);                                                                  \
+        ask(0, need_);                                                                             \
+        uint64_t at_ = now();                                                                      \
+        CUresult got_ = call;                                                                      \
+        uint64_t took_ = now() - at_;                                                              \
+        bool fits_ = answered();                                                                   \
+        if (took_ > slowest_ns)                                                                    \
+            slowest_ns = took_;                                                                    \
+        atomic_fetch_add(&requests, 1);                                                            \
+        if (got_ == CUDA_ERROR_OUT_OF_MEMORY) {                                                    \
+            atomic_fetch_add(&refused, 1);                                                         \
+            atomic_fetch_add(&wrong, fits_ && threads == 1);                                       \
+        } else if (got_ != CUDA_SUCCESS) {                                                         \
+            if (atomic_fetch_add(&others, 1) < 5)                                                  \
+                fprintf(stderr, "%s: %d\n", #call, got_);                                          \
+        }                                                                                          \
+        got_ == CUDA_SUCCESS;                                                                      \
     })
 
-static uint64_t up(uint64_t bytes, uint64_t step) { return (bytes + step - 1) / step * step; }
+static uint64_t up(uint64_t bytes, uint64_t step)
+{
+    return (bytes + step - 1) / step * step;
+}
 
 static bool take(struct thing *thing, unsigned *seed, uint64_t area)
 {
-    uint64_t size = rand_r(seed) % 3 ? rand_r(seed) % (3 * MIB) + 1 : (uint64_t)(rand_r(seed) % 24 + 1) * BLOCK;
+    uint64_t size =
+        rand_r(seed) % 3 ? rand_r(seed) % (3 * MIB) + 1 : (uint64_t)(rand_r(seed) % 24 + 1) * BLOCK;
     if (wanted_now + size > most)
         return false;
-    CUmemAllocationProp at = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}}};
+    CUmemAllocationProp at = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}}};
     CUDA_ARRAY_DESCRIPTOR flat = {size / 4096 + 1, 256, CU_AD_FORMAT_FLOAT, 4};
     CUDA_ARRAY3D_DESCRIPTOR deep = {size / 65536 + 1, 64, 64, CU_AD_FORMAT_HALF, 4, 0};
     static const char ptx[] = ".version 8.0\n.target sm_90\n";
@@ -120,11 +134,12 @@ static bool take(struct thing *thing, unsigned *seed, uint64_t area)
     *thing = (struct thing){.kind = PLAIN, .bytes = size, .held = true};
     bool got = false;
     switch (rand_r(seed) % 13) {
-    case 0: case 1: case 2:
-        got = ASK(up(size, BLOCK), p_cuMemAlloc_v2(&out, size));
-        break;
+    case 0:
+    case 1:
+    case 2: got = ASK(up(size, BLOCK), p_cuMemAlloc_v2(&out, size)); break;
     case 3:
-        got = ASK(up(up(size / 64 + 1, 512) * 64, BLOCK), p_cuMemAllocPitch_v2(&out, &pitch, size / 64 + 1, 64, 4));
+        got = ASK(up(up(size / 64 + 1, 512) * 64, BLOCK),
+                  p_cuMemAllocPitch_v2(&out, &pitch, size / 64 + 1, 64, 4));
         break;
     case 4:
         got = ASK(up(size, BLOCK), p_cuMemAllocManaged(&out, size, CU_MEM_ATTACH_GLOBAL));
@@ -142,11 +157,13 @@ static bool take(struct thing *thing, unsigned *seed, uint64_t area)
         deep.Depth = 0;
         got = ASK(UINT64_MAX / 4, p_cuMipmappedArrayCreate((CUmipmappedArray *)&out, &deep, 6));
         break;
-    case 8: case 9:
+    case 8:
+    case 9:
         thing->kind = HANDLE;
         thing->bytes = up(size, BLOCK);
         thing->address = area;
-        got = ASK(thing->bytes, p_cuMemCreate((CUmemGenericAllocationHandle *)&out, thing->bytes, &at, 0));
+        got = ASK(thing->bytes,
+                  p_cuMemCreate((CUmemGenericAllocationHandle *)&out, thing->bytes, &at, 0));
         break;
     case 10:
         thing->kind = STREAMED;
@@ -154,7 +171,8 @@ static bool take(struct thing *thing, unsigned *seed, uint64_t area)
         break;
     case 11:
         thing->kind = STREAMED;
-        got = ASK(up(size, 32 * MIB), p_cuMemAllocFromPoolAsync(&out, size, pools[rand_r(seed) % 2], NULL));
+        got = ASK(up(size, 32 * MIB),
+                  p_cuMemAllocFromPoolAsync(&out, size, pools[rand_r(seed) % 2], NULL));
         break;
     default:
         if (rand_r(seed) % 4 == 0) {
@@ -210,7 +228,10 @@ static void give(struct thing *thing, unsigned *seed)
             p_cuStreamSynchronize(NULL);
         }
         break;
-    case STREAMED: result = rand_r(seed) % 8 ? p_cuMemFreeAsync(thing->value, NULL) : p_cuMemFree_v2(thing->value); break;
+    case STREAMED:
+        result =
+            rand_r(seed) % 8 ? p_cuMemFreeAsync(thing->value, NULL) : p_cuMemFree_v2(thing->value);
+        break;
     case ARRAY: result = p_cuArrayDestroy((CUarray)thing->value); break;
     case MIPMAP: result = p_cuMipmappedArrayDestroy((CUmipmappedArray)thing->value); break;
     case MODULE: result = p_cuModuleUnload((CUmodule)thing->value); break;
@@ -243,7 +264,11 @@ static void disturb(unsigned *seed)
     }
 }
 
-struct job { pthread_t thread; long operations; unsigned seed; };
+struct job {
+    pthread_t thread;
+    long operations;
+    unsigned seed;
+};
 
 static void *run(void *argument)
 {
@@ -300,14 +325,16 @@ int main(int argc, char **argv)
     if (p_cuInit(0) != CUDA_SUCCESS)
         return 5;
     /* Others may hold what the context needs: a program would end here, this one tries again. */
-    for (int i = 0; !ASK(limits->device[0].context_bytes, p_cuDevicePrimaryCtxRetain(&context, 0)); i++)
+    for (int i = 0; !ASK(limits->device[0].context_bytes, p_cuDevicePrimaryCtxRetain(&context, 0));
+         i++)
         if (i == 30000 || usleep(10000))
             return 6;
     p_cuCtxSetCurrent(context);
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}}};
     uint64_t threshold = 64 * MIB;
-    if (p_cuMemPoolCreate(&pools[0], &properties) != CUDA_SUCCESS || p_cuDeviceGetMemPool(&pools[1], 0) != CUDA_SUCCESS)
+    if (p_cuMemPoolCreate(&pools[0], &properties) != CUDA_SUCCESS ||
+        p_cuDeviceGetMemPool(&pools[1], 0) != CUDA_SUCCESS)
         return 7;
     p_cuMemPoolSetAttribute(pools[0], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
     struct job job[64];
@@ -324,10 +351,11 @@ int main(int argc, char **argv)
     uint64_t mine = 0; /* what this process's slot still says */
     for (int i = 0; i < VG_SLOTS; i++)
         if (counters->slot[i].owner == (uint64_t)getpid())
-            mine += counters->slot[i].device[0].held + counters->slot[i].device[0].pending + counters->slot[i].host_bytes +
-                    counters->slot[i].leaving[0];
-    printf("{\"requests\": %ld, \"refused\": %ld, \"false\": %ld, \"different\": %ld, \"errors\": %ld, \"left\": %llu, "
-           "\"slowest_ms\": %.3f}\n", requests, refused, wrong, different, others, (unsigned long long)mine,
+            mine += counters->slot[i].device[0].held + counters->slot[i].device[0].pending +
+                    counters->slot[i].host_bytes + counters->slot[i].leaving[0];
+    printf("{\"requests\": %ld, \"refused\": %ld, \"false\": %ld, \"different\": %ld, "
+           "\"errors\": %ld, \"left\": %llu, \"slowest_ms\": %.3f}\n",
+           requests, refused, wrong, different, others, (unsigned long long)mine,
            (double)slowest_ns / 1e6);
     return 0;
 }

@@ -3,8 +3,8 @@
  *
  * A launch costs the blocks of its grid, whatever they do. It waits only while the pool is below
  * zero, and is debited after that. A thread looks at the process's utilisation every 120 ms, a mean
- * over the last second, and makes the pool's refill larger or smaller by a step. It must fail on the
- * fake GPU as it does on real ones, or the fake would be kinder than a GPU. */
+ * over the last second, and makes the pool's refill larger or smaller by a step. It must fail on
+ * the fake GPU as it does on real ones, or the fake would be kinder than a GPU. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -30,7 +30,8 @@ static long utilisation(nvmlDevice_t device, uint64_t now_us)
 {
     nvmlProcessUtilizationSample_t samples[64];
     unsigned count = 64;
-    if (nvmlDeviceGetProcessUtilization(device, samples, &count, now_us > 1000000 ? now_us - 1000000 : 0))
+    if (nvmlDeviceGetProcessUtilization(device, samples, &count,
+                                        now_us > 1000000 ? now_us - 1000000 : 0))
         return 0;
     for (unsigned i = 0; i < count; i++)
         if (samples[i].pid == (unsigned)getpid())
@@ -65,8 +66,9 @@ static void begin(void)
     pthread_create(&thread, NULL, watch, NULL);
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                               unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                               unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                               void **parameters, void **extra)
 {
     static __typeof__(&cuLaunchKernel) real;
     if (!real)

@@ -1,5 +1,5 @@
-/* A library that wraps two functions of libc as an interposer of the application would: by RTLD_NEXT, whose answer
- * depends on who asks. Preloaded behind ours. */
+/* A library that wraps two functions of libc as an interposer of the application would: by
+ * RTLD_NEXT, whose answer depends on who asks. Preloaded behind ours. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

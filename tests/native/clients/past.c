@@ -1,4 +1,5 @@
-/* A library that, loaded with RTLD_DEEPBIND, has libc's dlsym whatever is preloaded; see start.c. */
+/* A library that, loaded with RTLD_DEEPBIND, has libc's dlsym whatever is preloaded; see
+ * start.c. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -1,9 +1,10 @@
 /* Replays a recorded sequence of driver calls: replay FIXTURE [refuse].
  *
- * Calls go where dlsym on libcuda.so.1 leads, so through the interposer where that is preloaded. Every
- * result must be the recorded one. With `refuse` the container's memory limit is one byte while each
- * taking of memory is first tried, so that it must be refused (or take nothing new); the limit is then
- * as before and the call is tried again: that, and all that follows, must go on as recorded.
+ * Calls go where dlsym on libcuda.so.1 leads, so through the interposer where that is preloaded.
+ * Every result must be the recorded one. With `refuse` the container's memory limit is one byte
+ * while each taking of memory is first tried, so that it must be refused (or take nothing new); the
+ * limit is then as before and the call is tried again: that, and all that follows, must go on as
+ * recorded.
  *
  * Prints: calls, takings of memory, how many were refused, results that were not as recorded, bytes
  * taken in spite of the limit.
@@ -23,7 +24,7 @@
 
 #define MOST_NAMES 65536
 #define MOST_ARGUMENTS 12
-#define REFUSED 2   /* CUDA_ERROR_OUT_OF_MEMORY */
+#define REFUSED 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 #define NOT_READY 600
 typedef uint64_t word;
 typedef int (*function)(word, word, word, word, word, word, word, word, word, word, word, word);
@@ -31,10 +32,21 @@ typedef int (*function)(word, word, word, word, word, word, word, word, word, wo
 static word values[MOST_NAMES];
 static unsigned char scratch[256 << 20]; /* for all that a program's own memory was */
 static const char *const takers[] = {
-    "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocManaged", "cuMemCreate", "cuMemAllocAsync",
-    "cuMemAllocAsync_ptsz", "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz",
-    "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuLibraryLoadData",
-    "cuDevicePrimaryCtxRetain", "cuCtxCreate_v2", NULL,
+    "cuMemAlloc_v2",
+    "cuMemAllocPitch_v2",
+    "cuMemAllocManaged",
+    "cuMemCreate",
+    "cuMemAllocAsync",
+    "cuMemAllocAsync_ptsz",
+    "cuMemAllocFromPoolAsync",
+    "cuMemAllocFromPoolAsync_ptsz",
+    "cuModuleLoadData",
+    "cuModuleLoadDataEx",
+    "cuModuleLoadFatBinary",
+    "cuLibraryLoadData",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxCreate_v2",
+    NULL,
 };
 static struct vg_limits *limits;
 static uint64_t (*used)(const char *, int);
@@ -61,10 +73,12 @@ static word argument(const char *text, word **made)
     unsigned char *bytes;
 
     switch (*text) {
-    case 'H': case 'D':
+    case 'H':
+    case 'D':
         *made = &values[strtoul(text + 1, NULL, 10) % MOST_NAMES];
         return (word)(uintptr_t)*made;
-    case 'h': case 'd':
+    case 'h':
+    case 'd':
         if (text[1] == '=')
             return strtoul(text + 2, NULL, 10);
         sscanf(text + 1, "%u+%lu", &id, &offset);
@@ -90,7 +104,10 @@ static int takes_memory(const char *name)
     return 0;
 }
 
-static uint64_t truth(void) { return used ? used(getenv("FAKEGPU_TAG"), 0) : 0; }
+static uint64_t truth(void)
+{
+    return used ? used(getenv("FAKEGPU_TAG"), 0) : 0;
+}
 
 static void limit_to(uint64_t bytes)
 {
@@ -161,15 +178,18 @@ int main(int argc, char **argv)
                 taken += truth() - before;
             refused += got == REFUSED;
             if (got == REFUSED)
-                got = call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+                got =
+                    call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
         } else {
             got = call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
         }
         if (made && got)
             *made = kept;
-        if (got != wanted && !((got == 0 || got == NOT_READY) && (wanted == 0 || wanted == NOT_READY))) {
+        if (got != wanted &&
+            !((got == 0 || got == NOT_READY) && (wanted == 0 || wanted == NOT_READY))) {
             mismatches++;
-            fprintf(stderr, "replay: line %ld: %s gave %d, recorded was %d\n", number, name, got, wanted);
+            fprintf(stderr, "replay: line %ld: %s gave %d, recorded was %d\n", number, name, got,
+                    wanted);
         }
     }
     printf("%ld %ld %ld %ld %lu\n", calls, allocations, refused, mismatches, (unsigned long)taken);

@@ -1,5 +1,6 @@
-/* resolve STYLE [init]: for each line "NAME VERSION FLAGS" of stdin prints "NAME VERSION FLAGS OBJECT SYMBOL STATUS":
- * where the address that STYLE gives for it lies. Styles: dlsym, dlvsym, default, next, proc1, proc2. */
+/* resolve STYLE [init]: for each line "NAME VERSION FLAGS" of stdin prints "NAME VERSION FLAGS
+ * OBJECT SYMBOL STATUS": where the address that STYLE gives for it lies. Styles: dlsym, dlvsym,
+ * default, next, proc1, proc2. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ int main(int argc, char **argv)
         if (!strcmp(style, "dlsym"))
             found = dlsym(handle, name);
         else if (!strcmp(style, "dlvsym"))
-            found = dlvsym(handle, name, "NO_SUCH_VERSION");   /* the driver has no versions: any will do */
+            /* the driver has no versions: any will do */
+            found = dlvsym(handle, name, "NO_SUCH_VERSION");
         else if (!strcmp(style, "default"))
             found = dlsym(RTLD_DEFAULT, name);
         else if (!strcmp(style, "next"))
@@ -40,9 +42,13 @@ int main(int argc, char **argv)
         if (found)
             dladdr(found, &info);
         const char *base = info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
-        snprintf(object, sizeof object, "%s", base ? base + 1 : info.dli_fname ? info.dli_fname : "-");
-        printf("%s %d %d %s %s %d\n", name, version, flags, object, info.dli_sname ? info.dli_sname : "-", status);
+        snprintf(object, sizeof object, "%s",
+                 base             ? base + 1
+                 : info.dli_fname ? info.dli_fname
+                                  : "-");
+        printf("%s %d %d %s %s %d\n", name, version, flags, object,
+               info.dli_sname ? info.dli_sname : "-", status);
     }
     int (*init)(unsigned) = (int (*)(unsigned))dlsym(handle, "cuInit");
-    return argc > 2 && init ? init(0) : 0;   /* so that this process has a slot, with its counts */
+    return argc > 2 && init ? init(0) : 0; /* so that this process has a slot, with its counts */
 }

@@ -1,6 +1,7 @@
-/* runtime LIBRARY: what a program on the CUDA runtime gets: "STEP RESULT" lines. LIBRARY is a libcudart to load,
- * with RTLD_DEEPBIND if a second argument is given; "-": the one it is linked with (-DLINKED). With -DPER_THREAD the
- * default stream is per thread. Its own declarations: the runtime's headers need those of the compiler. */
+/* runtime LIBRARY: what a program on the CUDA runtime gets: "STEP RESULT" lines. LIBRARY is a
+ * libcudart to load, with RTLD_DEEPBIND if a second argument is given; "-": the one it is linked
+ * with (-DLINKED). With -DPER_THREAD the default stream is per thread. Its own declarations: the
+ * runtime's headers need those of the compiler. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -33,14 +34,19 @@ int cudaDeviceReset(void);
 #define GET(name) dlsym(library, TEXT(name))
 
 #endif
-#define CALL(name, ...) do { \
-    int got = ((__typeof__(&name))GET(name))(__VA_ARGS__); \
-    printf("%s %d\n", TEXT(name), got); \
-    if (got) return 1; } while (0)
+#define CALL(name, ...)                                                                            \
+    do {                                                                                           \
+        int got = ((__typeof__(&name))GET(name))(__VA_ARGS__);                                     \
+        printf("%s %d\n", TEXT(name), got);                                                        \
+        if (got)                                                                                   \
+            return 1;                                                                              \
+    } while (0)
 
 int main(int argc, char **argv)
 {
-    void *library = argc > 1 && strcmp(argv[1], "-") ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | (argc > 2 ? RTLD_DEEPBIND : 0)) : NULL;
+    void *library = argc > 1 && strcmp(argv[1], "-")
+                        ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | (argc > 2 ? RTLD_DEEPBIND : 0))
+                        : NULL;
     if (argc > 1 && strcmp(argv[1], "-") && !library) {
         puts(dlerror());
         return 2;

@@ -1,15 +1,18 @@
-/* session WHAT [N]: a process of a container, and what it sees of the session. Linked with the driver.
+/* session WHAT [N]: a process of a container, and what it sees of the session. Linked with the
+ * driver.
  *   init        cuInit, then a call that needs it: prints both results
  *   hold        cuInit, says so, and stays until stdin is closed
- *   untouched   prints what of the process changed over cuInit and a context: descriptors, handlers, mask, umask,
- *               environment
+ *   untouched   prints what of the process changed over cuInit and a context: descriptors,
+ *               handlers, mask, umask, environment
  *   race N      N threads call cuInit at once: prints how many succeeded
  *   fork        after cuInit one child that does not use CUDA, and one that does; then as hold
- *   crowd N     N processes call cuInit: prints how many succeeded, and holds them until stdin is closed
+ *   crowd N     N processes call cuInit: prints how many succeeded, and holds them until stdin
+ *               is closed
  *   again       cuInit, then this program anew by execve, as hold
  *   step        cuInit and a context, then for each line of stdin takes 1 MiB and prints the result
  *   sms         how many SMs the GPU has
- *   contexts    a context on each of two GPUs; 1 MiB on whichever is current in each way to make one so; then as hold
+ *   contexts    a context on each of two GPUs; 1 MiB on whichever is current in each way to make
+ *               one so; then as hold
  *   few         cuInit while no descriptor is free, and again when some are: prints both results
  *   leaderless  cuInit, then its first thread ends while another stays, as hold
  *   orphan      a child calls cuInit and dies, and is not waited for; then as hold
@@ -178,7 +181,7 @@ static int few(void)
 {
     struct rlimit all, none;
     int version;
-    cuDriverGetVersion(&version);   /* the fake driver opens what it needs */
+    cuDriverGetVersion(&version); /* the fake driver opens what it needs */
     getrlimit(RLIMIT_NOFILE, &all);
     none = all;
     none.rlim_cur = 3;
@@ -273,7 +276,8 @@ int main(int argc, char **argv)
         pid_t busy = fork();
         if (!busy) {
             CUdeviceptr memory;
-            cuMemAlloc(&memory, 1 << 20);   /* the parent's context is not the child's: whatever this gives */
+            /* the parent's context is not the child's: whatever this gives */
+            cuMemAlloc(&memory, 1 << 20);
             hold();
             _exit(0);
         }

@@ -1,6 +1,6 @@
-/* start PROCESSES HELPER: that many processes come to cuInit at once. Each prints, in microseconds, what our cuInit took
- * less the driver's own (which it has called before, past us: HELPER is a library, loaded with RTLD_DEEPBIND, whose
- * dlsym is libc's), and the processor time of that. */
+/* start PROCESSES HELPER: that many processes come to cuInit at once. Each prints, in microseconds,
+ * what our cuInit took less the driver's own (which it has called before, past us: HELPER is a
+ * library, loaded with RTLD_DEEPBIND, whose dlsym is libc's), and the processor time of that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -34,12 +34,19 @@ static void change(_Atomic int *word, int value)
     syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
 }
 
-struct shared { _Atomic int ready, go; struct { int result; double wall, processor; } of[1024]; };
+struct shared {
+    _Atomic int ready, go;
+    struct {
+        int result;
+        double wall, processor;
+    } of[1024];
+};
 
 static void child(struct shared *shared, int i, const char *helper)
 {
     void *past = dlopen(helper, RTLD_NOW | RTLD_DEEPBIND);
-    void *(*real)(void *, const char *) = past ? (void *(*)(void *, const char *))dlsym(past, "libc_dlsym") : NULL;
+    void *(*real)(void *, const char *) =
+        past ? (void *(*)(void *, const char *))dlsym(past, "libc_dlsym") : NULL;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!real || !driver)
         exit(2);
@@ -56,7 +63,7 @@ static void child(struct shared *shared, int i, const char *helper)
     theirs(0);
     shared->of[i].wall -= now(CLOCK_MONOTONIC) - wall;
     shared->ready--;
-    sleep_while(&shared->go, 1);    /* all of them stay: so many slots are taken at once */
+    sleep_while(&shared->go, 1); /* all of them stay: so many slots are taken at once */
     exit(shared->of[i].result != 0);
 }
 
@@ -65,7 +72,8 @@ int main(int argc, char **argv)
     int count = argc > 2 ? atoi(argv[1]) : 0, failed = 0, status;
     if (count < 1 || count > 1024)
         return 2;
-    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < count; i++)
         if (!fork())
             child(shared, i, argv[2]);

@@ -2,9 +2,9 @@
  *
  *     timed 'stream s' 'event a' 'record a s' 'launch s ns_4000 10' 'sync s' ...
  *
- * Streams, events and graphs are named by a word; stream 0 is NULL, "pt" the per-thread one. A call that
- * fails ends the program, but with '?' before it, prints its result instead ("? sync s" gives "901").
- * What a command finds is printed in a line of its own. See `run` for the commands. */
+ * Streams, events and graphs are named by a word; stream 0 is NULL, "pt" the per-thread one. A call
+ * that fails ends the program, but with '?' before it, prints its result instead ("? sync s" gives
+ * "901"). What a command finds is printed in a line of its own. See `run` for the commands. */
 #include <cuda.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,13 +18,16 @@
 extern uint64_t fakegpu_now_ns(void);
 extern void fakegpu_sleep_until_ns(uint64_t when);
 extern void fakegpu_join(void);
-extern CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                    unsigned, CUstream, void **, void **);
+extern CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                    unsigned, unsigned, CUstream, void **, void **);
 
 static CUmodule module;
 static CUcontext context;
 static uint64_t begun;
-static struct { char kind[8], name[16]; void *handle; } table[256];
+static struct {
+    char kind[8], name[16];
+    void *handle;
+} table[256];
 static int entries;
 static char order[4096];
 static pthread_t threads[16];
@@ -42,11 +45,13 @@ static void **named(const char *kind, const char *name)
 
 static CUstream stream(const char *name)
 {
-    return !strcmp(name, "0") ? NULL : !strcmp(name, "pt") ? CU_STREAM_PER_THREAD : (CUstream)*named("s", name);
+    return !strcmp(name, "0")    ? NULL
+           : !strcmp(name, "pt") ? CU_STREAM_PER_THREAD
+                                 : (CUstream)*named("s", name);
 }
-#define EVENT(name) ((CUevent)*named("e", name))
-#define GRAPH(name) ((CUgraph)*named("g", name))
-#define EXEC(name) ((CUgraphExec)*named("x", name))
+#define EVENT(name) ((CUevent) * named("e", name))
+#define GRAPH(name) ((CUgraph) * named("g", name))
+#define EXEC(name) ((CUgraphExec) * named("x", name))
 
 static void note(void *text)
 {
@@ -88,9 +93,10 @@ static CUresult run(char **word, int words)
     const char *a = words > 1 ? word[1] : nothing, *b = words > 2 ? word[2] : nothing;
     int third = words > 3 ? atoi(word[3]) : 1;
 #define IS(text) (!strcmp(word[0], text))
-    if (IS("stream"))                          /* stream NAME [FLAGS [PRIORITY]] */
-        return cuStreamCreateWithPriority((CUstream *)named("s", a), (unsigned)atoi(b), words > 3 ? third : 0);
-    if (IS("green")) {                         /* green STREAM SMS: a stream on a part of the GPU */
+    if (IS("stream")) /* stream NAME [FLAGS [PRIORITY]] */
+        return cuStreamCreateWithPriority((CUstream *)named("s", a), (unsigned)atoi(b),
+                                          words > 3 ? third : 0);
+    if (IS("green")) { /* green STREAM SMS: a stream on a part of the GPU */
         CUdevResource all, part;
         CUdevResourceDesc description;
         CUgreenCtx green;
@@ -102,24 +108,27 @@ static CUresult run(char **word, int words)
             result = cuDevResourceGenerateDesc(&description, &part, 1);
         if (!result)
             result = cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
-        return result ? result : cuGreenCtxStreamCreate((CUstream *)named("s", a), green, CU_STREAM_NON_BLOCKING, 0);
+        return result ? result
+                      : cuGreenCtxStreamCreate((CUstream *)named("s", a), green,
+                                               CU_STREAM_NON_BLOCKING, 0);
     }
-    if (IS("destroy"))                         /* destroy STREAM */
+    if (IS("destroy")) /* destroy STREAM */
         return cuStreamDestroy(stream(a));
-    if (IS("event"))                           /* event NAME [FLAGS] */
+    if (IS("event")) /* event NAME [FLAGS] */
         return cuEventCreate((CUevent *)named("e", a), (unsigned)atoi(b));
-    if (IS("launch"))                          /* launch STREAM FUNCTION [TIMES [BLOCKS]] */
+    if (IS("launch")) /* launch STREAM FUNCTION [TIMES [BLOCKS]] */
         return launch(stream(a), b, third, words > 4 ? atoi(word[4]) : 1);
-    if (IS("pt_launch")) {                     /* pt_launch FUNCTION: by the per-thread entry point */
+    if (IS("pt_launch")) { /* pt_launch FUNCTION: by the per-thread entry point */
         CUfunction function;
         CUresult result = cuModuleGetFunction(&function, module, a);
-        return result ? result : cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        return result ? result
+                      : cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     }
-    if (IS("record"))                          /* record EVENT STREAM [FLAGS] */
+    if (IS("record")) /* record EVENT STREAM [FLAGS] */
         return cuEventRecordWithFlags(EVENT(a), stream(b), words > 3 ? (unsigned)third : 0);
-    if (IS("wait"))                            /* wait STREAM EVENT */
+    if (IS("wait")) /* wait STREAM EVENT */
         return cuStreamWaitEvent(stream(a), EVENT(b), words > 3 ? (unsigned)third : 0);
-    if (IS("sync"))                            /* sync [STREAM] */
+    if (IS("sync")) /* sync [STREAM] */
         return words > 1 ? cuStreamSynchronize(stream(a)) : cuCtxSynchronize();
     if (IS("esync"))
         return cuEventSynchronize(EVENT(a));
@@ -127,9 +136,9 @@ static CUresult run(char **word, int words)
         return cuStreamQuery(stream(a));
     if (IS("equery"))
         return cuEventQuery(EVENT(a));
-    if (IS("host"))                            /* host STREAM TEXT: a function that notes TEXT */
+    if (IS("host")) /* host STREAM TEXT: a function that notes TEXT */
         return cuLaunchHostFunc(stream(a), note, strdup(b));
-    if (IS("copy")) {                          /* copy STREAM BYTES: page-locked host to device */
+    if (IS("copy")) { /* copy STREAM BYTES: page-locked host to device */
         static void *host;
         static CUdeviceptr device;
         size_t bytes = strtoul(b, NULL, 0);
@@ -137,13 +146,13 @@ static CUresult run(char **word, int words)
             return CUDA_ERROR_OUT_OF_MEMORY;
         return cuMemcpyHtoDAsync(device, host, bytes, stream(a));
     }
-    if (IS("capture"))                         /* capture STREAM [MODE] */
+    if (IS("capture")) /* capture STREAM [MODE] */
         return cuStreamBeginCapture(stream(a), (CUstreamCaptureMode)atoi(b));
     if (IS("mode")) {
         CUstreamCaptureMode mode = (CUstreamCaptureMode)atoi(a);
         return cuThreadExchangeStreamCaptureMode(&mode);
     }
-    if (IS("end"))                             /* end STREAM GRAPH */
+    if (IS("end")) /* end STREAM GRAPH */
         return cuStreamEndCapture(stream(a), (CUgraph *)named("g", b));
     if (IS("nodes")) {
         size_t n = 0;
@@ -151,19 +160,20 @@ static CUresult run(char **word, int words)
         printf("%zu\n", n);
         return result;
     }
-    if (IS("instantiate"))                     /* instantiate GRAPH EXEC */
+    if (IS("instantiate")) /* instantiate GRAPH EXEC */
         return cuGraphInstantiateWithFlags((CUgraphExec *)named("x", b), GRAPH(a), 0);
-    if (IS("update")) {                        /* update EXEC GRAPH */
+    if (IS("update")) { /* update EXEC GRAPH */
         CUgraphExecUpdateResultInfo info;
         return cuGraphExecUpdate(EXEC(a), GRAPH(b), &info);
     }
-    if (IS("gdestroy"))                        /* gdestroy GRAPH EXEC */
-        return cuGraphExecDestroy(EXEC(b)) || cuGraphDestroy(GRAPH(a)) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    if (IS("glaunch"))                         /* glaunch EXEC STREAM */
+    if (IS("gdestroy")) /* gdestroy GRAPH EXEC */
+        return cuGraphExecDestroy(EXEC(b)) || cuGraphDestroy(GRAPH(a)) ? CUDA_ERROR_INVALID_VALUE
+                                                                       : CUDA_SUCCESS;
+    if (IS("glaunch")) /* glaunch EXEC STREAM */
         return cuGraphLaunch(EXEC(a), stream(b));
-    if (IS("alloc"))                           /* alloc NAME STREAM BYTES: stream-ordered */
+    if (IS("alloc")) /* alloc NAME STREAM BYTES: stream-ordered */
         return cuMemAllocAsync((CUdeviceptr *)named("m", a), strtoul(word[3], NULL, 0), stream(b));
-    if (IS("free"))                            /* free NAME STREAM */
+    if (IS("free")) /* free NAME STREAM */
         return cuMemFreeAsync((CUdeviceptr)*named("m", a), stream(b));
     if (IS("malloc")) {
         CUdeviceptr address;
@@ -171,20 +181,20 @@ static CUresult run(char **word, int words)
     }
     if (IS("trim"))
         return cuDeviceGraphMemTrim(0);
-    if (IS("used")) {                          /* bytes of the GPU in use */
+    if (IS("used")) { /* bytes of the GPU in use */
         size_t left, total;
         CUresult result = cuMemGetInfo(&left, &total);
         printf("%zu\n", total - left);
         return result;
     }
-    if (IS("elapsed")) {                       /* elapsed EVENT EVENT: microseconds */
+    if (IS("elapsed")) { /* elapsed EVENT EVENT: microseconds */
         float ms;
         CUresult result = cuEventElapsedTime(&ms, EVENT(a), EVENT(b));
         if (!result)
             printf("%.1f\n", ms * 1000);
         return result;
     }
-    if (IS("time")) {                          /* nanoseconds since the script began */
+    if (IS("time")) { /* nanoseconds since the script began */
         printf("%lu\n", (unsigned long)(fakegpu_now_ns() - begun));
         return CUDA_SUCCESS;
     }
@@ -192,25 +202,25 @@ static CUresult run(char **word, int words)
         printf("%s\n", order);
         return CUDA_SUCCESS;
     }
-    if (IS("sleep")) {                         /* sleep NANOSECONDS */
+    if (IS("sleep")) { /* sleep NANOSECONDS */
         fakegpu_sleep_until_ns(fakegpu_now_ns() + strtoul(a, NULL, 0));
         return CUDA_SUCCESS;
     }
-    if (IS("say")) {                           /* for who reads the pipe */
+    if (IS("say")) { /* for who reads the pipe */
         printf("%s\n", a);
         fflush(stdout);
         return CUDA_SUCCESS;
     }
-    if (IS("append")) {                        /* append FILE TEXT: what others outside of the fake see */
+    if (IS("append")) { /* append FILE TEXT: what others outside of the fake see */
         FILE *file = fopen(a, "a");
         fputs(b, file);
         return (CUresult)fclose(file);
     }
-    if (IS("read"))                            /* blocks outside the fake */
+    if (IS("read")) /* blocks outside the fake */
         return getchar() == EOF ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
     if (IS("die"))
         return (CUresult)raise(SIGKILL);
-    if (IS("join")) {                          /* waits for the threads */
+    if (IS("join")) { /* waits for the threads */
         while (n_threads)
             pthread_join(threads[--n_threads], NULL);
         return CUDA_SUCCESS;

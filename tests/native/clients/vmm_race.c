@@ -23,7 +23,8 @@ static void wait_for(_Atomic int *counter, int value)
 
 static void pause_for(int length)
 {
-    for (volatile int i = 0; i < length; i++) {}
+    for (volatile int i = 0; i < length; i++) {
+    }
 }
 
 static void *map(void *unused)

@@ -1,0 +1,55 @@
+/* What a context's limits add to its cost (cuCtxSetLimit): stacks, heap and printf buffer. */
+#include "memory/memory.h"
+
+/* The driver keeps a stack for every thread that can be resident; up to these sizes a context's own
+ * cost covers them. */
+static const uint64_t covered[3] = {[CU_LIMIT_STACK_SIZE] = 1024,
+                                    [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
+                                    [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20};
+
+static uint64_t limit_bytes(CUlimit which, uint64_t value, CUdevice device)
+{
+    int sms = 0, threads = 0;
+    uint64_t over = value > covered[which] ? value - covered[which] : 0;
+    if (which == CU_LIMIT_STACK_SIZE) {
+        REAL(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+        REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+                                   device);
+        if (__builtin_mul_overflow(over, (uint64_t)sms * (uint64_t)threads, &over))
+            over = UINT64_MAX;
+    }
+    return vg_rounded(over);
+}
+
+VG_EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value)
+{
+    VG_ENTER();
+    int row = vg_current_row();
+    size_t old = 0, new = 0;
+    struct vg_charge charge;
+    if (row < 0 || (unsigned)which > CU_LIMIT_MALLOC_HEAP_SIZE ||
+        REAL(cuCtxGetLimit)(&old, which) != CUDA_SUCCESS)
+        return REAL(cuCtxSetLimit)(which, value);
+    CUdevice device = vg_row_device(row);
+    uint64_t before = limit_bytes(which, old, device), after = limit_bytes(which, value, device);
+    vg_contexts_begin(); /* the context must not end while its record is changed */
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (vg_charge_begin(&charge, row, 0, after > before ? after - before : 0, VG_CALL_OTHER)) {
+        result = REAL(cuCtxSetLimit)(which, value);
+        REAL(cuCtxGetLimit)(&new, which); /* the driver may have taken another value */
+        after = limit_bytes(which, new, device);
+        struct vg_record record;
+        void *context = vg_context();
+        bool primary = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record) &&
+                       record.other == (uint64_t)context;
+        if (primary || vg_record_get(VG_KIND_CONTEXT, (uint64_t)context, &record)) {
+            record.bytes += after - before;
+            vg_record_put(&record);
+        }
+        vg_charge_end(&charge, after > before ? after - before : 0);
+        if (after < before)
+            vg_release(row, before - after);
+    }
+    vg_contexts_end();
+    return result;
+}

@@ -1,0 +1,93 @@
+/* Primary contexts, one for each GPU, shared by all who retain them: charged while there is one. */
+#include "compute/compute.h"
+#include "memory/memory.h"
+
+bool vg_primary_active(CUdevice device)
+{
+    unsigned int flags;
+    int active = 0;
+    return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+void vg_primary_note(int row, CUdevice device, CUcontext context, uint64_t bytes)
+{
+    vg_record_put(&(struct vg_record){.kind = VG_KIND_PRIMARY,
+                                      .key = (uint64_t)device,
+                                      .row = (int8_t)row,
+                                      .bytes = bytes,
+                                      .other = (uint64_t)context});
+    vg_contexts_open(row, 1);
+}
+
+void vg_primary_check(CUdevice device)
+{
+    struct vg_record record;
+    if (!vg_primary_active(device) && vg_record_take(VG_KIND_PRIMARY, (uint64_t)device, &record))
+        vg_context_gone(&record);
+}
+
+VG_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    VG_ENTER();
+    int row = vg_row(device);
+    struct vg_record record;
+    struct vg_charge charge;
+    if (row < 0)
+        return REAL(cuDevicePrimaryCtxRetain)(context, device);
+    bool there = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
+    if (!vg_charge_begin(&charge, row, 0, there ? 0 : vg_context_bytes(row), VG_CALL_OTHER))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    vg_contexts_begin();
+    there = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
+    CUresult result = REAL(cuDevicePrimaryCtxRetain)(context, device);
+    bool made = result == CUDA_SUCCESS && !there;
+    if (made) /* at its price even where it ended while we looked: then a little late */
+        vg_primary_note(row, device, *context,
+                        charge.reserved ? charge.reserved : vg_context_bytes(row));
+    vg_charge_end(&charge, made ? charge.reserved ? charge.reserved : vg_context_bytes(row) : 0);
+    vg_contexts_end();
+    return result;
+}
+
+static CUresult end_primary(CUresult (*end)(CUdevice), CUdevice device)
+{
+    struct vg_record record;
+    bool ours = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
+    if (ours) {
+        vg_work_forgotten((CUcontext)record.other);
+        vg_leave(record.row, record.bytes);
+    }
+    vg_contexts_begin();
+    CUresult result = end(device);
+    vg_context_changed();
+    if (result == CUDA_SUCCESS)
+        vg_primary_check(device);
+    vg_contexts_end();
+    if (ours)
+        vg_left(record.row, record.bytes, 0);
+    return result;
+}
+
+VG_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    VG_ENTER();
+    return end_primary(REAL(cuDevicePrimaryCtxRelease_v2), device);
+}
+
+VG_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    VG_ENTER();
+    return end_primary(REAL(cuDevicePrimaryCtxRelease), device);
+}
+
+VG_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    VG_ENTER();
+    return end_primary(REAL(cuDevicePrimaryCtxReset_v2), device);
+}
+
+VG_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+    VG_ENTER();
+    return end_primary(REAL(cuDevicePrimaryCtxReset), device);
+}

@@ -1,0 +1,29 @@
+/* A forked child is another process: it has no slot, no context and no claim on its parent's bytes.
+ * It gets a slot when it first uses CUDA (a DataLoader worker never does). */
+#include <pthread.h>
+
+#include "compute/compute.h"
+#include "ledger/ledger.h"
+#include "memory/memory.h"
+#include "pools/pools.h"
+#include "session/session.h"
+#include "virtual_memory/virtual_memory.h"
+
+static void in_child(void)
+{
+    vg_session_forked();
+    vg_slot_forked();
+    vg_current_gpu_forked();
+    vg_compute_forked();
+    vg_records_forked();
+    vg_blocks_forked();
+    vg_pools_forked();
+    vg_pending_frees_forked();
+    vg_contexts_forked();
+    vg_virtual_memory_forked();
+}
+
+__attribute__((constructor)) static void at_load(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}

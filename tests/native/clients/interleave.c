@@ -1,0 +1,297 @@
+/* Two threads in one order: the first stops inside a call of the driver, the other does something
+ * meanwhile, then the first goes on (scripted_driver.c stands in for the driver).
+ *
+ *   interleave CASE
+ *
+ * Prints what the library holds as used, in MiB, at the moments that each case names; "stalled"
+ * where the other thread could not go on while the first was in the driver. */
+#include <cuda.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MIB (1ull << 20)
+#define PLACE ((CUdeviceptr)0x500000000000ull)
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result_ = (call);                                                                 \
+        if (result_) {                                                                             \
+            printf("%s: %d\n", #call, result_);                                                    \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+__attribute__((visibility("default"))) uint64_t surplus_bytes;
+__attribute__((visibility("default"))) CUmemGenericAllocationHandle next_handle = 1;
+
+static const char *stop_at; /* the call in which the first thread waits */
+static __thread int is_first;
+static sem_t reached, go_on;
+
+static int wait_at_most(sem_t *semaphore, int seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    return sem_timedwait(semaphore, &until);
+}
+
+__attribute__((visibility("default"))) void on_call(const char *name)
+{
+    if (!is_first || strcmp(name, stop_at))
+        return;
+    is_first = 0; /* once */
+    sem_post(&reached);
+    if (wait_at_most(&go_on, 3))
+        printf("stalled\n");
+}
+
+static pthread_t thread;
+static void (*first)(void);
+
+static void *run_first(void *unused)
+{
+    is_first = 1;
+    first();
+    return unused;
+}
+
+/* Starts the first thread, and returns when it is in that call. */
+static void begin(void (*what)(void), const char *call)
+{
+    first = what;
+    stop_at = call;
+    pthread_create(&thread, NULL, run_first, NULL);
+    if (wait_at_most(&reached, 10)) {
+        printf("never came to %s\n", call);
+        exit(1);
+    }
+}
+
+static void end(void)
+{
+    sem_post(&go_on);
+    pthread_join(thread, NULL);
+}
+
+static void show(const char *when)
+{
+    size_t free, total;
+    CHECK(cuMemGetInfo(&free, &total));
+    printf("%s %.0f\n", when, (double)(total - free) / (double)MIB);
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+static CUmemGenericAllocationHandle created(uint64_t mib)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+    CHECK(cuMemCreate(&handle, mib * MIB, &property, 0));
+    return handle;
+}
+
+static void unmap(void)
+{
+    CHECK(cuMemUnmap(PLACE, 8 * MIB));
+}
+
+/* Memory that only its mapping holds is unmapped; at once other memory is mapped at the same place,
+ * of a handle of its own or of the one that has just become free. */
+static void remap(CUmemGenericAllocationHandle second)
+{
+    CUmemGenericAllocationHandle one = created(8), two;
+    CHECK(cuMemMap(PLACE, 8 * MIB, 0, one, 0));
+    CHECK(cuMemRelease(one));
+    show("mapped");
+    begin(unmap, "cuMemUnmap");
+    next_handle = second;
+    two = created(2);
+    CHECK(cuMemMap(PLACE, 2 * MIB, 0, two, 0));
+    end();
+    show("remapped");
+    CHECK(cuMemRelease(two));
+    show("released");
+    CHECK(cuMemUnmap(PLACE, 2 * MIB));
+    show("unmapped");
+}
+
+/* One call unmaps two mappings; meanwhile another thread maps at the second's place. */
+static void remap_behind(void)
+{
+    CUmemGenericAllocationHandle one = created(4), two;
+    next_handle = 2;
+    two = created(4);
+    CHECK(cuMemMap(PLACE, 4 * MIB, 0, one, 0));
+    CHECK(cuMemMap(PLACE + 4 * MIB, 4 * MIB, 0, two, 0));
+    CHECK(cuMemRelease(one));
+    CHECK(cuMemRelease(two));
+    show("mapped");
+    begin(unmap, "cuMemUnmap");
+    next_handle = 3;
+    CUmemGenericAllocationHandle three = created(2);
+    CHECK(cuMemMap(PLACE + 4 * MIB, 2 * MIB, 0, three, 0));
+    end();
+    show("remapped");
+    CHECK(cuMemUnmap(PLACE + 4 * MIB, 2 * MIB));
+    CHECK(cuMemRelease(three));
+    show("unmapped");
+}
+
+static void unmap_nothing(void)
+{
+    if (cuMemUnmap(0, 8 * MIB) == CUDA_SUCCESS)
+        exit(1);
+}
+
+/* The driver refuses to unmap; meanwhile the program gives its own reference back. */
+static void refuse_unmap(void)
+{
+    CUmemGenericAllocationHandle one = created(8);
+    CHECK(cuMemMap(0, 8 * MIB, 0, one, 0));
+    begin(unmap_nothing, "cuMemUnmap");
+    CHECK(cuMemRelease(one));
+    end();
+    show("refused");
+}
+
+/* ---- libraries ------------------------------------------------------------------------------- */
+
+static CUlibrary loaded(uint64_t mib)
+{
+    CUlibrary library;
+    char *text = malloc(mib * MIB + 1); /* as PTX: charged by its length */
+    memset(text, ' ', mib * MIB);
+    text[mib * MIB] = 0;
+    CHECK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    free(text);
+    return library;
+}
+
+static CUlibrary library;
+
+static void unload(void)
+{
+    CHECK(cuLibraryUnload(library));
+}
+
+static void reload(void)
+{
+    library = loaded(1);
+    show("loaded");
+    begin(unload, "cuLibraryUnload");
+    CUlibrary again = loaded(3);
+    end();
+    show("reloaded");
+    CHECK(cuLibraryUnload(again));
+    show("unloaded");
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+static CUmemoryPool pool;
+static CUresult allocated;
+
+static CUmemoryPool made(void)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool fresh;
+    CHECK(cuMemPoolCreate(&fresh, &properties));
+    return fresh;
+}
+
+static CUdeviceptr taken(CUmemoryPool from)
+{
+    CUdeviceptr address;
+    CHECK(cuMemAllocFromPoolAsync(&address, 16 * MIB, from, NULL));
+    return address;
+}
+
+static void destroy(void)
+{
+    CHECK(cuMemPoolDestroy(pool));
+}
+
+static void allocate(void)
+{
+    CUdeviceptr address;
+    allocated = cuMemAllocFromPoolAsync(&address, 16 * MIB, pool, NULL);
+}
+
+/* The last allocation of a pool is freed while the pool is being destroyed. */
+static void free_while_destroyed(void)
+{
+    CUdeviceptr last;
+    taken(made());
+    pool = made();
+    last = taken(pool);
+    show("two");
+    begin(destroy, "cuMemPoolDestroy");
+    CHECK(cuMemFreeAsync(last, NULL));
+    end();
+    show("one");
+}
+
+/* A pool with stock is destroyed while an allocation from it is on its way, which then fails. */
+static void destroy_while_allocating(void)
+{
+    pool = made();
+    CHECK(cuMemFreeAsync(taken(pool), NULL));
+    show("stock");
+    begin(allocate, "cuMemAllocFromPoolAsync");
+    CHECK(cuMemPoolDestroy(pool));
+    end();
+    show(allocated == CUDA_ERROR_INVALID_VALUE ? "destroyed" : "allocated");
+}
+
+/* An allocation took more than there was room for, and is undone, which waits for its stream. That
+ * may wait for us: we free memory of another pool, and destroy this one. */
+static void undo(int is_destroyed)
+{
+    CUdeviceptr other = taken(made());
+    pool = made();
+    surplus_bytes = 512 * MIB;
+    begin(allocate, "cuStreamSynchronize");
+    surplus_bytes = 0;
+    CHECK(cuMemFreeAsync(other, NULL));
+    if (is_destroyed)
+        CHECK(cuMemPoolDestroy(pool));
+    end();
+    show(allocated == CUDA_ERROR_OUT_OF_MEMORY ? "refused" : "allocated");
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    sem_init(&reached, 0, 0);
+    sem_init(&go_on, 0, 0);
+    CHECK(cuInit(0));
+    if (!strcmp(name, "remap"))
+        remap(2);
+    else if (!strcmp(name, "remap-same-handle"))
+        remap(1);
+    else if (!strcmp(name, "remap-behind"))
+        remap_behind();
+    else if (!strcmp(name, "refuse-unmap"))
+        refuse_unmap();
+    else if (!strcmp(name, "reload"))
+        reload();
+    else if (!strcmp(name, "free-while-destroyed"))
+        free_while_destroyed();
+    else if (!strcmp(name, "destroy-while-allocating"))
+        destroy_while_allocating();
+    else if (!strcmp(name, "undo"))
+        undo(0);
+    else if (!strcmp(name, "undo-destroyed"))
+        undo(1);
+    else
+        return 2;
+    return 0;
+}
