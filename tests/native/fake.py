@@ -130,7 +130,7 @@ class Fake:
         _checked(_library().fakegpu_xid(gpu, number))
 
     def fault(self, text: str) -> None:
-        """Sets a fault for all processes, "name=value" (names: native/fakegpu/controls/faults.h)."""
+        """Sets a fault for all processes, "name=value" (native/fakegpu/controls/faults.h)."""
         _checked(_library().fakegpu_fault(text.encode()))
 
     # ---- time --------------------------------------------------------------------------------
