@@ -52,6 +52,10 @@ def test_a_mapping_that_the_driver_refuses_to_take_away_stays_charged(
     assert interleave("refuse-unmap") == ["refused 8"]
 
 
+def test_while_memory_leaves_an_array_other_threads_map_theirs(interleave: Interleave) -> None:
+    assert interleave("map-while-unbinding") == ["bound 8", "unbound 2"]
+
+
 def test_a_library_that_gets_the_handle_of_one_being_unloaded_keeps_its_charge(
     interleave: Interleave,
 ) -> None:

@@ -160,6 +160,36 @@ static void refuse_unmap(void)
     show("refused");
 }
 
+static void bind(CUarrayMapInfo *tile)
+{
+    CHECK(cuMemMapArrayAsync(tile, 1, NULL));
+}
+
+static void unbind(void)
+{
+    CUarrayMapInfo tile = {.resourceType = CU_RESOURCE_TYPE_ARRAY,
+                           .memOperationType = CU_MEM_OPERATION_TYPE_UNMAP};
+    bind(&tile);
+}
+
+/* Memory leaves an array when its stream comes to it. That may wait for us: we map other memory. */
+static void map_while_unbinding(void)
+{
+    CUmemGenericAllocationHandle one = created(8);
+    CUarrayMapInfo tile = {.resourceType = CU_RESOURCE_TYPE_ARRAY,
+                           .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+                           .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
+                           .memHandle.memHandle = one};
+    bind(&tile);
+    CHECK(cuMemRelease(one));
+    show("bound");
+    begin(unbind, "cuStreamSynchronize");
+    next_handle = 2;
+    CHECK(cuMemMap(PLACE, 2 * MIB, 0, created(2), 0));
+    end();
+    show("unbound");
+}
+
 /* ---- libraries ------------------------------------------------------------------------------- */
 
 static CUlibrary loaded(uint64_t mib)
@@ -281,6 +311,8 @@ int main(int argc, char **argv)
         remap_behind();
     else if (!strcmp(name, "refuse-unmap"))
         refuse_unmap();
+    else if (!strcmp(name, "map-while-unbinding"))
+        map_while_unbinding();
     else if (!strcmp(name, "reload"))
         reload();
     else if (!strcmp(name, "free-while-destroyed"))

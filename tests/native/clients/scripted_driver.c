@@ -93,6 +93,19 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t size)
     return at ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    (void)list, (void)count, (void)stream;
+    on_call("cuMemMapArrayAsync");
+    return CUDA_SUCCESS;
+}
+/* So the library waits for a stream, where it cannot be told by an event. */
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    (void)event, (void)flags;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
 /* ---- libraries: always the same handle ------------------------------------------------------- */
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit,
