@@ -4,11 +4,11 @@
  *                                 beside the program
  *   fuzz_NAME file FILE           runs one input (to repeat a crash)
  *
- * A target is LLVMFuzzerTestOneInput, so it links to libFuzzer unaltered where clang is at hand. Its
- * sources are compiled with -fsanitize-coverage=trace-pc, the driver is not: each block of code
- * reached marks a byte of a shared map. Inputs run in a forked worker, so a crash, an exit or a hang
- * is seen by the parent, which knows the input from shared memory. fuzz_fork: a new process for each
- * input, for targets whose state lives as long as their process.
+ * A target is LLVMFuzzerTestOneInput, so it links to libFuzzer unaltered where clang is at hand.
+ * Its sources are compiled with -fsanitize-coverage=trace-pc, the driver is not: each block of
+ * code reached marks a byte of a shared map. Inputs run in a forked worker, so a crash, an exit
+ * or a hang is seen by the parent, which knows the input from shared memory. fuzz_fork: a new
+ * process for each input, for targets whose state lives as long as their process.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,10 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONGEST 8192      /* bytes of an input */
-#define KEPT 2048         /* inputs of the corpus */
+#define LONGEST 8192 /* bytes of an input */
+#define KEPT 2048    /* inputs of the corpus */
 #define MAP (1u << 16)
-#define BATCH 20000       /* inputs of one worker: a leak ends with it */
+#define BATCH 20000 /* inputs of one worker: a leak ends with it */
 #define HANG_SECONDS 10
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -36,10 +36,14 @@ size_t fuzz_seed(unsigned n, uint8_t *data, size_t room);
 extern const int fuzz_fork;
 extern const char fuzz_name[];
 
-struct input { uint32_t size; uint8_t data[LONGEST]; };
+struct input {
+    uint32_t size;
+    uint8_t data[LONGEST];
+};
 static struct shared {
-    uint8_t reached[MAP];              /* in this input */
-    uint8_t known[MAP];                /* in any */
+    /* in this input */
+    uint8_t reached[MAP];
+    uint8_t known[MAP]; /* in any */
     _Atomic uint64_t runs, covered;
     uint32_t kept;
     struct input current, corpus[KEPT];
@@ -63,8 +67,10 @@ static uint32_t pick(uint32_t below)
 
 static void mutate(struct input *in)
 {
-    static const uint64_t odd[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-                                   1ull << 32, 1ull << 40, 1ull << 63, ~0ull, ~0ull - 15, 4096, 1ull << 21};
+    static const uint64_t odd[] = {0,          1,          2,          0x7f,       0x80,
+                                   0xff,       0x7fff,     0xffff,     0x7fffffff, 0x80000000,
+                                   0xffffffff, 1ull << 32, 1ull << 40, 1ull << 63, ~0ull,
+                                   ~0ull - 15, 4096,       1ull << 21};
     for (uint32_t n = 1 + pick(6); n--;) {
         uint32_t at = pick(in->size), width = 1u << pick(4);
         uint64_t value = odd[pick(sizeof odd / sizeof *odd)];
@@ -82,9 +88,7 @@ static void mutate(struct input *in)
             if (at + width <= in->size)
                 memcpy(in->data + at, &value, width);
             break;
-        case 3:
-            in->size = pick(in->size + 1);
-            break;
+        case 3: in->size = pick(in->size + 1); break;
         case 4: /* more of the same */
             value = pick(LONGEST - in->size + 1) % 256;
             memset(in->data + in->size, (int)pick(256), value);
@@ -101,7 +105,8 @@ static void mutate(struct input *in)
         }
         default:
             if (in->size) {
-                uint32_t from = pick(in->size), size = pick(in->size - (from > at ? from : at)) % 64;
+                uint32_t from = pick(in->size),
+                         size = pick(in->size - (from > at ? from : at)) % 64;
                 memmove(in->data + at, in->data + from, size);
             }
         }
@@ -165,8 +170,9 @@ static int report(const char *what)
     char name[256];
     FILE *file;
 
-    snprintf(name, sizeof name, "%.*scrash-%s", (int)(strrchr(program, '/') ? strrchr(program, '/') + 1 - program : 0),
-             program, fuzz_name);
+    snprintf(name, sizeof name, "%.*scrash-%s",
+             (int)(strrchr(program, '/') ? strrchr(program, '/') + 1 - program : 0), program,
+             fuzz_name);
     if ((file = fopen(name, "we"))) {
         fwrite(all->current.data, 1, all->current.size, file);
         fclose(file);
@@ -202,9 +208,12 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "file"))
         return one_file(argv[2]);
     end = now() + (argc > 1 ? strtod(argv[1], NULL) : 60);
-    for (size_t size; all->kept < KEPT && (size = fuzz_seed(all->kept, all->corpus[all->kept].data, LONGEST)); all->kept++)
+    for (size_t size;
+         all->kept < KEPT && (size = fuzz_seed(all->kept, all->corpus[all->kept].data, LONGEST));
+         all->kept++)
         all->corpus[all->kept].size = (uint32_t)size;
-    for (uint32_t i = 0, seeds = all->kept; i < seeds; i++) { /* as they are, before any is altered */
+    /* as they are, before any is altered */
+    for (uint32_t i = 0, seeds = all->kept; i < seeds; i++) {
         pid_t worker;
         all->current = all->corpus[i];
         if (!(worker = fork())) {
@@ -232,6 +241,7 @@ int main(int argc, char **argv)
             return report(bad);
     }
     printf("fuzz %s: %lu inputs, %u kept, %lu places reached, no crash\n", fuzz_name,
-           (unsigned long)atomic_load(&all->runs), all->kept, (unsigned long)atomic_load(&all->covered));
+           (unsigned long)atomic_load(&all->runs), all->kept,
+           (unsigned long)atomic_load(&all->covered));
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Module files: the library reads them to know what to charge, before the driver has judged them.
  *
- * An input is a file's content. Whatever it claims of itself, nothing beyond it may be read. (An image
- * in memory has no end that anybody knows; there the driver reads as far as we do.)
+ * An input is a file's content. Whatever it claims of itself, nothing beyond it may be read. (An
+ * image in memory has no end that anybody knows; there the driver reads as far as we do.)
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -37,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t fuzz_seed(unsigned n, uint8_t *data, size_t room)
 {
     static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
-    const uint32_t fatbin[] = {0xba55ed50, 0x00100001, 4096, 0}, wrapper[] = {0x466243b1, 1, 0, 0, 0, 0};
+    const uint32_t fatbin[] = {0xba55ed50, 0x00100001, 4096, 0},
+                   wrapper[] = {0x466243b1, 1, 0, 0, 0, 0};
     Elf64_Ehdr *elf = (Elf64_Ehdr *)data;
     Elf64_Shdr *section = (Elf64_Shdr *)(data + sizeof *elf);
 

@@ -1,7 +1,7 @@
 /* What a program may ask of dlsym and cuGetProcAddress: any name, version and flags.
  *
- * An input is a version (4 bytes), flags (1), how to ask (1) and the name. What comes back must be what
- * the driver gives, or our function of the same name; never NULL with success.
+ * An input is a version (4 bytes), flags (1), how to ask (1) and the name. What comes back must
+ * be what the driver gives, or our function of the same name; never NULL with success.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -45,11 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (cuGetProcAddress_v2(name, &found, version, data[4], &status) == CUDA_SUCCESS && !found)
             abort();
         break;
-    case 2:
-        found = fuzz_dlsym(library, name);
-        break;
-    default:
-        found = fuzz_dlvsym(library, name, "GLIBC_2.2.5");
+    case 2: found = fuzz_dlsym(library, name); break;
+    default: found = fuzz_dlvsym(library, name, "GLIBC_2.2.5");
     }
     return found == (void *)1;
 }
@@ -57,8 +54,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t fuzz_seed(unsigned n, uint8_t *data, size_t room)
 {
     static const char *const names[] = {
-        "cuInit", "cuMemAlloc", "cuMemAlloc_v2", "cuGetProcAddress", "cuGetProcAddress_v2", "cuLaunchKernel",
-        "cuMemAllocAsync", "cuCtxCreate", "cuStreamBeginCapture", "cuGraphAddNode", "dlsym", "", "nvmlInit_v2",
+        "cuInit",
+        "cuMemAlloc",
+        "cuMemAlloc_v2",
+        "cuGetProcAddress",
+        "cuGetProcAddress_v2",
+        "cuLaunchKernel",
+        "cuMemAllocAsync",
+        "cuCtxCreate",
+        "cuStreamBeginCapture",
+        "cuGraphAddNode",
+        "dlsym",
+        "",
+        "nvmlInit_v2",
     };
     int version = 11030 + 200 * (int)n;
 

@@ -1,8 +1,10 @@
-/* Arbitrary limits pages, and a hostile neighbour that writes into the counters between any two calls.
+/* Arbitrary limits pages, and a hostile neighbour that writes into the counters between any two
+ * calls.
  *
- * An input is a list of steps of 12 bytes: what (1), where (3), a value (8). The library must neither
- * crash nor hang, whatever the pages say; that its own container's limits become nonsense is expected.
- * Every input has a process of its own, as a session lives as long as its process.
+ * An input is a list of steps of 12 bytes: what (1), where (3), a value (8). The library must
+ * neither crash nor hang, whatever the pages say; that its own container's limits become
+ * nonsense is expected. Every input has a process of its own, as a session lives as long as its
+ * process.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -68,7 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         unsigned width = 1u << (data[at] >> 4 & 3);
         memcpy(&value, data + at + 4, 8);
         switch (data[at] & 3) {
-        case 0: memcpy((char *)world_limits() + where % (sizeof(struct vg_limits) - 8), &value, width); break;
+        case 0:
+            memcpy((char *)world_limits() + where % (sizeof(struct vg_limits) - 8), &value, width);
+            break;
         case 1: memcpy((char *)world_counters() + where % (NEAR - 8), &value, width); break;
         default: call(value, &held);
         }
@@ -88,9 +92,14 @@ size_t fuzz_seed(unsigned n, uint8_t *data, size_t room)
 {
     static const uint64_t whole[] = {0, 1, 2, 4, 5, 3, 7};
     static const uint32_t fields[] = {
-        offsetof(struct vg_limits, magic), offsetof(struct vg_limits, abi), offsetof(struct vg_limits, n_devices),
-        offsetof(struct vg_limits, state), offsetof(struct vg_limits, deadline_ms), offsetof(struct vg_limits, sequence),
-        offsetof(struct vg_limits, generation), offsetof(struct vg_limits, device),
+        offsetof(struct vg_limits, magic),
+        offsetof(struct vg_limits, abi),
+        offsetof(struct vg_limits, n_devices),
+        offsetof(struct vg_limits, state),
+        offsetof(struct vg_limits, deadline_ms),
+        offsetof(struct vg_limits, sequence),
+        offsetof(struct vg_limits, generation),
+        offsetof(struct vg_limits, device),
         offsetof(struct vg_limits, device) + offsetof(struct vg_device_limit, memory_limit),
         offsetof(struct vg_limits, device) + offsetof(struct vg_device_limit, context_bytes),
         offsetof(struct vg_limits, device) + offsetof(struct vg_device_limit, compute_percent),

@@ -24,8 +24,8 @@ static void *mapped(const char *name, size_t size)
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file < 0 || ftruncate(file, (off_t)size)
-        || (page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)) == MAP_FAILED) {
+    if (file < 0 || ftruncate(file, (off_t)size) ||
+        (page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)) == MAP_FAILED) {
         perror(path);
         exit(2);
     }
@@ -51,7 +51,8 @@ void world_make(void)
 {
     char state[128];
     void *fake = dlopen("libfakegpu.so", RTLD_NOW | RTLD_GLOBAL);
-    int (*create)(const char *, const char *, int, const char *), (*attach)(const char *), (*id)(int, uint8_t *);
+    int (*create)(const char *, const char *, int, const char *), (*attach)(const char *),
+        (*id)(int, uint8_t *);
 
     if (folder[0])
         return;
@@ -76,8 +77,14 @@ void world_make(void)
     world_lay_out();
 }
 
-struct vg_limits *world_limits(void) { return limits; }
-struct vg_counters *world_counters(void) { return counters; }
+struct vg_limits *world_limits(void)
+{
+    return limits;
+}
+struct vg_counters *world_counters(void)
+{
+    return counters;
+}
 
 void world_lay_out(void)
 {

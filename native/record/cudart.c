@@ -2,10 +2,11 @@
  * imports, each function by the driver calls that its documentation names.
  *
  * NVIDIA's runtime does not start on the fake driver: it asks cuGetExportTable for undocumented
- * tables, which the fake does not imitate. PyTorch links to the runtime dynamically, so with this in
- * its place PyTorch's own allocator, autograd, graphs and error handling run unaltered, and the
- * driver calls they lead to can be recorded (record.c) and replayed (tests/native/sequences).
- * As the real one, it finds the driver by dlsym(cuGetProcAddress_v2) and everything else by that.
+ * tables, which the fake does not imitate. PyTorch links to the runtime dynamically, so with
+ * this in its place PyTorch's own allocator, autograd, graphs and error handling run unaltered,
+ * and the driver calls they lead to can be recorded (record.c) and replayed
+ * (tests/native/sequences). As the real one, it finds the driver by dlsym(cuGetProcAddress_v2)
+ * and everything else by that.
  *
  * Compiled against the headers that the recorded PyTorch brings (native/record/build.mk).
  */
@@ -20,7 +21,8 @@
 #define API __attribute__((visibility("default")))
 #define VERSION 12040
 
-static CUresult (*get_proc)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+static CUresult (*get_proc)(const char *, void **, int, cuuint64_t,
+                            CUdriverProcAddressQueryResult *);
 static __thread cudaError_t last_error;
 static __thread int device;
 static __thread int bound = -1; /* whose primary context is current on this thread */
@@ -34,7 +36,8 @@ static void *driver(const char *variant)
     CUdriverProcAddressQueryResult found;
     char name[64];
     size_t n = (size_t)snprintf(name, sizeof name, "%s", variant);
-    int version = strstr(name, "GetCaptureInfo") ? 11030 : VERSION; /* later ones have more arguments */
+    int version =
+        strstr(name, "GetCaptureInfo") ? 11030 : VERSION; /* later ones have more arguments */
 
     if (n > 3 && !strncmp(name + n - 3, "_v", 2))
         name[n - 3] = 0;
@@ -53,12 +56,16 @@ static void *driver(const char *variant)
     return function;
 }
 
-#define DRIVER(base) ({ \
-    static __typeof__(&base) function; \
-    if (!function) *(void **)&function = driver(#base); \
-    function; })
+#define DRIVER(base)                                                                               \
+    ({                                                                                             \
+        static __typeof__(&base) function;                                                         \
+        if (!function)                                                                             \
+            *(void **)&function = driver(#base);                                                   \
+        function;                                                                                  \
+    })
 
-static cudaError_t done(CUresult result) /* both enumerations give the same numbers to what occurs here */
+static cudaError_t
+done(CUresult result) /* both enumerations give the same numbers to what occurs here */
 {
     if (result)
         last_error = (cudaError_t)result;
@@ -84,9 +91,21 @@ static int ready(void) /* cuInit once, and the primary context current; 0 or an 
     pthread_mutex_unlock(&lock);
     return result;
 }
-#define READY() do { CUresult r_ = ready(); if (r_) return done(r_); } while (0)
-#define CALL(base, ...) do { READY(); return done(DRIVER(base)(__VA_ARGS__)); } while (0)
+#define READY()                                                                                    \
+    do {                                                                                           \
+        CUresult r_ = ready();                                                                     \
+        if (r_)                                                                                    \
+            return done(r_);                                                                       \
+    } while (0)
+#define CALL(base, ...)                                                                            \
+    do {                                                                                           \
+        READY();                                                                                   \
+        return done(DRIVER(base)(__VA_ARGS__));                                                    \
+    } while (0)
 #define POINTER(p) ((CUdeviceptr)(uintptr_t)(p))
+
+/* One line per call reads as a table. */
+/* clang-format off */
 
 /* ---- errors, devices ------------------------------------------------------------------------- */
 API cudaError_t cudaGetLastError(void) { cudaError_t e = last_error; last_error = 0; return e; }
@@ -154,7 +173,8 @@ API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *p, int d)
     return 0;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory
+ * ------------------------------------------------------------------------------------ */
 API cudaError_t cudaMalloc(void **p, size_t n) { CALL(cuMemAlloc, (CUdeviceptr *)p, n); }
 API cudaError_t cudaFree(void *p) { READY(); return p ? done(DRIVER(cuMemFree)(POINTER(p))) : 0; }
 API cudaError_t cudaMallocAsync(void **p, size_t n, cudaStream_t s) { CALL(cuMemAllocAsync, (CUdeviceptr *)p, n, s); }
@@ -214,7 +234,8 @@ API cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h, unsigned f)
 }
 API cudaError_t cudaIpcCloseMemHandle(void *p) { CALL(cuIpcCloseMemHandle, POINTER(p)); }
 
-/* ---- streams, events, graphs --------------------------------------------------------------------- */
+/* ---- streams, events, graphs
+ * --------------------------------------------------------------------- */
 API cudaError_t cudaStreamCreate(cudaStream_t *s) { CALL(cuStreamCreate, s, 0); }
 API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned f, int p) { CALL(cuStreamCreateWithPriority, s, f, p); }
 API cudaError_t cudaStreamDestroy(cudaStream_t s) { CALL(cuStreamDestroy, s); }
@@ -247,7 +268,8 @@ API cudaError_t cudaGraphDestroy(cudaGraph_t g) { CALL(cuGraphDestroy, g); }
 API cudaError_t cudaProfilerStart(void) { return 0; }
 API cudaError_t cudaProfilerStop(void) { return 0; }
 
-/* ---- kernels: images are registered when a library is loaded, and loaded at the first launch --------- */
+/* ---- kernels: images are registered when a library is loaded, and loaded at the first launch
+ * --------- */
 struct image { const void *data; CUlibrary library; };
 struct kernel { const void *host; struct image *image; CUkernel kernel; };
 #define KERNEL "ns_20000" /* the fake knows a kernel's time by its name: all of PyTorch's take 20 us */
@@ -349,7 +371,8 @@ API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, c
     return 0;
 }
 
-/* ---- imported, and never reached by what is recorded ------------------------------------------------- */
+/* ---- imported, and never reached by what is recorded
+ * ------------------------------------------------- */
 static cudaError_t absent(const char *name)
 {
     fprintf(stderr, "record: this runtime has no %s\n", name);

@@ -1,12 +1,13 @@
 /* Records which driver calls a program makes: LD_PRELOAD=librecord.so RECORD=file program.
  *
- * It answers dlsym and cuGetProcAddress with a wrapper for each function of calls.h, which calls the
- * driver and then writes one line: name, result, arguments, and what the driver gave back. The lines
- * hold addresses of that run; native/record/fixture.py turns them into names and offsets.
+ * It answers dlsym and cuGetProcAddress with a wrapper for each function of calls.h, which calls
+ * the driver and then writes one line: name, result, arguments, and what the driver gave back.
+ * The lines hold addresses of that run; native/record/fixture.py turns them into names and
+ * offsets.
  *
  * A wrapper passes twelve machine words on whatever the function takes: on x86-64 and aarch64 words
- * that a function does not take are left unread, and no function of calls.h takes a float or a struct.
- */
+ * that a function does not take are left unread, and no function of calls.h takes a float or a
+ * struct. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,16 +28,15 @@ enum {
 };
 static const char *const names[CALLS] = {
 #define NAME(name, kinds) #name,
-    RECORDED_CALLS(NAME)
-};
+    RECORDED_CALLS(NAME)};
 static const char *const kinds_of[CALLS] = {
 #define KINDS(name, kinds) kinds,
-    RECORDED_CALLS(KINDS)
-};
+    RECORDED_CALLS(KINDS)};
 static function real[CALLS];
 static void *(*next_dlsym)(void *, const char *);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread int inside; /* calls that the driver or the interposer makes itself are not the program's */
+/* calls that the driver or the interposer makes itself are not the program's */
+static __thread int inside;
 
 static FILE *out(void)
 {
@@ -52,7 +52,8 @@ static FILE *out(void)
     return file;
 }
 
-/* Bytes of a module image, which no argument says: ELF, a fatbin, the fatbin's wrapper, PTX text. */
+/* Bytes of a module image, which no argument says: ELF, a fatbin, the fatbin's wrapper, PTX
+ * text. */
 static uint64_t image_size(const void *image)
 {
     uint32_t magic;
@@ -108,7 +109,8 @@ static int recorded(int call, word *a)
     char *text = NULL;
     size_t n = 0;
 
-    if (call == CALL_cuModuleGetFunction) /* the fake knows a kernel's time by its name: all take 20 us */
+    /* the fake knows a kernel's time by its name: all take 20 us */
+    if (call == CALL_cuModuleGetFunction)
         a[2] = (word)(uintptr_t)"ns_20000";
     if (file) {
         FILE *memory = open_memstream(&text, &n);
@@ -135,14 +137,16 @@ static int recorded(int call, word *a)
     return result;
 }
 
-#define WRAP(name, kinds) \
-    static int wrap_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l) \
-    { return recorded(CALL_##name, (word[]){a, b, c, d, e, f, g, h, i, j, k, l}); }
+#define WRAP(name, kinds)                                                                          \
+    static int wrap_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, \
+                           word j, word k, word l)                                                 \
+    {                                                                                              \
+        return recorded(CALL_##name, (word[]){a, b, c, d, e, f, g, h, i, j, k, l});                \
+    }
 RECORDED_CALLS(WRAP)
 static const function wrappers[CALLS] = {
 #define WRAPPER(name, kinds) wrap_##name,
-    RECORDED_CALLS(WRAPPER)
-};
+    RECORDED_CALLS(WRAPPER)};
 
 static void *of_name(void *found, const char *name)
 {

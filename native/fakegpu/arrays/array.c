@@ -1,6 +1,7 @@
-/* CUDA arrays and mipmapped arrays. Texels lie in tiles of 64 bytes by 8 rows; each level is aligned
- * to 64 KiB, and the whole takes blocks of 2 MiB of its own (the driver may pack small ones closer).
- * Sparse arrays and those for deferred mapping take nothing: memory is mapped into them (array_mapping.c). */
+/* CUDA arrays and mipmapped arrays. Texels lie in tiles of 64 bytes by 8 rows; each level is
+ * aligned to 64 KiB, and the whole takes blocks of 2 MiB of its own (the driver may pack small
+ * ones closer). Sparse arrays and those for deferred mapping take nothing: memory is mapped into
+ * them (array_mapping.c). */
 #include "arrays/array.h"
 
 #include <stdlib.h>
@@ -19,9 +20,9 @@ struct array {
     struct array *next;
     struct fg_context *context;
     CUDA_ARRAY3D_DESCRIPTOR shape;
-    unsigned levels;                   /* 0: a plain array */
-    struct array **level;              /* of a mipmapped array: made when asked for */
-    struct array *of;                  /* a level's mipmapped array */
+    unsigned levels;      /* 0: a plain array */
+    struct array **level; /* of a mipmapped array: made when asked for */
+    struct array *of;     /* a level's mipmapped array */
     uint64_t bytes, charged;
 };
 static struct array *arrays;
@@ -39,17 +40,14 @@ static unsigned element(CUarray_format format, unsigned channels)
 {
     switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-        return channels;
+    case CU_AD_FORMAT_SIGNED_INT8: return channels;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-        return 2 * channels;
+    case CU_AD_FORMAT_HALF: return 2 * channels;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-        return 4 * channels;
-    default:                           /* packed ones: at most four channels of 32 bits */
+    case CU_AD_FORMAT_FLOAT: return 4 * channels;
+    default: /* packed ones: at most four channels of 32 bits */
         return (unsigned)format >= 0x50 && (unsigned)format <= 0xcb ? 16 : 0;
     }
 }
@@ -68,8 +66,10 @@ static uint64_t rows_of(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
     uint64_t bytes;
-    if (shape->Width > 1ull << 40 || __builtin_mul_overflow(pitch_of(shape), rows_of(shape), &bytes) ||
-        __builtin_mul_overflow(bytes, shape->Depth ? shape->Depth : 1, &bytes) || bytes > 1ull << 46)
+    if (shape->Width > 1ull << 40 ||
+        __builtin_mul_overflow(pitch_of(shape), rows_of(shape), &bytes) ||
+        __builtin_mul_overflow(bytes, shape->Depth ? shape->Depth : 1, &bytes) ||
+        bytes > 1ull << 46)
         return UINT64_MAX;
     return bytes;
 }
@@ -89,7 +89,8 @@ static bool proper(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
     return shape && shape->Width && element(shape->Format, shape->NumChannels) &&
            (shape->NumChannels == 1 || shape->NumChannels == 2 || shape->NumChannels == 4) &&
-           (!(shape->Flags & CUDA_ARRAY3D_CUBEMAP) || (shape->Width == shape->Height && shape->Depth % 6 == 0));
+           (!(shape->Flags & CUDA_ARRAY3D_CUBEMAP) ||
+            (shape->Width == shape->Height && shape->Depth % 6 == 0));
 }
 
 static CUresult create(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned levels)
@@ -115,8 +116,12 @@ static CUresult create(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *shape,
             result = fg_take_gpu_memory(context->gpu, charged);
         struct array *array = result ? NULL : calloc(1, sizeof *array);
         if (array) {
-            *array = (struct array){.next = arrays, .context = context, .shape = *shape, .levels = levels,
-                                    .bytes = bytes, .charged = charged};
+            *array = (struct array){.next = arrays,
+                                    .context = context,
+                                    .shape = *shape,
+                                    .levels = levels,
+                                    .bytes = bytes,
+                                    .charged = charged};
             if (levels)
                 array->level = calloc(levels, sizeof *array->level);
             arrays = array;
@@ -149,7 +154,7 @@ void fg_arrays_context_gone(struct fg_context *context)
         each = each->next;
         if (doomed) {
             end(doomed);
-            each = arrays;             /* its levels went, too */
+            each = arrays; /* its levels went, too */
         }
     }
 }
@@ -160,7 +165,7 @@ bool fg_array_takes_mappings(const void *handle, bool mipmapped)
     return array && array->shape.Flags & UNBACKED;
 }
 
-/* ---- the calls -------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 CUresult FG(cuArray3DCreate_v2)(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
@@ -171,7 +176,9 @@ CUresult FG(cuArrayCreate_v2)(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *flat)
 {
     if (!flat)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = flat->Width, .Height = flat->Height, .Format = flat->Format,
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = flat->Width,
+                                     .Height = flat->Height,
+                                     .Format = flat->Format,
                                      .NumChannels = flat->NumChannels};
     return create((struct array **)out, &shape, 0);
 }
@@ -180,8 +187,12 @@ CUresult FG(cuArray3DCreate)(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *old
 {
     if (!old)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = old->Width, .Height = old->Height, .Depth = old->Depth,
-                                     .Format = old->Format, .NumChannels = old->NumChannels, .Flags = old->Flags};
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = old->Width,
+                                     .Height = old->Height,
+                                     .Depth = old->Depth,
+                                     .Format = old->Format,
+                                     .NumChannels = old->NumChannels,
+                                     .Flags = old->Flags};
     return create((struct array **)out, &shape, 0);
 }
 
@@ -189,7 +200,9 @@ CUresult FG(cuArrayCreate)(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *old)
 {
     if (!old)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = old->Width, .Height = old->Height, .Format = old->Format,
+    CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = old->Width,
+                                     .Height = old->Height,
+                                     .Format = old->Format,
                                      .NumChannels = old->NumChannels};
     return create((struct array **)out, &shape, 0);
 }
@@ -198,7 +211,7 @@ CUresult FG(cuArrayDestroy)(CUarray handle)
 {
     pthread_mutex_lock(&fg_mutex);
     struct array *array = find(handle, false);
-    bool whole = array && !array->of;  /* a level goes with its mipmapped array */
+    bool whole = array && !array->of; /* a level goes with its mipmapped array */
     if (whole)
         end(array);
     pthread_mutex_unlock(&fg_mutex);
@@ -220,13 +233,16 @@ CUresult FG(cuArrayGetDescriptor_v2)(CUDA_ARRAY_DESCRIPTOR *flat, CUarray handle
     CUDA_ARRAY3D_DESCRIPTOR shape;
     CUresult result = FG(cuArray3DGetDescriptor_v2)(flat ? &shape : NULL, handle);
     if (!result)
-        *flat = (CUDA_ARRAY_DESCRIPTOR){.Width = shape.Width, .Height = shape.Height, .Format = shape.Format,
+        *flat = (CUDA_ARRAY_DESCRIPTOR){.Width = shape.Width,
+                                        .Height = shape.Height,
+                                        .Format = shape.Format,
                                         .NumChannels = shape.NumChannels};
     return result;
 }
 
 /* Only of arrays made for deferred mapping, as the driver's documentation says. */
-static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const void *handle, bool mipmapped, CUdevice device)
+static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const void *handle,
+                             bool mipmapped, CUdevice device)
 {
     int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
@@ -243,18 +259,20 @@ static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const void *ha
     return deferred ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult FG(cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray handle, CUdevice device)
+CUresult FG(cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray handle,
+                                          CUdevice device)
 {
     return requirements(out, handle, false, device);
 }
 
-CUresult FG(cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUmipmappedArray handle,
-                                                   CUdevice device)
+CUresult FG(cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *out,
+                                                   CUmipmappedArray handle, CUdevice device)
 {
     return requirements(out, handle, true, device);
 }
 
-CUresult FG(cuMipmappedArrayCreate)(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
+CUresult FG(cuMipmappedArrayCreate)(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *shape,
+                                    unsigned int levels)
 {
     if (!shape || !levels)
         return CUDA_ERROR_INVALID_VALUE;
@@ -269,13 +287,16 @@ CUresult FG(cuMipmappedArrayGetLevel)(CUarray *out, CUmipmappedArray handle, uns
 {
     pthread_mutex_lock(&fg_mutex);
     struct array *whole = find(handle, true);
-    CUresult result = !whole ? CUDA_ERROR_INVALID_HANDLE
-                    : !out || level >= whole->levels ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    CUresult result = !whole                           ? CUDA_ERROR_INVALID_HANDLE
+                      : !out || level >= whole->levels ? CUDA_ERROR_INVALID_VALUE
+                                                       : CUDA_SUCCESS;
     if (!result && !whole->level[level]) {
         struct array *array = calloc(1, sizeof *array);
         if (!array)
             abort();
-        *array = (struct array){.next = arrays, .context = whole->context, .of = whole,
+        *array = (struct array){.next = arrays,
+                                .context = whole->context,
+                                .of = whole,
                                 .shape = level_shape(&whole->shape, level)};
         array->bytes = fg_round_up(bytes_of(&array->shape), LEVEL_ALIGN);
         arrays = whole->level[level] = array;

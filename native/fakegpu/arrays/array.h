@@ -2,6 +2,7 @@
 #ifndef FG_ARRAY_H
 #define FG_ARRAY_H
 #include "driver/current_context.h"
-bool fg_array_takes_mappings(const void *handle, bool mipmapped); /* sparse, or for deferred mapping */
+/* sparse, or for deferred mapping */
+bool fg_array_takes_mappings(const void *handle, bool mipmapped);
 void fg_arrays_context_gone(struct fg_context *context);
 #endif

@@ -1,9 +1,9 @@
 /* The two clocks: see clock.h for the rules.
  *
- * Virtual: `now` of a running thread is a promise to do nothing earlier; so is `now` of a thread that
- * waits for a time. The least of them bounds the simulation. Completions at that bound are shown and
- * decisions at it are not yet taken, because another thread may still queue work at the same instant:
- * so nothing depends on which of two threads came first in real time.
+ * Virtual: `now` of a running thread is a promise to do nothing earlier; so is `now` of a thread
+ * that waits for a time. The least of them bounds the simulation. Completions at that bound are
+ * shown and decisions at it are not yet taken, because another thread may still queue work at
+ * the same instant: so nothing depends on which of two threads came first in real time.
  */
 #define _GNU_SOURCE
 #include "clock/clock.h"
@@ -18,12 +18,13 @@
 #include "simulation/threads.h"
 #include "state/process_table.h"
 
-#define PATIENCE_NS 20000000ull   /* real time that a virtual wait sleeps before it looks for the dead */
+/* real time that a virtual wait sleeps before it looks for the dead */
+#define PATIENCE_NS 20000000ull
 
 static pthread_key_t at_exit;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void look_for_the_dead(void)            /* not under the lock: fg_lock() comes first */
+static void look_for_the_dead(void) /* not under the lock: fg_lock() comes first */
 {
     struct fg_engine *e = &fg_state->engine;
     uint64_t now = fg_monotonic(), last = atomic_load(&e->checked_ns);
@@ -75,7 +76,7 @@ void fg_clock_run(void)
         fg_simulate(fg_monotonic());
 }
 
-/* ---- the caller's thread -------------------------------------------------------------------------------- */
+/* ---- the caller's thread --------------------------------------------------------------------- */
 
 static void leave_at_exit(void *unused)
 {
@@ -89,7 +90,8 @@ static void prepare(void)
     pthread_atfork(NULL, NULL, fg_thread_forget);
 }
 
-/* The caller's row. Joining needs the process's row, and with it fg_lock(), which comes before ours. */
+/* The caller's row. Joining needs the process's row, and with it fg_lock(), which comes before
+ * ours. */
 static struct fg_engine_thread *joined(void)
 {
     struct fg_engine *e = &fg_state->engine;
@@ -117,7 +119,8 @@ void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
     row->state = state;
     fg_clock_run();
     uint32_t seen;
-    while ((seen = row->state) != FG_THREAD_RUNS && seen != FG_THREAD_FREE && seen != FG_THREAD_PARKED) {
+    while ((seen = row->state) != FG_THREAD_RUNS && seen != FG_THREAD_FREE &&
+           seen != FG_THREAD_PARKED) {
         static const struct timespec patience = {.tv_nsec = PATIENCE_NS};
         row->sleeping = 1;
         fg_engine_unlock();
@@ -131,7 +134,8 @@ void fg_clock_block(uint32_t state, uint32_t ref, uint64_t need)
             fg_clock_run();
         }
     }
-    fg_thread_self(e);    /* woken, but parked by another before it had the lock: it runs on, and is counted again */
+    /* woken, but parked by another before it had the lock: it runs on, and is counted again */
+    fg_thread_self(e);
     row->sleeping = 0;
 }
 
@@ -170,7 +174,7 @@ void fg_clock_spend(uint64_t ns)
     fg_engine_unlock();
 }
 
-/* ---- the wall clock --------------------------------------------------------------------------------- */
+/* ---- the wall clock -------------------------------------------------------------------------- */
 
 void fg_clock_nap(uint64_t ns)
 {
@@ -180,7 +184,8 @@ void fg_clock_nap(uint64_t ns)
         ns = PATIENCE_NS;
     struct timespec timeout = {.tv_nsec = (long)ns};
     fg_engine_unlock();
-    /* The kernel may end a sleep 50 us late to save power: not here, and not for longer than this. */
+    /* The kernel may end a sleep 50 us late to save power: not here, and not for longer than
+     * this. */
     int slack = prctl(PR_GET_TIMERSLACK);
     prctl(PR_SET_TIMERSLACK, 1000);
     fg_futex(&e->host_epoch, FUTEX_WAIT, epoch, &timeout);
@@ -189,7 +194,7 @@ void fg_clock_nap(uint64_t ns)
     fg_engine_lock();
 }
 
-/* ---- fakegpu.h ----------------------------------------------------------------------------------------- */
+/* ---- fakegpu.h ------------------------------------------------------------------------------- */
 
 void fakegpu_join(void)
 {
@@ -198,7 +203,7 @@ void fakegpu_join(void)
         return;
     if (e->virtual_clock) {
         joined();
-        fg_clock_run();                        /* it may be the one that start_threads waits for */
+        fg_clock_run(); /* it may be the one that start_threads waits for */
     }
     fg_engine_unlock();
 }
@@ -237,7 +242,7 @@ uint64_t fakegpu_now_ns(void)
     struct fg_engine *e = &fg_state->engine;
     struct fg_engine_thread *row = fg_thread_joined_row(e);
     if (!row)
-        return e->t;                           /* an onlooker */
+        return e->t; /* an onlooker */
     uint64_t now = row->now + FG_LOOK_NS;
     if (e->window_ns && row->state == FG_THREAD_RUNS && now <= e->t + e->window_ns) {
         row->now = now;

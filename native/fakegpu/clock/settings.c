@@ -9,7 +9,7 @@
 
 #include "clock/engine_lock.h"
 
-#define BEGINNING 1000000000ull   /* virtual time of a new state */
+#define BEGINNING 1000000000ull /* virtual time of a new state */
 
 /* The value that an option was given, in `value`; NULL: not given. */
 static const char *option(const char *at, const char *key, char *value, size_t size)
@@ -41,16 +41,18 @@ static bool option_is(const char *options, const char *key, const char *value)
 bool fg_engine_options_known(const char *options)
 {
     static const char *const known[] = {
-        "clock", "scale", "start_threads", "window_ns", "mode", "slice_us", "switch_us", "launch_ns",
-        "event_ns", "call_ns", "sync_ns", "jitter", "seed", "contention", "noise", "to_host_mbps",
-        "to_device_mbps", "inside_mbps"};
+        "clock",        "scale",          "start_threads", "window_ns",  "mode",
+        "slice_us",     "switch_us",      "launch_ns",     "event_ns",   "call_ns",
+        "sync_ns",      "jitter",         "seed",          "contention", "noise",
+        "to_host_mbps", "to_device_mbps", "inside_mbps"};
     while (options && *options) {
         size_t word = strcspn(options, ","), key = strcspn(options, "=,");
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
             found |= strlen(known[i]) == key && !strncmp(options, known[i], key);
         if (!found || key == word) {
-            fprintf(stderr, "fakegpu: no option '%.*s': fakegpu.h lists them\n", (int)word, options);
+            fprintf(stderr, "fakegpu: no option '%.*s': fakegpu.h lists them\n", (int)word,
+                    options);
             return false;
         }
         options += word + (options[word] == ',');

@@ -12,7 +12,10 @@ CUresult FG(cuCtxGetDevice_v2)(CUdevice *device, CUcontext handle)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuCtxGetDevice)(CUdevice *device) { return FG(cuCtxGetDevice_v2)(device, NULL); }
+CUresult FG(cuCtxGetDevice)(CUdevice *device)
+{
+    return FG(cuCtxGetDevice_v2)(device, NULL);
+}
 
 CUresult FG(cuCtxGetFlags)(unsigned int *flags)
 {
@@ -62,18 +65,31 @@ CUresult FG(cuCtxGetCacheConfig)(CUfunc_cache *config)
         *config = CU_FUNC_CACHE_PREFER_NONE;
     return config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult FG(cuCtxSetCacheConfig)(CUfunc_cache config) { (void)config; return CUDA_SUCCESS; }
+CUresult FG(cuCtxSetCacheConfig)(CUfunc_cache config)
+{
+    (void)config;
+    return CUDA_SUCCESS;
+}
 CUresult FG(cuCtxGetSharedMemConfig)(CUsharedconfig *config)
 {
     if (config)
         *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
     return config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult FG(cuCtxSetSharedMemConfig)(CUsharedconfig config) { (void)config; return CUDA_SUCCESS; }
-CUresult FG(cuCtxResetPersistingL2Cache)(void) { return CUDA_SUCCESS; }
+CUresult FG(cuCtxSetSharedMemConfig)(CUsharedconfig config)
+{
+    (void)config;
+    return CUDA_SUCCESS;
+}
+CUresult FG(cuCtxResetPersistingL2Cache)(void)
+{
+    return CUDA_SUCCESS;
+}
 CUresult FG(cuCtxEnablePeerAccess)(CUcontext peer, unsigned int flags)
 {
-    return flags ? CUDA_ERROR_INVALID_VALUE : fg_context_of(peer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return flags                 ? CUDA_ERROR_INVALID_VALUE
+           : fg_context_of(peer) ? CUDA_SUCCESS
+                                 : CUDA_ERROR_INVALID_CONTEXT;
 }
 CUresult FG(cuCtxDisablePeerAccess)(CUcontext peer)
 {

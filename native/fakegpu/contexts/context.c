@@ -1,5 +1,5 @@
-/* Contexts: making and ending them. A context costs the GPU context_bytes, as the real one costs some
- * hundred MiB; what was made in it goes with it. */
+/* Contexts: making and ending them. A context costs the GPU context_bytes, as the real one costs
+ * some hundred MiB; what was made in it goes with it. */
 #define _GNU_SOURCE
 #include "contexts/context.h"
 
@@ -17,7 +17,8 @@
 #include "state/process_table.h"
 #include "streams/stream.h"
 
-CUresult fg_context_make(CUdevice device, unsigned flags, bool is_primary, int sm_count, struct fg_context **out)
+CUresult fg_context_make(CUdevice device, unsigned flags, bool is_primary, int sm_count,
+                         struct fg_context **out)
 {
     int gpu = fg_gpu_of_device(device);
     if (gpu < 0)
@@ -39,13 +40,21 @@ CUresult fg_context_make(CUdevice device, unsigned flags, bool is_primary, int s
         fg_uncharge(gpu, cost);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *context = (struct fg_context){
-        .next = context->next, .id = context->id, .gpu = gpu, .device = device, .flags = flags, .primary = is_primary,
-        .api_version = 3020, .charged = cost, .sm_count = sm_count,
-        .limit = {[CU_LIMIT_STACK_SIZE] = 1024, [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
-                  [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20, [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-                  [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-                  [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64}};
+    *context = (struct fg_context){.next = context->next,
+                                   .id = context->id,
+                                   .gpu = gpu,
+                                   .device = device,
+                                   .flags = flags,
+                                   .primary = is_primary,
+                                   .api_version = 3020,
+                                   .charged = cost,
+                                   .sm_count = sm_count,
+                                   .limit = {[CU_LIMIT_STACK_SIZE] = 1024,
+                                             [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
+                                             [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+                                             [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+                                             [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+                                             [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64}};
     fg_lock();
     struct fg_process *row = &fg_state->process[fg_own_process()];
     row->contexts[gpu]++;
@@ -54,7 +63,8 @@ CUresult fg_context_make(CUdevice device, unsigned flags, bool is_primary, int s
     const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     unsigned percent = text ? (unsigned)atoi(text) : 0;
     if (sm_count)
-        percent = FG_PARTITION | (unsigned)((sm_count * 100 + (int)profile->sm_count / 2) / (int)profile->sm_count);
+        percent = FG_PARTITION | (unsigned)((sm_count * 100 + (int)profile->sm_count / 2) /
+                                            (int)profile->sm_count);
     context->engine = fg_engine_context_open(fg_own_process(), tag, gpu, percent);
     context->alive = true;
     fg_streams_context_made(context);
@@ -108,15 +118,16 @@ CUresult FG(cuCtxCreate_v2)(CUcontext *out, unsigned int flags, CUdevice device)
     return create(out, device, flags, 3020);
 }
 
-CUresult FG(cuCtxCreate_v3)(CUcontext *out, CUexecAffinityParam *affinity, int count, unsigned int flags,
-                            CUdevice device)
+CUresult FG(cuCtxCreate_v3)(CUcontext *out, CUexecAffinityParam *affinity, int count,
+                            unsigned int flags, CUdevice device)
 {
     if ((affinity != NULL) != (count > 0))
         return CUDA_ERROR_INVALID_VALUE;
     return affinity ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(out, device, flags, 3030);
 }
 
-CUresult FG(cuCtxCreate_v4)(CUcontext *out, CUctxCreateParams *parameters, unsigned int flags, CUdevice device)
+CUresult FG(cuCtxCreate_v4)(CUcontext *out, CUctxCreateParams *parameters, unsigned int flags,
+                            CUdevice device)
 {
     if (parameters && parameters->cigParams)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -139,7 +150,10 @@ CUresult FG(cuCtxDestroy_v2)(CUcontext handle)
     return result;
 }
 
-CUresult FG(cuCtxDestroy)(CUcontext handle) { return FG(cuCtxDestroy_v2)(handle); }
+CUresult FG(cuCtxDestroy)(CUcontext handle)
+{
+    return FG(cuCtxDestroy_v2)(handle);
+}
 
 CUresult FG(cuCtxAttach)(CUcontext *out, unsigned int flags)
 {

@@ -6,12 +6,22 @@
 #include "contexts/context.h"
 #include "streams/stream.h"
 
-struct green { struct green *next; struct fg_context *context; CUdevice device; };
-struct description { uint64_t magic; unsigned sm_count; };
+struct green {
+    struct green *next;
+    struct fg_context *context;
+    CUdevice device;
+};
+struct description {
+    uint64_t magic;
+    unsigned sm_count;
+};
 #define MAGIC 0x6e65657267656b61ull
 static struct green *greens;
 
-static unsigned smallest(int gpu) { return fg_state->gpu[gpu].profile.capability_major >= 9 ? 8 : 2; }
+static unsigned smallest(int gpu)
+{
+    return fg_state->gpu[gpu].profile.capability_major >= 9 ? 8 : 2;
+}
 
 static void fill(CUdevResource *out, int gpu, unsigned sm_count)
 {
@@ -46,8 +56,9 @@ CUresult FG(cuCtxGetDevResource)(CUcontext handle, CUdevResource *out, CUdevReso
     return get_resource(context->gpu, (unsigned)context->sm_count, out, type);
 }
 
-CUresult FG(cuDevSmResourceSplitByCount)(CUdevResource *result, unsigned int *groups, const CUdevResource *input,
-                                         CUdevResource *remainder, unsigned int flags, unsigned int least)
+CUresult FG(cuDevSmResourceSplitByCount)(CUdevResource *result, unsigned int *groups,
+                                         const CUdevResource *input, CUdevResource *remainder,
+                                         unsigned int flags, unsigned int least)
 {
     int gpu;
     (void)flags;
@@ -71,15 +82,17 @@ CUresult FG(cuDevSmResourceSplitByCount)(CUdevResource *result, unsigned int *gr
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuDevResourceGenerateDesc)(CUdevResourceDesc *out, CUdevResource *resources, unsigned int count)
+CUresult FG(cuDevResourceGenerateDesc)(CUdevResourceDesc *out, CUdevResource *resources,
+                                       unsigned int count)
 {
     struct description *made = out && resources && count ? calloc(1, sizeof *made) : NULL;
     if (!made)
         return CUDA_ERROR_INVALID_VALUE;
     made->magic = MAGIC;
     for (unsigned i = 0; i < count; i++)
-        made->sm_count += resources[i].type == CU_DEV_RESOURCE_TYPE_SM ? resources[i].sm.smCount : 0;
-    *out = (CUdevResourceDesc)made;     /* the API has no way to give it back */
+        made->sm_count +=
+            resources[i].type == CU_DEV_RESOURCE_TYPE_SM ? resources[i].sm.smCount : 0;
+    *out = (CUdevResourceDesc)made; /* the API has no way to give it back */
     return CUDA_SUCCESS;
 }
 
@@ -91,11 +104,13 @@ static struct green *find(CUgreenCtx handle)
     return each;
 }
 
-CUresult FG(cuGreenCtxCreate)(CUgreenCtx *out, CUdevResourceDesc handle, CUdevice device, unsigned int flags)
+CUresult FG(cuGreenCtxCreate)(CUgreenCtx *out, CUdevResourceDesc handle, CUdevice device,
+                              unsigned int flags)
 {
     const struct description *wanted = (const struct description *)handle;
     CUcontext primary;
-    if (!out || !wanted || wanted->magic != MAGIC || !wanted->sm_count || !(flags & CU_GREEN_CTX_DEFAULT_STREAM))
+    if (!out || !wanted || wanted->magic != MAGIC || !wanted->sm_count ||
+        !(flags & CU_GREEN_CTX_DEFAULT_STREAM))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     CUresult result = FG(cuDevicePrimaryCtxRetain)(&primary, device);
@@ -151,7 +166,8 @@ CUresult FG(cuGreenCtxGetDevResource)(CUgreenCtx handle, CUdevResource *out, CUd
     return result ? result : FG(cuCtxGetDevResource)(context, out, type);
 }
 
-CUresult FG(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+CUresult FG(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx green, unsigned int flags,
+                                    int priority)
 {
     CUcontext context;
     CUresult result = FG(cuCtxFromGreenCtx)(&context, green);
@@ -159,6 +175,7 @@ CUresult FG(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx green, unsigned in
         return result;
     if (!out || flags != CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUstream)fg_stream_new((struct fg_context *)context, flags, priority, FG_STREAM_NONBLOCKING);
+    *out = (CUstream)fg_stream_new((struct fg_context *)context, flags, priority,
+                                   FG_STREAM_NONBLOCKING);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -5,14 +5,19 @@
 #include "memory/space.h"
 #include "state/ledger.h"
 
-/* Stack, heap and FIFO live in device memory: setting a limit above its default is paid for, a block
- * at a time, and given back when it is set lower. The stack's share is one per resident thread. */
+/* Stack, heap and FIFO live in device memory: setting a limit above its default is paid for, a
+ * block at a time, and given back when it is set lower. The stack's share is one per resident
+ * thread. */
 static uint64_t limit_bytes(const struct fg_context *context, const size_t *limit)
 {
     const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
     uint64_t stacks = limit[CU_LIMIT_STACK_SIZE] > 1024 ? limit[CU_LIMIT_STACK_SIZE] - 1024 : 0;
-    uint64_t heap = limit[CU_LIMIT_MALLOC_HEAP_SIZE] > 8 << 20 ? limit[CU_LIMIT_MALLOC_HEAP_SIZE] - (8 << 20) : 0;
-    uint64_t fifo = limit[CU_LIMIT_PRINTF_FIFO_SIZE] > 1 << 20 ? limit[CU_LIMIT_PRINTF_FIFO_SIZE] - (1 << 20) : 0;
+    uint64_t heap = limit[CU_LIMIT_MALLOC_HEAP_SIZE] > 8 << 20
+                        ? limit[CU_LIMIT_MALLOC_HEAP_SIZE] - (8 << 20)
+                        : 0;
+    uint64_t fifo = limit[CU_LIMIT_PRINTF_FIFO_SIZE] > 1 << 20
+                        ? limit[CU_LIMIT_PRINTF_FIFO_SIZE] - (1 << 20)
+                        : 0;
     return fg_round_up(stacks * profile->sm_count * profile->threads_per_sm, profile->block_bytes) +
            fg_round_up(heap, profile->block_bytes) + fg_round_up(fifo, profile->block_bytes);
 }

@@ -40,10 +40,22 @@ static CUresult release(CUdevice device, bool all)
     return result;
 }
 
-CUresult FG(cuDevicePrimaryCtxRelease_v2)(CUdevice device) { return release(device, false); }
-CUresult FG(cuDevicePrimaryCtxRelease)(CUdevice device) { return release(device, false); }
-CUresult FG(cuDevicePrimaryCtxReset_v2)(CUdevice device) { return release(device, true); }
-CUresult FG(cuDevicePrimaryCtxReset)(CUdevice device) { return release(device, true); }
+CUresult FG(cuDevicePrimaryCtxRelease_v2)(CUdevice device)
+{
+    return release(device, false);
+}
+CUresult FG(cuDevicePrimaryCtxRelease)(CUdevice device)
+{
+    return release(device, false);
+}
+CUresult FG(cuDevicePrimaryCtxReset_v2)(CUdevice device)
+{
+    return release(device, true);
+}
+CUresult FG(cuDevicePrimaryCtxReset)(CUdevice device)
+{
+    return release(device, true);
+}
 
 CUresult FG(cuDevicePrimaryCtxSetFlags_v2)(CUdevice device, unsigned int flags)
 {

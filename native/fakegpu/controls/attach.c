@@ -15,7 +15,8 @@ int fakegpu_attach(const char *path)
 
 void fakegpu_detach(void)
 {
-    fakegpu_leave();               /* the virtual clock: a thread cannot stay in a state that is gone */
+    /* the virtual clock: a thread cannot stay in a state that is gone */
+    fakegpu_leave();
     fg_state_use(NULL);
     fg_own_process_forget();
 }

@@ -38,7 +38,8 @@ uint64_t fakegpu_calls(const char *name)
     uint64_t calls = 0;
     unsigned extra = fg_state->extra_names;
     for (unsigned i = 0; i < fg_symbol_count + extra; i++) {
-        const char *known = i < fg_symbol_count ? fg_symbol_names[i] : fg_state->extra_name[i - fg_symbol_count];
+        const char *known =
+            i < fg_symbol_count ? fg_symbol_names[i] : fg_state->extra_name[i - fg_symbol_count];
         if (!*name || !strcmp(known, name))
             calls += fg_state->calls[i];
     }

@@ -65,7 +65,8 @@ int fakegpu_create(const char *path, const char *profile_name, int gpus, const c
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     state->born = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    state->fault_epoch = state->born; /* faults read from another state are never taken for this one's */
+    /* faults read from another state are never taken for this one's */
+    state->fault_epoch = state->born;
     state->size = sizeof *state;
     state->gpus = gpus;
     state->next_id = 1;

@@ -12,7 +12,10 @@
 #include "state/state.h"
 
 #define MOST 32
-static struct fault { char name[32], value[96]; _Atomic uint64_t calls; } faults[MOST];
+static struct fault {
+    char name[32], value[96];
+    _Atomic uint64_t calls;
+} faults[MOST];
 static int armed;
 static _Atomic uint64_t loaded_epoch = UINT64_MAX, allocations;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +27,8 @@ static void parse(const char *text)
         struct fault *fault = &faults[armed];
         if (name && name < word) {
             snprintf(fault->name, sizeof fault->name, "%.*s", (int)name, text);
-            snprintf(fault->value, sizeof fault->value, "%.*s", (int)(word - name - 1), text + name + 1);
+            snprintf(fault->value, sizeof fault->value, "%.*s", (int)(word - name - 1),
+                     text + name + 1);
             fault->calls = 0;
             armed++;
         }
@@ -78,7 +82,8 @@ int fg_fault_call(const char *symbol)
         if (!kills && strcmp(fault->name, "fail"))
             continue;
         size_t length = strcspn(fault->value, ":");
-        if (strncmp(fault->value, "*", length) && (strlen(symbol) != length || strncmp(fault->value, symbol, length)))
+        if (strncmp(fault->value, "*", length) &&
+            (strlen(symbol) != length || strncmp(fault->value, symbol, length)))
             continue;
         char *end = fault->value + length;
         uint64_t at = *end ? strtoull(end + 1, &end, 0) : 1;

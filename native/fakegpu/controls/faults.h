@@ -16,8 +16,8 @@
 #pragma GCC visibility push(default)
 /* Reads the faults again where they changed; true: some are armed. *seen: the epoch it has read. */
 bool fg_fault_load(uint64_t *seen);
-int fg_fault_call(const char *symbol);        /* before a call: may not return; 0 or a CUresult */
-bool fg_fault_memory(int gpu, uint64_t bytes);/* true: this allocation finds no room */
+int fg_fault_call(const char *symbol);         /* before a call: may not return; 0 or a CUresult */
+bool fg_fault_memory(int gpu, uint64_t bytes); /* true: this allocation finds no room */
 uint64_t fg_fault_number(const char *name, uint64_t otherwise);
 #pragma GCC visibility pop
 #endif

@@ -17,17 +17,31 @@ static uint64_t ask(const char *name, int gpu, enum oracle what)
     int index = fg_find_tag(name, false);
     if (index >= 0) {
         struct fg_tag *tag = &fg_state->tag[index];
-        answer = what == USED ? tag->used[gpu] : what == PEAK ? tag->peak[gpu]
-               : what == OVER ? tag->over[gpu] : tag->over_bytes[gpu];
+        answer = what == USED   ? tag->used[gpu]
+                 : what == PEAK ? tag->peak[gpu]
+                 : what == OVER ? tag->over[gpu]
+                                : tag->over_bytes[gpu];
     }
     fg_unlock();
     return answer;
 }
 
-uint64_t fakegpu_used(const char *tag, int gpu) { return ask(tag, gpu, USED); }
-uint64_t fakegpu_peak(const char *tag, int gpu) { return ask(tag, gpu, PEAK); }
-uint64_t fakegpu_over(const char *tag, int gpu) { return ask(tag, gpu, OVER); }
-uint64_t fakegpu_over_bytes(const char *tag, int gpu) { return ask(tag, gpu, OVER_BYTES); }
+uint64_t fakegpu_used(const char *tag, int gpu)
+{
+    return ask(tag, gpu, USED);
+}
+uint64_t fakegpu_peak(const char *tag, int gpu)
+{
+    return ask(tag, gpu, PEAK);
+}
+uint64_t fakegpu_over(const char *tag, int gpu)
+{
+    return ask(tag, gpu, OVER);
+}
+uint64_t fakegpu_over_bytes(const char *tag, int gpu)
+{
+    return ask(tag, gpu, OVER_BYTES);
+}
 
 int fakegpu_uuid(int gpu, uint8_t out[16])
 {
@@ -39,7 +53,8 @@ int fakegpu_uuid(int gpu, uint8_t out[16])
 
 uint64_t fakegpu_total(int gpu)
 {
-    return fg_attach() && gpu >= 0 && gpu < fg_state->gpus ? fg_state->gpu[gpu].profile.memory_bytes : 0;
+    return fg_attach() && gpu >= 0 && gpu < fg_state->gpus ? fg_state->gpu[gpu].profile.memory_bytes
+                                                           : 0;
 }
 
 void fakegpu_watch(const char *name, int gpu, uint64_t limit)
@@ -82,7 +97,7 @@ uint64_t fakegpu_sweep(void)
     return bytes;
 }
 
-/* ---- was a refusal false? --------------------------------------------------------------------------- */
+/* ---- was a refusal false? -------------------------------------------------------------------- */
 
 void fakegpu_ask(int gpu, uint64_t bytes)
 {

@@ -14,7 +14,7 @@ static FILE *open_profile(const char *name)
 {
     if (strchr(name, '/'))
         return fopen(name, "re");
-    Dl_info here;                     /* profiles/ lies beside the library */
+    Dl_info here; /* profiles/ lies beside the library */
     char path[4096];
     if (!dladdr((void *)&fg_read_profile, &here))
         return NULL;
@@ -38,17 +38,31 @@ static bool set_field(struct fg_profile *profile, const char *key, const char *v
         number <<= 10;
     else if (*end)
         return false;
-#define X(field) if (!strcmp(key, #field)) { profile->field = number; return true; }
+#define X(field)                                                                                   \
+    if (!strcmp(key, #field)) {                                                                    \
+        profile->field = number;                                                                   \
+        return true;                                                                               \
+    }
     FG_PROFILE_NUMBERS(X)
 #undef X
     return false;
 }
 
 static const struct fg_profile defaults = {
-    .block_bytes = 2 << 20, .small_bytes = 1 << 20, .align_bytes = 512, .pool_step_bytes = 32 << 20,
-    .pitch_align = 512, .green_context_bytes = 2 << 20,
-    .module_align_bytes = 4096, .event_ns = 1500, .launch_ns = 2200, .slice_us = 2000,
-    .switch_us = 100, .threads_per_sm = 2048, .cooperative = 1, .managed_concurrent = 1,
+    .block_bytes = 2 << 20,
+    .small_bytes = 1 << 20,
+    .align_bytes = 512,
+    .pool_step_bytes = 32 << 20,
+    .pitch_align = 512,
+    .green_context_bytes = 2 << 20,
+    .module_align_bytes = 4096,
+    .event_ns = 1500,
+    .launch_ns = 2200,
+    .slice_us = 2000,
+    .switch_us = 100,
+    .threads_per_sm = 2048,
+    .cooperative = 1,
+    .managed_concurrent = 1,
 };
 
 int fg_read_profile(const char *name, struct fg_profile *out)
@@ -75,7 +89,8 @@ int fg_read_profile(const char *name, struct fg_profile *out)
             value += strspn(value, " ");
         }
         if (!value || !set_field(out, line, value)) {
-            fprintf(stderr, "fakegpu: profile %s, line %d: '%s' is not known\n", name, number, line);
+            fprintf(stderr, "fakegpu: profile %s, line %d: '%s' is not known\n", name, number,
+                    line);
             wrong = 1;
         }
     }

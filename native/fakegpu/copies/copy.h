@@ -4,8 +4,8 @@
 #include "driver/driver.h"
 
 CUresult fg_copy(const CUDA_MEMCPY3D *shape, CUstream stream, bool async);
-CUresult fg_copy_flat(CUmemorytype to_type, uint64_t to, CUmemorytype from_type, uint64_t from, size_t bytes,
-                      CUstream stream, bool async);
+CUresult fg_copy_flat(CUmemorytype to_type, uint64_t to, CUmemorytype from_type, uint64_t from,
+                      size_t bytes, CUstream stream, bool async);
 #define HOST CU_MEMORYTYPE_HOST
 #define DEVICE CU_MEMORYTYPE_DEVICE
 #define ARRAY CU_MEMORYTYPE_ARRAY

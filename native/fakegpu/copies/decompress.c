@@ -4,8 +4,8 @@
 #include "streams/capture.h"
 
 /* Decompression, at a tenth of the speed of a copy; nothing is decompressed. */
-CUresult FG(cuMemBatchDecompressAsync)(CUmemDecompressParams *list, size_t count, unsigned int flags, size_t *wrong,
-                                       CUstream hstream)
+CUresult FG(cuMemBatchDecompressAsync)(CUmemDecompressParams *list, size_t count,
+                                       unsigned int flags, size_t *wrong, CUstream hstream)
 {
     struct fg_stream *stream;
     CUresult result = fg_stream_of(hstream, &stream);
@@ -24,7 +24,9 @@ CUresult FG(cuMemBatchDecompressAsync)(CUmemDecompressParams *list, size_t count
         }
         bytes += (double)list[i].dstNumBytes;
     }
-    struct fg_op op = {.kind = FG_OP_FILL, .left = 1000 + (uint64_t)(bytes * 1e10 / (double)fg_state->engine.inside_bps)};
+    struct fg_op op = {.kind = FG_OP_FILL,
+                       .left =
+                           1000 + (uint64_t)(bytes * 1e10 / (double)fg_state->engine.inside_bps)};
     fg_engine_stream_queue(stream->engine, &op);
     return CUDA_SUCCESS;
 }

@@ -59,21 +59,23 @@ CUresult FG(cuMemcpyAsync)(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream 
 {
     return fg_copy_flat(ANY, to, ANY, from, n, s, true);
 }
-CUresult FG(cuMemcpyPeer)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t n)
+CUresult FG(cuMemcpyPeer)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                          CUcontext from_context, size_t n)
 {
     if (!fg_context_of(to_context) || !fg_context_of(from_context))
         return CUDA_ERROR_INVALID_CONTEXT;
     return fg_copy_flat(DEVICE, to, DEVICE, from, n, NULL, false);
 }
-CUresult FG(cuMemcpyPeerAsync)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                               size_t n, CUstream s)
+CUresult FG(cuMemcpyPeerAsync)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                               CUcontext from_context, size_t n, CUstream s)
 {
     if (!fg_context_of(to_context) || !fg_context_of(from_context))
         return CUDA_ERROR_INVALID_CONTEXT;
     return fg_copy_flat(DEVICE, to, DEVICE, from, n, s, true);
 }
 CUresult FG(cuMemcpyBatchAsync_v2)(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
-                                   CUmemcpyAttributes *attributes, size_t *indices, size_t n, CUstream s)
+                                   CUmemcpyAttributes *attributes, size_t *indices, size_t n,
+                                   CUstream s)
 {
     if (!to || !from || !sizes || !count || !attributes || !indices || !n || !s)
         return CUDA_ERROR_INVALID_VALUE;
@@ -83,16 +85,16 @@ CUresult FG(cuMemcpyBatchAsync_v2)(CUdeviceptr *to, CUdeviceptr *from, size_t *s
     return result;
 }
 CUresult FG(cuMemcpyBatchAsync)(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
-                                CUmemcpyAttributes *attributes, size_t *indices, size_t n, size_t *fail,
-                                CUstream s)
+                                CUmemcpyAttributes *attributes, size_t *indices, size_t n,
+                                size_t *fail, CUstream s)
 {
     CUresult result = FG(cuMemcpyBatchAsync_v2)(to, from, sizes, count, attributes, indices, n, s);
     if (result && fail)
         *fail = SIZE_MAX;
     return result;
 }
-CUresult FG(cuMemcpyWithAttributesAsync)(CUdeviceptr to, CUdeviceptr from, size_t n, CUmemcpyAttributes *attributes,
-                                         CUstream s)
+CUresult FG(cuMemcpyWithAttributesAsync)(CUdeviceptr to, CUdeviceptr from, size_t n,
+                                         CUmemcpyAttributes *attributes, CUstream s)
 {
     return attributes ? fg_copy_flat(ANY, to, ANY, from, n, s, true) : CUDA_ERROR_INVALID_VALUE;
 }

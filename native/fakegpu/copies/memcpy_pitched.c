@@ -1,22 +1,47 @@
 /* Copies of rows and slices: cuMemcpy2D, cuMemcpy3D. */
 #include "copies/copy.h"
 
-#define PITCHED(c) { \
-        .srcXInBytes = (c)->srcXInBytes, .srcY = (c)->srcY, .srcMemoryType = (c)->srcMemoryType, \
-        .srcHost = (c)->srcHost, .srcDevice = (c)->srcDevice, .srcArray = (c)->srcArray, \
-        .srcPitch = (c)->srcPitch, .dstXInBytes = (c)->dstXInBytes, .dstY = (c)->dstY, \
-        .dstMemoryType = (c)->dstMemoryType, .dstHost = (c)->dstHost, .dstDevice = (c)->dstDevice, \
-        .dstArray = (c)->dstArray, .dstPitch = (c)->dstPitch, .WidthInBytes = (c)->WidthInBytes, \
-        .Height = (c)->Height, .Depth = 1}
+#define PITCHED(c)                                                                                 \
+    {.srcXInBytes = (c)->srcXInBytes,                                                              \
+     .srcY = (c)->srcY,                                                                            \
+     .srcMemoryType = (c)->srcMemoryType,                                                          \
+     .srcHost = (c)->srcHost,                                                                      \
+     .srcDevice = (c)->srcDevice,                                                                  \
+     .srcArray = (c)->srcArray,                                                                    \
+     .srcPitch = (c)->srcPitch,                                                                    \
+     .dstXInBytes = (c)->dstXInBytes,                                                              \
+     .dstY = (c)->dstY,                                                                            \
+     .dstMemoryType = (c)->dstMemoryType,                                                          \
+     .dstHost = (c)->dstHost,                                                                      \
+     .dstDevice = (c)->dstDevice,                                                                  \
+     .dstArray = (c)->dstArray,                                                                    \
+     .dstPitch = (c)->dstPitch,                                                                    \
+     .WidthInBytes = (c)->WidthInBytes,                                                            \
+     .Height = (c)->Height,                                                                        \
+     .Depth = 1}
 
-#define SOLID(c) { \
-        .srcXInBytes = (c)->srcXInBytes, .srcY = (c)->srcY, .srcZ = (c)->srcZ, \
-        .srcMemoryType = (c)->srcMemoryType, .srcHost = (c)->srcHost, .srcDevice = (c)->srcDevice, \
-        .srcArray = (c)->srcArray, .srcPitch = (c)->srcPitch, .srcHeight = (c)->srcHeight, \
-        .dstXInBytes = (c)->dstXInBytes, .dstY = (c)->dstY, .dstZ = (c)->dstZ, \
-        .dstMemoryType = (c)->dstMemoryType, .dstHost = (c)->dstHost, .dstDevice = (c)->dstDevice, \
-        .dstArray = (c)->dstArray, .dstPitch = (c)->dstPitch, .dstHeight = (c)->dstHeight, \
-        .WidthInBytes = (c)->WidthInBytes, .Height = (c)->Height, .Depth = (c)->Depth}
+#define SOLID(c)                                                                                   \
+    {.srcXInBytes = (c)->srcXInBytes,                                                              \
+     .srcY = (c)->srcY,                                                                            \
+     .srcZ = (c)->srcZ,                                                                            \
+     .srcMemoryType = (c)->srcMemoryType,                                                          \
+     .srcHost = (c)->srcHost,                                                                      \
+     .srcDevice = (c)->srcDevice,                                                                  \
+     .srcArray = (c)->srcArray,                                                                    \
+     .srcPitch = (c)->srcPitch,                                                                    \
+     .srcHeight = (c)->srcHeight,                                                                  \
+     .dstXInBytes = (c)->dstXInBytes,                                                              \
+     .dstY = (c)->dstY,                                                                            \
+     .dstZ = (c)->dstZ,                                                                            \
+     .dstMemoryType = (c)->dstMemoryType,                                                          \
+     .dstHost = (c)->dstHost,                                                                      \
+     .dstDevice = (c)->dstDevice,                                                                  \
+     .dstArray = (c)->dstArray,                                                                    \
+     .dstPitch = (c)->dstPitch,                                                                    \
+     .dstHeight = (c)->dstHeight,                                                                  \
+     .WidthInBytes = (c)->WidthInBytes,                                                            \
+     .Height = (c)->Height,                                                                        \
+     .Depth = (c)->Depth}
 
 /* An end without a pitch has rows one after the other. */
 static CUresult pitched(CUDA_MEMCPY3D shape, CUstream s, bool async)

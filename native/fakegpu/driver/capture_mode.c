@@ -1,12 +1,18 @@
 #include "driver/capture_mode.h"
 
-static struct fg_capture *captures;            /* under way; fg_mutex */
-static _Atomic unsigned under_way;             /* how many */
+static struct fg_capture *captures; /* under way; fg_mutex */
+static _Atomic unsigned under_way;  /* how many */
 static uint64_t next_id;
-static __thread CUstreamCaptureMode thread_mode;   /* GLOBAL unless exchanged */
+static __thread CUstreamCaptureMode thread_mode; /* GLOBAL unless exchanged */
 
-bool fg_captures_under_way(void) { return under_way != 0; }
-struct fg_capture *fg_captures(void) { return captures; }
+bool fg_captures_under_way(void)
+{
+    return under_way != 0;
+}
+struct fg_capture *fg_captures(void)
+{
+    return captures;
+}
 
 struct fg_capture *fg_capture_of_id(uint64_t id)
 {
@@ -43,7 +49,8 @@ CUresult fg_capture_forbids(void)
     for (struct fg_capture *each = captures; each; each = each->next) {
         bool own = pthread_equal(each->thread, pthread_self());
         bool counts = own ? each->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                          : each->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+                          : each->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                                thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (counts) {
             each->broken = true;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -1,4 +1,5 @@
-/* Stream captures under way in this process, and what they forbid to its threads. Memory asks it, too. */
+/* Stream captures under way in this process, and what they forbid to its threads. Memory asks
+ * it, too. */
 #ifndef FG_CAPTURE_MODE_H
 #define FG_CAPTURE_MODE_H
 #include "driver/driver.h"
@@ -18,18 +19,18 @@ struct fg_capture {
     struct fg_stream **member;
     size_t members;
     /* What the graph does for it: streams know no graphs. */
-    CUresult (*add)(struct fg_graph *graph, struct fg_node *const *before, size_t n, const struct fg_work *work,
-                    struct fg_node **node);
+    CUresult (*add)(struct fg_graph *graph, struct fg_node *const *before, size_t n,
+                    const struct fg_work *work, struct fg_node **node);
     void (*end_graph)(struct fg_graph *graph);
 };
-/* Before a call that waits, or that a capture of this thread's mode forbids: the error, after it has
- * invalidated the capture. For cuMemAlloc and others that synchronise, too. */
+/* Before a call that waits, or that a capture of this thread's mode forbids: the error, after it
+ * has invalidated the capture. For cuMemAlloc and others that synchronise, too. */
 CUresult fg_capture_forbids(void);
 
-bool fg_captures_under_way(void);              /* nothing is looked up while there is none */
+bool fg_captures_under_way(void); /* nothing is looked up while there is none */
 /* fg_mutex held: */
-struct fg_capture *fg_captures(void);          /* all that are under way */
-struct fg_capture *fg_capture_of_id(uint64_t id); /* NULL: none under way */
-void fg_capture_list(struct fg_capture *capture); /* it has begun; gives it its id */
+struct fg_capture *fg_captures(void);               /* all that are under way */
+struct fg_capture *fg_capture_of_id(uint64_t id);   /* NULL: none under way */
+void fg_capture_list(struct fg_capture *capture);   /* it has begun; gives it its id */
 void fg_capture_unlist(struct fg_capture *capture); /* it has ended */
 #endif

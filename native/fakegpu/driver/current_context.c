@@ -5,9 +5,9 @@
 
 #define STACK 64
 static __thread struct fg_context *stack[STACK];
-static __thread uint64_t stack_id[STACK];  /* a context's memory may serve another later */
+static __thread uint64_t stack_id[STACK]; /* a context's memory may serve another later */
 static __thread int depth;
-static struct fg_context *contexts;        /* all that ever were; dead ones are used again */
+static struct fg_context *contexts; /* all that ever were; dead ones are used again */
 static uint64_t next_id;
 
 struct fg_context *fg_context_of(CUcontext handle)
@@ -31,7 +31,8 @@ CUresult fg_need_context(struct fg_context **out)
 {
     *out = fg_current_context();
     if (!*out)
-        return depth && stack[depth - 1] ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+        return depth && stack[depth - 1] ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                         : CUDA_ERROR_INVALID_CONTEXT;
     return fg_gpu_status((*out)->gpu);
 }
 
@@ -66,7 +67,7 @@ struct fg_context *fg_context_vacant(void)
     return context;
 }
 
-/* ---- the current one ----------------------------------------------------------------------------------- */
+/* ---- the current one ------------------------------------------------------------------------- */
 
 CUresult FG(cuCtxPushCurrent_v2)(CUcontext handle)
 {
@@ -74,7 +75,10 @@ CUresult FG(cuCtxPushCurrent_v2)(CUcontext handle)
     return context ? fg_context_push(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult FG(cuCtxPushCurrent)(CUcontext handle) { return FG(cuCtxPushCurrent_v2)(handle); }
+CUresult FG(cuCtxPushCurrent)(CUcontext handle)
+{
+    return FG(cuCtxPushCurrent_v2)(handle);
+}
 
 CUresult FG(cuCtxPopCurrent_v2)(CUcontext *out)
 {
@@ -86,7 +90,10 @@ CUresult FG(cuCtxPopCurrent_v2)(CUcontext *out)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuCtxPopCurrent)(CUcontext *out) { return FG(cuCtxPopCurrent_v2)(out); }
+CUresult FG(cuCtxPopCurrent)(CUcontext *out)
+{
+    return FG(cuCtxPopCurrent_v2)(out);
+}
 
 CUresult FG(cuCtxSetCurrent)(CUcontext handle)
 {

@@ -15,8 +15,9 @@ static int match_uuid(const char *text, size_t length)
         char name[48];
         const uint8_t *u = fg_state->gpu[gpu].uuid;
         snprintf(name, sizeof name,
-                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
-                 u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+                 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+                 u[14], u[15]);
         if (length > 4 && length <= strlen(name) && !strncasecmp(name, text, length))
             return gpu;
     }
@@ -57,7 +58,10 @@ done:
     *devices = visibles;
 }
 
-int fg_gpu_of_device(CUdevice device) { return device >= 0 && device < visibles ? visible[device] : -1; }
+int fg_gpu_of_device(CUdevice device)
+{
+    return device >= 0 && device < visibles ? visible[device] : -1;
+}
 
 CUdevice fg_device_of_gpu(int gpu)
 {
@@ -72,11 +76,11 @@ CUresult fg_gpu_status(int gpu)
     return atomic_load(&fg_state->gpu[gpu].lost) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
-#define NEED_GPU(device) \
-    int gpu = fg_gpu_of_device(device); \
-    if (gpu < 0) \
-        return CUDA_ERROR_INVALID_DEVICE; \
-    const struct fg_profile *profile = &fg_state->gpu[gpu].profile; \
+#define NEED_GPU(device)                                                                           \
+    int gpu = fg_gpu_of_device(device);                                                            \
+    if (gpu < 0)                                                                                   \
+        return CUDA_ERROR_INVALID_DEVICE;                                                          \
+    const struct fg_profile *profile = &fg_state->gpu[gpu].profile;                                \
     (void)profile
 
 CUresult FG(cuDeviceGet)(CUdevice *device, int ordinal)
@@ -115,7 +119,10 @@ CUresult FG(cuDeviceGetUuid_v2)(CUuuid *uuid, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuDeviceGetUuid)(CUuuid *uuid, CUdevice device) { return FG(cuDeviceGetUuid_v2)(uuid, device); }
+CUresult FG(cuDeviceGetUuid)(CUuuid *uuid, CUdevice device)
+{
+    return FG(cuDeviceGetUuid_v2)(uuid, device);
+}
 
 CUresult FG(cuDeviceTotalMem_v2)(size_t *bytes, CUdevice device)
 {
@@ -174,7 +181,8 @@ CUresult FG(cuDeviceCanAccessPeer)(int *can, CUdevice device, CUdevice peer)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuDeviceGetP2PAttribute)(int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)
+CUresult FG(cuDeviceGetP2PAttribute)(int *value, CUdevice_P2PAttribute attribute, CUdevice device,
+                                     CUdevice peer)
 {
     NEED_GPU(device);
     if (!value || fg_gpu_of_device(peer) < 0 || device == peer)

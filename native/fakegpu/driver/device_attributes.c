@@ -1,11 +1,11 @@
 /* What a device says of itself: properties and attributes. */
 #include "driver/driver.h"
 
-#define NEED_GPU(device) \
-    int gpu = fg_gpu_of_device(device); \
-    if (gpu < 0) \
-        return CUDA_ERROR_INVALID_DEVICE; \
-    const struct fg_profile *profile = &fg_state->gpu[gpu].profile; \
+#define NEED_GPU(device)                                                                           \
+    int gpu = fg_gpu_of_device(device);                                                            \
+    if (gpu < 0)                                                                                   \
+        return CUDA_ERROR_INVALID_DEVICE;                                                          \
+    const struct fg_profile *profile = &fg_state->gpu[gpu].profile;                                \
     (void)profile
 
 CUresult FG(cuDeviceGetProperties)(CUdevprop *properties, CUdevice device)
@@ -13,10 +13,16 @@ CUresult FG(cuDeviceGetProperties)(CUdevprop *properties, CUdevice device)
     NEED_GPU(device);
     if (!properties)
         return CUDA_ERROR_INVALID_VALUE;
-    *properties = (CUdevprop){
-        .maxThreadsPerBlock = 1024, .maxThreadsDim = {1024, 1024, 64}, .maxGridSize = {INT32_MAX, 65535, 65535},
-        .sharedMemPerBlock = 49152, .totalConstantMemory = 65536, .SIMDWidth = 32, .memPitch = INT32_MAX,
-        .regsPerBlock = 65536, .clockRate = (int)profile->clock_mhz * 1000, .textureAlign = 512};
+    *properties = (CUdevprop){.maxThreadsPerBlock = 1024,
+                              .maxThreadsDim = {1024, 1024, 64},
+                              .maxGridSize = {INT32_MAX, 65535, 65535},
+                              .sharedMemPerBlock = 49152,
+                              .totalConstantMemory = 65536,
+                              .SIMDWidth = 32,
+                              .memPitch = INT32_MAX,
+                              .regsPerBlock = 65536,
+                              .clockRate = (int)profile->clock_mhz * 1000,
+                              .textureAlign = 512};
     return CUDA_SUCCESS;
 }
 
@@ -27,7 +33,8 @@ CUresult FG(cuDeviceGetAttribute)(int *value, CUdevice_attribute attribute, CUde
         return CUDA_ERROR_INVALID_VALUE;
     bool pascal = profile->capability_major >= 6, hopper = profile->capability_major >= 9;
     switch (attribute) {
-#define IS(name, number) case CU_DEVICE_ATTRIBUTE_##name: *value = (int)(number); break
+#define IS(name, number)                                                                           \
+    case CU_DEVICE_ATTRIBUTE_##name: *value = (int)(number); break
         IS(MAX_THREADS_PER_BLOCK, 1024);
         IS(MAX_BLOCK_DIM_X, 1024);
         IS(MAX_BLOCK_DIM_Y, 1024);
@@ -93,8 +100,7 @@ CUresult FG(cuDeviceGetAttribute)(int *value, CUdevice_attribute attribute, CUde
         IS(CAN_USE_64_BIT_STREAM_MEM_OPS, 1);
         IS(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, pascal ? 2 : 3);
 #undef IS
-    default:
-        *value = 0;                    /* a feature that this GPU has not */
+    default: *value = 0; /* a feature that this GPU has not */
     }
     return CUDA_SUCCESS;
 }

@@ -1,18 +1,18 @@
 /* Inside the fake libcuda.so.1: what its modules offer each other.
  *
- * A model of a driver function is written `CUresult FG(cuMemAlloc_v2)(...)`; the generator makes the
- * exported function, which counts the call, refuses it before cuInit, injects faults, and calls the
- * model. A per-thread variant (_ptsz, _ptds) without a model of its own calls the plain one with
- * fg_per_thread set: NULL then means the thread's own stream. What has no model answers
- * CUDA_ERROR_NOT_SUPPORTED.
+ * A model of a driver function is written `CUresult FG(cuMemAlloc_v2)(...)`; the generator makes
+ * the exported function, which counts the call, refuses it before cuInit, injects faults, and
+ * calls the model. A per-thread variant (_ptsz, _ptds) without a model of its own calls the
+ * plain one with fg_per_thread set: NULL then means the thread's own stream. What has no model
+ * answers CUDA_ERROR_NOT_SUPPORTED.
  *
- * Handles are pointers into this process, checked against its tables: a stale or foreign one gives an
- * error, never a crash. fg_mutex guards the tables. The order of locks: README.md.
+ * Handles are pointers into this process, checked against its tables: a stale or foreign one
+ * gives an error, never a crash. fg_mutex guards the tables. The order of locks: README.md.
  */
 #ifndef FG_DRIVER_H
 #define FG_DRIVER_H
 
-#define __CUDA_API_VERSION_INTERNAL 1   /* declare every ABI by its own name */
+#define __CUDA_API_VERSION_INTERNAL 1 /* declare every ABI by its own name */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,13 +24,13 @@
 #define FG(name) fgi_##name
 #include "fg_declarations.h"
 
-extern __thread bool fg_per_thread;     /* this call came by a per-thread variant */
-extern pthread_mutex_t fg_mutex;        /* recursive; of this process's tables */
-extern int fg_presented;                /* driver version, as in 13050 */
+extern __thread bool fg_per_thread; /* this call came by a per-thread variant */
+extern pthread_mutex_t fg_mutex;    /* recursive; of this process's tables */
+extern int fg_presented;            /* driver version, as in 13050 */
 
-CUresult fg_initialized(void);                 /* CUDA_SUCCESS once cuInit has succeeded in this process */
-void fg_read_visible_devices(int *devices);      /* reads CUDA_VISIBLE_DEVICES; how many */
-int fg_gpu_of_device(CUdevice device);         /* index in fg_state->gpu; -1: no such ordinal */
+CUresult fg_initialized(void); /* CUDA_SUCCESS once cuInit has succeeded in this process */
+void fg_read_visible_devices(int *devices); /* reads CUDA_VISIBLE_DEVICES; how many */
+int fg_gpu_of_device(CUdevice device);      /* index in fg_state->gpu; -1: no such ordinal */
 CUdevice fg_device_of_gpu(int gpu);         /* ordinal here; -1: not visible */
-CUresult fg_gpu_status(int gpu);               /* CUDA_ERROR_UNKNOWN where it is lost */
+CUresult fg_gpu_status(int gpu);            /* CUDA_ERROR_UNKNOWN where it is lost */
 #endif

@@ -1,7 +1,10 @@
 /* Errors' names and texts. */
 #include "driver/driver.h"
 
-static const struct { int value; const char *name; } errors[] = {
+static const struct {
+    int value;
+    const char *name;
+} errors[] = {
 #include "fg_errors.inc"
 };
 
@@ -25,10 +28,10 @@ CUresult FG(cuGetErrorString)(CUresult error, const char **text)
 {
     if (!text)
         return CUDA_ERROR_INVALID_VALUE;
-    *text = error == CUDA_SUCCESS ? "no error"
-          : error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory"
-          : error == CUDA_ERROR_NOT_INITIALIZED ? "initialization error"
-          : error == CUDA_ERROR_NO_DEVICE ? "no CUDA-capable device is detected"
-          : error_name(error);
+    *text = error == CUDA_SUCCESS                 ? "no error"
+            : error == CUDA_ERROR_OUT_OF_MEMORY   ? "out of memory"
+            : error == CUDA_ERROR_NOT_INITIALIZED ? "initialization error"
+            : error == CUDA_ERROR_NO_DEVICE       ? "no CUDA-capable device is detected"
+                                                  : error_name(error);
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

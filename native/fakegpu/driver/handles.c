@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t length(unsigned chunk) { return (size_t)64 << chunk; }
+static size_t length(unsigned chunk)
+{
+    return (size_t)64 << chunk;
+}
 
 void *fg_handle_take(struct fg_handles *handles)
 {
@@ -55,7 +58,8 @@ bool fg_handle_is(const struct fg_handles *handles, const void *object)
         uintptr_t offset = (uintptr_t)object - (uintptr_t)handles->chunk[i];
         if (offset < length(i) * handles->size)
             return offset % handles->size == 0 &&
-                   __atomic_load_n(&((const struct fg_handle *)object)->magic, __ATOMIC_ACQUIRE) == handles->magic;
+                   __atomic_load_n(&((const struct fg_handle *)object)->magic, __ATOMIC_ACQUIRE) ==
+                       handles->magic;
     }
     return false;
 }

@@ -29,7 +29,8 @@ static void *choose(const char *base, int version, bool per_thread, bool *known)
 static CUresult resolve(const char *symbol, void **function, int version, cuuint64_t flags,
                         CUdriverProcAddressQueryResult *status, bool per_thread)
 {
-    const cuuint64_t modes = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    const cuuint64_t modes =
+        CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (!symbol || !function || flags & ~modes || flags == modes)
         return CUDA_ERROR_INVALID_VALUE;
     bool known = false;
@@ -38,8 +39,8 @@ static CUresult resolve(const char *symbol, void **function, int version, cuuint
     *function = choose(symbol, version, per_thread, &known);
     if (status)
         *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS
-                : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                        : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+                  : known   ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                            : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

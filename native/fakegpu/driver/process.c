@@ -1,5 +1,5 @@
-/* A process and the fake driver: cuInit, version, and what stands before each entry point (counting,
- * refusal before cuInit and after fork, faults). */
+/* A process and the fake driver: cuInit, version, and what stands before each entry point
+ * (counting, refusal before cuInit and after fork, faults). */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ int fg_slow = 1;
 static uint64_t fault_epoch_seen;
 static bool initialized, forked;
 
-/* ---- before every call --------------------------------------------------------------------------- */
+/* ---- before every call ----------------------------------------------------------------------- */
 
 CUresult fg_initialized(void)
 {
@@ -42,8 +42,8 @@ CUresult fg_enter_slow(unsigned symbol, bool early)
     return result;
 }
 
-/* The driver cannot be used in a child of a process that had initialised it. A child of one that had
- * only loaded it starts anew. */
+/* The driver cannot be used in a child of a process that had initialised it. A child of one that
+ * had only loaded it starts anew. */
 static void after_fork(void)
 {
     if (initialized)
@@ -88,7 +88,7 @@ CUresult FG(cuInit)(unsigned int flags)
     }
     pthread_mutex_unlock(&fg_mutex);
     if (!result)
-        fg_clock_spend(0);             /* this thread joins the clock */
+        fg_clock_spend(0); /* this thread joins the clock */
     return result;
 }
 

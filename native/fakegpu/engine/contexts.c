@@ -22,7 +22,7 @@ static void close_context(struct fg_engine *e, int index)
     e->context[index].process = 0;
 }
 
-static pid_t opener;                           /* the process of ours that opened contexts */
+static pid_t opener; /* the process of ours that opened contexts */
 static int opener_row;
 
 int fg_engine_context_open(int process, int tag, int gpu, unsigned percent)
@@ -33,7 +33,8 @@ int fg_engine_context_open(int process, int tag, int gpu, unsigned percent)
     fg_clock_pay(e->call_ns);
     opener = getpid();
     opener_row = process;
-    uint32_t of_100 = percent & ~FG_PARTITION, part = of_100 && of_100 < 100 ? of_100 * FG_WHOLE / 100 : FG_WHOLE;
+    uint32_t of_100 = percent & ~FG_PARTITION,
+             part = of_100 && of_100 < 100 ? of_100 * FG_WHOLE / 100 : FG_WHOLE;
     int found = -1;
     for (int i = 0; i < FG_ENGINE_CONTEXTS && found < 0; i++)
         if (!e->context[i].process)
@@ -96,10 +97,11 @@ uint64_t fg_engine_random(int context)
 {
     struct fg_engine *e = &fg_state->engine;
     struct fg_engine_context *row = &e->context[context];
-    return fg_mixed(e->seed ^ row->identity ^ fg_mixed(__atomic_fetch_add(&row->draws, 1, __ATOMIC_RELAXED)));
+    return fg_mixed(e->seed ^ row->identity ^
+                    fg_mixed(__atomic_fetch_add(&row->draws, 1, __ATOMIC_RELAXED)));
 }
 
-/* ---- the end of a process ----------------------------------------------------------------------------- */
+/* ---- the end of a process -------------------------------------------------------------------- */
 
 static void process_gone(int process)
 {
@@ -117,7 +119,10 @@ static void process_gone(int process)
     fg_engine_unlock();
 }
 
-__attribute__((constructor)) static void watch_processes(void) { fg_when_process_gone(process_gone); }
+__attribute__((constructor)) static void watch_processes(void)
+{
+    fg_when_process_gone(process_gone);
+}
 
 static void drop_what_is_queued(void)
 {
@@ -133,8 +138,8 @@ static void drop_what_is_queued(void)
     fg_engine_unlock();
 }
 
-/* What an ended process has queued does not run: at once, not when someone finds it gone. Only then may
- * time go on without its threads. */
+/* What an ended process has queued does not run: at once, not when someone finds it gone. Only
+ * then may time go on without its threads. */
 __attribute__((destructor)) static void process_ends(void)
 {
     drop_what_is_queued();

@@ -7,7 +7,8 @@
 
 int fg_engine_event_open(int process)
 {
-    static __thread uint32_t from;             /* where the last search ended */
+    /* where the last search ended */
+    static __thread uint32_t from;
     struct fg_engine *e = fg_engine_lock();
     if (!e)
         return -1;
@@ -21,7 +22,7 @@ int fg_engine_event_open(int process)
     if (found >= 0) {
         struct fg_engine_event *event = &e->event[found];
         from = (uint32_t)found + 1;
-        event->done = event->recorded;         /* never reset: a record that is still queued is not ours */
+        event->done = event->recorded; /* never reset: a record that is still queued is not ours */
         event->first = event->recorded;
         event->holders = 1;
         if (e->events <= (uint32_t)found)
@@ -105,7 +106,8 @@ void fg_engine_event_wait(int index)
         fg_clock_run();
         if (event->done >= record)
             break;
-        uint64_t least = event->recorded == record ? fg_engine_least_ns(event->stream, event->seq, 0) : 0;
+        uint64_t least =
+            event->recorded == record ? fg_engine_least_ns(event->stream, event->seq, 0) : 0;
         fg_clock_nap(least > FG_SHORTEST_NAP ? least : FG_SHORTEST_NAP);
     }
     fg_engine_unlock();

@@ -1,4 +1,5 @@
-/* GPU time that each tag's kernels really had, and how many ended: the oracle's part of the engine. */
+/* GPU time that each tag's kernels really had, and how many ended: the oracle's part of the
+ * engine. */
 #include "engine/executed.h"
 
 #include <string.h>
@@ -32,6 +33,12 @@ static uint64_t of_tag(const char *name, int gpu, bool kernels)
     return sum;
 }
 
-uint64_t fakegpu_work_ns(const char *tag, int gpu) { return of_tag(tag, gpu, false); }
+uint64_t fakegpu_work_ns(const char *tag, int gpu)
+{
+    return of_tag(tag, gpu, false);
+}
 
-uint64_t fakegpu_kernels(const char *tag, int gpu) { return of_tag(tag, gpu, true); }
+uint64_t fakegpu_kernels(const char *tag, int gpu)
+{
+    return of_tag(tag, gpu, true);
+}

@@ -58,6 +58,6 @@ void fg_engine_host_returned(int index)
     if (stream->head < stream->tail)
         stream->ring[stream->head % FG_ENGINE_DEPTH].ends = 1;
     fg_clock_run();
-    fg_threads_host_due(-1);                     /* who sleeps by the wall clock looks again */
+    fg_threads_host_due(-1); /* who sleeps by the wall clock looks again */
     fg_engine_unlock();
 }

@@ -1,4 +1,5 @@
-/* Streams of the timing engine. Each call locks, pays its host time, changes the state, and unlocks. */
+/* Streams of the timing engine. Each call locks, pays its host time, changes the state, and
+ * unlocks. */
 #include "engine/streams.h"
 
 #include "clock/clock.h"
@@ -91,7 +92,7 @@ uint64_t fg_engine_stream_queue(int index, const struct fg_op *op)
         slot->share = FG_WHOLE;
     uint64_t left = op->kind == FG_OP_MARK ? e->event_ns : op->left;
     left = e->scale == FG_WHOLE ? left << 16 : left * e->scale;
-    slot->left = left ? left : FG_WHOLE;       /* nothing takes no time at all */
+    slot->left = left ? left : FG_WHOLE; /* nothing takes no time at all */
     e->active[index / 64] |= 1ull << index % 64;
     stream->kernels = stream->tail == stream->head ? op->count : stream->kernels + op->count;
     uint64_t seq = ++stream->tail;

@@ -30,7 +30,8 @@ int fg_engine_samples(int number, uint64_t since_ns, struct fg_sample *out, int 
         *copy = *sample;
         copy->busy_ppm = noisy(e, copy->busy_ppm, copy->end_ns);
         for (uint32_t r = 0; r < copy->rows; r++)
-            copy->row[r].sm_ppm = noisy(e, copy->row[r].sm_ppm, copy->end_ns * 31 + (uint64_t)copy->row[r].process);
+            copy->row[r].sm_ppm =
+                noisy(e, copy->row[r].sm_ppm, copy->end_ns * 31 + (uint64_t)copy->row[r].process);
     }
     fg_engine_unlock();
     return count;

@@ -10,7 +10,10 @@
 static struct fg_handles handles = FG_HANDLES(struct fg_exec, 7);
 static unsigned next_id;
 
-struct fg_exec *fg_exec_of(CUgraphExec handle) { return fg_handle_is(&handles, handle) ? (struct fg_exec *)handle : NULL; }
+struct fg_exec *fg_exec_of(CUgraphExec handle)
+{
+    return fg_handle_is(&handles, handle) ? (struct fg_exec *)handle : NULL;
+}
 
 struct fg_item *fg_exec_item(struct fg_exec *exec, CUgraphNode handle)
 {
@@ -20,7 +23,8 @@ struct fg_item *fg_exec_item(struct fg_exec *exec, CUgraphNode handle)
     return NULL;
 }
 
-CUresult fg_graph_flatten(const struct fg_graph *graph, struct fg_item **items, size_t *n, CUgraphNode *wrong)
+CUresult fg_graph_flatten(const struct fg_graph *graph, struct fg_item **items, size_t *n,
+                          CUgraphNode *wrong)
 {
     struct fg_node **sorted = calloc(graph->n + 1, sizeof(struct fg_node *));
     CUresult result = fg_graph_order(graph, sorted) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -35,7 +39,8 @@ CUresult fg_graph_flatten(const struct fg_graph *graph, struct fg_item **items, 
             *wrong = (CUgraphNode)node;
         if ((*n & (*n - 1)) == 0)
             *items = realloc(*items, (*n ? 2 * *n : 1) * sizeof **items);
-        (*items)[(*n)++] = (struct fg_item){.origin = node, .work = node->work, .n_before = node->n_before};
+        (*items)[(*n)++] =
+            (struct fg_item){.origin = node, .work = node->work, .n_before = node->n_before};
     }
     free(sorted);
     return result;
@@ -48,7 +53,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph hgraph, uint64_t flags, CU
         *wrong = NULL;
     if (!out || !graph || flags & ~15ull)
         return CUDA_ERROR_INVALID_VALUE;
-    fg_clock_spend(10000 + 500 * graph->n);    /* instantiating is slow on the driver, too */
+    fg_clock_spend(10000 + 500 * graph->n); /* instantiating is slow on the driver, too */
     pthread_mutex_lock(&fg_mutex);
     struct fg_item *items = NULL;
     size_t n = 0;
@@ -61,7 +66,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph hgraph, uint64_t flags, CU
         exec->n = n;
         exec->last_stream = -1;
         for (size_t i = 0; i < n; i++)
-            exec->allocates |= items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+            exec->allocates |= items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+                               items[i].work.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
         for (size_t i = 0; i < n; i++)
             fg_graph_memory_uses(&items[i].work, 1);
         *out = (CUgraphExec)exec;
@@ -80,24 +86,28 @@ CUresult FG(cuGraphUpload)(CUgraphExec handle, CUstream hstream)
     CUresult result = fg_stream_of(hstream, &stream);
     if (result)
         return result;
-    return exec ? fg_graph_memory_take(exec->item, exec->n, exec->flags, true) : CUDA_ERROR_INVALID_VALUE;
+    return exec ? fg_graph_memory_take(exec->item, exec->n, exec->flags, true)
+                : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult FG(cuGraphInstantiateWithFlags)(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     return instantiate(out, graph, flags, NULL);
 }
-CUresult FG(cuGraphInstantiate_v2)(CUgraphExec *out, CUgraph graph, CUgraphNode *wrong, char *log, size_t size)
+CUresult FG(cuGraphInstantiate_v2)(CUgraphExec *out, CUgraph graph, CUgraphNode *wrong, char *log,
+                                   size_t size)
 {
     if (log && size)
         *log = 0;
     return instantiate(out, graph, 0, wrong);
 }
-CUresult FG(cuGraphInstantiate)(CUgraphExec *out, CUgraph graph, CUgraphNode *wrong, char *log, size_t size)
+CUresult FG(cuGraphInstantiate)(CUgraphExec *out, CUgraph graph, CUgraphNode *wrong, char *log,
+                                size_t size)
 {
     return FG(cuGraphInstantiate_v2)(out, graph, wrong, log, size);
 }
-CUresult FG(cuGraphInstantiateWithParams)(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
+CUresult FG(cuGraphInstantiateWithParams)(CUgraphExec *out, CUgraph graph,
+                                          CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;

@@ -7,7 +7,8 @@
 CUresult FG(cuGraphNodeSetEnabled)(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
     struct fg_item *item = fg_exec_item(fg_exec_of(exec), node);
-    if (!item || (item->work.type != CU_GRAPH_NODE_TYPE_KERNEL && item->work.type != CU_GRAPH_NODE_TYPE_MEMSET &&
+    if (!item || (item->work.type != CU_GRAPH_NODE_TYPE_KERNEL &&
+                  item->work.type != CU_GRAPH_NODE_TYPE_MEMSET &&
                   item->work.type != CU_GRAPH_NODE_TYPE_MEMCPY))
         return CUDA_ERROR_INVALID_VALUE;
     item->disabled = !enabled;
@@ -23,7 +24,8 @@ CUresult FG(cuGraphNodeGetEnabled)(CUgraphExec exec, CUgraphNode node, unsigned 
 }
 
 /* The graph must have the nodes that the executable one was made of, in the same shape. */
-CUresult FG(cuGraphExecUpdate_v2)(CUgraphExec handle, CUgraph hgraph, CUgraphExecUpdateResultInfo *info)
+CUresult FG(cuGraphExecUpdate_v2)(CUgraphExec handle, CUgraph hgraph,
+                                  CUgraphExecUpdateResultInfo *info)
 {
     struct fg_exec *exec = fg_exec_of(handle);
     struct fg_graph *graph = fg_graph_of(hgraph);
@@ -57,7 +59,8 @@ CUresult FG(cuGraphExecUpdate_v2)(CUgraphExec handle, CUgraph hgraph, CUgraphExe
     pthread_mutex_unlock(&fg_mutex);
     return info->result ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_SUCCESS;
 }
-CUresult FG(cuGraphExecUpdate)(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong, CUgraphExecUpdateResult *out)
+CUresult FG(cuGraphExecUpdate)(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong,
+                               CUgraphExecUpdateResult *out)
 {
     CUgraphExecUpdateResultInfo info;
     CUresult result = FG(cuGraphExecUpdate_v2)(exec, graph, &info);

@@ -1,6 +1,6 @@
-/* Launches of executable graphs. One queues the nodes in an order of their dependencies, kernels that follow each
- * other as one operation: branches run one after the other, as kernels that fill the GPU do. Launches of
- * one executable graph never overlap, as on the driver. */
+/* Launches of executable graphs. One queues the nodes in an order of their dependencies, kernels
+ * that follow each other as one operation: branches run one after the other, as kernels that
+ * fill the GPU do. Launches of one executable graph never overlap, as on the driver. */
 #include "engine/engine.h"
 #include "graph_exec/exec.h"
 #include "graphs/graph_memory.h"
@@ -18,15 +18,17 @@ static CUresult run(struct fg_exec *exec, struct fg_stream *stream)
     CUresult result = CUDA_SUCCESS;
     struct fg_op kernels = {.kind = FG_OP_NONE}, op;
     if (exec->last_stream >= 0 && exec->last_stream != stream->engine) {
-        op = (struct fg_op){.kind = FG_OP_JOIN, .ref = (uint32_t)exec->last_stream, .ref_seq = exec->last_seq};
+        op = (struct fg_op){
+            .kind = FG_OP_JOIN, .ref = (uint32_t)exec->last_stream, .ref_seq = exec->last_seq};
         queue(stream, &op);
     }
     for (size_t i = 0; i < exec->n && !result; i++) {
         const struct fg_work *work = &exec->item[i].work;
-        if (exec->item[i].disabled || work->type == CU_GRAPH_NODE_TYPE_EMPTY || work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-            work->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        if (exec->item[i].disabled || work->type == CU_GRAPH_NODE_TYPE_EMPTY ||
+            work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || work->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
             continue;
-        if (work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || work->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) {
+        if (work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+            work->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) {
             queue(stream, &kernels);
             if (!fg_event_of((CUevent)work->event))
                 return CUDA_ERROR_INVALID_HANDLE;
@@ -34,8 +36,10 @@ static CUresult run(struct fg_exec *exec, struct fg_stream *stream)
             if (work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
                 fg_engine_event_record(work->event->engine, stream->engine);
             else if (record)
-                fg_engine_stream_queue(stream->engine, &(struct fg_op){.kind = FG_OP_WAIT, .ref = (uint32_t)work->event->engine,
-                                                                .ref_seq = record});
+                fg_engine_stream_queue(stream->engine,
+                                       &(struct fg_op){.kind = FG_OP_WAIT,
+                                                       .ref = (uint32_t)work->event->engine,
+                                                       .ref_seq = record});
             continue;
         }
         result = fg_work_to_op(work, stream->context, &op);
@@ -70,7 +74,7 @@ CUresult FG(cuGraphLaunch)(CUgraphExec handle, CUstream hstream)
     result = fg_capture_check(stream);
     if (result)
         return result;
-    if (stream->capture)                       /* its nodes become a child graph: not modelled */
+    if (stream->capture) /* its nodes become a child graph: not modelled */
         return fg_capture_break(stream);
     if (exec->allocates)
         result = fg_graph_memory_take(exec->item, exec->n, exec->flags, false);

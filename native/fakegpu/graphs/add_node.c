@@ -5,7 +5,8 @@
 #include "graphs/node_work.h"
 #include "memory/ranges.h"
 
-static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t n, const struct fg_work *work)
+static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t n,
+                    const struct fg_work *work)
 {
     struct fg_graph *graph = fg_graph_of(handle);
     struct fg_node *node;
@@ -19,47 +20,48 @@ static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before,
     return result;
 }
 
-CUresult FG(cuGraphAddKernelNode_v2)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
-                                     const CUDA_KERNEL_NODE_PARAMS *p)
+CUresult FG(cuGraphAddKernelNode_v2)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                     size_t n, const CUDA_KERNEL_NODE_PARAMS *p)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = fg_kernel_work(p);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddKernelNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
-                                  const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+CUresult FG(cuGraphAddKernelNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                  size_t n, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = fg_kernel_work_v1(p);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddMemcpyNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
-                                  const CUDA_MEMCPY3D *p, CUcontext context)
+CUresult FG(cuGraphAddMemcpyNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                  size_t n, const CUDA_MEMCPY3D *p, CUcontext context)
 {
     if (!p || (context && !fg_context_of(context)))
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = fg_copy_work(p);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddMemsetNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
-                                  const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
+CUresult FG(cuGraphAddMemsetNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                  size_t n, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
 {
     if (!p || (context && !fg_context_of(context)))
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = fg_fill_work(p);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddHostNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
-                                const CUDA_HOST_NODE_PARAMS *p)
+CUresult FG(cuGraphAddHostNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                size_t n, const CUDA_HOST_NODE_PARAMS *p)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     struct fg_work work = fg_host_work(p);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddChildGraphNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUgraph child)
+CUresult FG(cuGraphAddChildGraphNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                      size_t n, CUgraph child)
 {
     struct fg_work work = fg_child_work(child, false);
     CUresult result = add(out, graph, before, n, &work);
@@ -67,23 +69,26 @@ CUresult FG(cuGraphAddChildGraphNode)(CUgraphNode *out, CUgraph graph, const CUg
         fg_graph_end(work.child);
     return result;
 }
-CUresult FG(cuGraphAddEmptyNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n)
+CUresult FG(cuGraphAddEmptyNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                 size_t n)
 {
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddEventRecordNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUevent event)
+CUresult FG(cuGraphAddEventRecordNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                       size_t n, CUevent event)
 {
     struct fg_work work = fg_event_work(event, true);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddEventWaitNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUevent event)
+CUresult FG(cuGraphAddEventWaitNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                     size_t n, CUevent event)
 {
     struct fg_work work = fg_event_work(event, false);
     return add(out, graph, before, n, &work);
 }
-CUresult FG(cuGraphAddMemAllocNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
-                                    CUDA_MEM_ALLOC_NODE_PARAMS *p)
+CUresult FG(cuGraphAddMemAllocNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                    size_t n, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
@@ -92,10 +97,11 @@ CUresult FG(cuGraphAddMemAllocNode)(CUgraphNode *out, CUgraph graph, const CUgra
     if (result)
         return result;
     result = add(out, graph, before, n, &work);
-    fg_graph_memory_uses(&work, 0);                   /* none where it was refused */
+    fg_graph_memory_uses(&work, 0); /* none where it was refused */
     return result;
 }
-CUresult FG(cuGraphAddMemFreeNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUdeviceptr address)
+CUresult FG(cuGraphAddMemFreeNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                   size_t n, CUdeviceptr address)
 {
     if (!fg_range_at(address))
         return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +109,8 @@ CUresult FG(cuGraphAddMemFreeNode)(CUgraphNode *out, CUgraph graph, const CUgrap
     return add(out, graph, before, n, &work);
 }
 
-static CUresult add_general(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
+static CUresult add_general(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
+                            CUgraphNodeParams *p)
 {
     struct fg_work work;
     if (!p)
@@ -119,18 +126,19 @@ static CUresult add_general(CUgraphNode *out, CUgraph graph, const CUgraphNode *
     fg_graph_memory_uses(&work, 0);
     return result;
 }
-CUresult FG(cuGraphAddNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
+CUresult FG(cuGraphAddNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t n,
+                            CUgraphNodeParams *p)
 {
     return add_general(out, graph, before, n, p);
 }
-CUresult FG(cuGraphAddNode_v2)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *data,
-                               size_t n, CUgraphNodeParams *p)
+CUresult FG(cuGraphAddNode_v2)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                               const CUgraphEdgeData *data, size_t n, CUgraphNodeParams *p)
 {
     (void)data;
     return add_general(out, graph, before, n, p);
 }
-CUresult FG(cuGraphAddNode_v3)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *data,
-                               size_t n, CUgraphNodeParams *p)
+CUresult FG(cuGraphAddNode_v3)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                               const CUgraphEdgeData *data, size_t n, CUgraphNodeParams *p)
 {
     (void)data;
     return add_general(out, graph, before, n, p);

@@ -4,7 +4,8 @@
 
 #include "graphs/graph.h"
 
-/* The driver's way to give a list: *n is room in and length out; without an array, only the length. */
+/* The driver's way to give a list: *n is room in and length out; without an array, only the
+ * length. */
 static void give(CUgraphNode *out, size_t *n, size_t *count, struct fg_node *node)
 {
     if (out && *count < *n)
@@ -31,10 +32,17 @@ static CUresult list(CUgraph handle, CUgraphNode *out, size_t *n, bool roots)
             give(out, n, &count, graph->node[i]);
     return given(out, n, count);
 }
-CUresult FG(cuGraphGetNodes)(CUgraph graph, CUgraphNode *out, size_t *n) { return list(graph, out, n, false); }
-CUresult FG(cuGraphGetRootNodes)(CUgraph graph, CUgraphNode *out, size_t *n) { return list(graph, out, n, true); }
+CUresult FG(cuGraphGetNodes)(CUgraph graph, CUgraphNode *out, size_t *n)
+{
+    return list(graph, out, n, false);
+}
+CUresult FG(cuGraphGetRootNodes)(CUgraph graph, CUgraphNode *out, size_t *n)
+{
+    return list(graph, out, n, true);
+}
 
-CUresult FG(cuGraphGetEdges_v2)(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *n)
+CUresult FG(cuGraphGetEdges_v2)(CUgraph handle, CUgraphNode *from, CUgraphNode *to,
+                                CUgraphEdgeData *data, size_t *n)
 {
     struct fg_graph *graph = fg_graph_of(handle);
     size_t count = 0, copy = 0;
@@ -54,7 +62,8 @@ CUresult FG(cuGraphGetEdges)(CUgraph graph, CUgraphNode *from, CUgraphNode *to, 
     return FG(cuGraphGetEdges_v2)(graph, from, to, NULL, n);
 }
 
-CUresult FG(cuGraphNodeGetDependencies_v2)(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *n)
+CUresult FG(cuGraphNodeGetDependencies_v2)(CUgraphNode handle, CUgraphNode *out,
+                                           CUgraphEdgeData *data, size_t *n)
 {
     struct fg_node *node = fg_node_of(handle);
     size_t count = 0;
@@ -71,7 +80,8 @@ CUresult FG(cuGraphNodeGetDependencies)(CUgraphNode node, CUgraphNode *out, size
     return FG(cuGraphNodeGetDependencies_v2)(node, out, NULL, n);
 }
 
-CUresult FG(cuGraphNodeGetDependentNodes_v2)(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *n)
+CUresult FG(cuGraphNodeGetDependentNodes_v2)(CUgraphNode handle, CUgraphNode *out,
+                                             CUgraphEdgeData *data, size_t *n)
 {
     struct fg_node *node = fg_node_of(handle);
     size_t count = 0;
@@ -100,7 +110,8 @@ static bool cut(struct fg_node *node, const struct fg_node *needed)
     return false;
 }
 
-static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t n, bool add)
+static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+                             size_t n, bool add)
 {
     struct fg_graph *graph = fg_graph_of(handle);
     if (!graph || (n && (!from || !to)))
@@ -119,23 +130,26 @@ static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgr
     }
     return CUDA_SUCCESS;
 }
-CUresult FG(cuGraphAddDependencies_v2)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                       const CUgraphEdgeData *data, size_t n)
+CUresult FG(cuGraphAddDependencies_v2)(CUgraph graph, const CUgraphNode *from,
+                                       const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
 {
     (void)data;
     return change_edges(graph, from, to, n, true);
 }
-CUresult FG(cuGraphAddDependencies)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+CUresult FG(cuGraphAddDependencies)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                    size_t n)
 {
     return change_edges(graph, from, to, n, true);
 }
-CUresult FG(cuGraphRemoveDependencies_v2)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                          const CUgraphEdgeData *data, size_t n)
+CUresult FG(cuGraphRemoveDependencies_v2)(CUgraph graph, const CUgraphNode *from,
+                                          const CUgraphNode *to, const CUgraphEdgeData *data,
+                                          size_t n)
 {
     (void)data;
     return change_edges(graph, from, to, n, false);
 }
-CUresult FG(cuGraphRemoveDependencies)(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+CUresult FG(cuGraphRemoveDependencies)(CUgraph graph, const CUgraphNode *from,
+                                       const CUgraphNode *to, size_t n)
 {
     return change_edges(graph, from, to, n, false);
 }

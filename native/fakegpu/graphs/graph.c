@@ -11,8 +11,14 @@ static struct fg_handles graphs = FG_HANDLES(struct fg_graph, 4);
 static struct fg_handles nodes = FG_HANDLES(struct fg_node, 5);
 static unsigned next_graph;
 
-struct fg_graph *fg_graph_of(CUgraph handle) { return fg_handle_is(&graphs, handle) ? (struct fg_graph *)handle : NULL; }
-struct fg_node *fg_node_of(CUgraphNode handle) { return fg_handle_is(&nodes, handle) ? (struct fg_node *)handle : NULL; }
+struct fg_graph *fg_graph_of(CUgraph handle)
+{
+    return fg_handle_is(&graphs, handle) ? (struct fg_graph *)handle : NULL;
+}
+struct fg_node *fg_node_of(CUgraphNode handle)
+{
+    return fg_handle_is(&nodes, handle) ? (struct fg_node *)handle : NULL;
+}
 
 struct fg_graph *fg_graph_new(void)
 {
@@ -31,7 +37,7 @@ void fg_node_end(struct fg_node *node)
     fg_handle_give(&nodes, node);
 }
 
-/* ---- structure --------------------------------------------------------------------------------------- */
+/* ---- structure ------------------------------------------------------------------------------- */
 
 void fg_graph_end(struct fg_graph *graph)
 {
@@ -45,8 +51,8 @@ void fg_graph_end(struct fg_graph *graph)
     fg_handle_give(&graphs, graph);
 }
 
-CUresult fg_graph_add(struct fg_graph *graph, struct fg_node *const *before, size_t n, const struct fg_work *work,
-                      struct fg_node **out)
+CUresult fg_graph_add(struct fg_graph *graph, struct fg_node *const *before, size_t n,
+                      const struct fg_work *work, struct fg_node **out)
 {
     CUresult result = fg_work_check(work);
     if (result)
@@ -97,7 +103,7 @@ struct fg_graph *fg_graph_clone(const struct fg_graph *graph, bool inside)
         node->original = graph->node[i];
         node->id = graph->node[i]->id;
     }
-    for (size_t i = 0; i < graph->n; i++) {    /* edges may lead to nodes made later */
+    for (size_t i = 0; i < graph->n; i++) { /* edges may lead to nodes made later */
         const struct fg_node *from = graph->node[i];
         struct fg_node *to = clone->node[i];
         to->before = realloc(to->before, (from->n_before + 1) * sizeof(struct fg_node *));
@@ -126,10 +132,13 @@ bool fg_graph_order(const struct fg_graph *graph, struct fg_node **sorted)
         before = n;
         for (size_t i = 0; i < graph->n; i++) {
             bool ready = !done[i];
-            /* Nodes are mostly made after those that they depend on: one pass is enough for them. */
+            /* Nodes are mostly made after those that they depend on: one pass is enough for
+             * them. */
             for (size_t k = 0; k < graph->node[i]->n_before && ready; k++) {
                 const struct fg_node *needed = graph->node[i]->before[k];
-                size_t at = needed->id < graph->n && graph->node[needed->id] == needed ? needed->id : fg_graph_place(graph, needed);
+                size_t at = needed->id < graph->n && graph->node[needed->id] == needed
+                                ? needed->id
+                                : fg_graph_place(graph, needed);
                 ready = done[at];
             }
             if (ready) {
@@ -142,7 +151,7 @@ bool fg_graph_order(const struct fg_graph *graph, struct fg_node **sorted)
     return n == graph->n;
 }
 
-/* ---- the driver's functions ------------------------------------------------------------------------------ */
+/* ---- the driver's functions ------------------------------------------------------------------ */
 
 CUresult FG(cuGraphCreate)(CUgraph *out, unsigned int flags)
 {
@@ -224,7 +233,8 @@ CUresult FG(cuGraphGetId)(CUgraph handle, unsigned int *id)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuGraphRetainUserObject)(CUgraph hgraph, CUuserObject handle, unsigned int count, unsigned int flags)
+CUresult FG(cuGraphRetainUserObject)(CUgraph hgraph, CUuserObject handle, unsigned int count,
+                                     unsigned int flags)
 {
     struct fg_graph *graph = fg_graph_of(hgraph);
     if (!graph || !fg_user_object_of(handle) || !count || flags > CU_GRAPH_USER_OBJECT_MOVE)
@@ -247,7 +257,8 @@ CUresult FG(cuGraphReleaseUserObject)(CUgraph hgraph, CUuserObject handle, unsig
     if (!graph || !count)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < graph->n_held; i++)
-        if (graph->held[i].object == (struct fg_user_object *)handle && graph->held[i].count >= count) {
+        if (graph->held[i].object == (struct fg_user_object *)handle &&
+            graph->held[i].count >= count) {
             graph->held[i].count -= count;
             fg_user_object_release((struct fg_user_object *)handle, count);
             return CUDA_SUCCESS;

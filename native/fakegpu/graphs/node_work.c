@@ -13,10 +13,15 @@ struct fg_work fg_kernel_work(const CUDA_KERNEL_NODE_PARAMS *p)
 struct fg_work fg_kernel_work_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     return (struct fg_work){.type = CU_GRAPH_NODE_TYPE_KERNEL,
-                            .kernel = {.func = p->func, .gridDimX = p->gridDimX, .gridDimY = p->gridDimY,
-                                       .gridDimZ = p->gridDimZ, .blockDimX = p->blockDimX,
-                                       .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
-                                       .sharedMemBytes = p->sharedMemBytes, .kernelParams = p->kernelParams,
+                            .kernel = {.func = p->func,
+                                       .gridDimX = p->gridDimX,
+                                       .gridDimY = p->gridDimY,
+                                       .gridDimZ = p->gridDimZ,
+                                       .blockDimX = p->blockDimX,
+                                       .blockDimY = p->blockDimY,
+                                       .blockDimZ = p->blockDimZ,
+                                       .sharedMemBytes = p->sharedMemBytes,
+                                       .kernelParams = p->kernelParams,
                                        .extra = p->extra}};
 }
 struct fg_work fg_copy_work(const CUDA_MEMCPY3D *p)
@@ -33,7 +38,8 @@ struct fg_work fg_host_work(const CUDA_HOST_NODE_PARAMS *p)
 }
 struct fg_work fg_event_work(CUevent event, bool record)
 {
-    return (struct fg_work){.type = record ? CU_GRAPH_NODE_TYPE_EVENT_RECORD : CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+    return (struct fg_work){.type = record ? CU_GRAPH_NODE_TYPE_EVENT_RECORD
+                                           : CU_GRAPH_NODE_TYPE_WAIT_EVENT,
                             .event = fg_event_of(event)};
 }
 struct fg_work fg_child_work(CUgraph handle, bool move)
@@ -64,23 +70,21 @@ CUresult fg_general_work(CUgraphNodeParams *p, struct fg_work *work)
         work->host = (CUDA_HOST_NODE_PARAMS){p->host.fn, p->host.userData};
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH:
-        *work = fg_child_work(p->graph.graph, p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
+        *work = fg_child_work(p->graph.graph,
+                              p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        *work = fg_event_work(p->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? p->eventRecord.event : p->eventWait.event,
-                           p->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+        *work = fg_event_work(p->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? p->eventRecord.event
+                                                                         : p->eventWait.event,
+                              p->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD);
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         memcpy(&work->alloc, &p->alloc, sizeof work->alloc);
         return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        work->address = p->free.dptr;
-        return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: work->address = p->free.dptr; return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_EMPTY: return CUDA_SUCCESS;
+    default: return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 
@@ -88,7 +92,8 @@ CUresult fg_changeable_work(CUgraphNodeParams *p, struct fg_work *work)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    if (p->type == CU_GRAPH_NODE_TYPE_GRAPH || p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+    if (p->type == CU_GRAPH_NODE_TYPE_GRAPH || p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+        p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         return CUDA_ERROR_NOT_SUPPORTED;
     return fg_general_work(p, work);
 }

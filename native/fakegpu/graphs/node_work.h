@@ -9,8 +9,11 @@ struct fg_work fg_copy_work(const CUDA_MEMCPY3D *p);
 struct fg_work fg_fill_work(const CUDA_MEMSET_NODE_PARAMS *p);
 struct fg_work fg_host_work(const CUDA_HOST_NODE_PARAMS *p);
 struct fg_work fg_event_work(CUevent event, bool record);
-struct fg_work fg_child_work(CUgraph handle, bool move);  /* move: it is the node's from now on, else a clone is */
+/* move: it is the node's from now on, else a clone is */
+struct fg_work fg_child_work(CUgraph handle, bool move);
 CUresult fg_general_work(CUgraphNodeParams *p, struct fg_work *work);
-CUresult fg_changeable_work(CUgraphNodeParams *p, struct fg_work *work);  /* the same, of what can be changed */
-struct fg_work *fg_node_work(CUgraphNode handle, CUgraphNodeType type);  /* NULL: not a node of this type */
+/* the same, of what can be changed */
+CUresult fg_changeable_work(CUgraphNodeParams *p, struct fg_work *work);
+/* NULL: not a node of this type */
+struct fg_work *fg_node_work(CUgraphNode handle, CUgraphNodeType type);
 #endif

@@ -42,7 +42,8 @@ static bool joined(const struct fg_capture *capture)
 {
     const struct fg_graph *graph = capture->graph;
     bool *reached = calloc(graph->next_node + 1, 1);
-    struct fg_node **todo = calloc(graph->n + capture->origin->n_leaves + 1, sizeof(struct fg_node *));
+    struct fg_node **todo =
+        calloc(graph->n + capture->origin->n_leaves + 1, sizeof(struct fg_node *));
     size_t n = 0;
     bool all = true;
     for (size_t i = 0; i < capture->origin->n_leaves; i++)
@@ -66,15 +67,23 @@ static bool joined(const struct fg_capture *capture)
     return all;
 }
 
-CUresult FG(cuStreamBeginCapture_v2)(CUstream stream, CUstreamCaptureMode mode) { return begin(stream, mode, NULL, NULL, 0); }
+CUresult FG(cuStreamBeginCapture_v2)(CUstream stream, CUstreamCaptureMode mode)
+{
+    return begin(stream, mode, NULL, NULL, 0);
+}
 
-CUresult FG(cuStreamBeginCapture)(CUstream stream) { return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL, NULL, 0); }
+CUresult FG(cuStreamBeginCapture)(CUstream stream)
+{
+    return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL, NULL, 0);
+}
 
 CUresult FG(cuStreamBeginCaptureToGraph)(CUstream stream, CUgraph graph, const CUgraphNode *before,
-                                         const CUgraphEdgeData *data, size_t n, CUstreamCaptureMode mode)
+                                         const CUgraphEdgeData *data, size_t n,
+                                         CUstreamCaptureMode mode)
 {
     (void)data;
-    return fg_graph_of(graph) ? begin(stream, mode, fg_graph_of(graph), before, n) : CUDA_ERROR_INVALID_VALUE;
+    return fg_graph_of(graph) ? begin(stream, mode, fg_graph_of(graph), before, n)
+                              : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult FG(cuStreamEndCapture)(CUstream hstream, CUgraph *out)
@@ -93,7 +102,8 @@ CUresult FG(cuStreamEndCapture)(CUstream hstream, CUgraph *out)
     } else if (capture->origin != stream) {
         capture->broken = true;
         result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    } else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
+    } else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+               !pthread_equal(capture->thread, pthread_self())) {
         result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     } else {
         if (capture->broken)
@@ -111,7 +121,7 @@ CUresult FG(cuStreamEndCapture)(CUstream hstream, CUgraph *out)
     return result;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 CUresult FG(cuStreamIsCapturing)(CUstream hstream, CUstreamCaptureStatus *status)
 {
@@ -131,8 +141,8 @@ CUresult FG(cuStreamIsCapturing)(CUstream hstream, CUstreamCaptureStatus *status
     return result;
 }
 
-static CUresult capture_info(CUstream hstream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                             const CUgraphNode **leaves, size_t *n)
+static CUresult capture_info(CUstream hstream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                             CUgraph *graph, const CUgraphNode **leaves, size_t *n)
 {
     struct fg_stream *stream;
     CUresult result = FG(cuStreamIsCapturing)(hstream, status);
@@ -156,21 +166,24 @@ CUresult FG(cuStreamGetCaptureInfo)(CUstream stream, CUstreamCaptureStatus *stat
 {
     return capture_info(stream, status, id, NULL, NULL, NULL);
 }
-CUresult FG(cuStreamGetCaptureInfo_v2)(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                       const CUgraphNode **leaves, size_t *n)
+CUresult FG(cuStreamGetCaptureInfo_v2)(CUstream stream, CUstreamCaptureStatus *status,
+                                       cuuint64_t *id, CUgraph *graph, const CUgraphNode **leaves,
+                                       size_t *n)
 {
     return capture_info(stream, status, id, graph, leaves, n);
 }
-CUresult FG(cuStreamGetCaptureInfo_v3)(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                       const CUgraphNode **leaves, const CUgraphEdgeData **data, size_t *n)
+CUresult FG(cuStreamGetCaptureInfo_v3)(CUstream stream, CUstreamCaptureStatus *status,
+                                       cuuint64_t *id, CUgraph *graph, const CUgraphNode **leaves,
+                                       const CUgraphEdgeData **data, size_t *n)
 {
     if (data)
         *data = NULL;
     return capture_info(stream, status, id, graph, leaves, n);
 }
 
-CUresult FG(cuStreamUpdateCaptureDependencies_v2)(CUstream hstream, CUgraphNode *nodes, const CUgraphEdgeData *data,
-                                                  size_t n, unsigned int flags)
+CUresult FG(cuStreamUpdateCaptureDependencies_v2)(CUstream hstream, CUgraphNode *nodes,
+                                                  const CUgraphEdgeData *data, size_t n,
+                                                  unsigned int flags)
 {
     struct fg_stream *stream;
     (void)data;
@@ -188,13 +201,15 @@ CUresult FG(cuStreamUpdateCaptureDependencies_v2)(CUstream hstream, CUgraphNode 
     if (!result && flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
         fg_capture_set_leaves(stream, (struct fg_node *const *)nodes, n);
     } else if (!result) {
-        struct fg_event added = {.nodes = (struct fg_node **)nodes, .n_nodes = n, .capture_id = stream->capture->id};
+        struct fg_event added = {
+            .nodes = (struct fg_node **)nodes, .n_nodes = n, .capture_id = stream->capture->id};
         result = fg_capture_wait(stream, &added);
     }
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
-CUresult FG(cuStreamUpdateCaptureDependencies)(CUstream stream, CUgraphNode *nodes, size_t n, unsigned int flags)
+CUresult FG(cuStreamUpdateCaptureDependencies)(CUstream stream, CUgraphNode *nodes, size_t n,
+                                               unsigned int flags)
 {
     return FG(cuStreamUpdateCaptureDependencies_v2)(stream, nodes, NULL, n, flags);
 }

@@ -19,7 +19,8 @@ void fg_user_object_release(struct fg_user_object *object, unsigned count)
     destroy(data);
 }
 
-CUresult FG(cuUserObjectCreate)(CUuserObject *out, void *data, CUhostFn destroy, unsigned int count, unsigned int flags)
+CUresult FG(cuUserObjectCreate)(CUuserObject *out, void *data, CUhostFn destroy, unsigned int count,
+                                unsigned int flags)
 {
     if (!out || !destroy || !count || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         return CUDA_ERROR_INVALID_VALUE;

@@ -4,7 +4,13 @@
 #include "driver/driver.h"
 #include "driver/handles.h"
 
-struct fg_user_object { struct fg_handle handle; CUhostFn destroy; void *data; unsigned count; };
-struct fg_user_object *fg_user_object_of(CUuserObject handle);  /* NULL: not live */
-void fg_user_object_release(struct fg_user_object *object, unsigned count);  /* ends it with the last */
+struct fg_user_object {
+    struct fg_handle handle;
+    CUhostFn destroy;
+    void *data;
+    unsigned count;
+};
+struct fg_user_object *fg_user_object_of(CUuserObject handle); /* NULL: not live */
+/* ends it with the last */
+void fg_user_object_release(struct fg_user_object *object, unsigned count);
 #endif

@@ -27,7 +27,10 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
     return result;
 }
 
-CUresult FG(cuMemAlloc_v2)(CUdeviceptr *out, size_t bytes) { return allocate(out, bytes, FG_DEVICE); }
+CUresult FG(cuMemAlloc_v2)(CUdeviceptr *out, size_t bytes)
+{
+    return allocate(out, bytes, FG_DEVICE);
+}
 
 CUresult FG(cuMemAllocManaged)(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
@@ -36,7 +39,8 @@ CUresult FG(cuMemAllocManaged)(CUdeviceptr *out, size_t bytes, unsigned int flag
     return allocate(out, bytes, FG_MANAGED);
 }
 
-CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned int element)
+CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                unsigned int element)
 {
     struct fg_context *context = fg_current_context();
     if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
@@ -73,7 +77,7 @@ CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
     if (!free_bytes || !total)
         return CUDA_ERROR_INVALID_VALUE;
     fg_lock();
-    fg_sweep_dead();                        /* what has ended is free, reaped or not */
+    fg_sweep_dead(); /* what has ended is free, reaped or not */
     struct fg_gpu *gpu = &fg_state->gpu[context->gpu];
     struct fg_tag *tag = &fg_state->tag[fg_state->process[fg_own_process()].tag];
     uint64_t all = gpu->profile.memory_bytes, left = all - gpu->used;
@@ -100,7 +104,7 @@ CUresult FG(cuMemGetAddressRange_v2)(CUdeviceptr *base, size_t *size, CUdevicept
     return range ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- the first ABI ---------------------------------------------------------------------------------- */
+/* ---- the first ABI --------------------------------------------------------------------------- */
 
 /* The first ABI has 32-bit addresses: its memory lies below 4 GiB, never in a shared block. */
 CUresult FG(cuMemAlloc)(CUdeviceptr_v1 *out, unsigned int bytes)
@@ -115,7 +119,8 @@ CUresult FG(cuMemAlloc)(CUdeviceptr_v1 *out, unsigned int bytes)
         result = fg_take_gpu_memory(context->gpu, size);
         if (!result) {
             base = fg_va_reserve_low(size);
-            struct fg_range *range = base ? fg_range_new(FG_DEVICE, context->gpu, context, base, bytes) : NULL;
+            struct fg_range *range =
+                base ? fg_range_new(FG_DEVICE, context->gpu, context, base, bytes) : NULL;
             if (range) {
                 range->charged = size;
                 range->free = fg_heap_free;
@@ -130,19 +135,23 @@ CUresult FG(cuMemAlloc)(CUdeviceptr_v1 *out, unsigned int bytes)
     return result;
 }
 
-CUresult FG(cuMemAllocPitch)(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width, unsigned int height,
-                             unsigned int element)
+CUresult FG(cuMemAllocPitch)(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width,
+                             unsigned int height, unsigned int element)
 {
     if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t row = fg_round_up(width, 512), bytes = row * height;
-    CUresult result = bytes > UINT32_MAX ? CUDA_ERROR_OUT_OF_MEMORY : FG(cuMemAlloc)(out, (unsigned)bytes);
+    CUresult result =
+        bytes > UINT32_MAX ? CUDA_ERROR_OUT_OF_MEMORY : FG(cuMemAlloc)(out, (unsigned)bytes);
     if (!result)
         *pitch = (unsigned)row;
     return result;
 }
 
-CUresult FG(cuMemFree)(CUdeviceptr_v1 address) { return FG(cuMemFree_v2)(address); }
+CUresult FG(cuMemFree)(CUdeviceptr_v1 address)
+{
+    return FG(cuMemFree_v2)(address);
+}
 
 CUresult FG(cuMemGetInfo)(unsigned int *free_bytes, unsigned int *total)
 {

@@ -1,6 +1,6 @@
-/* The content of device memory. A range gets backing when a copy first writes to it, so that tests of
- * data work and a 100 GiB allocation costs nothing. Writes of more than FAKEGPU_DATA bytes at once
- * (default 64 MiB) are forgotten: they would only burn the host's memory. */
+/* The content of device memory. A range gets backing when a copy first writes to it, so that
+ * tests of data work and a 100 GiB allocation costs nothing. Writes of more than FAKEGPU_DATA
+ * bytes at once (default 64 MiB) are forgotten: they would only burn the host's memory. */
 #define _GNU_SOURCE
 #include "memory/content.h"
 
@@ -57,7 +57,7 @@ bool fg_address_valid(uint64_t address, uint64_t bytes)
     pthread_mutex_lock(&fg_mutex);
     while (bytes && valid) {
         struct fg_range *range = fg_range_at(address);
-        if (!range) {                  /* pageable host memory is not ours to know */
+        if (!range) { /* pageable host memory is not ours to know */
             valid = !fg_va_ours(address);
             break;
         }

@@ -22,25 +22,30 @@ bool fg_address_pinned(uint64_t address)
 }
 
 /* Address of an end's first byte; 0: an array, whose content is not kept. */
-static uint64_t end_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z,
-                       size_t pitch, size_t height)
+static uint64_t end_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
+                       size_t z, size_t pitch, size_t height)
 {
     if (type == CU_MEMORYTYPE_ARRAY)
         return 0;
-    return (type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) + x + (y + z * height) * pitch;
+    return (type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) + x +
+           (y + z * height) * pitch;
 }
 uint64_t fg_copy_source(const CUDA_MEMCPY3D *s)
 {
-    return end_of(s->srcMemoryType, s->srcHost, s->srcDevice, s->srcXInBytes, s->srcY, s->srcZ, s->srcPitch, s->srcHeight);
+    return end_of(s->srcMemoryType, s->srcHost, s->srcDevice, s->srcXInBytes, s->srcY, s->srcZ,
+                  s->srcPitch, s->srcHeight);
 }
 uint64_t fg_copy_target(const CUDA_MEMCPY3D *s)
 {
-    return end_of(s->dstMemoryType, s->dstHost, s->dstDevice, s->dstXInBytes, s->dstY, s->dstZ, s->dstPitch, s->dstHeight);
+    return end_of(s->dstMemoryType, s->dstHost, s->dstDevice, s->dstXInBytes, s->dstY, s->dstZ,
+                  s->dstPitch, s->dstHeight);
 }
 
 static bool fits(uint64_t at, const CUDA_MEMCPY3D *s, size_t pitch, size_t height)
 {
-    return !at || is_host(at) || fg_address_valid(at, ((s->Depth - 1) * height + s->Height - 1) * pitch + s->WidthInBytes);
+    return !at || is_host(at) ||
+           fg_address_valid(at,
+                            ((s->Depth - 1) * height + s->Height - 1) * pitch + s->WidthInBytes);
 }
 
 uint32_t fg_copy_kind(const CUDA_MEMCPY3D *s)
@@ -61,6 +66,6 @@ void fg_copy_move(const CUDA_MEMCPY3D *s)
     uint64_t from = fg_copy_source(s), to = fg_copy_target(s);
     for (size_t z = 0; z < s->Depth && from && to; z++)
         for (size_t y = 0; y < s->Height; y++)
-            fg_copy_bytes(to + (z * s->dstHeight + y) * s->dstPitch, from + (z * s->srcHeight + y) * s->srcPitch,
-                          s->WidthInBytes);
+            fg_copy_bytes(to + (z * s->dstHeight + y) * s->dstPitch,
+                          from + (z * s->srcHeight + y) * s->srcPitch, s->WidthInBytes);
 }

@@ -9,5 +9,5 @@ void fg_copy_move(const CUDA_MEMCPY3D *shape);
 /* Address of an end's first byte; 0: an array, whose content is not kept. */
 uint64_t fg_copy_source(const CUDA_MEMCPY3D *shape);
 uint64_t fg_copy_target(const CUDA_MEMCPY3D *shape);
-bool fg_address_pinned(uint64_t address);      /* page-locked or managed */
+bool fg_address_pinned(uint64_t address); /* page-locked or managed */
 #endif

@@ -5,7 +5,10 @@
 
 static bool (*release_unused)(int gpu);
 
-void fg_when_gpu_memory_is_short(bool (*release)(int gpu)) { release_unused = release; }
+void fg_when_gpu_memory_is_short(bool (*release)(int gpu))
+{
+    release_unused = release;
+}
 
 static CUresult take(int gpu, uint64_t bytes, uint64_t largest, int (*charge)(int, uint64_t))
 {
@@ -16,8 +19,14 @@ static CUresult take(int gpu, uint64_t bytes, uint64_t largest, int (*charge)(in
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult fg_take_gpu_memory(int gpu, uint64_t bytes) { return take(gpu, bytes, bytes, fg_charge); }
-CUresult fg_take_managed_memory(int gpu, uint64_t bytes) { return take(gpu, bytes, bytes, fg_charge_managed); }
+CUresult fg_take_gpu_memory(int gpu, uint64_t bytes)
+{
+    return take(gpu, bytes, bytes, fg_charge);
+}
+CUresult fg_take_managed_memory(int gpu, uint64_t bytes)
+{
+    return take(gpu, bytes, bytes, fg_charge_managed);
+}
 
 CUresult fg_take_gpu_memory_in_pieces(int gpu, uint64_t bytes, uint64_t largest)
 {

@@ -1,6 +1,6 @@
 /* The heap of a context. Up to small_bytes an allocation shares a block (2 MiB) of its context with
- * others, at 512 B steps; a block is the GPU's again when its last allocation is freed. Above, it has
- * whole blocks of its own. */
+ * others, at 512 B steps; a block is the GPU's again when its last allocation is freed. Above,
+ * it has whole blocks of its own. */
 #define _GNU_SOURCE
 #include "memory/heap.h"
 
@@ -18,7 +18,7 @@ struct fg_block {
     uint64_t base, bytes;
     unsigned live;
     struct fg_space space;
-    int shared;                       /* exported by IPC: index in fg_state->shared */
+    int shared; /* exported by IPC: index in fg_state->shared */
     uint64_t shared_id;
 };
 
@@ -84,9 +84,11 @@ static CUresult free_managed(struct fg_range *range)
     return CUDA_SUCCESS;
 }
 
-static CUresult take_small(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range)
+static CUresult take_small(struct fg_context *context, uint64_t bytes, enum fg_kind kind,
+                           struct fg_range **range)
 {
-    uint64_t align = fg_state->gpu[context->gpu].profile.align_bytes, size = fg_round_up(bytes, align);
+    uint64_t align = fg_state->gpu[context->gpu].profile.align_bytes,
+             size = fg_round_up(bytes, align);
     struct fg_block *block = context->blocks;
     uint64_t base = 0;
     for (; block; block = block->next)
@@ -122,7 +124,8 @@ static uint64_t map_managed(uint64_t size, uint64_t align)
     return base;
 }
 
-CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range)
+CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind,
+                          struct fg_range **range)
 {
     const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
     fg_clock_spend(0);

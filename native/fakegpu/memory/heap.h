@@ -4,9 +4,11 @@
 #include "memory/ranges.h"
 
 /* kind: FG_DEVICE or FG_MANAGED. */
-CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind, struct fg_range **range);
-CUresult fg_heap_free(struct fg_range *range);   /* of FG_DEVICE */
-/* Makes the memory under a range one that other processes can hold. The size exported; 0: no room. */
+CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind,
+                          struct fg_range **range);
+CUresult fg_heap_free(struct fg_range *range); /* of FG_DEVICE */
+/* Makes the memory under a range one that other processes can hold. The size exported; 0: no
+ * room. */
 uint64_t fg_range_share(struct fg_range *range, int *shared, uint64_t *id, uint64_t *offset);
 void fg_memory_context_gone(struct fg_context *context);
 #endif

@@ -1,5 +1,5 @@
-/* Page-locked host memory: allocated, or registered. It costs no GPU memory; its bytes are counted in
- * the process's row. */
+/* Page-locked host memory: allocated, or registered. It costs no GPU memory; its bytes are
+ * counted in the process's row. */
 #define _GNU_SOURCE
 #include "memory/page_locked.h"
 
@@ -26,7 +26,8 @@ static CUresult allocate(void **out, size_t bytes, unsigned flags)
     if (!result) {
         uint64_t size = fg_round_up(bytes, 4096);
         void *mapped = size < bytes ? MAP_FAILED
-                     : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                    : mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         struct fg_range *range = NULL;
         if (mapped != MAP_FAILED)
             range = fg_range_new(FG_HOST, context->gpu, context, (uint64_t)mapped, bytes);
@@ -52,8 +53,14 @@ void fg_page_locked_end(struct fg_range *range)
         munmap((void *)base, fg_round_up(size, 4096));
 }
 
-CUresult FG(cuMemAllocHost_v2)(void **out, size_t bytes) { return allocate(out, bytes, 0); }
-CUresult FG(cuMemAllocHost)(void **out, unsigned int bytes) { return allocate(out, bytes, 0); }
+CUresult FG(cuMemAllocHost_v2)(void **out, size_t bytes)
+{
+    return allocate(out, bytes, 0);
+}
+CUresult FG(cuMemAllocHost)(void **out, unsigned int bytes)
+{
+    return allocate(out, bytes, 0);
+}
 
 CUresult FG(cuMemHostAlloc)(void **out, size_t bytes, unsigned int flags)
 {
@@ -64,14 +71,18 @@ static CUresult finish(void *address, enum fg_kind kind, CUresult otherwise)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_range_at((uint64_t)address);
-    CUresult result = range && range->base == (uint64_t)address && range->kind == kind ? CUDA_SUCCESS : otherwise;
+    CUresult result =
+        range && range->base == (uint64_t)address && range->kind == kind ? CUDA_SUCCESS : otherwise;
     if (!result)
         fg_page_locked_end(range);
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
 
-CUresult FG(cuMemFreeHost)(void *address) { return finish(address, FG_HOST, CUDA_ERROR_INVALID_VALUE); }
+CUresult FG(cuMemFreeHost)(void *address)
+{
+    return finish(address, FG_HOST, CUDA_ERROR_INVALID_VALUE);
+}
 
 CUresult FG(cuMemHostRegister_v2)(void *address, size_t bytes, unsigned int flags)
 {
@@ -81,7 +92,8 @@ CUresult FG(cuMemHostRegister_v2)(void *address, size_t bytes, unsigned int flag
     pthread_mutex_lock(&fg_mutex);
     CUresult result = fg_need_context(&context);
     if (!result) {
-        struct fg_range *range = fg_range_new(FG_REGISTERED, context->gpu, context, (uint64_t)address, bytes);
+        struct fg_range *range =
+            fg_range_new(FG_REGISTERED, context->gpu, context, (uint64_t)address, bytes);
         if (range) {
             range->flags = flags;
             count((int64_t)bytes);

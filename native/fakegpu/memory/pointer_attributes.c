@@ -8,7 +8,11 @@ static CUresult put(void *data, const void *value, size_t size)
     memcpy(data, value, size);
     return CUDA_SUCCESS;
 }
-#define PUT(type, expression) do { type value_ = (type)(expression); return put(data, &value_, sizeof value_); } while (0)
+#define PUT(type, expression)                                                                      \
+    do {                                                                                           \
+        type value_ = (type)(expression);                                                          \
+        return put(data, &value_, sizeof value_);                                                  \
+    } while (0)
 
 static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t address)
 {
@@ -22,7 +26,8 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t
     managed = range->kind == FG_MANAGED;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: PUT(CUcontext, range->context);
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: PUT(unsigned, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        PUT(unsigned, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: PUT(CUdeviceptr, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (!host && !managed)
@@ -31,16 +36,17 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, uint64_t
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: PUT(char, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: PUT(unsigned long long, range->id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: PUT(char, managed);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: PUT(int, range->gpu < 0 ? -1 : fg_device_of_gpu(range->gpu));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        PUT(int, range->gpu < 0 ? -1 : fg_device_of_gpu(range->gpu));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: PUT(char, range->kind == FG_DEVICE);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: PUT(CUdeviceptr, range->base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: PUT(size_t, range->size);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        PUT(cuuint64_t, range->handle_types);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: PUT(cuuint64_t, range->handle_types);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: PUT(char, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         PUT(unsigned, range->kind == FG_MAPPED ? range->flags : 3 /* read and write */);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: PUT(CUmemoryPool, range->kind == FG_POOLED ? range->owner : NULL);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        PUT(CUmemoryPool, range->kind == FG_POOLED ? range->owner : NULL);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: PUT(size_t, range->size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: PUT(CUdeviceptr, range->base);
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: PUT(unsigned long long, range->block_id);
@@ -59,7 +65,8 @@ CUresult FG(cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CU
 }
 
 /* Of an unknown address each attribute is a default, and the call succeeds. */
-CUresult FG(cuPointerGetAttributes)(unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
+CUresult FG(cuPointerGetAttributes)(unsigned int count, CUpointer_attribute *attributes,
+                                    void **data, CUdeviceptr address)
 {
     if (!count || !attributes || !data)
         return CUDA_ERROR_INVALID_VALUE;
@@ -82,10 +89,13 @@ CUresult FG(cuPointerGetAttributes)(unsigned int count, CUpointer_attribute *att
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
+CUresult FG(cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute,
+                                   CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
     bool known = fg_range_at(address) != NULL;
     pthread_mutex_unlock(&fg_mutex);
-    return known && value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return known && value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }

@@ -8,16 +8,17 @@
 #include "clock/clock.h"
 #include "memory/space.h"
 
-#define VA_BASE 0x030000000000ull     /* where no process maps anything: a host that reads here faults */
+/* where no process maps anything: a host that reads here faults */
+#define VA_BASE 0x030000000000ull
 #define VA_BYTES (64ull << 40)
-#define LOW_BASE (1ull << 30)          /* for the ABI of CUDA 3.1 */
+#define LOW_BASE (1ull << 30) /* for the ABI of CUDA 3.1 */
 #define LOW_BYTES (2ull << 30)
 
 static struct fg_space addresses, low_addresses;
-static void *ranges;                  /* tsearch tree by address */
+static void *ranges; /* tsearch tree by address */
 static uint64_t next_id = 1;
 
-/* ---- addresses ------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -51,11 +52,15 @@ void fg_va_release(uint64_t at, uint64_t bytes)
     fg_space_add(at < LOW_BASE + LOW_BYTES ? &low_addresses : &addresses, at, bytes);
 }
 
-bool fg_va_ours(uint64_t address) { return address >= VA_BASE && address < VA_BASE + VA_BYTES; }
+bool fg_va_ours(uint64_t address)
+{
+    return address >= VA_BASE && address < VA_BASE + VA_BYTES;
+}
 
-/* ---- ranges --------------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* Ranges never overlap: two that do are the same for the tree, so that an address finds its range. */
+/* Ranges never overlap: two that do are the same for the tree, so that an address finds its
+ * range. */
 static int compare(const void *left, const void *right)
 {
     const struct fg_range *a = left, *b = right;
@@ -69,19 +74,29 @@ struct fg_range *fg_range_overlapping(uint64_t base, uint64_t size)
     return found ? *found : NULL;
 }
 
-struct fg_range *fg_range_at(uint64_t address) { return fg_range_overlapping(address, 1); }
+struct fg_range *fg_range_at(uint64_t address)
+{
+    return fg_range_overlapping(address, 1);
+}
 
-struct fg_range *fg_range_new(enum fg_kind kind, int gpu, struct fg_context *context, uint64_t base, uint64_t size)
+struct fg_range *fg_range_new(enum fg_kind kind, int gpu, struct fg_context *context, uint64_t base,
+                              uint64_t size)
 {
     struct fg_range *range = calloc(1, sizeof *range);
     if (!range)
         return NULL;
-    *range = (struct fg_range){.base = base, .size = size, .kind = kind, .gpu = gpu, .context = context,
-                               .id = next_id++, .shared = -1, .own = {.bytes = size}};
+    *range = (struct fg_range){.base = base,
+                               .size = size,
+                               .kind = kind,
+                               .gpu = gpu,
+                               .context = context,
+                               .id = next_id++,
+                               .shared = -1,
+                               .own = {.bytes = size}};
     range->content = &range->own;
     range->block_id = range->id;
     struct fg_range **kept = tsearch(range, &ranges, compare);
-    if (!kept || *kept != range) {     /* overlaps another: registered host memory only */
+    if (!kept || *kept != range) { /* overlaps another: registered host memory only */
         free(range);
         return NULL;
     }

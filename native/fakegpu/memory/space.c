@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t fg_round_up(uint64_t bytes, uint64_t step) { return step ? (bytes + step - 1) / step * step : bytes; }
+uint64_t fg_round_up(uint64_t bytes, uint64_t step)
+{
+    return step ? (bytes + step - 1) / step * step : bytes;
+}
 
 static unsigned first_at_or_after(const struct fg_space *space, uint64_t at)
 {

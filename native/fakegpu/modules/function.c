@@ -7,7 +7,7 @@
 #include <string.h>
 
 static struct fg_handles functions = FG_HANDLES(struct fg_function, 1);
-static struct fg_function *list;     /* all live ones */
+static struct fg_function *list; /* all live ones */
 
 static bool number(const char **at, uint64_t *value)
 {

@@ -1,5 +1,6 @@
 /* How much device memory a module's image takes: its bytes, and what its uninitialised sections
- * (.nv.global) ask for beside. Kinds: cubin (ELF), fat binary (bare or in nvcc's wrapper), PTX text. */
+ * (.nv.global) ask for beside. Kinds: cubin (ELF), fat binary (bare or in nvcc's wrapper), PTX
+ * text. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <stdio.h>
@@ -8,8 +9,16 @@
 
 #include "modules/image.h"
 
-struct wrapper { uint32_t magic, version; const void *data; void *file_name; };
-struct fatbin { uint32_t magic; uint16_t version, header_bytes; uint64_t body_bytes; };
+struct wrapper {
+    uint32_t magic, version;
+    const void *data;
+    void *file_name;
+};
+struct fatbin {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t body_bytes;
+};
 
 static uint64_t elf_bytes(const unsigned char *image)
 {
@@ -42,7 +51,8 @@ static int is_cut(const unsigned char *image, uint64_t size)
         return magic == 0x466243b1 || !memcmp(image, ELFMAG, SELFMAG);
     }
     memcpy(&header, image, sizeof header);
-    return header.e_shoff > size || size - header.e_shoff < (uint64_t)header.e_shnum * header.e_shentsize;
+    return header.e_shoff > size ||
+           size - header.e_shoff < (uint64_t)header.e_shnum * header.e_shentsize;
 }
 
 uint64_t fg_image_bytes(const void *image)
@@ -76,7 +86,8 @@ uint64_t fg_image_file_bytes(const char *path)
     rewind(file);
     uint64_t bytes = 0;
     char *text = size > 0 ? calloc(1, (size_t)size + 64) : NULL;
-    if (text && fread(text, 1, (size_t)size, file) == (size_t)size && !is_cut((unsigned char *)text, (uint64_t)size))
+    if (text && fread(text, 1, (size_t)size, file) == (size_t)size &&
+        !is_cut((unsigned char *)text, (uint64_t)size))
         bytes = fg_image_bytes(text);
     free(text);
     fclose(file);

@@ -1,6 +1,6 @@
-/* Libraries. One takes its image's size of device memory in the context that is current when it is loaded,
- * and in each other context when one of its functions or globals is first asked for there (a launch of a
- * CUkernel asks for none: not charged). */
+/* Libraries. One takes its image's size of device memory in the context that is current when it
+ * is loaded, and in each other context when one of its functions or globals is first asked for
+ * there (a launch of a CUkernel asks for none: not charged). */
 #include <stdlib.h>
 
 #include "modules/image.h"
@@ -60,15 +60,17 @@ static CUresult load_library(CUlibrary *out, uint64_t bytes)
     return result;
 }
 
-CUresult FG(cuLibraryLoadData)(CUlibrary *out, const void *code, CUjit_option *jit, void **jit_values,
-                               unsigned int jits, CUlibraryOption *options, void **values, unsigned int count)
+CUresult FG(cuLibraryLoadData)(CUlibrary *out, const void *code, CUjit_option *jit,
+                               void **jit_values, unsigned int jits, CUlibraryOption *options,
+                               void **values, unsigned int count)
 {
     (void)jit, (void)jit_values, (void)jits, (void)options, (void)values, (void)count;
     return load_library(out, fg_image_bytes(code));
 }
 
-CUresult FG(cuLibraryLoadFromFile)(CUlibrary *out, const char *path, CUjit_option *jit, void **jit_values,
-                                   unsigned int jits, CUlibraryOption *options, void **values, unsigned int count)
+CUresult FG(cuLibraryLoadFromFile)(CUlibrary *out, const char *path, CUjit_option *jit,
+                                   void **jit_values, unsigned int jits, CUlibraryOption *options,
+                                   void **values, unsigned int count)
 {
     (void)jit, (void)jit_values, (void)jits, (void)options, (void)values, (void)count;
     uint64_t bytes = fg_image_file_bytes(path);
@@ -102,7 +104,8 @@ CUresult FG(cuLibraryGetKernel)(CUkernel *out, CUlibrary handle, const char *nam
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     struct fg_library *library = find_library(handle);
-    struct fg_function *kernel = library ? fg_module_function(&library->kernels, NULL, library, name) : NULL;
+    struct fg_function *kernel =
+        library ? fg_module_function(&library->kernels, NULL, library, name) : NULL;
     pthread_mutex_unlock(&fg_mutex);
     *out = (CUkernel)kernel;
     return kernel ? CUDA_SUCCESS : library ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
@@ -143,7 +146,9 @@ CUresult FG(cuKernelGetFunction)(CUfunction *out, CUkernel handle)
     struct fg_module *module;
     pthread_mutex_lock(&fg_mutex);
     struct fg_library *library = library_of(handle);
-    CUresult result = !library ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = !library ? CUDA_ERROR_INVALID_HANDLE
+                      : out    ? CUDA_SUCCESS
+                               : CUDA_ERROR_INVALID_VALUE;
     if (!result)
         result = module_here(&module, library);
     if (!result) {

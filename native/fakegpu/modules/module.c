@@ -1,5 +1,5 @@
-/* Modules. One takes its image's size of device memory, in whole pages. Names of functions: fakegpu.h. A
- * global "NAME_BYTES" has BYTES bytes, others 8. */
+/* Modules. One takes its image's size of device memory, in whole pages. Names of functions:
+ * fakegpu.h. A global "NAME_BYTES" has BYTES bytes, others 8. */
 #define _GNU_SOURCE
 #include "modules/module.h"
 
@@ -13,12 +13,20 @@
 #include "modules/image.h"
 #include "state/ledger.h"
 
-struct fg_global { struct fg_global *next; char name[64]; struct fg_range *range; };
+struct fg_global {
+    struct fg_global *next;
+    char name[64];
+    struct fg_range *range;
+};
 static struct fg_module *modules;
 
-struct fg_module *fg_modules(void) { return modules; }
+struct fg_module *fg_modules(void)
+{
+    return modules;
+}
 
-struct fg_function *fg_module_function(struct fg_named_function **list, struct fg_context *context, void *owner, const char *name)
+struct fg_function *fg_module_function(struct fg_named_function **list, struct fg_context *context,
+                                       void *owner, const char *name)
 {
     for (struct fg_named_function *each = *list; each; each = each->next)
         if (!strcmp(each->function->name, name))
@@ -57,8 +65,8 @@ CUresult fg_module_load(struct fg_module **out, uint64_t bytes, struct fg_librar
     struct fg_module *module = malloc(sizeof *module);
     if (!module)
         abort();
-    *module = (struct fg_module){.next = modules, .context = context, .library = library,
-                                 .charged = charged};
+    *module = (struct fg_module){
+        .next = modules, .context = context, .library = library, .charged = charged};
     modules = module;
     *out = module;
     return CUDA_SUCCESS;
@@ -91,7 +99,8 @@ void fg_modules_context_gone(struct fg_context *context)
     }
 }
 
-CUresult fg_module_global(CUdeviceptr *out, size_t *bytes, struct fg_module *module, const char *name)
+CUresult fg_module_global(CUdeviceptr *out, size_t *bytes, struct fg_module *module,
+                          const char *name)
 {
     struct fg_global *global = module->globals;
     while (global && strcmp(global->name, name))
@@ -117,7 +126,7 @@ CUresult fg_module_global(CUdeviceptr *out, size_t *bytes, struct fg_module *mod
     return CUDA_SUCCESS;
 }
 
-/* ---- the calls -------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static struct fg_module *find_module(const void *handle)
 {
@@ -140,11 +149,17 @@ static CUresult load_image(CUmodule *out, uint64_t bytes)
     return result;
 }
 
-CUresult FG(cuModuleLoadData)(CUmodule *out, const void *image) { return load_image(out, fg_image_bytes(image)); }
-CUresult FG(cuModuleLoadFatBinary)(CUmodule *out, const void *image) { return load_image(out, fg_image_bytes(image)); }
+CUresult FG(cuModuleLoadData)(CUmodule *out, const void *image)
+{
+    return load_image(out, fg_image_bytes(image));
+}
+CUresult FG(cuModuleLoadFatBinary)(CUmodule *out, const void *image)
+{
+    return load_image(out, fg_image_bytes(image));
+}
 
-CUresult FG(cuModuleLoadDataEx)(CUmodule *out, const void *image, unsigned int options, CUjit_option *option,
-                                void **values)
+CUresult FG(cuModuleLoadDataEx)(CUmodule *out, const void *image, unsigned int options,
+                                CUjit_option *option, void **values)
 {
     (void)options;
     (void)option;
@@ -175,18 +190,21 @@ CUresult FG(cuModuleGetFunction)(CUfunction *out, CUmodule handle, const char *n
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fg_mutex);
     struct fg_module *module = find_module(handle);
-    struct fg_function *function = module ? fg_module_function(&module->functions, module->context, module, name) : NULL;
+    struct fg_function *function =
+        module ? fg_module_function(&module->functions, module->context, module, name) : NULL;
     pthread_mutex_unlock(&fg_mutex);
     *out = (CUfunction)function;
     return function ? CUDA_SUCCESS : module ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult FG(cuModuleGetGlobal_v2)(CUdeviceptr *out, size_t *bytes, CUmodule handle, const char *name)
+CUresult FG(cuModuleGetGlobal_v2)(CUdeviceptr *out, size_t *bytes, CUmodule handle,
+                                  const char *name)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_module *module = find_module(handle);
     CUresult result = !module ? CUDA_ERROR_INVALID_HANDLE
-                    : name ? fg_module_global(out, bytes, module, name) : CUDA_ERROR_INVALID_VALUE;
+                      : name  ? fg_module_global(out, bytes, module, name)
+                              : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
@@ -196,7 +214,8 @@ CUresult FG(cuModuleGetFunctionCount)(unsigned int *count, CUmodule handle)
     pthread_mutex_lock(&fg_mutex);
     struct fg_module *module = find_module(handle);
     unsigned known = 0;
-    for (struct fg_named_function *each = module ? module->functions : NULL; each; each = each->next)
+    for (struct fg_named_function *each = module ? module->functions : NULL; each;
+         each = each->next)
         known++;
     pthread_mutex_unlock(&fg_mutex);
     if (!module || !count)

@@ -15,26 +15,35 @@ static unsigned busy(int gpu)
     return percent;
 }
 
-static bool has_ecc(int gpu) { return !strstr(PROFILE->name, "GeForce") && !strstr(PROFILE->name, "TITAN"); }
+static bool has_ecc(int gpu)
+{
+    return !strstr(PROFILE->name, "GeForce") && !strstr(PROFILE->name, "TITAN");
+}
 
 static unsigned brand(int gpu)
 {
     const char *name = PROFILE->name;
-    return strstr(name, "Tesla") ? NVML_BRAND_TESLA : strstr(name, "TITAN") ? NVML_BRAND_TITAN
-         : strstr(name, "GeForce") ? NVML_BRAND_GEFORCE : NVML_BRAND_NVIDIA;
+    return strstr(name, "Tesla")     ? NVML_BRAND_TESLA
+           : strstr(name, "TITAN")   ? NVML_BRAND_TITAN
+           : strstr(name, "GeForce") ? NVML_BRAND_GEFORCE
+                                     : NVML_BRAND_NVIDIA;
 }
 
 static unsigned architecture(int gpu)
 {
-    unsigned major = (unsigned)PROFILE->capability_major, minor = (unsigned)PROFILE->capability_minor;
-    static const unsigned known[] = {[3] = NVML_DEVICE_ARCH_KEPLER, [5] = NVML_DEVICE_ARCH_MAXWELL,
-        [6] = NVML_DEVICE_ARCH_PASCAL, [7] = NVML_DEVICE_ARCH_VOLTA, [8] = NVML_DEVICE_ARCH_AMPERE,
-        [9] = NVML_DEVICE_ARCH_HOPPER, [10] = NVML_DEVICE_ARCH_BLACKWELL};
+    unsigned major = (unsigned)PROFILE->capability_major,
+             minor = (unsigned)PROFILE->capability_minor;
+    static const unsigned known[] = {
+        [3] = NVML_DEVICE_ARCH_KEPLER,    [5] = NVML_DEVICE_ARCH_MAXWELL,
+        [6] = NVML_DEVICE_ARCH_PASCAL,    [7] = NVML_DEVICE_ARCH_VOLTA,
+        [8] = NVML_DEVICE_ARCH_AMPERE,    [9] = NVML_DEVICE_ARCH_HOPPER,
+        [10] = NVML_DEVICE_ARCH_BLACKWELL};
     if (major == 7 && minor == 5)
         return NVML_DEVICE_ARCH_TURING;
     if (major == 8 && minor == 9)
         return NVML_DEVICE_ARCH_ADA;
-    return major < sizeof known / sizeof *known && known[major] ? known[major] : NVML_DEVICE_ARCH_UNKNOWN;
+    return major < sizeof known / sizeof *known && known[major] ? known[major]
+                                                                : NVML_DEVICE_ARCH_UNKNOWN;
 }
 
 NV_TEXT(nvmlDeviceGetName, "%s", PROFILE->name)
@@ -46,8 +55,9 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigne
     NV_ENTER(nvmlDeviceGetUUID);
     NV_GPU(gpu, device);
     const uint8_t *u = GPU->uuid;
-    return nv_text(out, length, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                   u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+    return nv_text(out, length,
+                   "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+                   u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
                    u[14], u[15]);
 }
 
@@ -64,7 +74,8 @@ NV_NUMBER(nvmlDeviceGetDisplayActive, nvmlEnableState_t, NVML_FEATURE_DISABLED)
 NV_NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
 NV_NUMBER(nvmlDeviceGetAccountingMode, nvmlEnableState_t, NVML_FEATURE_DISABLED)
 NV_NUMBER(nvmlDeviceGetAccountingBufferSize, unsigned, 4000)
-/* Default, and nobody may change it: nvmlDeviceSetComputeMode is not modelled, its calls are counted. */
+/* Default, and nobody may change it: nvmlDeviceSetComputeMode is not modelled, its calls are
+ * counted. */
 NV_NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, NVML_COMPUTEMODE_DEFAULT)
 NV_NUMBER(nvmlDeviceGetPerformanceState, nvmlPstates_t, busy(gpu) ? NVML_PSTATE_0 : NVML_PSTATE_8)
 NV_NUMBER(nvmlDeviceGetPowerState, nvmlPstates_t, busy(gpu) ? NVML_PSTATE_0 : NVML_PSTATE_8)
@@ -73,8 +84,10 @@ NV_NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, PROFILE->power_watts * 10
 NV_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, PROFILE->power_watts * 1000)
 NV_NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, PROFILE->power_watts * 1000)
 NV_NUMBER(nvmlDeviceGetPowerUsage, unsigned, PROFILE->power_watts * (100 + 8 * busy(gpu)))
-NV_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle)
-NV_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle)
+NV_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long,
+          busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle)
+NV_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long,
+          busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle)
 NV_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
 NV_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
 NV_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
@@ -89,12 +102,15 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned in
     NV_GPU(gpu, device);
     NV_NEEDS(cores);
     /* Cores per SM by compute capability: CUDA programming guide, "Arithmetic Instructions". */
-    unsigned per_sm = CAPABILITY < 50 ? 192 : CAPABILITY == 70 || CAPABILITY == 75 || CAPABILITY == 80 ? 64 : 128;
+    unsigned per_sm = CAPABILITY < 50                                            ? 192
+                      : CAPABILITY == 70 || CAPABILITY == 75 || CAPABILITY == 80 ? 64
+                                                                                 : 128;
     *cores = (unsigned)PROFILE->sm_count * per_sm;
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
+                                                          int *minor)
 {
     NV_ENTER(nvmlDeviceGetCudaComputeCapability);
     NV_GPU(gpu, device);
@@ -104,7 +120,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, i
     return NVML_SUCCESS;
 }
 
-/* ---- PCI ------------------------------------------------------------------------------------------ */
+/* ---- PCI ------------------------------------------------------------------------------------- */
 
 static nvmlReturn_t pci(int gpu, nvmlPciInfo_t *out, bool long_id)
 {
@@ -114,7 +130,8 @@ static nvmlReturn_t pci(int gpu, nvmlPciInfo_t *out, bool long_id)
     out->pciDeviceId = (unsigned)PROFILE->pci_device_id;
     out->pciSubSystemId = 0x16c110deu;
     nv_text(out->busIdLegacy, sizeof out->busIdLegacy, "0000:%02X:00.0", out->bus);
-    return long_id ? nv_text(out->busId, sizeof out->busId, "00000000:%02X:00.0", out->bus) : NVML_SUCCESS;
+    return long_id ? nv_text(out->busId, sizeof out->busId, "00000000:%02X:00.0", out->bus)
+                   : NVML_SUCCESS;
 }
 
 NV_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *out)
@@ -154,7 +171,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoE
     return nv_text(out->busId, sizeof out->busId, "00000000:%02X:00.0", out->bus);
 }
 
-/* ---- clocks, temperature, power ------------------------------------------------------------------- */
+/* ---- clocks, temperature, power -------------------------------------------------------------- */
 
 static nvmlReturn_t clock_of(int gpu, nvmlClockType_t type, bool now, unsigned *out)
 {
@@ -166,28 +183,32 @@ static nvmlReturn_t clock_of(int gpu, nvmlClockType_t type, bool now, unsigned *
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                              unsigned int *mhz)
 {
     NV_ENTER(nvmlDeviceGetClockInfo);
     NV_GPU(gpu, device);
     return clock_of(gpu, type, true, mhz);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                                 unsigned int *mhz)
 {
     NV_ENTER(nvmlDeviceGetMaxClockInfo);
     NV_GPU(gpu, device);
     return clock_of(gpu, type, false, mhz);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id, unsigned int *mhz)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t type,
+                                          nvmlClockId_t id, unsigned int *mhz)
 {
     NV_ENTER(nvmlDeviceGetClock);
     NV_GPU(gpu, device);
     return clock_of(gpu, type, id == NVML_CLOCK_ID_CURRENT, mhz);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device,
+                                                nvmlTemperatureSensors_t sensor, unsigned int *out)
 {
     NV_ENTER(nvmlDeviceGetTemperature);
     NV_GPU(gpu, device);
@@ -208,18 +229,23 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemper
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t which, unsigned int *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
+                                                         nvmlTemperatureThresholds_t which,
+                                                         unsigned int *out)
 {
     NV_ENTER(nvmlDeviceGetTemperatureThreshold);
     NV_GPU(gpu, device);
     NV_NEEDS(out);
-    if (which != NVML_TEMPERATURE_THRESHOLD_SHUTDOWN && which != NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
+    if (which != NVML_TEMPERATURE_THRESHOLD_SHUTDOWN &&
+        which != NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
         return NVML_ERROR_NOT_SUPPORTED;
     *out = which == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN ? 92 : 87;
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned int *least, unsigned int *most)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device,
+                                                                    unsigned int *least,
+                                                                    unsigned int *most)
 {
     NV_ENTER(nvmlDeviceGetPowerManagementLimitConstraints);
     NV_GPU(gpu, device);
@@ -229,9 +255,10 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t
     return NVML_SUCCESS;
 }
 
-/* ---- modes ---------------------------------------------------------------------------------------- */
+/* ---- modes ----------------------------------------------------------------------------------- */
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current,
+                                            unsigned int *pending)
 {
     NV_ENTER(nvmlDeviceGetMigMode);
     NV_GPU(gpu, device);
@@ -242,7 +269,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *c
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current,
+                                            nvmlEnableState_t *pending)
 {
     NV_ENTER(nvmlDeviceGetEccMode);
     NV_GPU(gpu, device);
@@ -253,7 +281,9 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter, unsigned long long *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                                   nvmlEccCounterType_t counter,
+                                                   unsigned long long *out)
 {
     NV_ENTER(nvmlDeviceGetTotalEccErrors);
     NV_GPU(gpu, device);
@@ -264,7 +294,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemo
 }
 
 /* No field is modelled; each of them says so, as for a GPU that lacks it. */
-NV_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
+                                                nvmlFieldValue_t *values)
 {
     NV_ENTER(nvmlDeviceGetFieldValues);
     NV_GPU(gpu, device);

@@ -1,5 +1,6 @@
 /* NVML: event sets. Only XID errors happen here; the other types may be registered and stay silent.
- * A wait sleeps in wall time, also where the GPUs' clock is virtual: who watches does not take part. */
+ * A wait sleeps in wall time, also where the GPUs' clock is virtual: who watches does not take
+ * part. */
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -9,7 +10,9 @@
 #include "nvml/nvml_entry.h"
 
 #define MAGIC 0x6e764576u
-#define SUPPORTED (nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError | nvmlEventTypeXidCriticalError)
+#define SUPPORTED                                                                                  \
+    (nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError |                             \
+     nvmlEventTypeXidCriticalError)
 
 struct nvmlEventSet_st {
     unsigned magic;
@@ -39,7 +42,8 @@ NV_EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device,
+                                                        unsigned long long *types)
 {
     NV_ENTER(nvmlDeviceGetSupportedEventTypes);
     NV_GPU(gpu, device);
@@ -49,7 +53,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, uns
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
+NV_EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types,
+                                                nvmlEventSet_t set)
 {
     NV_ENTER(nvmlDeviceRegisterEvents);
     NV_GPU(gpu, device);
@@ -72,8 +77,11 @@ static bool next(struct nvmlEventSet_st *set, nvmlEventData_t *data)
         int gpu = log->entry[at].gpu;
         if (!(set->types[gpu] & nvmlEventTypeXidCriticalError))
             continue;
-        *data = (nvmlEventData_t){.device = nv_device_of(gpu), .eventType = nvmlEventTypeXidCriticalError,
-            .eventData = log->entry[at].xid, .gpuInstanceId = 0xffffffffu, .computeInstanceId = 0xffffffffu};
+        *data = (nvmlEventData_t){.device = nv_device_of(gpu),
+                                  .eventType = nvmlEventTypeXidCriticalError,
+                                  .eventData = log->entry[at].xid,
+                                  .gpuInstanceId = 0xffffffffu,
+                                  .computeInstanceId = 0xffffffffu};
         return true;
     }
     return false;
@@ -99,13 +107,15 @@ static nvmlReturn_t wait_for(nvmlEventSet_t set, nvmlEventData_t *data, unsigned
     }
 }
 
-NV_EXPORT nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+NV_EXPORT nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data,
+                                        unsigned int timeout_ms)
 {
     NV_ENTER(nvmlEventSetWait);
     return wait_for(set, data, timeout_ms);
 }
 
-NV_EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+NV_EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data,
+                                           unsigned int timeout_ms)
 {
     NV_ENTER(nvmlEventSetWait_v2);
     return wait_for(set, data, timeout_ms);

@@ -8,8 +8,8 @@
 #include "nvml/nvml_entry.h"
 
 struct nvmlDevice_st { int number; };
-static struct nvmlDevice_st handles[FG_GPUS] = {
-    {0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
+static struct nvmlDevice_st handles[FG_GPUS] = {{0}, {1}, {2},  {3},  {4},  {5},  {6},  {7},
+                                                {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
 static _Atomic int initialized;
 
 nvmlReturn_t nv_enter(struct nv_counter *counter, const char *name)
@@ -24,9 +24,15 @@ nvmlReturn_t nv_enter(struct nv_counter *counter, const char *name)
     return atomic_load(&initialized) > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-nvmlDevice_t nv_device_of(int gpu) { return &handles[gpu]; }
+nvmlDevice_t nv_device_of(int gpu)
+{
+    return &handles[gpu];
+}
 
-static bool lost(int gpu) { return fg_state->gpu[gpu].lost || fg_fault_number("lost", FG_GPUS) == (uint64_t)gpu; }
+static bool lost(int gpu)
+{
+    return fg_state->gpu[gpu].lost || fg_fault_number("lost", FG_GPUS) == (uint64_t)gpu;
+}
 
 nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu)
 {
@@ -38,8 +44,14 @@ nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu)
     return NVML_ERROR_INVALID_ARGUMENT;
 }
 
-const struct fg_profile *nv_profile(int gpu) { return &fg_state->gpu[gpu].profile; }
-int nv_bus(int gpu) { return 0x18 + 8 * gpu; }
+const struct fg_profile *nv_profile(int gpu)
+{
+    return &fg_state->gpu[gpu].profile;
+}
+int nv_bus(int gpu)
+{
+    return 0x18 + 8 * gpu;
+}
 
 nvmlReturn_t nv_text(char *out, unsigned length, const char *format, ...)
 {
@@ -61,7 +73,9 @@ int nv_cuda(void)
     return given && *given ? atoi(given) : 13050;
 }
 
-#define AT_LEAST(cuda, branch, text) if (nv_cuda() >= (cuda)) return RESULT(branch, text);
+#define AT_LEAST(cuda, branch, text)                                                               \
+    if (nv_cuda() >= (cuda))                                                                       \
+        return RESULT(branch, text);
 unsigned nv_release(void)
 {
 #define RESULT(branch, text) branch
@@ -98,14 +112,18 @@ static uint64_t unix_offset_ns(void)
         struct timespec real, mono;
         clock_gettime(CLOCK_REALTIME, &real);
         clock_gettime(CLOCK_MONOTONIC, &mono);
-        known = (uint64_t)(real.tv_sec - mono.tv_sec) * 1000000000u + (uint64_t)(real.tv_nsec - mono.tv_nsec);
+        known = (uint64_t)(real.tv_sec - mono.tv_sec) * 1000000000u +
+                (uint64_t)(real.tv_nsec - mono.tv_nsec);
         if (!atomic_compare_exchange_strong(&offset, &none, known))
             known = none;
     }
     return known;
 }
 
-uint64_t nv_time_us(uint64_t engine_ns) { return (engine_ns + unix_offset_ns()) / 1000; }
+uint64_t nv_time_us(uint64_t engine_ns)
+{
+    return (engine_ns + unix_offset_ns()) / 1000;
+}
 
 uint64_t nv_engine_ns(uint64_t us)
 {
@@ -114,7 +132,7 @@ uint64_t nv_engine_ns(uint64_t us)
     return us * 1000 + 999 > offset ? us * 1000 + 999 - offset : 0;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static nvmlReturn_t initialize(void)
 {
@@ -124,8 +142,14 @@ static nvmlReturn_t initialize(void)
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlInit(void) { return initialize(); }
-NV_EXPORT nvmlReturn_t nvmlInit_v2(void) { return initialize(); }
+NV_EXPORT nvmlReturn_t nvmlInit(void)
+{
+    return initialize();
+}
+NV_EXPORT nvmlReturn_t nvmlInit_v2(void)
+{
+    return initialize();
+}
 NV_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 {
     (void)flags;
@@ -141,19 +165,41 @@ NV_EXPORT nvmlReturn_t nvmlShutdown(void)
 
 NV_EXPORT const char *nvmlErrorString(nvmlReturn_t result)
 {
-    static const char *const texts[] = {
-        "Success", "Uninitialized", "Invalid Argument", "Not Supported", "Insufficient Permissions",
-        "Already Initialized", "Not Found", "Insufficient Size", "Insufficient External Power",
-        "Driver Not Loaded", "Timeout", "Interrupt Request Issue", "NVML Shared Library Not Found",
-        "Function Not Found", "Corrupted infoROM", "GPU is lost", "GPU requires reset",
-        "GPU access blocked by the operating system", "Driver/library version mismatch", "In use",
-        "Insufficient Memory", "No data", "ECC not supported on this vGPU", "Insufficient resources",
-        "Frequency not supported", "Argument version mismatch", "Deprecated", "Not ready", "GPU not found",
-        "Invalid state", "Reset type not supported"};
+    static const char *const texts[] = {"Success",
+                                        "Uninitialized",
+                                        "Invalid Argument",
+                                        "Not Supported",
+                                        "Insufficient Permissions",
+                                        "Already Initialized",
+                                        "Not Found",
+                                        "Insufficient Size",
+                                        "Insufficient External Power",
+                                        "Driver Not Loaded",
+                                        "Timeout",
+                                        "Interrupt Request Issue",
+                                        "NVML Shared Library Not Found",
+                                        "Function Not Found",
+                                        "Corrupted infoROM",
+                                        "GPU is lost",
+                                        "GPU requires reset",
+                                        "GPU access blocked by the operating system",
+                                        "Driver/library version mismatch",
+                                        "In use",
+                                        "Insufficient Memory",
+                                        "No data",
+                                        "ECC not supported on this vGPU",
+                                        "Insufficient resources",
+                                        "Frequency not supported",
+                                        "Argument version mismatch",
+                                        "Deprecated",
+                                        "Not ready",
+                                        "GPU not found",
+                                        "Invalid state",
+                                        "Reset type not supported"};
     return (unsigned)result < sizeof texts / sizeof *texts ? texts[result] : "Unknown Error";
 }
 
-/* ---- versions ------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 NV_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
@@ -167,7 +213,8 @@ NV_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int leng
     return nv_text(version, length, "%d.%s", nv_cuda() / 1000, driver_version());
 }
 
-NV_EXPORT nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *branch, unsigned int length)
+NV_EXPORT nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *branch,
+                                                 unsigned int length)
 {
     NV_ENTER(nvmlSystemGetDriverBranch);
     NV_NEEDS(branch);
@@ -194,7 +241,7 @@ NV_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
     return cuda_version(version);
 }
 
-/* ---- handles -------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static nvmlReturn_t count(unsigned *out)
 {
@@ -248,8 +295,16 @@ static bool parse_uuid(const char *text, uint8_t uuid[16])
     return digits == 32;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *out) { NV_ENTER(nvmlDeviceGetCount); return count(out); }
-NV_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *out) { NV_ENTER(nvmlDeviceGetCount_v2); return count(out); }
+NV_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *out)
+{
+    NV_ENTER(nvmlDeviceGetCount);
+    return count(out);
+}
+NV_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *out)
+{
+    NV_ENTER(nvmlDeviceGetCount_v2);
+    return count(out);
+}
 
 NV_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *out)
 {

@@ -1,10 +1,12 @@
 /* NVML: memory of a GPU, and the limits that a driver since release 615 sets per cgroup (tier A).
  *
- * A "cgroup" of the fake is a tag: the last part of the path that the caller names. The path must be
- * there, as for the driver; the limit is enforced where memory is charged (state/ledger.c), for whatever
- * program has that tag. Only the leaf is modelled: a limit on a parent says nothing of its children.
+ * A "cgroup" of the fake is a tag: the last part of the path that the caller names. The path
+ * must be there, as for the driver; the limit is enforced where memory is charged
+ * (state/ledger.c), for whatever program has that tag. Only the leaf is modelled: a limit on a
+ * parent says nothing of its children.
  *   hard limit  what exceeds it is out of memory
- *   soft limit  guaranteed; beyond it a tag borrows what is free. It refuses nothing here, for the fake
+ * soft limit  guaranteed; beyond it a tag borrows what is free. It refuses nothing here, for the
+ * fake
  *               evicts no borrower as the MPS server of that release does
  */
 #include <errno.h>
@@ -16,9 +18,13 @@
 
 #define GPU (&fg_state->gpu[gpu])
 
-static uint64_t reserved(int gpu) { return nv_profile(gpu)->nvml_bytes - nv_profile(gpu)->memory_bytes; }
+static uint64_t reserved(int gpu)
+{
+    return nv_profile(gpu)->nvml_bytes - nv_profile(gpu)->memory_bytes;
+}
 
-/* What all tags use, dead processes' memory released first; the hard limit and use of our own tag. */
+/* What all tags use, dead processes' memory released first; the hard limit and use of our own
+ * tag. */
 static uint64_t used(int gpu, uint64_t *limit, uint64_t *own)
 {
     int tag = nv_tag();
@@ -78,7 +84,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1
     return NVML_SUCCESS;
 }
 
-/* ---- limits --------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static nvmlReturn_t supported(int gpu)
 {
@@ -110,7 +116,8 @@ static nvmlReturn_t tag_of(const char *path, bool make, int *tag)
     return *tag < 0 && make ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSetMemoryLimits_v1_t *limits)
+NV_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device,
+                                                    nvmlSetMemoryLimits_v1_t *limits)
 {
     NV_ENTER(nvmlDeviceSetMemoryLimits_v1);
     NV_GPU(gpu, device);
@@ -120,8 +127,10 @@ NV_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSet
     NV_NEEDS(limits && limits->nameSpace);
     if (geteuid())
         return NVML_ERROR_NO_PERMISSION;
-    uint64_t total = nv_profile(gpu)->nvml_bytes, soft = limits->softLimit, hard = limits->hardLimit;
-    NV_NEEDS(soft <= hard && soft <= total && (hard <= total || hard == NVML_DEVICE_MEMORY_LIMIT_MAX));
+    uint64_t total = nv_profile(gpu)->nvml_bytes, soft = limits->softLimit,
+             hard = limits->hardLimit;
+    NV_NEEDS(soft <= hard && soft <= total &&
+             (hard <= total || hard == NVML_DEVICE_MEMORY_LIMIT_MAX));
     int tag;
     result = tag_of(limits->nameSpace, true, &tag);
     if (result != NVML_SUCCESS)
@@ -134,7 +143,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSet
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device,
+                                                    nvmlGetMemoryLimits_v1_t *limits)
 {
     NV_ENTER(nvmlDeviceGetMemoryLimits_v1);
     NV_GPU(gpu, device);

@@ -1,8 +1,9 @@
 /* NVML: which processes use a GPU, with how much memory, and how busy they keep it.
  *
- * A process is listed while it has a context, with all the memory that the driver charges it: contexts,
- * modules, allocations; what several processes hold is charged to the first that holds it. Under MPS the
- * clients stand in both lists, as compute and as MPS processes (nvidia-smi's type "M+C").
+ * A process is listed while it has a context, with all the memory that the driver charges it:
+ * contexts, modules, allocations; what several processes hold is charged to the first that holds
+ * it. Under MPS the clients stand in both lists, as compute and as MPS processes (nvidia-smi's
+ * type "M+C").
  */
 #include <string.h>
 
@@ -10,8 +11,10 @@
 
 #define SAMPLES 12 /* two seconds' worth: what a caller with no last time gets */
 
-struct use { unsigned pid; uint64_t bytes; };
-
+struct use {
+    unsigned pid;
+    uint64_t bytes;
+};
 
 static uint64_t shared_bytes(int gpu, int process)
 {
@@ -45,11 +48,15 @@ static unsigned running(int gpu, struct use *out)
     return found;
 }
 
-static bool is_mps(void) { return fg_state->engine.mps; }
+static bool is_mps(void)
+{
+    return fg_state->engine.mps;
+}
 
 /* The three layouts of a process differ in what follows pid and bytes: instances of MIG, all ones
  * without it, and since the third a number of protected bytes, which the second one has too. */
-static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, size_t size, bool listed)
+static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, size_t size,
+                         bool listed)
 {
     NV_GPU(gpu, device);
     NV_NEEDS(count);
@@ -59,28 +66,33 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, size
     if (found > room || (found && !infos))
         return NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned i = 0; i < found; i++) {
-        nvmlProcessInfo_t info = {.pid = uses[i].pid, .usedGpuMemory = uses[i].bytes,
-            .gpuInstanceId = 0xffffffffu, .computeInstanceId = 0xffffffffu};
+        nvmlProcessInfo_t info = {.pid = uses[i].pid,
+                                  .usedGpuMemory = uses[i].bytes,
+                                  .gpuInstanceId = 0xffffffffu,
+                                  .computeInstanceId = 0xffffffffu};
         memcpy((char *)infos + i * size, &info, size);
     }
     return NVML_SUCCESS;
 }
 
-#define LISTS(kind, listed) \
-    NV_EXPORT nvmlReturn_t nvmlDeviceGet##kind##RunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos) \
-    { \
-        NV_ENTER(nvmlDeviceGet##kind##RunningProcesses); \
-        return list(device, count, infos, sizeof *infos, listed); \
-    } \
-    NV_EXPORT nvmlReturn_t nvmlDeviceGet##kind##RunningProcesses_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos) \
-    { \
-        NV_ENTER(nvmlDeviceGet##kind##RunningProcesses_v2); \
-        return list(device, count, infos, sizeof *infos, listed); \
-    } \
-    NV_EXPORT nvmlReturn_t nvmlDeviceGet##kind##RunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *infos) \
-    { \
-        NV_ENTER(nvmlDeviceGet##kind##RunningProcesses_v3); \
-        return list(device, count, infos, sizeof *infos, listed); \
+#define LISTS(kind, listed)                                                                        \
+    NV_EXPORT nvmlReturn_t nvmlDeviceGet##kind##RunningProcesses(                                  \
+        nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)                         \
+    {                                                                                              \
+        NV_ENTER(nvmlDeviceGet##kind##RunningProcesses);                                           \
+        return list(device, count, infos, sizeof *infos, listed);                                  \
+    }                                                                                              \
+    NV_EXPORT nvmlReturn_t nvmlDeviceGet##kind##RunningProcesses_v2(                               \
+        nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)                         \
+    {                                                                                              \
+        NV_ENTER(nvmlDeviceGet##kind##RunningProcesses_v2);                                        \
+        return list(device, count, infos, sizeof *infos, listed);                                  \
+    }                                                                                              \
+    NV_EXPORT nvmlReturn_t nvmlDeviceGet##kind##RunningProcesses_v3(                               \
+        nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *infos)                            \
+    {                                                                                              \
+        NV_ENTER(nvmlDeviceGet##kind##RunningProcesses_v3);                                        \
+        return list(device, count, infos, sizeof *infos, listed);                                  \
     }
 LISTS(Compute, true)
 LISTS(Graphics, false)
@@ -98,9 +110,12 @@ NV_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, un
     return *found ? nv_text(name, length, "%.63s", found) : NVML_ERROR_NOT_FOUND;
 }
 
-/* ---- how busy ------------------------------------------------------------------------------------- */
+/* ---- how busy -------------------------------------------------------------------------------- */
 
-static unsigned percent(uint64_t ppm) { return (unsigned)((ppm + 5000) / 10000); }
+static unsigned percent(uint64_t ppm)
+{
+    return (unsigned)((ppm + 5000) / 10000);
+}
 
 void nv_utilization(int gpu, unsigned *busy, unsigned *memory)
 {
@@ -134,11 +149,12 @@ static nvmlReturn_t never_used(nvmlDevice_t device, unsigned *percent_used, unsi
     return NVML_SUCCESS;
 }
 
-#define NEVER_USED(function) \
-    NV_EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *percent_used, unsigned *period_us) \
-    { \
-        NV_ENTER(function); \
-        return never_used(device, percent_used, period_us); \
+#define NEVER_USED(function)                                                                       \
+    NV_EXPORT nvmlReturn_t function(nvmlDevice_t device, unsigned *percent_used,                   \
+                                    unsigned *period_us)                                           \
+    {                                                                                              \
+        NV_ENTER(function);                                                                        \
+        return never_used(device, percent_used, period_us);                                        \
     }
 NEVER_USED(nvmlDeviceGetEncoderUtilization)
 NEVER_USED(nvmlDeviceGetDecoderUtilization)
@@ -147,9 +163,14 @@ NEVER_USED(nvmlDeviceGetOfaUtilization)
 
 /* Per process, the mean of its samples since a time, stamped with its last one, as the driver gives
  * one row per process; NOT_FOUND where there is none. */
-static nvmlReturn_t processes_since(int gpu, uint64_t last_us, nvmlProcessUtilizationInfo_v1_t *out, unsigned *count)
+static nvmlReturn_t processes_since(int gpu, uint64_t last_us, nvmlProcessUtilizationInfo_v1_t *out,
+                                    unsigned *count)
 {
-    struct { int pid; unsigned samples; uint64_t sm, memory, end; } seen[FG_SAMPLE_ROWS * 2] = {0};
+    struct {
+        int pid;
+        unsigned samples;
+        uint64_t sm, memory, end;
+    } seen[FG_SAMPLE_ROWS * 2] = {0};
     static __thread struct fg_sample samples[FG_SAMPLES];
     uint64_t since = last_us ? nv_engine_ns(last_us) : 0;
     unsigned found = 0, room = *count;
@@ -185,7 +206,10 @@ static nvmlReturn_t processes_since(int gpu, uint64_t last_us, nvmlProcessUtiliz
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *out, unsigned int *count, unsigned long long last_us)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                                       nvmlProcessUtilizationSample_t *out,
+                                                       unsigned int *count,
+                                                       unsigned long long last_us)
 {
     NV_ENTER(nvmlDeviceGetProcessUtilization);
     NV_GPU(gpu, device);
@@ -197,12 +221,15 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvml
     *count = room;
     nvmlReturn_t result = processes_since(gpu, last_us, room ? found : NULL, count);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
-        out[i] = (nvmlProcessUtilizationSample_t){.pid = found[i].pid, .timeStamp = found[i].timeStamp,
-            .smUtil = found[i].smUtil, .memUtil = found[i].memUtil};
+        out[i] = (nvmlProcessUtilizationSample_t){.pid = found[i].pid,
+                                                  .timeStamp = found[i].timeStamp,
+                                                  .smUtil = found[i].smUtil,
+                                                  .memUtil = found[i].memUtil};
     return result;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                             nvmlProcessesUtilizationInfo_t *info)
 {
     NV_ENTER(nvmlDeviceGetProcessesUtilizationInfo);
     NV_GPU(gpu, device);
@@ -211,5 +238,6 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (NV_FAULT("nvml_util_off"))
         return NVML_ERROR_NOT_SUPPORTED;
-    return processes_since(gpu, info->lastSeenTimeStamp, info->procUtilArray, &info->processSamplesCount);
+    return processes_since(gpu, info->lastSeenTimeStamp, info->procUtilArray,
+                           &info->processSamplesCount);
 }

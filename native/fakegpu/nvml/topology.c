@@ -1,6 +1,6 @@
-/* NVML: how GPUs hang together: NUMA nodes, PCI, NVLink. Modelled as a server with two NUMA nodes of 32
- * CPUs each; GPUs of a node share a host bridge. NVLink by generation: since the A100 through
- * switches, on the V100 from GPU to GPU. */
+/* NVML: how GPUs hang together: NUMA nodes, PCI, NVLink. Modelled as a server with two NUMA
+ * nodes of 32 CPUs each; GPUs of a node share a host bridge. NVLink by generation: since the
+ * A100 through switches, on the V100 from GPU to GPU. */
 #include <string.h>
 
 #include "nvml/nvml_entry.h"
@@ -13,17 +13,27 @@ int nv_links(int gpu)
     const struct fg_profile *profile = nv_profile(gpu);
     uint64_t capability = profile->capability_major * 10 + profile->capability_minor;
     /* Connections per GPU: data sheets of V100, A100 and H100 SXM. */
-    return fg_state->gpus < 2 ? 0 : capability == 70 ? 6 : capability == 80 ? 12 : capability == 90 ? 18 : 0;
+    return fg_state->gpus < 2 ? 0
+           : capability == 70 ? 6
+           : capability == 80 ? 12
+           : capability == 90 ? 18
+                              : 0;
 }
 
-static bool switched(int gpu) { return nv_profile(gpu)->capability_major >= 8; }
+static bool switched(int gpu)
+{
+    return nv_profile(gpu)->capability_major >= 8;
+}
 
 static nvmlGpuTopologyLevel_t level(int a, int b)
 {
-    return a == b ? NVML_TOPOLOGY_INTERNAL : NUMA(a) == NUMA(b) ? NVML_TOPOLOGY_HOSTBRIDGE : NVML_TOPOLOGY_SYSTEM;
+    return a == b               ? NVML_TOPOLOGY_INTERNAL
+           : NUMA(a) == NUMA(b) ? NVML_TOPOLOGY_HOSTBRIDGE
+                                : NVML_TOPOLOGY_SYSTEM;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t two, nvmlGpuTopologyLevel_t *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t two,
+                                                           nvmlGpuTopologyLevel_t *out)
 {
     NV_ENTER(nvmlDeviceGetTopologyCommonAncestor);
     NV_GPU(a, one);
@@ -33,7 +43,9 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvm
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t wanted, unsigned int *count, nvmlDevice_t *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device,
+                                                        nvmlGpuTopologyLevel_t wanted,
+                                                        unsigned int *count, nvmlDevice_t *out)
 {
     NV_ENTER(nvmlDeviceGetTopologyNearestGpus);
     NV_GPU(gpu, device);
@@ -49,14 +61,16 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvm
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t two, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t two,
+                                              nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *out)
 {
     NV_ENTER(nvmlDeviceGetP2PStatus);
     NV_GPU(a, one);
     NV_GPU(b, two);
     NV_NEEDS(out && index < NVML_P2P_CAPS_INDEX_UNKNOWN);
     bool linked = nv_links(a) && nv_links(b);
-    *out = linked || index != NVML_P2P_CAPS_INDEX_NVLINK ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
+    *out = linked || index != NVML_P2P_CAPS_INDEX_NVLINK ? NVML_P2P_STATUS_OK
+                                                         : NVML_P2P_STATUS_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }
 
@@ -70,7 +84,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t one, nvmlDevice_t two,
     return NVML_SUCCESS;
 }
 
-/* ---- NVLink --------------------------------------------------------------------------------------- */
+/* ---- NVLink ---------------------------------------------------------------------------------- */
 
 static nvmlReturn_t link_of(nvmlDevice_t device, unsigned link, const void *out, int *gpu)
 {
@@ -79,15 +93,16 @@ static nvmlReturn_t link_of(nvmlDevice_t device, unsigned link, const void *out,
     *gpu = found;
     return (int)link < nv_links(found) ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
-#define LINK(gpu, out) \
-    int gpu; \
-    do { \
-        nvmlReturn_t refused = link_of(device, link, out, &gpu); \
-        if (refused != NVML_SUCCESS) \
-            return refused; \
+#define LINK(gpu, out)                                                                             \
+    int gpu;                                                                                       \
+    do {                                                                                           \
+        nvmlReturn_t refused = link_of(device, link, out, &gpu);                                   \
+        if (refused != NVML_SUCCESS)                                                               \
+            return refused;                                                                        \
     } while (0)
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                                nvmlEnableState_t *active)
 {
     NV_ENTER(nvmlDeviceGetNvLinkState);
     LINK(gpu, active);
@@ -96,7 +111,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned in
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                                  unsigned int *version)
 {
     NV_ENTER(nvmlDeviceGetNvLinkVersion);
     LINK(gpu, version);
@@ -104,7 +120,9 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned 
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link, nvmlNvLinkCapability_t capability, unsigned int *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
+                                                     nvmlNvLinkCapability_t capability,
+                                                     unsigned int *out)
 {
     NV_ENTER(nvmlDeviceGetNvLinkCapability);
     LINK(gpu, out);
@@ -113,7 +131,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsign
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
+                                                           nvmlIntNvLinkDeviceType_t *type)
 {
     NV_ENTER(nvmlDeviceGetNvLinkRemoteDeviceType);
     LINK(gpu, type);
@@ -130,21 +149,23 @@ static nvmlReturn_t remote(int gpu, unsigned link, nvmlPciInfo_t *out)
     return nv_text(out->busId, sizeof out->busId, "00000000:%02X:00.0", out->bus);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link,
+                                                        nvmlPciInfo_t *out)
 {
     NV_ENTER(nvmlDeviceGetNvLinkRemotePciInfo);
     LINK(gpu, out);
     return remote(gpu, link, out);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *out)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                           nvmlPciInfo_t *out)
 {
     NV_ENTER(nvmlDeviceGetNvLinkRemotePciInfo_v2);
     LINK(gpu, out);
     return remote(gpu, link, out);
 }
 
-/* ---- NUMA ----------------------------------------------------------------------------------------- */
+/* ---- NUMA ------------------------------------------------------------------------------------ */
 
 static nvmlReturn_t set_bits(unsigned long *set, unsigned words, int first, int count)
 {
@@ -156,7 +177,8 @@ static nvmlReturn_t set_bits(unsigned long *set, unsigned words, int first, int 
     return NVML_SUCCESS;
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *set, nvmlAffinityScope_t scope)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words,
+                                                   unsigned long *set, nvmlAffinityScope_t scope)
 {
     NV_ENTER(nvmlDeviceGetMemoryAffinity);
     NV_GPU(gpu, device);
@@ -164,14 +186,17 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned
     return set_bits(set, words, NUMA(gpu), 1);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *set)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words,
+                                                unsigned long *set)
 {
     NV_ENTER(nvmlDeviceGetCpuAffinity);
     NV_GPU(gpu, device);
     return set_bits(set, words, NUMA(gpu) * CPUS_PER_NODE, CPUS_PER_NODE);
 }
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long *set, nvmlAffinityScope_t scope)
+NV_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
+                                                           unsigned long *set,
+                                                           nvmlAffinityScope_t scope)
 {
     NV_ENTER(nvmlDeviceGetCpuAffinityWithinScope);
     NV_GPU(gpu, device);

@@ -14,7 +14,10 @@ static struct fg_pool *standard_pool(int gpu)
     return standard[gpu];
 }
 
-struct fg_pool *fg_device_pool(int gpu) { return chosen[gpu] ? chosen[gpu] : standard_pool(gpu); }
+struct fg_pool *fg_device_pool(int gpu)
+{
+    return chosen[gpu] ? chosen[gpu] : standard_pool(gpu);
+}
 
 bool fg_device_pool_forget(const struct fg_pool *pool)
 {
@@ -40,8 +43,14 @@ static CUresult device_pool(CUmemoryPool *out, CUdevice device, bool current)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuDeviceGetDefaultMemPool)(CUmemoryPool *out, CUdevice device) { return device_pool(out, device, false); }
-CUresult FG(cuDeviceGetMemPool)(CUmemoryPool *out, CUdevice device) { return device_pool(out, device, true); }
+CUresult FG(cuDeviceGetDefaultMemPool)(CUmemoryPool *out, CUdevice device)
+{
+    return device_pool(out, device, false);
+}
+CUresult FG(cuDeviceGetMemPool)(CUmemoryPool *out, CUdevice device)
+{
+    return device_pool(out, device, true);
+}
 
 CUresult FG(cuDeviceSetMemPool)(CUdevice device, CUmemoryPool handle)
 {
@@ -59,20 +68,25 @@ CUresult FG(cuDeviceSetMemPool)(CUdevice device, CUmemoryPool handle)
 
 static bool of_device(const CUmemLocation *location, CUmemAllocationType type)
 {
-    return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
+    return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+           type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-CUresult FG(cuMemGetDefaultMemPool)(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
+CUresult FG(cuMemGetDefaultMemPool)(CUmemoryPool *out, CUmemLocation *location,
+                                    CUmemAllocationType type)
 {
-    return of_device(location, type) ? device_pool(out, location->id, false) : CUDA_ERROR_NOT_SUPPORTED;
+    return of_device(location, type) ? device_pool(out, location->id, false)
+                                     : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult FG(cuMemGetMemPool)(CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type)
 {
-    return of_device(location, type) ? device_pool(out, location->id, true) : CUDA_ERROR_NOT_SUPPORTED;
+    return of_device(location, type) ? device_pool(out, location->id, true)
+                                     : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult FG(cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-    return of_device(location, type) ? FG(cuDeviceSetMemPool)(location->id, pool) : CUDA_ERROR_NOT_SUPPORTED;
+    return of_device(location, type) ? FG(cuDeviceSetMemPool)(location->id, pool)
+                                     : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -1,8 +1,8 @@
-/* Stream-ordered allocation. A pool reserves the GPU's memory in steps of 32 MiB and cuts allocations
- * out of what it has. What is freed stays reserved until the host synchronises and more than the
- * release threshold is reserved, or someone trims, or the GPU runs out. A free is taken to be
- * complete at once: its memory serves the next allocation of any stream (kinder than the driver,
- * which keeps it back until the streams are ordered). */
+/* Stream-ordered allocation. A pool reserves the GPU's memory in steps of 32 MiB and cuts
+ * allocations out of what it has. What is freed stays reserved until the host synchronises and
+ * more than the release threshold is reserved, or someone trims, or the GPU runs out. A free is
+ * taken to be complete at once: its memory serves the next allocation of any stream (kinder than
+ * the driver, which keeps it back until the streams are ordered). */
 #include "pools/pool.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "memory/gpu_memory.h"
 #include "state/ledger.h"
 
-static struct fg_pool *pools;             /* all of this process */
-static _Atomic bool unreleased;                /* some pool may hold free memory */
+static struct fg_pool *pools;   /* all of this process */
+static _Atomic bool unreleased; /* some pool may hold free memory */
 
 struct fg_pool *fg_pool_of(CUmemoryPool handle)
 {
@@ -37,14 +37,15 @@ struct fg_pool *fg_pool_new(int gpu, const CUmemPoolProps *properties)
     return pool;
 }
 
-/* ---- reserving ------------------------------------------------------------------------------------ */
+/* ---- reserving ------------------------------------------------------------------------------- */
 
 bool fg_pool_trim(struct fg_pool *pool, uint64_t keep)
 {
     bool released = false;
     for (struct fg_segment **at = &pool->segments; *at;) {
         struct fg_segment *segment = *at;
-        if (pool->reserved <= keep || !fg_space_take_at(&pool->space, segment->base, segment->bytes)) {
+        if (pool->reserved <= keep ||
+            !fg_space_take_at(&pool->space, segment->base, segment->bytes)) {
             at = &segment->next;
             continue;
         }
@@ -162,4 +163,7 @@ static bool trim_under_need(int gpu)
     return released;
 }
 
-__attribute__((constructor)) static void help_in_need(void) { fg_when_gpu_memory_is_short(trim_under_need); }
+__attribute__((constructor)) static void help_in_need(void)
+{
+    fg_when_gpu_memory_is_short(trim_under_need);
+}

@@ -6,8 +6,9 @@
 
 CUresult FG(cuMemPoolCreate)(CUmemoryPool *out, const CUmemPoolProps *properties)
 {
-    if (!out || !properties || (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED &&
-                                properties->allocType != CU_MEM_ALLOCATION_TYPE_MANAGED))
+    if (!out || !properties ||
+        (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED &&
+         properties->allocType != CU_MEM_ALLOCATION_TYPE_MANAGED))
         return CUDA_ERROR_INVALID_VALUE;
     if ((unsigned)properties->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -86,9 +87,12 @@ CUresult FG(cuMemPoolSetAttribute)(CUmemoryPool handle, CUmemPool_attribute attr
     uint64_t *number = pool ? number_of(pool, attribute) : NULL, wanted = 0;
     if (number && value) {
         memcpy(&wanted, value, sizeof wanted);
-        bool high = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+        bool high = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+                    attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
         if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD || (high && !wanted)) {
-            *number = attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : high ? pool->reserved : wanted;
+            *number = attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used
+                      : high                                     ? pool->reserved
+                                                                 : wanted;
             result = CUDA_SUCCESS;
         }
     } else if (pool && value && attribute >= 1 && attribute <= 3) {
@@ -107,7 +111,8 @@ CUresult FG(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc *acce
     return known && access && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult FG(cuMemPoolGetAccess)(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
+CUresult FG(cuMemPoolGetAccess)(CUmemAccess_flags *flags, CUmemoryPool handle,
+                                CUmemLocation *location)
 {
     pthread_mutex_lock(&fg_mutex);
     bool known = fg_pool_of(handle) != NULL;

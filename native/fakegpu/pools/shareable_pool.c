@@ -5,7 +5,8 @@
 #include "sharing/export_fd.h"
 #include "state/ledger.h"
 
-CUresult FG(cuMemPoolExportToShareableHandle)(void *out, CUmemoryPool handle, CUmemAllocationHandleType type,
+CUresult FG(cuMemPoolExportToShareableHandle)(void *out, CUmemoryPool handle,
+                                              CUmemAllocationHandleType type,
                                               unsigned long long flags)
 {
     pthread_mutex_lock(&fg_mutex);
@@ -14,7 +15,10 @@ CUresult FG(cuMemPoolExportToShareableHandle)(void *out, CUmemoryPool handle, CU
     if (pool && out && !flags && pool->properties.handleTypes & type && !pool->imported) {
         if (!pool->export_id)
             pool->export_id = fg_new_id();
-        struct fg_export text = {.kind = FG_EXPORT_POOL, .shared = -1, .gpu = pool->gpu, .id = pool->export_id,
+        struct fg_export text = {.kind = FG_EXPORT_POOL,
+                                 .shared = -1,
+                                 .gpu = pool->gpu,
+                                 .id = pool->export_id,
                                  .pool = pool->properties};
         int fd = fg_export_make(&text);
         result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
@@ -25,7 +29,8 @@ CUresult FG(cuMemPoolExportToShareableHandle)(void *out, CUmemoryPool handle, CU
     return result;
 }
 
-CUresult FG(cuMemPoolImportFromShareableHandle)(CUmemoryPool *out, void *os_handle, CUmemAllocationHandleType type,
+CUresult FG(cuMemPoolImportFromShareableHandle)(CUmemoryPool *out, void *os_handle,
+                                                CUmemAllocationHandleType type,
                                                 unsigned long long flags)
 {
     struct fg_export text;
@@ -48,7 +53,8 @@ CUresult FG(cuMemPoolExportPointer)(CUmemPoolPtrExportData *out, CUdeviceptr add
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_range_at(address);
-    struct fg_pool *pool = range && range->kind == FG_POOLED && range->base == address ? range->owner : NULL;
+    struct fg_pool *pool =
+        range && range->kind == FG_POOLED && range->base == address ? range->owner : NULL;
     bool exported = pool && out && pool->export_id && !pool->imported;
     if (exported) {
         struct pointer data = {FG_POOL_MAGIC, pool->export_id, range->size};
@@ -59,7 +65,8 @@ CUresult FG(cuMemPoolExportPointer)(CUmemPoolPtrExportData *out, CUdeviceptr add
     return exported ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult FG(cuMemPoolImportPointer)(CUdeviceptr *out, CUmemoryPool handle, CUmemPoolPtrExportData *exported)
+CUresult FG(cuMemPoolImportPointer)(CUdeviceptr *out, CUmemoryPool handle,
+                                    CUmemPoolPtrExportData *exported)
 {
     struct pointer data = {0};
     if (exported)
@@ -67,7 +74,8 @@ CUresult FG(cuMemPoolImportPointer)(CUdeviceptr *out, CUmemoryPool handle, CUmem
     pthread_mutex_lock(&fg_mutex);
     struct fg_pool *pool = fg_pool_of(handle);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    if (pool && out && pool->imported && data.magic == FG_POOL_MAGIC && data.pool == pool->export_id) {
+    if (pool && out && pool->imported && data.magic == FG_POOL_MAGIC &&
+        data.pool == pool->export_id) {
         uint64_t base = fg_va_reserve(fg_round_up(data.size, 2 << 20), 2 << 20);
         struct fg_range *range = fg_range_new(FG_POOLED, pool->gpu, NULL, base, data.size);
         range->owner = pool;

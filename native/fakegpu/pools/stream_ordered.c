@@ -4,7 +4,8 @@
 #include "pools/pool.h"
 #include "streams/stream.h"
 
-CUresult FG(cuMemAllocFromPoolAsync)(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
+CUresult FG(cuMemAllocFromPoolAsync)(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
+                                     CUstream stream)
 {
     struct fg_stream *ordered;
     struct fg_range *range;

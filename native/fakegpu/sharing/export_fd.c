@@ -1,5 +1,6 @@
-/* Exports as files beside the state, named by the number of the shared memory. The descriptor holds a
- * lock of its open file description: it lives until the last copy of the descriptor is closed. */
+/* Exports as files beside the state, named by the number of the shared memory. The descriptor
+ * holds a lock of its open file description: it lives until the last copy of the descriptor is
+ * closed. */
 #define _GNU_SOURCE
 #include "sharing/export_fd.h"
 
@@ -12,7 +13,7 @@ int fg_export_make(const struct fg_export *text)
 {
     char path[FG_PATH + 64];
     fg_shared_export_path(text->id, path, sizeof path);
-    if (text->shared >= 0)             /* first: a death after it leaves no file behind */
+    if (text->shared >= 0) /* first: a death after it leaves no file behind */
         fg_shared_exported(text->shared, text->id);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};

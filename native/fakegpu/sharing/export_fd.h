@@ -11,6 +11,6 @@ struct fg_export {
     CUmemAllocationProp properties;
     CUmemPoolProps pool;
 };
-int fg_export_make(const struct fg_export *text);      /* a new descriptor; -1 */
+int fg_export_make(const struct fg_export *text); /* a new descriptor; -1 */
 bool fg_export_read(int fd, enum fg_export_kind kind, struct fg_export *text);
 #endif

@@ -4,7 +4,11 @@
 #include "memory/space.h"
 #include "sharing/imported.h"
 
-struct external { struct external *next; int gpu; uint64_t size; };
+struct external {
+    struct external *next;
+    int gpu;
+    uint64_t size;
+};
 static struct external *externals;
 
 static struct external *find_external(CUexternalMemory handle)
@@ -15,7 +19,8 @@ static struct external *find_external(CUexternalMemory handle)
     return each;
 }
 
-CUresult FG(cuImportExternalMemory)(CUexternalMemory *out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *wanted)
+CUresult FG(cuImportExternalMemory)(CUexternalMemory *out,
+                                    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *wanted)
 {
     struct fg_context *context;
     if (!out || !wanted || !wanted->size)
@@ -38,9 +43,11 @@ CUresult FG(cuExternalMemoryGetMappedBuffer)(CUdeviceptr *out, CUexternalMemory 
     pthread_mutex_lock(&fg_mutex);
     struct external *external = find_external(handle);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    if (external && out && wanted && wanted->size && wanted->offset + wanted->size <= external->size) {
+    if (external && out && wanted && wanted->size &&
+        wanted->offset + wanted->size <= external->size) {
         uint64_t base = fg_va_reserve(fg_round_up(wanted->size, 2 << 20), 2 << 20);
-        fg_range_new(FG_IMPORTED, external->gpu, fg_current_context(), base, wanted->size)->free = fg_imported_free;
+        fg_range_new(FG_IMPORTED, external->gpu, fg_current_context(), base, wanted->size)->free =
+            fg_imported_free;
         *out = base;
         result = CUDA_SUCCESS;
     }

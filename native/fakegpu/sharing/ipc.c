@@ -1,5 +1,5 @@
-/* Memory of one process in another by an IPC handle. It is charged to the process that allocated it, until
- * the last process that has it open lets go. */
+/* Memory of one process in another by an IPC handle. It is charged to the process that allocated
+ * it, until the last process that has it open lets go. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,10 @@
 #include "state/process_table.h"
 
 #define MAGIC 0x637069656b616621ull
-struct wire { uint64_t magic, id, size, offset; int32_t shared, gpu, pid; };
+struct wire {
+    uint64_t magic, id, size, offset;
+    int32_t shared, gpu, pid;
+};
 _Static_assert(sizeof(struct wire) <= sizeof(CUipcMemHandle), "fits the handle");
 
 CUresult FG(cuIpcGetMemHandle)(CUipcMemHandle *out, CUdeviceptr address)
@@ -19,7 +22,8 @@ CUresult FG(cuIpcGetMemHandle)(CUipcMemHandle *out, CUdeviceptr address)
     struct fg_range *range = fg_range_at(address);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     if (out && range && range->kind == FG_DEVICE) {
-        struct wire wire = {.magic = MAGIC, .gpu = range->gpu, .pid = fg_state->process[fg_own_process()].pid};
+        struct wire wire = {
+            .magic = MAGIC, .gpu = range->gpu, .pid = fg_state->process[fg_own_process()].pid};
         wire.size = fg_range_share(range, &wire.shared, &wire.id, &wire.offset);
         memset(out, 0, sizeof *out);
         memcpy(out, &wire, sizeof wire);
@@ -39,7 +43,7 @@ CUresult FG(cuIpcOpenMemHandle_v2)(CUdeviceptr *out, CUipcMemHandle handle, unsi
     pthread_mutex_lock(&fg_mutex);
     CUresult result = fg_need_context(&context);
     if (!result && wire.pid == fg_state->process[fg_own_process()].pid)
-        result = CUDA_ERROR_INVALID_CONTEXT;   /* not within one process */
+        result = CUDA_ERROR_INVALID_CONTEXT; /* not within one process */
     if (!result && fg_shared_hold(wire.shared, wire.id))
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result) {

@@ -10,8 +10,8 @@ static bool before(const struct fg_engine *e, const struct fg_head *a, const str
 }
 
 /* Gives out `budget` SMs among the heads of one context; percent: contention slows them to that. */
-static void give(const struct fg_engine *e, struct fg_heads *heads, int32_t context, uint32_t budget,
-                 uint32_t percent)
+static void give(const struct fg_engine *e, struct fg_heads *heads, int32_t context,
+                 uint32_t budget, uint32_t percent)
 {
     static struct fg_head *list[FG_ENGINE_STREAMS];
     int n = 0;
@@ -38,7 +38,8 @@ static void give(const struct fg_engine *e, struct fg_heads *heads, int32_t cont
 }
 
 /* Who has the slice; the next time at which that changes by itself. */
-static uint64_t slice(struct fg_engine *e, struct fg_engine_gpu *gpu, int number, struct fg_heads *heads)
+static uint64_t slice(struct fg_engine *e, struct fg_engine_gpu *gpu, int number,
+                      struct fg_heads *heads)
 {
     int32_t current = gpu->current - 1, next = -1;
     bool wants = false;
@@ -56,7 +57,8 @@ static uint64_t slice(struct fg_engine *e, struct fg_engine_gpu *gpu, int number
     if (!wants && next < 0)
         return FG_NEVER;
     if (wants && (e->t < gpu->slice_end || next < 0 || e->t > gpu->slice_end)) {
-        if (e->t >= gpu->slice_end)            /* it was alone: its slices went on one after the other */
+        /* it was alone: its slices went on one after the other */
+        if (e->t >= gpu->slice_end)
             gpu->slice_end += (e->t - gpu->slice_end) / e->slice_ns * e->slice_ns + e->slice_ns;
     } else {
         gpu->switch_end = e->t + (current >= 0 ? e->switch_ns : 0);

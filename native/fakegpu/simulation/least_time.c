@@ -43,8 +43,8 @@ uint64_t fg_engine_least_ns(int index, uint64_t seq, int depth)
     struct fg_engine_gpu *gpu = &e->gpu[context->gpu];
     if (e->mps || !compute)
         return sum;
-    /* Slices of others that have work ready now: one before each of mine but the first, and what is left
-     * of the present one. */
+    /* Slices of others that have work ready now: one before each of mine but the first, and what
+     * is left of the present one. */
     static struct fg_heads heads;
     fg_heads_collect(e, &heads);
     uint64_t left = gpu->slice_end > e->t ? gpu->slice_end - e->t : 0;

@@ -48,7 +48,8 @@ static void close_sample(struct fg_engine *e, struct fg_engine_gpu *gpu, int num
 
 uint64_t fg_samples_next(void)
 {
-    return fg_state->engine.gpu[0].sample_begun + FG_SAMPLE_NS;   /* the same for all */
+    /* the same for all */
+    return fg_state->engine.gpu[0].sample_begun + FG_SAMPLE_NS;
 }
 
 void fg_samples_take(void)
@@ -61,7 +62,7 @@ void fg_samples_take(void)
         uint64_t behind = (e->t - gpu->sample_begun) / FG_SAMPLE_NS;
         for (uint64_t i = 0; i < behind && i <= FG_SAMPLES; i++) {
             close_sample(e, gpu, g);
-            if (!i && behind > FG_SAMPLES)     /* a long idle time: only its last samples are kept */
+            if (!i && behind > FG_SAMPLES) /* a long idle time: only its last samples are kept */
                 gpu->sample_begun += (behind - FG_SAMPLES - 1) * FG_SAMPLE_NS;
         }
     }

@@ -1,9 +1,9 @@
 /* One step after the other: what the GPUs do until a given time. Integers only, so that the same
  * calls at the same virtual times give the same nanoseconds on every machine.
  *
- * At an instant t, first everything that ends at t ends; then, only if t is certain (t < until: nobody can
- * queue anything at t any more), heads of streams begin and the compute engine is given out; then time
- * goes on to the next instant at which something may change.
+ * At an instant t, first everything that ends at t ends; then, only if t is certain (t < until:
+ * nobody can queue anything at t any more), heads of streams begin and the compute engine is
+ * given out; then time goes on to the next instant at which something may change.
  */
 #include "simulation/simulate.h"
 
@@ -48,7 +48,7 @@ void fg_heads_collect(struct fg_engine *e, struct fg_heads *heads)
         }
 }
 
-/* ---- ends and beginnings ------------------------------------------------------------------------------ */
+/* ---- ends and beginnings --------------------------------------------------------------------- */
 
 static void finish(struct fg_engine *e, const struct fg_head *head)
 {
@@ -80,7 +80,8 @@ static bool has_ended(const struct fg_engine *e, const struct fg_op *op)
 }
 
 /* The legacy default stream and the blocking streams of its context wait for each other. */
-static bool waits_for_legacy(const struct fg_engine *e, const struct fg_heads *heads, const struct fg_head *head)
+static bool waits_for_legacy(const struct fg_engine *e, const struct fg_heads *heads,
+                             const struct fg_head *head)
 {
     uint32_t flags = e->stream[head->stream].flags;
     if (flags & FG_STREAM_NONBLOCKING || !head->context->legacy)
@@ -97,7 +98,8 @@ static bool waits_for_legacy(const struct fg_engine *e, const struct fg_heads *h
     return false;
 }
 
-static bool may_begin(const struct fg_engine *e, const struct fg_heads *heads, const struct fg_head *head)
+static bool may_begin(const struct fg_engine *e, const struct fg_heads *heads,
+                      const struct fg_head *head)
 {
     const struct fg_op *op = head->op;
     if (op->stamp > e->t || waits_for_legacy(e, heads, head))
@@ -127,7 +129,7 @@ static void begin(struct fg_engine *e, const struct fg_head *head)
         fg_threads_host_due(head->context->process - 1);
 }
 
-/* ---- time goes on --------------------------------------------------------------------------------------- */
+/* ---- time goes on ---------------------------------------------------------------------------- */
 
 static void advance(struct fg_engine *e, struct fg_heads *heads, uint64_t length)
 {
@@ -159,7 +161,7 @@ static void advance(struct fg_engine *e, struct fg_heads *heads, uint64_t length
 bool fg_simulate(uint64_t until)
 {
     struct fg_engine *e = &fg_state->engine;
-    static struct fg_heads heads;                 /* under the lock; a thread's stack may be small */
+    static struct fg_heads heads; /* under the lock; a thread's stack may be small */
     for (;;) {
         uint32_t woken = e->woken;
         bool changed = false;
@@ -218,4 +220,3 @@ bool fg_simulate(uint64_t until)
         fg_samples_take();
     }
 }
-

@@ -11,14 +11,17 @@
 #include "simulation/random.h"
 #include "state/state.h"
 
-static __thread struct { uint64_t nonce; int32_t row; } mine; /* row + 1 */
+static __thread struct {
+    uint64_t nonce;
+    int32_t row;
+} mine; /* row + 1 */
 
 long fg_futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* ---- joining ---------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 struct fg_engine_thread *fg_thread_self(struct fg_engine *e)
 {
@@ -41,8 +44,14 @@ struct fg_engine_thread *fg_thread_joined_row(struct fg_engine *e)
     return mine.row && mine.nonce == e->nonce ? &e->thread[mine.row - 1] : NULL;
 }
 
-bool fg_thread_has_joined(void) { return mine.row != 0; }
-void fg_thread_forget(void) { mine.row = 0; }
+bool fg_thread_has_joined(void)
+{
+    return mine.row != 0;
+}
+void fg_thread_forget(void)
+{
+    mine.row = 0;
+}
 
 static uint64_t rank(struct fg_engine *e, int process)
 {
@@ -87,7 +96,7 @@ void fg_threads_process_gone(int process)
             e->thread[i].state = FG_THREAD_FREE;
 }
 
-/* ---- waking and parking ------------------------------------------------------------------------------- */
+/* ---- waking and parking ---------------------------------------------------------------------- */
 
 /* Voluntary switches of a thread that sleeps outside of the fake; 0: it runs, or is gone. */
 static uint64_t sleeps(const struct fg_engine_thread *row, bool *gone)
@@ -163,7 +172,7 @@ void fg_threads_notify(uint32_t state, uint32_t ref, uint64_t seq)
             row->now += e->sync_ns;
         if (e->window_ns) {
             fg_thread_wake(row);
-        } else {                               /* it acts when it is its turn */
+        } else { /* it acts when it is its turn */
             row->need = row->now;
             row->state = FG_THREAD_TIME;
         }

@@ -1,4 +1,5 @@
-/* Which processes hold memory that several may hold, and its end with the last of them. With the lock held. */
+/* Which processes hold memory that several may hold, and its end with the last of them. With the
+ * lock held. */
 #define _GNU_SOURCE
 #include "state/holders.h"
 

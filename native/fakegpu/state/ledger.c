@@ -26,7 +26,8 @@ static void judge(int gpu, struct fg_tag *tag)
     }
     for (int i = 0; i < fg_state->processes; i++) {
         struct fg_process *p = &fg_state->process[i];
-        if (p->asked && p->asked_gpu == gpu && &fg_state->tag[p->tag] == tag && tag->used[gpu] + p->asked > watched)
+        if (p->asked && p->asked_gpu == gpu && &fg_state->tag[p->tag] == tag &&
+            tag->used[gpu] + p->asked > watched)
             p->asked_fits = 0;
     }
     if (tag->used[gpu] > tag->peak[gpu])
@@ -40,7 +41,8 @@ static bool room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed
     const struct fg_gpu *g = &fg_state->gpu[gpu];
     if (bytes > g->profile.memory_bytes || g->used > g->profile.memory_bytes - bytes)
         return false;
-    return managed || !tag->hard_limit[gpu] || fg_tag_limited_bytes(gpu, tag) + bytes <= tag->hard_limit[gpu];
+    return managed || !tag->hard_limit[gpu] ||
+           fg_tag_limited_bytes(gpu, tag) + bytes <= tag->hard_limit[gpu];
 }
 
 static bool make_room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed)
@@ -70,8 +72,14 @@ static int charge(int gpu, uint64_t bytes, bool managed)
     return result;
 }
 
-int fg_charge(int gpu, uint64_t bytes) { return charge(gpu, bytes, false); }
-int fg_charge_managed(int gpu, uint64_t bytes) { return charge(gpu, bytes, true); }
+int fg_charge(int gpu, uint64_t bytes)
+{
+    return charge(gpu, bytes, false);
+}
+int fg_charge_managed(int gpu, uint64_t bytes)
+{
+    return charge(gpu, bytes, true);
+}
 
 void fg_uncharge_managed(int gpu, uint64_t bytes)
 {
@@ -91,7 +99,7 @@ void fg_uncharge(int gpu, uint64_t bytes)
     int row = fg_own_process_locked();
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
-        if (bytes > p->used[gpu]) {    /* a bug of the fake: say so, never wrap around */
+        if (bytes > p->used[gpu]) { /* a bug of the fake: say so, never wrap around */
             fprintf(stderr, "fakegpu: %llu bytes given back, %llu held\n",
                     (unsigned long long)bytes, (unsigned long long)p->used[gpu]);
             bytes = p->used[gpu];
@@ -102,4 +110,3 @@ void fg_uncharge(int gpu, uint64_t bytes)
     }
     fg_unlock();
 }
-

@@ -11,13 +11,14 @@
 #include "state/state.h"
 
 /* Never waits for long at once: where the kernel wakes one waiter because the owner died, and that
- * waiter is killed before it looks, nobody wakes the others, though the mutex is free (seen on 6.18). */
+ * waiter is killed before it looks, nobody wakes the others, though the mutex is free (seen on
+ * 6.18). */
 int fg_lock_robust(pthread_mutex_t *mutex)
 {
     int result = pthread_mutex_trylock(mutex);
     while (result == EBUSY || result == ETIMEDOUT) {
         struct timespec until;
-#ifdef __SANITIZE_THREAD__             /* it does not know that a timed lock may find the owner dead */
+#ifdef __SANITIZE_THREAD__ /* it does not know that a timed lock may find the owner dead */
         usleep(100);
         result = pthread_mutex_trylock(mutex);
         continue;
@@ -46,4 +47,7 @@ void fg_lock(void)
     }
 }
 
-void fg_unlock(void) { pthread_mutex_unlock(&fg_state->mutex); }
+void fg_unlock(void)
+{
+    pthread_mutex_unlock(&fg_state->mutex);
+}

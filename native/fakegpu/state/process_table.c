@@ -1,4 +1,5 @@
-/* The process table: this process's row, tags ("containers"), and the end of processes that died. */
+/* The process table: this process's row, tags ("containers"), and the end of processes that
+ * died. */
 #define _GNU_SOURCE
 #include "state/process_table.h"
 
@@ -12,11 +13,14 @@
 #include "state/holders.h"
 #include "state/ledger.h"
 
-static int self = -1;          /* this process's row */
+static int self = -1; /* this process's row */
 static pid_t self_pid;
 static void (*process_gone)(int process);
 
-void fg_when_process_gone(void (*watcher)(int process)) { process_gone = watcher; }
+void fg_when_process_gone(void (*watcher)(int process))
+{
+    process_gone = watcher;
+}
 
 /* State letter, threads and start time of a process by /proc; false where it is gone. */
 static bool read_stat(pid_t pid, char *letter, uint64_t *threads, uint64_t *started)
@@ -31,7 +35,7 @@ static bool read_stat(pid_t pid, char *letter, uint64_t *threads, uint64_t *star
     if (length <= 0)
         return false;
     text[length] = 0;
-    char *field = strrchr(text, ')');  /* the name may hold anything */
+    char *field = strrchr(text, ')'); /* the name may hold anything */
     if (!field || sscanf(field + 1, " %c", letter) != 1)
         return false;
     field += 2;
@@ -52,7 +56,8 @@ bool fg_process_alive(const struct fg_process *row)
     uint64_t threads = 0, started;
     if (!row->pid || !read_stat(row->pid, &letter, &threads, &started) || started != row->started)
         return false;
-    /* The driver holds a process's memory until its last thread is gone; its first may be dead before. */
+    /* The driver holds a process's memory until its last thread is gone; its first may be dead
+     * before. */
     return (letter != 'Z' && letter != 'X') || threads > 1;
 }
 
@@ -107,8 +112,8 @@ static int claim(void)
         struct fg_process *row = &fg_state->process[i];
         if (row->pid == mine.pid) {
             if (row->started == mine.started && !memcmp(row->image, mine.image, sizeof mine.image))
-                return i;              /* a second copy of the library in this process */
-            free_row(i);               /* before our exec(), or another process of this pid */
+                return i; /* a second copy of the library in this process */
+            free_row(i);  /* before our exec(), or another process of this pid */
         }
         if (!row->pid && vacant < 0)
             vacant = i;
@@ -157,4 +162,7 @@ int fg_find_tag(const char *name, bool make)
     return fg_state->tags++;
 }
 
-void fg_own_process_forget(void) { self = -1; }
+void fg_own_process_forget(void)
+{
+    self = -1;
+}

@@ -1,5 +1,5 @@
-/* Device memory that several processes hold: exported handles, IPC. It stays charged to the tag that made
- * it until the last holder, or the last copy of a descriptor, lets go. */
+/* Device memory that several processes hold: exported handles, IPC. It stays charged to the tag
+ * that made it until the last holder, or the last copy of a descriptor, lets go. */
 #include <errno.h>
 #include <string.h>
 
@@ -82,7 +82,8 @@ void fg_shared_drop(int index, uint64_t id)
     fg_lock();
     int row = fg_own_process_locked();
     struct fg_shared *shared = &fg_state->shared[index];
-    struct fg_holder *holder = row < 0 || shared->gpu < 0 || shared->id != id ? NULL : fg_holder_of(shared, row);
+    struct fg_holder *holder =
+        row < 0 || shared->gpu < 0 || shared->id != id ? NULL : fg_holder_of(shared, row);
     if (holder) {
         holder->count--;
         fg_shared_end_if_unheld(shared);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct fg_state *fg_state;
-static bool refused;           /* FAKEGPU_STATE is no state: said once */
+static bool refused; /* FAKEGPU_STATE is no state: said once */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 
 int fg_state_map(const char *path, struct fg_state **out)
@@ -40,7 +40,7 @@ void fg_state_use(struct fg_state *state)
 {
     if (fg_state)
         munmap(fg_state, sizeof *fg_state);
-    __atomic_store_n(&fg_state, state, __ATOMIC_RELEASE);   /* fg_attach looks without the lock */
+    __atomic_store_n(&fg_state, state, __ATOMIC_RELEASE); /* fg_attach looks without the lock */
 }
 
 bool fg_attach(void)

@@ -1,4 +1,5 @@
-/* The sums over the rows of processes and shared objects, which are the truth. With the lock held. */
+/* The sums over the rows of processes and shared objects, which are the truth. With the lock
+ * held. */
 #include "state/ledger.h"
 
 void fg_totals_recount(void)

@@ -1,16 +1,17 @@
-/* Stream capture: what a capturing stream is asked to do becomes nodes of a graph, and nothing runs. The
- * graph itself is graphs/stream_capture.c's.
+/* Stream capture: what a capturing stream is asked to do becomes nodes of a graph, and nothing
+ * runs. The graph itself is graphs/stream_capture.c's.
  *
- * A capture spreads to other streams by events: a record in it remembers the stream's present leaves, and a
- * wait for that event makes the other stream part of the capture. It ends at the stream where it began,
- * and all that the others added must have been joined to that stream by then.
+ * A capture spreads to other streams by events: a record in it remembers the stream's present
+ * leaves, and a wait for that event makes the other stream part of the capture. It ends at the
+ * stream where it began, and all that the others added must have been joined to that stream by
+ * then.
  */
 #include "streams/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what a capture forbids ------------------------------------------------------------------------------ */
+/* ---- what a capture forbids ------------------------------------------------------------------ */
 
 CUresult fg_capture_check(struct fg_stream *stream)
 {
@@ -21,11 +22,14 @@ CUresult fg_capture_check(struct fg_stream *stream)
     if (stream->capture) {
         if (stream->capture->broken)
             result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    } else if (stream->is_default && fg_state->engine.stream[stream->engine].flags & FG_STREAM_LEGACY) {
+    } else if (stream->is_default &&
+               fg_state->engine.stream[stream->engine].flags & FG_STREAM_LEGACY) {
         for (struct fg_capture *each = fg_captures(); each; each = each->next)
             for (size_t i = 0; i < each->members; i++)
-                if (each->member[i]->context == stream->context && !(each->member[i]->flags & CU_STREAM_NON_BLOCKING)) {
-                    each->broken = true;       /* the legacy stream would have to wait for it */
+                if (each->member[i]->context == stream->context &&
+                    !(each->member[i]->flags & CU_STREAM_NON_BLOCKING)) {
+                    /* the legacy stream would have to wait for it */
+                    each->broken = true;
                     result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
                 }
     }
@@ -42,7 +46,7 @@ CUresult fg_capture_break(struct fg_stream *stream)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-/* ---- its streams ---------------------------------------------------------------------------------------- */
+/* ---- its streams ----------------------------------------------------------------------------- */
 
 void fg_capture_set_leaves(struct fg_stream *stream, struct fg_node *const *nodes, size_t n)
 {
@@ -93,16 +97,17 @@ void fg_capture_stream_gone(struct fg_stream *stream)
     leave(stream);
 }
 
-/* ---- what is captured ------------------------------------------------------------------------------------ */
+/* ---- what is captured ------------------------------------------------------------------------ */
 
 CUresult fg_capture_add(struct fg_stream *stream, const struct fg_work *work, struct fg_node **out)
 {
     struct fg_node *node;
     pthread_mutex_lock(&fg_mutex);
-    CUresult result = !stream->capture          ? CUDA_ERROR_ILLEGAL_STATE
-                      : stream->capture->broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-                                                : stream->capture->add(stream->capture->graph, stream->leaves,
-                                                                       stream->n_leaves, work, &node);
+    CUresult result = !stream->capture ? CUDA_ERROR_ILLEGAL_STATE
+                      : stream->capture->broken
+                          ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                          : stream->capture->add(stream->capture->graph, stream->leaves,
+                                                 stream->n_leaves, work, &node);
     if (!result) {
         fg_capture_set_leaves(stream, &node, 1);
         if (out)
@@ -153,7 +158,8 @@ CUresult fg_capture_wait(struct fg_stream *stream, struct fg_event *event)
     pthread_mutex_lock(&fg_mutex);
     struct fg_capture *theirs = event->capture_id ? fg_capture_of_id(event->capture_id) : NULL;
     if (!theirs) {
-        stream->capture->broken = true;        /* an event of outside: its time is not known here */
+        /* an event of outside: its time is not known here */
+        stream->capture->broken = true;
         result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     } else if (stream->capture && stream->capture != theirs) {
         stream->capture->broken = theirs->broken = true;
@@ -164,10 +170,12 @@ CUresult fg_capture_wait(struct fg_stream *stream, struct fg_event *event)
     } else {
         if (!stream->capture)
             fg_capture_enter(theirs, stream);
-        struct fg_node **both = calloc(stream->n_leaves + event->n_nodes + 1, sizeof(struct fg_node *));
+        struct fg_node **both =
+            calloc(stream->n_leaves + event->n_nodes + 1, sizeof(struct fg_node *));
         size_t n = 0;
         for (size_t i = 0; i < stream->n_leaves + event->n_nodes; i++) {
-            struct fg_node *node = i < stream->n_leaves ? stream->leaves[i] : event->nodes[i - stream->n_leaves];
+            struct fg_node *node =
+                i < stream->n_leaves ? stream->leaves[i] : event->nodes[i - stream->n_leaves];
             bool known = false;
             for (size_t k = 0; k < n; k++)
                 known |= both[k] == node;

@@ -1,5 +1,5 @@
-/* Events. A record takes event_ns on the GPU and keeps the time at its end; a program sees that time to
- * half a microsecond, as the driver's documentation says. */
+/* Events. A record takes event_ns on the GPU and keeps the time at its end; a program sees that
+ * time to half a microsecond, as the driver's documentation says. */
 #include "streams/event.h"
 
 #include "driver/capture_mode.h"
@@ -57,7 +57,10 @@ CUresult FG(cuEventDestroy_v2)(CUevent handle)
     fg_handle_give(&handles, event);
     return CUDA_SUCCESS;
 }
-CUresult FG(cuEventDestroy)(CUevent handle) { return FG(cuEventDestroy_v2)(handle); }
+CUresult FG(cuEventDestroy)(CUevent handle)
+{
+    return FG(cuEventDestroy_v2)(handle);
+}
 
 CUresult FG(cuEventRecordWithFlags)(CUevent handle, CUstream hstream, unsigned int flags)
 {
@@ -81,11 +84,14 @@ CUresult FG(cuEventRecordWithFlags)(CUevent handle, CUstream hstream, unsigned i
         return fg_capture_record(stream, event);
     if (flags)
         return CUDA_ERROR_ILLEGAL_STATE;
-    fg_capture_event_gone(event);              /* it no longer stands for a point in a capture */
+    fg_capture_event_gone(event); /* it no longer stands for a point in a capture */
     fg_engine_event_record(event->engine, stream->engine);
     return fg_gpu_status(stream->context->gpu);
 }
-CUresult FG(cuEventRecord)(CUevent handle, CUstream stream) { return FG(cuEventRecordWithFlags)(handle, stream, 0); }
+CUresult FG(cuEventRecord)(CUevent handle, CUstream stream)
+{
+    return FG(cuEventRecordWithFlags)(handle, stream, 0);
+}
 
 CUresult FG(cuStreamWaitEvent)(CUstream hstream, CUevent handle, unsigned int flags)
 {
@@ -107,7 +113,7 @@ CUresult FG(cuStreamWaitEvent)(CUstream hstream, CUevent handle, unsigned int fl
     result = fg_capture_check(stream);
     uint64_t record = fg_engine_event_recorded(event->engine);
     if (result || !record)
-        return result;                         /* never recorded: nothing to wait for */
+        return result; /* never recorded: nothing to wait for */
     struct fg_op op = {.kind = FG_OP_WAIT, .ref = (uint32_t)event->engine, .ref_seq = record};
     fg_engine_stream_queue(stream->engine, &op);
     return CUDA_SUCCESS;
@@ -123,7 +129,8 @@ CUresult FG(cuEventQuery)(CUevent handle)
     CUresult result = fg_capture_forbids();
     if (result)
         return result;
-    return fg_engine_event_done(event->engine) ? fg_gpu_status(event->context->gpu) : CUDA_ERROR_NOT_READY;
+    return fg_engine_event_done(event->engine) ? fg_gpu_status(event->context->gpu)
+                                               : CUDA_ERROR_NOT_READY;
 }
 
 CUresult FG(cuEventSynchronize)(CUevent handle)

@@ -13,7 +13,8 @@ CUresult FG(cuLaunchHostFunc)(CUstream handle, CUhostFn function, void *data)
         return result;
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;
-    struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.fn = function, .userData = data}};
+    struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_HOST,
+                           .host = {.fn = function, .userData = data}};
     return fg_stream_submit(stream, &work, NULL);
 }
 
@@ -22,7 +23,11 @@ CUresult FG(cuLaunchHostFunc_v2)(CUstream handle, CUhostFn function, void *data,
     return mode > 1 ? CUDA_ERROR_INVALID_VALUE : FG(cuLaunchHostFunc)(handle, function, data);
 }
 
-struct callback { CUstream stream; CUstreamCallback function; void *data; };
+struct callback {
+    CUstream stream;
+    CUstreamCallback function;
+    void *data;
+};
 static void call_back(void *pointer)
 {
     struct callback *callback = pointer;
@@ -30,7 +35,8 @@ static void call_back(void *pointer)
     free(callback);
 }
 
-CUresult FG(cuStreamAddCallback)(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
+CUresult FG(cuStreamAddCallback)(CUstream handle, CUstreamCallback function, void *data,
+                                 unsigned int flags)
 {
     struct fg_stream *stream;
     CUresult result = fg_stream_of(handle, &stream);
@@ -47,9 +53,12 @@ CUresult FG(cuStreamAddCallback)(CUstream handle, CUstreamCallback function, voi
     return FG(cuLaunchHostFunc)(handle, call_back, callback);
 }
 
-/* ---- values written by a stream ----------------------------------------------------------------------------- */
+/* ---- values written by a stream -------------------------------------------------------------- */
 
-struct written { uint64_t address, value; unsigned bytes; };
+struct written {
+    uint64_t address, value;
+    unsigned bytes;
+};
 static void write_value(void *pointer)
 {
     struct written *written = pointer;
@@ -70,19 +79,23 @@ static CUresult queue_value(CUstream handle, CUdeviceptr address, uint64_t value
         free(written);
     return result;
 }
-CUresult FG(cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+CUresult FG(cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                     unsigned int flags)
 {
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : queue_value(stream, address, value, 4);
 }
-CUresult FG(cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
+CUresult FG(cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                     unsigned int flags)
 {
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : queue_value(stream, address, value, 8);
 }
-CUresult FG(cuStreamWriteValue32)(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+CUresult FG(cuStreamWriteValue32)(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                  unsigned int flags)
 {
     return FG(cuStreamWriteValue32_v2)(stream, address, value, flags);
 }
-CUresult FG(cuStreamWriteValue64)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
+CUresult FG(cuStreamWriteValue64)(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                  unsigned int flags)
 {
     return FG(cuStreamWriteValue64_v2)(stream, address, value, flags);
 }

@@ -1,5 +1,5 @@
-/* The thread of this process that calls host functions, one after the other. It takes part in virtual time,
- * which stands still while a function runs. */
+/* The thread of this process that calls host functions, one after the other. It takes part in
+ * virtual time, which stands still while a function runs. */
 #define _GNU_SOURCE
 #include "streams/host_thread.h"
 
@@ -11,7 +11,11 @@
 #include "engine/engine.h"
 #include "state/process_table.h"
 
-static struct { CUhostFn function; void *data; bool waits; } *calls; /* that are queued */
+static struct {
+    CUhostFn function;
+    void *data;
+    bool waits;
+} *calls; /* that are queued */
 static uint32_t rooms;
 static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t caller_joined = PTHREAD_COND_INITIALIZER;
@@ -66,13 +70,13 @@ void fg_host_thread_start(void)
 {
     pthread_mutex_lock(&calls_mutex);
     if (caller_pid != getpid())
-        caller = NO_CALLER;                    /* a forked child has no such thread */
+        caller = NO_CALLER; /* a forked child has no such thread */
     if (caller == NO_CALLER) {
         sigset_t all, before;
         pthread_t thread;
         caller = STARTING;
         caller_pid = getpid();
-        sigfillset(&all);                      /* the application's signals are not for this thread */
+        sigfillset(&all); /* the application's signals are not for this thread */
         pthread_sigmask(SIG_BLOCK, &all, &before);
         if (pthread_create(&thread, NULL, call_them, NULL))
             abort();

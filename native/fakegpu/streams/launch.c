@@ -4,17 +4,18 @@
 #include "modules/function.h"
 #include "streams/submit.h"
 
-CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                       unsigned bz, unsigned shared, CUstream hstream, bool cooperative, void **params,
-                       void **extra)
+CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                   unsigned by, unsigned bz, unsigned shared, CUstream hstream, bool cooperative,
+                   void **params, void **extra)
 {
     struct fg_stream *stream;
     CUresult result = fg_stream_of(hstream, &stream);
     if (result)
         return result;
     struct fg_function *function = fg_function_of(handle);
-    if (!function || (function->context && function->context != stream->context && !stream->context->sm_count))
-        return CUDA_ERROR_INVALID_HANDLE;      /* a green context runs its primary context's functions */
+    if (!function ||
+        (function->context && function->context != stream->context && !stream->context->sm_count))
+        return CUDA_ERROR_INVALID_HANDLE; /* a green context runs its primary context's functions */
     uint64_t blocks = (uint64_t)gx * gy * gz, threads = (uint64_t)bx * by * bz;
     if (!blocks || !threads || threads > FG_MOST_THREADS || gy > 65535 || gz > 65535 || bz > 64)
         return CUDA_ERROR_INVALID_VALUE;
@@ -22,27 +23,36 @@ CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, uns
     if (cooperative && blocks * threads > profile->sm_count * profile->threads_per_sm)
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
-                           .kernel = {.func = handle, .gridDimX = gx, .gridDimY = gy, .gridDimZ = gz,
-                                      .blockDimX = bx, .blockDimY = by, .blockDimZ = bz,
-                                      .sharedMemBytes = shared, .kernelParams = params, .extra = extra}};
+                           .kernel = {.func = handle,
+                                      .gridDimX = gx,
+                                      .gridDimY = gy,
+                                      .gridDimZ = gz,
+                                      .blockDimX = bx,
+                                      .blockDimY = by,
+                                      .blockDimZ = bz,
+                                      .sharedMemBytes = shared,
+                                      .kernelParams = params,
+                                      .extra = extra}};
     return fg_stream_submit(stream, &work, NULL);
 }
 
-CUresult FG(cuLaunchKernel)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-                            unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
-                            void **params, void **extra)
+CUresult FG(cuLaunchKernel)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+                            unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                            CUstream stream, void **params, void **extra)
 {
     return fg_launch(f, gx, gy, gz, bx, by, bz, shared, stream, false, params, extra);
 }
 
-CUresult FG(cuLaunchCooperativeKernel)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-                                       unsigned int bx, unsigned int by, unsigned int bz,
-                                       unsigned int shared, CUstream stream, void **params)
+CUresult FG(cuLaunchCooperativeKernel)(CUfunction f, unsigned int gx, unsigned int gy,
+                                       unsigned int gz, unsigned int bx, unsigned int by,
+                                       unsigned int bz, unsigned int shared, CUstream stream,
+                                       void **params)
 {
     return fg_launch(f, gx, gy, gz, bx, by, bz, shared, stream, true, params, NULL);
 }
 
-CUresult FG(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+CUresult FG(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **params,
+                              void **extra)
 {
     if (!config || (config->numAttrs && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
@@ -51,8 +61,8 @@ CUresult FG(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void *
         if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             cooperative = config->attrs[i].value.cooperative != 0;
     return fg_launch(f, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                  config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
-                  cooperative, params, extra);
+                     config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
+                     cooperative, params, extra);
 }
 
 CUresult FG(cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *list_, unsigned int devices,
@@ -62,8 +72,9 @@ CUresult FG(cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *list_, uns
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     for (unsigned i = 0; i < devices && !result; i++)
-        result = fg_launch(list_[i].function, list_[i].gridDimX, list_[i].gridDimY, list_[i].gridDimZ,
-                        list_[i].blockDimX, list_[i].blockDimY, list_[i].blockDimZ,
-                        list_[i].sharedMemBytes, list_[i].hStream, true, list_[i].kernelParams, NULL);
+        result =
+            fg_launch(list_[i].function, list_[i].gridDimX, list_[i].gridDimY, list_[i].gridDimZ,
+                      list_[i].blockDimX, list_[i].blockDimY, list_[i].blockDimZ,
+                      list_[i].sharedMemBytes, list_[i].hStream, true, list_[i].kernelParams, NULL);
     return result;
 }

@@ -23,11 +23,17 @@ static CUresult old_launch(CUfunction f, int width, int height, CUstream stream)
     const unsigned *block = function->old_block;
     if (!block[0] || width < 1 || height < 1)
         return CUDA_ERROR_INVALID_VALUE;
-    return fg_launch(f, (unsigned)width, (unsigned)height, 1, block[0], block[1], block[2], 0, stream, false,
-                  NULL, NULL);
+    return fg_launch(f, (unsigned)width, (unsigned)height, 1, block[0], block[1], block[2], 0,
+                     stream, false, NULL, NULL);
 }
-CUresult FG(cuLaunch)(CUfunction f) { return old_launch(f, 1, 1, NULL); }
-CUresult FG(cuLaunchGrid)(CUfunction f, int width, int height) { return old_launch(f, width, height, NULL); }
+CUresult FG(cuLaunch)(CUfunction f)
+{
+    return old_launch(f, 1, 1, NULL);
+}
+CUresult FG(cuLaunchGrid)(CUfunction f, int width, int height)
+{
+    return old_launch(f, width, height, NULL);
+}
 CUresult FG(cuLaunchGridAsync)(CUfunction f, int width, int height, CUstream stream)
 {
     return old_launch(f, width, height, stream);
@@ -37,12 +43,32 @@ static CUresult only_checked(CUfunction f)
 {
     return fg_function_of(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-CUresult FG(cuFuncSetSharedSize)(CUfunction f, unsigned int bytes) { (void)bytes; return only_checked(f); }
-CUresult FG(cuParamSetSize)(CUfunction f, unsigned int bytes) { (void)bytes; return only_checked(f); }
-CUresult FG(cuParamSeti)(CUfunction f, int at, unsigned int v) { (void)at; (void)v; return only_checked(f); }
-CUresult FG(cuParamSetf)(CUfunction f, int at, float v) { (void)at; (void)v; return only_checked(f); }
+CUresult FG(cuFuncSetSharedSize)(CUfunction f, unsigned int bytes)
+{
+    (void)bytes;
+    return only_checked(f);
+}
+CUresult FG(cuParamSetSize)(CUfunction f, unsigned int bytes)
+{
+    (void)bytes;
+    return only_checked(f);
+}
+CUresult FG(cuParamSeti)(CUfunction f, int at, unsigned int v)
+{
+    (void)at;
+    (void)v;
+    return only_checked(f);
+}
+CUresult FG(cuParamSetf)(CUfunction f, int at, float v)
+{
+    (void)at;
+    (void)v;
+    return only_checked(f);
+}
 CUresult FG(cuParamSetv)(CUfunction f, int at, void *p, unsigned int n)
 {
-    (void)at; (void)p; (void)n;
+    (void)at;
+    (void)p;
+    (void)n;
     return only_checked(f);
 }

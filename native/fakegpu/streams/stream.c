@@ -7,24 +7,28 @@
 #include "engine/engine.h"
 #include "streams/capture.h"
 
-struct fg_streams { struct fg_stream *legacy, *list; };  /* of a context */
+struct fg_streams { struct fg_stream *legacy, *list; }; /* of a context */
 static struct fg_handles handles = FG_HANDLES(struct fg_stream, 2);
 static uint64_t next_id;
 
 /* Per-thread default streams of this thread; ended with it. */
 #define THREAD_STREAMS 16
-static __thread struct { uint64_t context_id; struct fg_stream *stream; } own[THREAD_STREAMS];
+static __thread struct {
+    uint64_t context_id;
+    struct fg_stream *stream;
+} own[THREAD_STREAMS];
 static pthread_key_t thread_end;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 
-/* ---- making and ending ----------------------------------------------------------------------------- */
+/* ---- making and ending ----------------------------------------------------------------------- */
 
 void fg_streams_context_made(struct fg_context *context)
 {
     context->streams = calloc(1, sizeof(struct fg_streams));
 }
 
-struct fg_stream *fg_stream_new(struct fg_context *context, unsigned flags, int priority, unsigned how)
+struct fg_stream *fg_stream_new(struct fg_context *context, unsigned flags, int priority,
+                                unsigned how)
 {
     int urgent = priority > 0 ? 0 : priority < FG_MOST_URGENT ? FG_MOST_URGENT : priority;
     struct fg_stream *stream = context->streams ? fg_handle_take(&handles) : NULL;
@@ -69,7 +73,7 @@ void fg_streams_context_gone(struct fg_context *context)
     struct fg_streams *streams = context->streams;
     if (!streams)
         return;
-    fg_engine_context_drain(context->engine);          /* destroying a context waits for its work */
+    fg_engine_context_drain(context->engine); /* destroying a context waits for its work */
     pthread_mutex_lock(&fg_mutex);
     for (struct fg_stream *stream = streams->list, *next; stream; stream = next) {
         next = stream->next;
@@ -92,9 +96,12 @@ static void end_own(void *unused)
     }
     pthread_mutex_unlock(&fg_mutex);
 }
-static void make_key(void) { pthread_key_create(&thread_end, end_own); }
+static void make_key(void)
+{
+    pthread_key_create(&thread_end, end_own);
+}
 
-/* ---- what a handle means ----------------------------------------------------------------------------- */
+/* ---- what a handle means --------------------------------------------------------------------- */
 
 static struct fg_stream *per_thread(struct fg_context *context)
 {
@@ -152,9 +159,12 @@ CUresult fg_stream_of(CUstream handle, struct fg_stream **out)
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-struct fg_stream *fg_streams_of(const struct fg_context *context) { return context->streams->list; }
+struct fg_stream *fg_streams_of(const struct fg_context *context)
+{
+    return context->streams->list;
+}
 
-/* ---- the calls -------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 CUresult FG(cuStreamCreateWithPriority)(CUstream *out, unsigned int flags, int priority)
 {
@@ -164,7 +174,8 @@ CUresult FG(cuStreamCreateWithPriority)(CUstream *out, unsigned int flags, int p
         return result;
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    struct fg_stream *stream = fg_stream_new(context, flags, priority, flags ? FG_STREAM_NONBLOCKING : 0);
+    struct fg_stream *stream =
+        fg_stream_new(context, flags, priority, flags ? FG_STREAM_NONBLOCKING : 0);
     *out = (CUstream)stream;
     return stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -184,4 +195,7 @@ CUresult FG(cuStreamDestroy_v2)(CUstream handle)
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuStreamDestroy)(CUstream handle) { return FG(cuStreamDestroy_v2)(handle); }
+CUresult FG(cuStreamDestroy)(CUstream handle)
+{
+    return FG(cuStreamDestroy_v2)(handle);
+}

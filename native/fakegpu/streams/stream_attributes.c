@@ -98,16 +98,20 @@ CUresult FG(cuStreamGetAttribute)(CUstream handle, CUstreamAttrID id, CUstreamAt
     }
     return result;
 }
-CUresult FG(cuStreamSetAttribute)(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue *value)
+CUresult FG(cuStreamSetAttribute)(CUstream handle, CUstreamAttrID id,
+                                  const CUstreamAttrValue *value)
 {
     struct fg_stream *stream;
     (void)id;
     CUresult result = fg_stream_of(handle, &stream);
     return result ? result : value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult FG(cuStreamAttachMemAsync)(CUstream handle, CUdeviceptr address, size_t length, unsigned int flags)
+CUresult FG(cuStreamAttachMemAsync)(CUstream handle, CUdeviceptr address, size_t length,
+                                    unsigned int flags)
 {
     struct fg_stream *stream;
-    (void)address; (void)length; (void)flags;
+    (void)address;
+    (void)length;
+    (void)flags;
     return fg_stream_of(handle, &stream);
 }

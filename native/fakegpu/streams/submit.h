@@ -4,6 +4,7 @@
 #include "streams/stream.h"
 #include "streams/work.h"
 
-/* Queues it, or, where the stream captures, adds a node. *seq (may be NULL): to be waited for; 0: captured. */
+/* Queues it, or, where the stream captures, adds a node. *seq (may be NULL): to be waited for;
+ * 0: captured. */
 CUresult fg_stream_submit(struct fg_stream *stream, const struct fg_work *work, uint64_t *seq);
 #endif

@@ -21,10 +21,14 @@ CUresult FG(cuStreamSynchronize)(CUstream handle)
     fg_engine_stream_wait(stream->engine, fg_engine_stream_tail(stream->engine));
     if (stream->is_default && !fg_per_thread && handle != CU_STREAM_PER_THREAD) {
         /* The legacy stream stands for all blocking streams of the context. */
-        struct last { int engine; uint64_t tail; } *list = calloc(FG_ENGINE_STREAMS, sizeof *list);
+        struct last {
+            int engine;
+            uint64_t tail;
+        } *list = calloc(FG_ENGINE_STREAMS, sizeof *list);
         int n = 0;
         pthread_mutex_lock(&fg_mutex);
-        for (struct fg_stream *each = fg_streams_of(stream->context); each && list && n < FG_ENGINE_STREAMS; each = each->next)
+        for (struct fg_stream *each = fg_streams_of(stream->context);
+             each && list && n < FG_ENGINE_STREAMS; each = each->next)
             if (!(each->flags & CU_STREAM_NON_BLOCKING) && each != stream) {
                 list[n].tail = fg_engine_stream_tail(each->engine);
                 list[n++].engine = each->engine;

@@ -10,13 +10,16 @@ struct fg_work {
     CUgraphNodeType type;
     union {
         CUDA_KERNEL_NODE_PARAMS kernel;
-        struct { CUDA_MEMCPY3D shape; uint32_t kind; } copy; /* kind: FG_OP_TO_HOST, ... */
+        struct {
+            CUDA_MEMCPY3D shape;
+            uint32_t kind;
+        } copy; /* kind: FG_OP_TO_HOST, ... */
         CUDA_MEMSET_NODE_PARAMS fill;
         CUDA_HOST_NODE_PARAMS host;
         struct fg_event *event;
         struct fg_graph *child;
         CUDA_MEM_ALLOC_NODE_PARAMS alloc;
-        CUdeviceptr address;         /* of a free */
+        CUdeviceptr address; /* of a free */
     };
 };
 /* Moves the bytes that it moves, and gives the operation to queue. */

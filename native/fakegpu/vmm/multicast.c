@@ -11,9 +11,11 @@ CUresult FG(cuMulticastGetGranularity)(size_t *granule, const CUmulticastObjectP
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuMulticastCreate)(CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *wanted)
+CUresult FG(cuMulticastCreate)(CUmemGenericAllocationHandle *out,
+                               const CUmulticastObjectProp *wanted)
 {
-    if (!out || !wanted || !wanted->numDevices || !wanted->size || wanted->size % FG_GRANULE || wanted->flags)
+    if (!out || !wanted || !wanted->numDevices || !wanted->size || wanted->size % FG_GRANULE ||
+        wanted->flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (fg_state->gpus && fg_state->gpu[0].profile.capability_major < 9)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -40,58 +42,68 @@ CUresult FG(cuMulticastAddDevice)(CUmemGenericAllocationHandle number, CUdevice 
     return object && gpu >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult bind_memory(CUmemGenericAllocationHandle number, size_t offset, struct fg_physical *memory, size_t size)
+static CUresult bind_memory(CUmemGenericAllocationHandle number, size_t offset,
+                            struct fg_physical *memory, size_t size)
 {
     struct fg_physical *object = multicast_of(number);
-    if (!object || !memory || memory->multicast || memory->gpu < 0 || !size || size % FG_GRANULE || size > memory->size ||
-        offset > object->size || size > object->size - offset || !(object->devices & 1u << memory->gpu))
+    if (!object || !memory || memory->multicast || memory->gpu < 0 || !size || size % FG_GRANULE ||
+        size > memory->size || offset > object->size || size > object->size - offset ||
+        !(object->devices & 1u << memory->gpu))
         return CUDA_ERROR_INVALID_VALUE;
     fg_physical_bind(object, (uint64_t[5]){(uint64_t)memory->gpu, offset}, memory);
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuMulticastBindMem)(CUmemGenericAllocationHandle number, size_t offset, CUmemGenericAllocationHandle memory,
-                                size_t memory_offset, size_t size, unsigned long long flags)
+CUresult FG(cuMulticastBindMem)(CUmemGenericAllocationHandle number, size_t offset,
+                                CUmemGenericAllocationHandle memory, size_t memory_offset,
+                                size_t size, unsigned long long flags)
 {
     pthread_mutex_lock(&fg_mutex);
-    CUresult result = flags || memory_offset ? CUDA_ERROR_INVALID_VALUE
-                                             : bind_memory(number, offset, fg_physical_of(memory), size);
+    CUresult result = flags || memory_offset
+                          ? CUDA_ERROR_INVALID_VALUE
+                          : bind_memory(number, offset, fg_physical_of(memory), size);
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
 
-CUresult FG(cuMulticastBindMem_v2)(CUmemGenericAllocationHandle number, CUdevice device, size_t offset,
-                                   CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
-                                   unsigned long long flags)
+CUresult FG(cuMulticastBindMem_v2)(CUmemGenericAllocationHandle number, CUdevice device,
+                                   size_t offset, CUmemGenericAllocationHandle memory,
+                                   size_t memory_offset, size_t size, unsigned long long flags)
 {
-    return fg_gpu_of_device(device) < 0 ? CUDA_ERROR_INVALID_DEVICE
-                                 : FG(cuMulticastBindMem)(number, offset, memory, memory_offset, size, flags);
+    return fg_gpu_of_device(device) < 0
+               ? CUDA_ERROR_INVALID_DEVICE
+               : FG(cuMulticastBindMem)(number, offset, memory, memory_offset, size, flags);
 }
 
-CUresult FG(cuMulticastBindAddr)(CUmemGenericAllocationHandle number, size_t offset, CUdeviceptr address, size_t size,
-                                 unsigned long long flags)
+CUresult FG(cuMulticastBindAddr)(CUmemGenericAllocationHandle number, size_t offset,
+                                 CUdeviceptr address, size_t size, unsigned long long flags)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_range_at(address);
     bool whole = !flags && range && range->kind == FG_MAPPED && range->base == address;
-    CUresult result = whole ? bind_memory(number, offset, range->owner, size) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        whole ? bind_memory(number, offset, range->owner, size) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&fg_mutex);
     return result;
 }
 
-CUresult FG(cuMulticastBindAddr_v2)(CUmemGenericAllocationHandle number, CUdevice device, size_t offset,
-                                    CUdeviceptr address, size_t size, unsigned long long flags)
+CUresult FG(cuMulticastBindAddr_v2)(CUmemGenericAllocationHandle number, CUdevice device,
+                                    size_t offset, CUdeviceptr address, size_t size,
+                                    unsigned long long flags)
 {
-    return fg_gpu_of_device(device) < 0 ? CUDA_ERROR_INVALID_DEVICE
-                                 : FG(cuMulticastBindAddr)(number, offset, address, size, flags);
+    return fg_gpu_of_device(device) < 0
+               ? CUDA_ERROR_INVALID_DEVICE
+               : FG(cuMulticastBindAddr)(number, offset, address, size, flags);
 }
 
-CUresult FG(cuMulticastUnbind)(CUmemGenericAllocationHandle number, CUdevice device, size_t offset, size_t size)
+CUresult FG(cuMulticastUnbind)(CUmemGenericAllocationHandle number, CUdevice device, size_t offset,
+                               size_t size)
 {
     int gpu = fg_gpu_of_device(device);
     pthread_mutex_lock(&fg_mutex);
     struct fg_physical *object = multicast_of(number);
-    bool bound = object && gpu >= 0 && size && fg_physical_unbind(object, (uint64_t[5]){(uint64_t)gpu, offset});
+    bool bound = object && gpu >= 0 && size &&
+                 fg_physical_unbind(object, (uint64_t[5]){(uint64_t)gpu, offset});
     pthread_mutex_unlock(&fg_mutex);
     return bound ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

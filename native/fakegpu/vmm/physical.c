@@ -8,15 +8,15 @@
 
 #include "state/ledger.h"
 
-static void *handles;                  /* tsearch tree by number */
-static struct fg_physical *shareable;  /* those of them that other processes may hold */
+static void *handles;                 /* tsearch tree by number */
+static struct fg_physical *shareable; /* those of them that other processes may hold */
 static uint64_t numbers;
 
 struct binding {
     struct binding *next;
-    const void *owner;                 /* array, or struct fg_physical of a multicast object */
+    const void *owner; /* array, or struct fg_physical of a multicast object */
     struct fg_physical *memory;
-    uint64_t where[5];                 /* in the owner */
+    uint64_t where[5]; /* in the owner */
 };
 static struct binding *bindings;
 
@@ -37,8 +37,13 @@ struct fg_physical *fg_physical_new(int gpu, uint64_t size, const CUmemAllocatio
     struct fg_physical *handle = calloc(1, sizeof *handle);
     if (!handle)
         abort();
-    *handle = (struct fg_physical){.number = ++numbers << 8 | 0x5a, .gpu = gpu, .size = size, .held = 1,
-                                 .properties = *properties, .shared = -1, .content = {.bytes = size}};
+    *handle = (struct fg_physical){.number = ++numbers << 8 | 0x5a,
+                                   .gpu = gpu,
+                                   .size = size,
+                                   .held = 1,
+                                   .properties = *properties,
+                                   .shared = -1,
+                                   .content = {.bytes = size}};
     if (!tsearch(handle, &handles, compare))
         abort();
     return handle;
@@ -46,7 +51,8 @@ struct fg_physical *fg_physical_new(int gpu, uint64_t size, const CUmemAllocatio
 
 struct fg_physical *fg_multicast_new(uint64_t size)
 {
-    struct fg_physical *object = fg_physical_new(-1, size, &(CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED});
+    struct fg_physical *object =
+        fg_physical_new(-1, size, &(CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED});
     object->multicast = true;
     return object;
 }
@@ -88,7 +94,7 @@ struct fg_physical *fg_physical_of_shared(uint64_t shared_id)
     return each;
 }
 
-/* ---- bindings -------------------------------------------------------------------------------------- */
+/* ---- bindings -------------------------------------------------------------------------------- */
 
 void fg_physical_bind(const void *owner, const uint64_t where[5], struct fg_physical *memory)
 {
@@ -121,4 +127,7 @@ int fg_physical_unbind(const void *owner, const uint64_t *where)
     return ended;
 }
 
-void fg_bindings_end(const void *owner) { fg_physical_unbind(owner, NULL); }
+void fg_bindings_end(const void *owner)
+{
+    fg_physical_unbind(owner, NULL);
+}

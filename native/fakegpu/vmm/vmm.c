@@ -7,12 +7,16 @@
 #include "memory/gpu_memory.h"
 #include "vmm/physical.h"
 
-struct reservation { struct reservation *next; uint64_t base, size; };
+struct reservation {
+    struct reservation *next;
+    uint64_t base, size;
+};
 static struct reservation *reservations;
 
-/* ---- addresses ----------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
-CUresult FG(cuMemAddressReserve)(CUdeviceptr *out, size_t size, size_t align, CUdeviceptr wish, unsigned long long flags)
+CUresult FG(cuMemAddressReserve)(CUdeviceptr *out, size_t size, size_t align, CUdeviceptr wish,
+                                 unsigned long long flags)
 {
     if (!out || !size || size % FG_GRANULE || flags || (align && align & (align - 1)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -58,7 +62,7 @@ CUresult FG(cuMemAddressFree)(CUdeviceptr base, size_t size)
     return result;
 }
 
-/* ---- handles ------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /* The GPU of a location; -1: the host's memory, -2: no such place. */
 static int place(const CUmemLocation *location)
@@ -70,10 +74,8 @@ static int place(const CUmemLocation *location)
     }
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-        return -1;
-    default:
-        return -2;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return -1;
+    default: return -2;
     }
 }
 
@@ -81,16 +83,18 @@ CUresult FG(cuMemGetAllocationGranularity)(size_t *granule, const CUmemAllocatio
                                            CUmemAllocationGranularity_flags option)
 {
     if (!granule || !properties || place(&properties->location) == -2 ||
-        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
         return CUDA_ERROR_INVALID_VALUE;
     *granule = FG_GRANULE;
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuMemCreate)(CUmemGenericAllocationHandle *out, size_t size, const CUmemAllocationProp *properties,
-                         unsigned long long flags)
+CUresult FG(cuMemCreate)(CUmemGenericAllocationHandle *out, size_t size,
+                         const CUmemAllocationProp *properties, unsigned long long flags)
 {
-    if (!out || !size || size % FG_GRANULE || !properties || flags || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    if (!out || !size || size % FG_GRANULE || !properties || flags ||
+        properties->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (properties->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -134,7 +138,8 @@ CUresult FG(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *out, void
     return handle && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult FG(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp *out, CUmemGenericAllocationHandle number)
+CUresult FG(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp *out,
+                                                    CUmemGenericAllocationHandle number)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_physical *handle = fg_physical_of(number);
@@ -144,16 +149,16 @@ CUresult FG(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp *out, CU
     return handle && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- mappings -------------------------------------------------------------------------------------- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
-CUresult FG(cuMemMap)(CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle number,
-                      unsigned long long flags)
+CUresult FG(cuMemMap)(CUdeviceptr base, size_t size, size_t offset,
+                      CUmemGenericAllocationHandle number, unsigned long long flags)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_physical *handle = fg_physical_of(number);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    if (handle && size && size % FG_GRANULE == 0 && base % FG_GRANULE == 0 && !offset && !flags && size <= handle->size &&
-        covering(base, size) && !fg_range_overlapping(base, size)) {
+    if (handle && size && size % FG_GRANULE == 0 && base % FG_GRANULE == 0 && !offset && !flags &&
+        size <= handle->size && covering(base, size) && !fg_range_overlapping(base, size)) {
         struct fg_range *range = fg_range_new(FG_MAPPED, handle->gpu, NULL, base, size);
         if (!range)
             abort();
@@ -172,9 +177,10 @@ CUresult FG(cuMemUnmap)(CUdeviceptr base, size_t size)
 {
     pthread_mutex_lock(&fg_mutex);
     uint64_t at = base;
-    while (at < base + size) {         /* whole mappings, one after the other */
+    while (at < base + size) { /* whole mappings, one after the other */
         struct fg_range *range = fg_range_at(at);
-        if (!range || range->kind != FG_MAPPED || range->base != at || at + range->size > base + size)
+        if (!range || range->kind != FG_MAPPED || range->base != at ||
+            at + range->size > base + size)
             break;
         at += range->size;
     }
@@ -191,7 +197,8 @@ CUresult FG(cuMemUnmap)(CUdeviceptr base, size_t size)
     return result;
 }
 
-CUresult FG(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc *access, size_t count)
+CUresult FG(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc *access,
+                            size_t count)
 {
     if (!access || !count || !size)
         return CUDA_ERROR_INVALID_VALUE;
@@ -213,7 +220,8 @@ CUresult FG(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc
     return result;
 }
 
-CUresult FG(cuMemGetAccess)(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
+CUresult FG(cuMemGetAccess)(unsigned long long *flags, const CUmemLocation *location,
+                            CUdeviceptr address)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_range_at(address);
@@ -223,4 +231,3 @@ CUresult FG(cuMemGetAccess)(unsigned long long *flags, const CUmemLocation *loca
     pthread_mutex_unlock(&fg_mutex);
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-
