@@ -2,12 +2,12 @@
 
 import msgspec
 
-import make
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
 from alnair.scheduler.placement.backfill import PATIENCE, Backfill
-from world import World
+from kit import make
+from kit.world import World
 
 
 def job(name: str, gpus: int, limit: int = 0, created: float = 0.0) -> Pod:

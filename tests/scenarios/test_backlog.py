@@ -2,14 +2,14 @@
 
 import pytest
 
-import make
 from alnair.model.action import Bind
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.queue.queue import LOOKS
 from alnair.scheduler.queue.unit import Place
-from world import World
+from kit import make
+from kit.world import World
 
 
 class Counting:

@@ -17,7 +17,7 @@ from alnair.kube.annotations import gpu_assignment
 from alnair.kube.kinds import STORAGE
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, project_node, project_quota
-from world import World
+from kit.world import World
 
 Manifest = dict[str, Any]
 API = "scheduling.x-k8s.io/v1alpha1"

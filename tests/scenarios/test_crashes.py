@@ -5,9 +5,9 @@ import random
 import msgspec
 import pytest
 
-import make
 from alnair.model.action import Bind, Evict, WritePlan
-from world import World
+from kit import make
+from kit.world import World
 
 
 def half_bound(done: int, size: int = 4, timeout: int = 60) -> World:

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-import make
 from alnair.model.action import Action, Evict
-from world import World
+from kit import make
+from kit.world import World
 
 _numbers = itertools.count()
 

@@ -8,13 +8,12 @@ import random
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.model import names
 from alnair.model.action import Action
 from alnair.model.quota import Quota
 from alnair.model.workload import PodSpec
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 RACK = "topology.kubernetes.io/rack"
 SCHEDULERS = sorted(names.SCHEDULERS)

@@ -1,8 +1,8 @@
 """Evictions that are refused are asked for again after a while, not at once."""
 
-import make
 from alnair.model.action import Evict
-from world import World
+from kit import make
+from kit.world import World
 
 
 def test_who_would_preempt_backs_off_when_its_victim_may_not_be_evicted() -> None:

@@ -6,13 +6,12 @@ from functools import cache
 
 from msgspec.structs import replace
 
-import invariants
-import make
 from alnair.model import names
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
 from alnair.scheduler.profiles import profiles
 from alnair.sim.whatif.fates import indices
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 GPUS, MEMORY = 4, 40
 #: What a pod holds of each GPU of a node, in MiB of `MEMORY`, by GPU; a whole one is all of it.

@@ -5,12 +5,11 @@ import random
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.model.action import Action, Bind
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import PodSpec, Toleration
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 MODELS = ("A100", "T4")
 

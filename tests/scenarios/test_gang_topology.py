@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 import pytest
 
-import make
 from alnair.model import names
 from alnair.model.action import Evict
 from alnair.model.workload import PodSpec, Topology
@@ -16,7 +15,8 @@ from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.capacity import capacity
-from world import World
+from kit import make
+from kit.world import World
 
 RACK, BLOCK = names.TOPOLOGY_PREFIX + "rack", names.TOPOLOGY_PREFIX + "block"
 

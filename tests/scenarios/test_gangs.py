@@ -2,13 +2,13 @@
 
 import pytest
 
-import make
 from alnair.model.action import Action, Bind, WritePlan
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.state.accounts import Record
-from world import World
+from kit import make
+from kit.world import World
 
 
 def cluster(count: int, *, gpus: int = 0, cpu: int = 8000) -> World:

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-import make
 from alnair.model import names
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import Pod, PodSpec
-from world import World
+from kit import make
+from kit.world import World
 
 
 def whole(name: str, count: int = 1) -> ContainerGpus:

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import make
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
-from soak import cases
-from world import World
+from kit import make
+from kit.soak import cases
+from kit.world import World
 
 ROUNDS = 250
 RACK = names.TOPOLOGY_PREFIX + "rack"

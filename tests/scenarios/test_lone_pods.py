@@ -5,14 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-import invariants
-import make
 from alnair.model import names
 from alnair.model.action import Action, Bind
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 
 def test_a_pod_is_bound_to_a_node_with_room() -> None:

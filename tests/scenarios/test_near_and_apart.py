@@ -2,10 +2,10 @@
 
 import pytest
 
-import make
 from alnair.model.workload import PodAffinity, PodSpec, PodTerm
 from alnair.scheduler.engine import events
-from world import World
+from kit import make
+from kit.world import World
 
 HOST = "kubernetes.io/hostname"
 

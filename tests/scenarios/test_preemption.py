@@ -3,14 +3,13 @@
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.model.action import Evict, Nominate
 from alnair.model.cluster import GpuLoad
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.workload import Topology
 from alnair.scheduler.advice.diagnose import diagnose, find
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 
 def evictions(world: World) -> list[Evict]:

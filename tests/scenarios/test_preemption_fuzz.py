@@ -9,12 +9,11 @@ import random
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.model.action import PREEMPTED, Action, Bind, Evict
 from alnair.model.workload import PodSpec
-from soak import cases
-from world import World
+from kit import invariants, make
+from kit.soak import cases
+from kit.world import World
 
 STEPS = 2500
 

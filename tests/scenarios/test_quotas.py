@@ -6,11 +6,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
-from world import World
+from kit import make
+from kit.world import World
 
 
 def gpu_pod(name: str, namespace: str, gpus: int = 1, **more: object) -> Pod:

@@ -3,12 +3,11 @@
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.model.workload import Pod
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
 from alnair.scheduler.profiles import profiles
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 
 def tenant(name: str, node: str, slot: int, **more: object) -> Pod:

@@ -6,13 +6,12 @@ from collections import Counter
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.model import names
 from alnair.model.action import Evict
 from alnair.model.quota import Quota
 from alnair.model.workload import Pod
-from world import World
+from kit import invariants, make
+from kit.world import World
 
 
 def gpu_pod(name: str, namespace: str, gpus: int = 1, priority: int = 0, cpu: int = 100) -> Pod:

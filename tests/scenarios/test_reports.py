@@ -3,11 +3,11 @@
 import itertools
 import random
 
-import make
 from alnair.model.cluster import Taint
 from alnair.model.quota import Quota
 from alnair.scheduler.advice.diagnose import diagnose, find
-from world import World
+from kit import make
+from kit.world import World
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 TAINT = Taint("gpu", "NoSchedule", "v")

@@ -4,7 +4,6 @@ from collections import Counter
 
 import msgspec
 
-import make
 from alnair.model import names
 from alnair.model.workload import LabelSelector, Pod, PodSpec
 from alnair.scheduler.engine import events
@@ -12,7 +11,8 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from alnair.scheduler.profiles import profiles
-from world import World
+from kit import make
+from kit.world import World
 
 APP = make.selecting(app="web")
 HOSTNAME = "kubernetes.io/hostname"

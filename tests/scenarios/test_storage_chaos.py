@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-import make
 from alnair.model.action import Action, Bind
 from alnair.model.volumes import Claim, PersistentVolume, StorageClass, StorageNode
 from alnair.scheduler.state.objects import storage_objects
-from world import World
+from kit import make
+from kit.world import World
 
 NODES = [f"n{i}" for i in range(6)]
 LIMIT = 3

@@ -9,11 +9,11 @@ import random
 import msgspec
 import pytest
 
-import make
 from alnair.model import names
 from alnair.model.workload import Pod, PodSpec
-from soak import cases
-from world import World
+from kit import make
+from kit.soak import cases
+from kit.world import World
 
 RACK = names.TOPOLOGY_PREFIX + "rack"
 NODES, GPUS, GANGS = 24, 4, 250

@@ -6,14 +6,14 @@ import random
 import msgspec
 import pytest
 
-import make
 from alnair.model import names
 from alnair.model.cluster import Gpu, Node
 from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, Pod, PodSpec
-from world import World
+from kit import make
+from kit.world import World
 
 #: For names that no pod had before.
 NUMBERS = itertools.count()

@@ -7,12 +7,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model.action import Action, Bind
 from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, Pod, PodSpec
-from world import World
+from kit import make
+from kit.world import World
 
 CORES = {"a": (8, 8), "b": (6, 2, 4), "c": (3,)}
 

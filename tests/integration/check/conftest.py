@@ -13,7 +13,7 @@ from alnair.local import nodelist, simnodes
 from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.report import SILENCE
-from shared_clusters import SharedClusters
+from kit.live.shared_clusters import SharedClusters
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from alnair.kube.simulated_nodes import gpu_uuid
 from alnair.live.recording import record_file
 from alnair.live.recording.record_file import RecordError
 from alnair.local.controlplane import LocalCluster
-from command import COMMAND, alnair, last_json
-from scheduler_kit import eventually
+from kit.command import COMMAND, alnair, last_json
+from kit.live.scheduler_process import eventually
 
 NODE, OTHER = "t4x2-0000", "t4x2-0001"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from command import alnair
+from kit.command import alnair
 
 
 def test_the_demo_ends_well_twice_and_leaves_the_cluster_running(

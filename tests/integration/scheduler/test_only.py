@@ -11,7 +11,7 @@ from alnair.local.components import FULL
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
-from scheduler_kit import SchedulerProcess, bound, eventually, pod
+from kit.live.scheduler_process import SchedulerProcess, bound, eventually, pod
 
 DAEMON_SETS = grouped("apps", "v1", "daemonsets", "DaemonSet")
 DEPLOYMENTS = grouped("apps", "v1", "deployments", "Deployment")

@@ -10,7 +10,7 @@ import pytest
 from alnair.kube.client import Client
 from alnair.kube.resources import DISRUPTION_BUDGETS, EVENTS, PODS, PRIORITY_CLASSES, Manifest
 from alnair.model import names
-from scheduler_kit import SHORT_LEASE, StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import SHORT_LEASE, StartScheduler, bound, eventually, pod
 
 #: Nodes of the cluster, and GPUs of each (`conftest`).
 NODE_COUNT, GPUS = 6, 4

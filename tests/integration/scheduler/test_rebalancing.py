@@ -10,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NODES, grouped
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import StartScheduler, bound, eventually, pod
 
 REPLICA_SETS = grouped("apps", "v1", "replicasets", "ReplicaSet")
 

@@ -2,8 +2,19 @@
 
 import json
 
-from .objects import TIME, assignment, claim, container, group, node, part, pod, volume, whole
-from .worlds import (
+from kit.checker.objects import (
+    TIME,
+    assignment,
+    claim,
+    container,
+    group,
+    node,
+    part,
+    pod,
+    volume,
+    whole,
+)
+from kit.checker.worlds import (
     A10,
     BAD_PART,
     LEGACY,

@@ -1,7 +1,7 @@
 """For every rule, objects at its limit that break nothing."""
 
-from .objects import assignment, claim, container, group, node, part, pod, volume, whole
-from .worlds import (
+from kit.checker.objects import assignment, claim, container, group, node, part, pod, volume, whole
+from kit.checker.worlds import (
     RACK,
     RWOP,
     SOFT,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from alnair.kube.codec import Codec, Lines, WatchEvent
 from alnair.kube.errors import ApiError, Gone, ProtocolError
 from alnair.kube.watch import Cutter
-from unit.kube.faultserver import FaultServer, Thing, line, status
+from kit.fault_server import FaultServer, Thing, line, status
 
 CODEC = Codec(Thing)
 

@@ -7,7 +7,6 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.kube import wire
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import PodProjector, project_node, timestamp
@@ -15,6 +14,7 @@ from alnair.model import names
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
+from kit import make
 
 numbers = st.one_of(
     st.integers(-3, 3), st.integers(), st.just(2**64), st.floats(allow_nan=False), st.booleans()

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 
-import make
 from alnair.kube import wire
 from alnair.kube.podgroups import GangProjector, PodGroupWire
 from alnair.kube.projection import project_node, timestamp
@@ -16,6 +15,7 @@ from alnair.model.workload import Gang
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
+from kit import make
 
 
 def node(annotation: object = None, **allocatable: str) -> Node:

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 
-import make
 from alnair.kube import projection, wire
 from alnair.kube.projection import PodProjector
 from alnair.model import names
@@ -19,6 +18,7 @@ from alnair.model.workload import (
     Requirement,
     Term,
 )
+from kit import make
 
 decoder = msgspec.json.Decoder(wire.PodWire)
 

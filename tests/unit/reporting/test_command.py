@@ -12,7 +12,7 @@ from alnair.history import history_file
 from alnair.live.recording.known import Head, Line
 from alnair.live.recording.observed import NodeRecord, PodRecord
 from alnair.live.recording.record_file import RecordFile
-from histories import history, job, node, stay
+from kit.histories import history, job, node, stay
 
 
 def report(*arguments: object) -> Result:

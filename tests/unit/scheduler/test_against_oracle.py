@@ -16,8 +16,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-import invariants
-import make
 from alnair.model import names
 from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus
@@ -38,7 +36,8 @@ from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.nodes import columns
-from oracle import Held, Oracle, connection, gpus_of
+from kit import invariants, make
+from kit.oracles.evaluation import Held, Oracle, connection, gpus_of
 
 NODES = 24
 VALUES = ("a", "b", "10", "-3", "x")

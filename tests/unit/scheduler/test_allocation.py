@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import Allocation, ScoringStrategy, Strategy
@@ -20,6 +19,7 @@ from alnair.scheduler.plugins.node_resources_fit.plugin import FitArguments, Nod
 from alnair.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.nodes.columns import Column
+from kit import make
 
 FPGA = "example.com/fpga"
 amounts = st.integers(0, 12)

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model import names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.state.accounts import Accounts
 from alnair.scheduler.state.gpus.gpu_assignment import assign, assigned, guess, planned_bookings
+from kit import make
 
 amounts = st.one_of(
     st.integers(1, 3).map(lambda n: {names.GPU: n}),

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-import make
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import EVERY, BidState
-from make import GIB
-from stream import Stream, share
+from kit import make
+from kit.make import GIB
+from kit.stream import Stream, share
 
 ONE = make.spec(whole=1, cpu=1000)
 FOUR = make.spec(whole=4, cpu=4000)

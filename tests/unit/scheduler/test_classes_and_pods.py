@@ -4,7 +4,6 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model.workload import (
     LabelSelector,
     Pod,
@@ -16,6 +15,7 @@ from alnair.model.workload import (
 from alnair.scheduler.state.pods.label_selectors import matches
 from alnair.scheduler.state.pods.pod_classes import Classes
 from alnair.scheduler.state.pods.pod_index import PodIndex, PodQuery
+from kit import make
 
 APP = LabelSelector((Requirement("app", "Exists"),))
 

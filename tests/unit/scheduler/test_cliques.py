@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model.cluster import Gpu
 from alnair.scheduler.state.gpus.gpu_links import Cliques, Wiring, quality, strength, wiring
+from kit import make
 
 KINDS = ("SYS", "NODE", "PHB", "PXB", "PIX", "NV1", "NV4", "NV12", "NV18")
 

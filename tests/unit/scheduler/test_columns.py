@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import make
 from alnair.model.cluster import Node
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
@@ -15,6 +14,7 @@ from alnair.scheduler.state.gpus.devices import Booking, Devices
 from alnair.scheduler.state.nodes import columns
 from alnair.scheduler.state.nodes.columns import ChangeLog, Columns
 from alnair.scheduler.state.nodes.labels import ABSENT
+from kit import make
 
 
 def test_readers_of_a_log_get_what_they_have_not_read() -> None:

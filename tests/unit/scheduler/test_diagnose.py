@@ -7,8 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import invariants
-import make
 from alnair.model.action import Evict
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import (
@@ -25,9 +23,10 @@ from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Change, Diagnosis
 from alnair.scheduler.advice.relaxations import Relaxation
 from alnair.scheduler.advice.trial import Verdict
-from interpod_oracle import Neighbours
-from oracle import Held, Oracle
-from world import World
+from kit import invariants, make
+from kit.oracles.evaluation import Held, Oracle
+from kit.oracles.inter_pod_affinity import Neighbours
+from kit.world import World
 
 zones = st.dictionaries(st.just("zone"), st.sampled_from("ab"))
 taints = st.lists(

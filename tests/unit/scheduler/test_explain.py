@@ -1,12 +1,12 @@
 """Why a pod is pending, in kube-scheduler's words and form."""
 
-import make
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.refusal_message import refusal_message
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts, Record, State
+from kit import make
 
 
 def message(spec: PodSpec, *nodes: Node, used: PodSpec | None = None) -> str:

@@ -1,7 +1,7 @@
 """A PodGroup that goes while its pods wait."""
 
-import make
-from world import World
+from kit import make
+from kit.world import World
 
 
 def test_waiting_pods_are_told_that_their_podgroup_is_gone() -> None:

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import invariants
-import make
 from alnair.model.cluster import Node
 from alnair.model.workload import LabelSelector, Pod, PodAffinity, PodTerm, Requirement
 from alnair.scheduler.framework.arguments import ArgumentError, made
@@ -20,7 +18,8 @@ from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.nodes.columns import TIES
 from alnair.scheduler.state.pods.pod_classes import Classes
-from interpod_oracle import Neighbours
+from kit import invariants, make
+from kit.oracles.inter_pod_affinity import Neighbours
 
 NAMESPACES = ("one", "two", "new")
 HARD_WEIGHT = 3

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.plugins.node_resources_fit.plugin import FitArguments, NodeResourcesFit
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts
+from kit import make
 
 AMOUNTS = st.integers(0, 4)
 

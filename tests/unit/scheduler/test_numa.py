@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, PodSpec
@@ -18,6 +17,7 @@ from alnair.scheduler.framework.contract import Reason
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.plugins.node_resource_topology_match.plugin import NodeResourceTopologyMatch
 from alnair.scheduler.state.accounts import Accounts, Record, State
+from kit import make
 
 GUEST = "example.com/nic"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import make
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.engine import Engine
@@ -25,8 +24,9 @@ from alnair.scheduler.published.profiles import published
 from alnair.sim.placement import benchmark
 from alnair.snapshots import snapshot
 from alnair.traces import arrivals, openb_files
-from make import GIB
-from stream import Stream, profile, share
+from kit import make
+from kit.make import GIB
+from kit.stream import Stream, profile, share
 
 
 def node(name: str, gpus: int = 2, cpu: int = 64000, **rest: object) -> Node:

@@ -8,7 +8,6 @@ import random
 import numpy as np
 import pytest
 
-import make
 from alnair.model.action import Bind
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
@@ -18,8 +17,9 @@ from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.profiles import POLICIES, Policy, published
 from alnair.traces.openb import WHOLE
-from make import GIB
-from stream import Stream, profile
+from kit import make
+from kit.make import GIB
+from kit.stream import Stream, profile
 
 MIXED = (
     WorkloadClass(share=0.5, cpu_milli=1000, gpus=1, gpu_milli=310, models=(), pods=1),

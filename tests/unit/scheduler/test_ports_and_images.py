@@ -2,7 +2,6 @@
 
 import pytest
 
-import make
 from alnair.model.cluster import Image, Node
 from alnair.model.workload import HostPort, PodSpec
 from alnair.scheduler.engine import events
@@ -14,7 +13,8 @@ from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts
 from alnair.scheduler.state.nodes.columns import TIES
-from world import World
+from kit import make
+from kit.world import World
 
 MIB = 2**20
 BIG = Image(("big:1", "big@sha256:0"), 1000 * MIB)

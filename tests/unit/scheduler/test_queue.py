@@ -3,11 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-import invariants
-import make
 from alnair.scheduler.queue.queue import LOOKS, Queue, backoff
 from alnair.scheduler.queue.unit import ClassKey, Place, Unit
 from alnair.scheduler.state.accounts import Record
+from kit import invariants, make
 
 
 def unit(name: str, *sort: float, gang: bool = False, cls: str = "a", created: float = 0.0) -> Unit:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import (
     LabelSelector,
@@ -24,7 +23,8 @@ from alnair.scheduler.framework.contract import Reason
 from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.pods.pod_classes import Classes
-from spread_oracle import HOSTNAME, SpreadOracle
+from kit import make
+from kit.oracles.pod_topology_spread import HOSTNAME, SpreadOracle
 
 ZONE = "zone"
 names = st.sampled_from([f"n{i}" for i in range(7)])

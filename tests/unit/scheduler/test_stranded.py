@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-import make
 from alnair.scheduler.advice.stranded_gpu import PodClass, Stranded
 from alnair.scheduler.published.fragmentation import FreeNode, WorkloadClass, node_fragmentation
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.devices import Booking
+from kit import make
 
 MODELS = ("T4", "A100")
 

@@ -1,9 +1,9 @@
 """Whom a pod that comes may help, without a look at any node."""
 
-import make
 from alnair.model.workload import LabelSelector, PodAffinity, PodSpec, PodTerm
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
 from alnair.scheduler.state.pods.pod_classes import Classes
+from kit import make
 
 WEB = make.selecting(app="web")
 

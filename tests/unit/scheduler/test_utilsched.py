@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from alnair.model import names
 from alnair.model.cluster import GpuLoad, Node
 from alnair.model.interference import Contention
@@ -15,7 +14,8 @@ from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.plugins.interference import Interference
 from alnair.scheduler.plugins.util_sched import UtilSched, UtilSchedArguments, Weights
-from world import World
+from kit import make
+from kit.world import World
 
 NOW = 1000.0
 

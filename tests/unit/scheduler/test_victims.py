@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-import invariants
-import make
 from alnair.model import names
 from alnair.scheduler.framework.arguments import made
 from alnair.scheduler.framework.contract import Profile
@@ -26,6 +24,7 @@ from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.without_pods import WhatIf
+from kit import invariants, make
 
 OURS: Profile = next(p for p in profiles() if p.scheduler == names.SCHEDULER)
 POST = DefaultPreemption(PreemptionArgs(idle_seconds=0.0))

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-import make
 from alnair.model.action import Bind
 from alnair.model.volumes import (
     AWS_EBS,
@@ -21,7 +20,8 @@ from alnair.model.volumes import (
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
 from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.objects import storage_objects
-from world import World
+from kit import make
+from kit.world import World
 
 WAITS = "WaitForFirstConsumer"
 LOCAL = StorageClass("local", "kubernetes.io/no-provisioner", WAITS)

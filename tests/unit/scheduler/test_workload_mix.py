@@ -4,7 +4,6 @@ import random
 
 import msgspec
 
-import make
 from alnair.model import names
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import (
@@ -15,6 +14,7 @@ from alnair.scheduler.plugins.opportunity_cost.workload_mix import (
     WorkloadMix,
     asked,
 )
+from kit import make
 
 HALF = make.spec(slice_mib=500)
 PAIR = make.spec(whole=2)

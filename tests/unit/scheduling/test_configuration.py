@@ -6,13 +6,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import make
 from alnair.cli import main
 from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import Assembly, assemble
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
-from world import World
+from kit import make
+from kit.world import World
 
 MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text())
 HEAD = f"apiVersion: {conf.API_VERSION}\nkind: {conf.KIND}\n"

@@ -2,10 +2,10 @@
 
 from aiohttp.test_utils import TestClient, TestServer
 
-import make
 from alnair.model.action import Bind, Report, WritePlan
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
+from kit import make
 
 
 async def test_percentiles_count_only_decisions_since_the_time_asked_for() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-import make
 from alnair.cli.text.explanation import render
 from alnair.model.cluster import Taint
 from alnair.processes.scheduler.endpoints import application
@@ -13,7 +12,8 @@ from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.serving.server import Server
-from world import World
+from kit import make
+from kit.world import World
 
 GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"
 

@@ -12,7 +12,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Resource
 from alnair.live.feed import Feed
 from alnair.scheduler.engine import events
-from unit.kube.faultserver import FaultServer, line, serving
+from kit.fault_server import FaultServer, line, serving
 
 
 class Groups(FaultServer):

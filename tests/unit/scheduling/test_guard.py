@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import make
 from alnair.model import names
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.engine import Engine
@@ -14,7 +13,8 @@ from alnair.scheduler.framework.guard import Faults, Guarded
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Rows
-from world import World
+from kit import make
+from kit.world import World
 
 ONE_EACH = "for 1 rows: answer an array of one per row"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import make
 from alnair.model.action import Action, Report
 from alnair.model.cluster import Taint
 from alnair.processes.scheduler import loop
@@ -15,6 +14,7 @@ from alnair.processes.scheduler.loop import Decisions, Loop
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
+from kit import make
 
 
 class Told:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-import make
 from alnair.model.action import Bind
 from alnair.model.quota import Quota
 from alnair.processes.scheduler.endpoints import application
@@ -18,7 +17,8 @@ from alnair.scheduler.advice.census import census
 from alnair.scheduler.counters import Histogram, Tally
 from alnair.scheduler.engine import events
 from alnair.serving.exposition import CONTENT_TYPE, counter, histogram
-from world import World
+from kit import make
+from kit.world import World
 
 
 def figures(world: World) -> dict[str, float]:

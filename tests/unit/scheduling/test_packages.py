@@ -10,7 +10,7 @@ import pytest
 from alnair import testing
 from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import assemble
-from world import World
+from kit.world import World
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "02-first-plugin"
 

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-import make
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration
 from alnair.kube.kinds import object_types
@@ -23,7 +22,8 @@ from alnair.scheduler.engine import events
 from alnair.snapshots.replay import replay
 from alnair.snapshots.snapshot import Snapshot, SnapshotError, encode, take
 from alnair.snapshots.snapshot_profiles import decode, load
-from world import World
+from kit import make
+from kit.world import World
 
 PROFILES = Assembly(Configuration()).explicit()
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-import make
 from alnair.kube import storage
 from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, NotFound
@@ -21,6 +20,7 @@ from alnair.model.volumes import ClaimBinding
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.engine import events
+from kit import make
 
 READ: dict[str, Callable[[Manifest], Any]] = {
     "PersistentVolumeClaim": lambda o: storage.project_claim(msgspec.convert(o, storage.ClaimWire)),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from alnair.history import history_file
 from alnair.history.history import History, PairRate
 from alnair.history.history_file import HistoryFileError
-from histories import any_history, history, job, node, stay
+from kit.histories import any_history, history, job, node, stay
 
 
 def small() -> History:

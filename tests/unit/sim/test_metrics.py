@@ -16,7 +16,7 @@ from alnair.history.metrics.sizes import SIZES, sizes
 from alnair.history.metrics.steps import held
 from alnair.scheduler.published.fragmentation import FreeNode, fragmentation, target_workload
 from alnair.traces.openb import TracePod
-from histories import any_history, history, job, left_at, node, stay, stranded_at, there
+from kit.histories import any_history, history, job, left_at, node, stay, stranded_at, there
 
 TWO = [node("a", 2)]
 

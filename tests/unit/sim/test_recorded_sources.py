@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import make
 from alnair.model import names
 from alnair.sim.inputs import Options, load
 from alnair.snapshots import snapshot
 from alnair.traces.files import TraceFileError
-from world import World
+from kit import make
+from kit.world import World
 
 PROFILES = ({"schedulerName": names.SCHEDULER},)
 

@@ -16,7 +16,7 @@ from alnair.history.metrics import compute
 from alnair.history.metrics.fragmentation import CAUSES
 from alnair.history.report import overview, tables
 from alnair.history.report.overview import duration, number
-from histories import history, job, node, stay
+from kit.histories import history, job, node, stay
 
 FILES = {
     *("index.html", "summary.json", "summary.csv", "jobs.csv", "pods.csv", "users.csv"),

@@ -15,7 +15,7 @@ from alnair.cli import main
 from alnair.history import history_file
 from alnair.history.history import History
 from alnair.sim import checkpoint
-from command import COMMAND, alnair, last_json
+from kit.command import COMMAND, alnair, last_json
 
 JOBS = 400
 

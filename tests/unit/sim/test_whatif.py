@@ -4,7 +4,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-import make
 from alnair.model.cluster import Node
 from alnair.model.durations import seconds, span
 from alnair.model.workload import Gang, Pod
@@ -17,6 +16,7 @@ from alnair.sim.whatif.changes import ChangeError, Changes
 from alnair.sim.whatif.plans import Freeing
 from alnair.sim.whatif.question import ask
 from alnair.sim.whatif.shapes import ShapeError, nodes
+from kit import make
 
 NOW = 1_000_000.0
 HOUR = 3600.0

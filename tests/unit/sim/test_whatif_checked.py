@@ -23,7 +23,7 @@ from alnair.sim.whatif.changes import Changes, make
 from alnair.sim.whatif.course import Course
 from alnair.sim.whatif.plans import Freeing, freed
 from alnair.traces.openb import TraceNode
-from scheduler_kit import pod
+from kit.live.scheduler_process import pod
 
 Manifest = dict[str, Any]
 WHEN = "2026-01-01T00:00:00Z"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-import whatif_kit
 from alnair.cli import main
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.figures import Figures
+from kit import whatif_guide
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "ask-what-if.md"
 
@@ -20,8 +20,8 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "ask-what-if.m
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the guide's files."""
-    whatif_kit.save(tmp_path / "now.json.gz")
-    (tmp_path / "train.yaml").write_text(whatif_kit.TRAIN)
+    whatif_guide.save(tmp_path / "now.json.gz")
+    (tmp_path / "train.yaml").write_text(whatif_guide.TRAIN)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

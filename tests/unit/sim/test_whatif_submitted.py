@@ -5,13 +5,13 @@ import math
 import msgspec
 import pytest
 
-import make
 from alnair.kube.wire import ObjectMeta
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.sim.inputs.workloads import PriorityClass
 from alnair.sim.whatif.submitted import Submission, copies, new_nodes, submission
 from alnair.traces.csv_table import TableError
+from kit import make
 
 CONTAINERS = "containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1, cpu: 0.5}}}]"
 POD = f"""

@@ -4,7 +4,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import make
 from alnair.history.history import History
 from alnair.model.cluster import Node
 from alnair.model.quota import Quota
@@ -14,6 +13,7 @@ from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
 from alnair.sim.interference import Interference
 from alnair.sim.jobs import Job, NodeEvent, Scenario
 from alnair.sim.simulation import Options, Simulation
+from kit import make
 
 HOUR = 3600.0
 

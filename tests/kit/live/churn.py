@@ -23,7 +23,7 @@ from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, KubeEr
 from alnair.kube.resources import NODES, PODGROUPS, PODS, PRIORITY_CLASSES, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import SHORT_LEASE, SchedulerProcess, pod
+from kit.live.scheduler_process import SHORT_LEASE, SchedulerProcess, pod
 
 #: Pods that there are at once, about a tenth more than the cluster holds.
 POPULATION = 130

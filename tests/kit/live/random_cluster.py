@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from alnair.kube.resources import Manifest
-from random_storage import BOUND_CLAIMS, HOSTNAME, OPEN_CLAIMS, ZONE
+from kit.live.random_storage import BOUND_CLAIMS, HOSTNAME, OPEN_CLAIMS, ZONE
 
 NODES: Final = 20
 BOUND: Final = 40

@@ -1,4 +1,4 @@
-"""Topology spread once more in plain Python, node by node: see `oracle` for why.
+"""Topology spread once more in plain Python, node by node: see `evaluation` for why.
 
 It knows nothing of selectors but In with one value, Exists and "no requirement", which suffice.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from alnair.model.cluster import Node
 from alnair.model.workload import LabelSelector, Pod, SpreadConstraint
-from oracle import matches, tolerates
+from kit.oracles.evaluation import matches, tolerates
 
 HOSTNAME = "kubernetes.io/hostname"
 LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"

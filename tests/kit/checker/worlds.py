@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .objects import Manifest, assignment, container, node, part, pod, whole
+from kit.checker.objects import Manifest, assignment, container, node, part, pod, whole
 
 Objects = dict[str, list[Manifest]]
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-import make
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.snapshots.snapshot import encode, take
-from world import World
+from kit import make
+from kit.world import World
 
 NOW = 1_767_225_600.0  # 2026-01-01
 HOUR = 3600

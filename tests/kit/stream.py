@@ -1,6 +1,5 @@
 """Pods that come one after another to an engine with few plugins, for tests of scores."""
 
-import make
 from alnair.model.action import Bind
 from alnair.model.cluster import Node
 from alnair.model.workload import PodSpec
@@ -9,6 +8,7 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import made
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.profiles import registry
+from kit import make
 
 PLUGINS = (
     "PrioritySort",

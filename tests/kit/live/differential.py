@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-import random_storage
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
@@ -28,10 +27,11 @@ from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
-from kube_scheduler import SCORES_LOGGED, Extender
-from random_cluster import NAMESPACES as NAMESPACE_LABELS
-from random_cluster import NODES as SIZE
-from random_cluster import RandomCluster, services
+from kit.live import random_storage
+from kit.live.kube_scheduler import SCORES_LOGGED, Extender
+from kit.live.random_cluster import NAMESPACES as NAMESPACE_LABELS
+from kit.live.random_cluster import NODES as SIZE
+from kit.live.random_cluster import RandomCluster, services
 
 R = TypeVar("R")
 _IN_FLIGHT = 16

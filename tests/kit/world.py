@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-import invariants
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.cluster import Node
@@ -20,6 +19,7 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.sim.api import VirtualApi
+from kit import invariants
 
 OURS = frozenset(p.scheduler for p in profiles())
 
