@@ -8,8 +8,8 @@ from alnair.checker.state import cluster_of
 from alnair.checker.violation import Violation
 from kit.checker.worlds import Objects, slice_pod, world
 
-from .broken import BAD
-from .sound import GOOD
+from .broken_rules import BAD
+from .kept_rules import GOOD
 
 
 def violations(objects: Objects) -> list[Violation]:

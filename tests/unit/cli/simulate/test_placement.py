@@ -99,7 +99,7 @@ def test_wrong_usage_is_refused(run: Run, options: tuple[str, ...], said: str) -
 
 
 def test_the_result_looks_as_the_guide_says() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "simulate-placements.md"
+    page = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "simulate-placements.md"
     shown = page.read_text().split("```json\n")[1].split("\n```")[0]
     assert list(json.loads(shown)) == list(placement_result.Result.__struct_fields__)
     msgspec.json.decode(shown, type=placement_result.Result)

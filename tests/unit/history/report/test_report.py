@@ -214,7 +214,7 @@ def test_what_fails_half_way_leaves_what_was_there(
 
 
 def test_the_page_of_the_metrics_has_every_figure_cause_and_file() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs/reference/metrics-of-scheduling.md"
+    page = Path(__file__).resolve().parents[4] / "docs/reference/metrics-of-scheduling.md"
     text = page.read_text()
     names = {part for path, _ in tables.figures(compute(some())) for part in path.split(".")}
     names |= set(CAUSES) | {file for file in FILES if file != "index.html"} | set(PLOTS)

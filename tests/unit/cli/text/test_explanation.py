@@ -15,7 +15,7 @@ from alnair.serving.server import Server
 from kit import make
 from kit.world import World
 
-GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"
 
 
 def explained(world: World, name: str) -> Diagnosis:

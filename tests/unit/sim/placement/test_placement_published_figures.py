@@ -17,7 +17,7 @@ from alnair.sim.placement import benchmark
 from alnair.traces import openb_files
 from alnair.traces.arrivals import in_given_order, nodes_in_given_order
 
-DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "openb"
+DATA = Path(__file__).resolve().parents[4] / "benchmarks" / "data" / "openb"
 EXPECTED = list(csv.DictReader((DATA / "expected.csv").read_text().splitlines()))
 QUICK = {("gpuspec20", "43", "fgd"), ("multigpu30", "44", "clustering")}
 #: Printed figures have two digits.

@@ -217,6 +217,6 @@ async def test_the_page_is_served_as_prometheus_reads_it() -> None:
 
 
 def test_the_reference_lists_every_metric() -> None:
-    page = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
+    page = Path(__file__).parents[4] / "docs" / "reference" / "metrics.md"
     families = set(re.findall(r"^# TYPE (\S+) ", everything(), re.MULTILINE))
     assert families == set(re.findall(r"^\| `(\w+)", page.read_text(), re.MULTILINE))

@@ -14,7 +14,7 @@ from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.figures import Figures
 from kit import whatif_guide
 
-GUIDE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "ask-what-if.md"
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "ask-what-if.md"
 
 
 @pytest.fixture
