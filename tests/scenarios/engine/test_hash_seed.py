@@ -80,7 +80,7 @@ class Script:
 
 def actions(hash_seed: int) -> str:
     here = Path(__file__)
-    path = os.pathsep.join((str(here.parents[1]), *sys.path))
+    path = os.pathsep.join((str(here.parents[2]), *sys.path))
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path}
     command = [sys.executable, str(here)]
     return subprocess.run(

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "decision_core.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "decision_core.py"
 
 
 @pytest.fixture

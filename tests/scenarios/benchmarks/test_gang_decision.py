@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gang_decision.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "gang_decision.py"
 
 
 @pytest.fixture
