@@ -22,7 +22,7 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from alnair.traces.openb import TraceNode
-from kube_client_pods import make_pods
+from lib.kube_client_pods import make_pods
 
 LIMIT_MB: Final = 600.0
 #: Classes that are decided on, more than evaluations are kept of.

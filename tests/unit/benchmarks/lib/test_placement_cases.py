@@ -9,7 +9,7 @@ import pytest
 
 from alnair.traces.openb import TraceNode, TracePod
 
-FILE = Path(__file__).resolve().parents[3] / "benchmarks" / "placement_cases.py"
+FILE = Path(__file__).resolve().parents[4] / "benchmarks" / "lib" / "placement_cases.py"
 NODES = [TraceNode(f"n{i}", 1000 * (i + 1), 99, 2, "T4" if i % 3 else "G2") for i in range(12)]
 PODS = [TracePod(f"p{i}", 10, 1, 1, (310, 620, 1000)[i % 3]) for i in range(30)]
 PODS.append(TracePod("cpu", 10, 1, 0, 0))

@@ -10,7 +10,7 @@ from alnair.traces import arrivals, openb_files
 from alnair.traces.arrivals import Arrival
 from alnair.traces.openb import WHOLE, TraceNode, TracePod
 
-DATA = Path(__file__).parent / "data" / "openb"
+DATA = Path(__file__).parents[1] / "data" / "openb"
 TRACES = (
     "default",
     "gpushare40",
