@@ -8,8 +8,8 @@ Every feasible node is scored for every pod. `distinct` means that no two pods r
 
 In the same run every placement is compared with a plain full scan, which knows nothing of classes,
 caches or deltas: for each pod it computes fit, score and tie of all nodes anew. If one differs, the
-run fails. The other kinds (`core_kinds.py`, `core_memory.py`) have no such oracle; they check that
-what should be placed was.
+run fails. The other kinds (`lib/core_kinds.py`, `lib/core_memory.py`) have no such oracle; they
+check that what should be placed was.
 
 The last line is JSON; rates are decisions per second over the repeats.
 """
@@ -27,9 +27,6 @@ from typing import Any
 
 import numpy as np
 
-import core_kinds
-import core_memory
-import machine
 from alnair.model import names
 from alnair.model.action import Bind
 from alnair.model.cluster import Node
@@ -38,6 +35,7 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import STEP_LIMIT, Engine
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.queue.unit import Place
+from lib import core_kinds, core_memory, machine
 
 GIB = 2**30
 #: Kinds whose every placement is compared with a full scan, and decisions per second promised.

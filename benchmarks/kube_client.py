@@ -8,7 +8,7 @@ that a scheduler reads. Ours is the whole way: informer, decoding into `PodWire`
 `model.Pod`, cache and callback. What is counted is the client's own CPU time (user and system) from
 the first event after a warm-up to the last; the server's is not. `paced` is ours with one event per
 wake-up, at most 1,000 a second: then the kernel's wake-up costs more than the event, and no client
-can share it among events. Pods: see `kube_client_pods.py`.
+can share it among events. Pods: see `lib/kube_client_pods.py`.
 
 The table goes to stderr, one line of JSON to stdout. The other clients come with
 `requirements/bench.txt`; without them only ours is measured, and the run says so.
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kube_client_pods import make_lines, make_pods
+from lib.kube_client_pods import make_lines, make_pods
 
 #: Events that are read before counting begins: imports, first connections, caches of the decoders.
 WARM_UP = 500

@@ -25,15 +25,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import machine
-import placement_cases as cases
-from alnair.cli.simulate import policies
 from alnair.cli.text import placement_result
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
 from alnair.sim.placement import benchmark
-from alnair.traces.openb import TracePod
+from lib import machine
+from lib import placement_cases as cases
+from lib.placement_profiles import profile_of
 
 PROFILES = ("alnair-low-fragmentation", "alnair-scheduler")
 #: Pods after which a policy is shown others.
@@ -44,12 +42,6 @@ FIGURES = ("unallocated_pct_at_100", "unallocated_pct_at_130", "frag_pct_at_100"
 
 #: Trace, seed, variant, policy, configuration file.
 Task = tuple[str, int, str, str, str]
-
-
-def profile_of(name: str, config: str, pods: Sequence[TracePod], seed: int) -> Profile:
-    if name in POLICIES:
-        return policies.policy(name, target_workload(pods), seed)
-    return policies.profile(name, Path(config) if config else None)
 
 
 def one(task: Task) -> dict[str, Any]:

@@ -25,9 +25,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-import machine
-import placement_cases as cases
 from alnair.traces.openb import WHOLE, TraceNode, TracePod
+from lib import machine
+from lib import placement_cases as cases
 
 #: A pattern is worth adding if it improves the objective by more than this, in milli-GPU.
 _WORTH = 1e-6

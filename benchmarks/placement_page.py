@@ -18,10 +18,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-import placement_cases as cases
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.sim.placement import benchmark
-from placement import profile_of
+from lib import placement_cases as cases
+from lib.placement_profiles import profile_of
 
 OURS = "opportunitycost"
 PROFILE = "alnair-low-fragmentation"

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-import machine
 from alnair.history.metrics import compute
 from alnair.model import names
 from alnair.scheduler.profiles import profiles
@@ -25,6 +24,7 @@ from alnair.sim.inputs import Options as Inputs
 from alnair.sim.inputs import load
 from alnair.sim.jobs import Job, Scenario
 from alnair.sim.simulation import Options, Simulation
+from lib import machine
 
 LONGEST = 6 * 3600.0
 SIZES = ("all", "cpu", "shared", "1", "2-4", "5-8")

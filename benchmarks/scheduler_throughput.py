@@ -9,7 +9,7 @@ lifted), both hold a lease.
 
 The cluster is bare (etcd and kube-apiserver): no other component spends CPU or changes pods.
 Everything, this process included, shares the machine's cores. What is created is said in
-`throughput_kinds.py`.
+`lib/throughput_kinds.py`.
 """
 
 import argparse
@@ -28,7 +28,6 @@ from typing import Any
 import msgspec
 import psutil
 
-import machine
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
@@ -41,7 +40,8 @@ from alnair.kube.resources import (
     PRIORITY_CLASSES,
 )
 from alnair.local.controlplane import LocalCluster
-from throughput_kinds import HIGH, KINDS, TIMED, Case, Kind
+from lib import machine
+from lib.throughput_kinds import HIGH, KINDS, TIMED, Case, Kind
 
 KUBE, OURS = "kube-scheduler", "alnair-scheduler"
 LIMITS_LIFTED = ("--leader-elect=true", "--kube-api-qps=5000", "--kube-api-burst=5000")

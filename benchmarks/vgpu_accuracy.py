@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import machine
+from lib import machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from native import build

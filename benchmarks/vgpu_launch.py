@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-import machine
+from lib import machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from native import build

@@ -24,7 +24,7 @@ from alnair.node.cgroups import Proc
 from alnair.node.vgpu import abi
 from alnair.node.vgpu.assignment import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
-from machine import describe
+from lib.machine import describe
 
 #: Below the quota of one container, so that none is made to wait.
 REGISTRATIONS = 200

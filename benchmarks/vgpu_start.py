@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from machine import describe
+from lib.machine import describe
 from native import build
 from native.container import Container
 from native.fake import Fake

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from kit.soak import cases
 from lanes import lane, place, stage
-from soak import cases
 
 #: Examples of each random test.
 EXAMPLES = len(cases(60))

@@ -5,12 +5,12 @@
 LANES = (
     ("integration/scheduler/test_churn.py",),
     ("integration/scheduler/test_native_groups.py",),
-    ("integration/scheduler/test_only.py",),
+    ("integration/scheduler/test_only_scheduler.py",),
     ("integration/scheduler/test_differential",),
     ("integration/scheduler",),
-    ("integration/replay/test_demo.py",),
+    ("integration/demo",),
     ("integration/replay",),
-    ("integration/kube", "integration/local"),
+    ("integration/kube", "integration/agent", "integration/local"),
     ("integration",),
 )
 #: In parallel these tests keep one process busy, while the other one runs unit tests.

@@ -12,8 +12,8 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES
 from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
+from kit.live.shared_clusters import SharedClusters, discard
 from lanes import lane
-from shared_clusters import SharedClusters, discard
 
 ClusterFactory = Callable[..., LocalCluster]
 _SHARED = pytest.StashKey[SharedClusters]()

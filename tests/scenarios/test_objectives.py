@@ -6,11 +6,11 @@ The table and the precedence are those of docs/concepts/objectives.md.
 import msgspec
 import pytest
 
-import make
 from alnair.model import names
 from alnair.model.cluster import GpuLoad, Node
 from alnair.model.workload import LabelSelector, Pod, PodSpec, Requirement, SpreadConstraint
-from world import World
+from kit import make
+from kit.world import World
 
 USED_FIRST = 1
 BALANCED, PACK = names.SCHEDULER, names.COST_SAVING

@@ -61,6 +61,25 @@ def test_no_module_is_a_bag_of_this_and_that() -> None:
     assert not [p for p in python_files() if p.stem in BAGS or p.parent.name in BAGS]
 
 
+def test_a_unit_test_lies_and_is_named_like_its_subject() -> None:
+    """`tests/unit/kube/test_watch.py` is of `kube/watch.py`; `_and_more` may follow the name.
+
+    What is of several modules of a folder may have the folder's name.
+    """
+    unit = ROOT / "tests" / "unit"
+    tests = [p for p in python_files() if unit in p.parents and p.name.startswith("test_")]
+    assert len(tests) > 100
+    assert not [t for t in tests if t.parent != unit and not _is_like_its_subject(t, unit)]
+
+
+def _is_like_its_subject(test: Path, unit: Path) -> bool:
+    folder = test.parent.relative_to(unit)
+    subject = ROOT / folder if folder.parts[0] == "benchmarks" else ROOT / "src/alnair" / folder
+    names = {folder.name, *(p.stem for p in subject.glob("[!_]*"))}
+    stem = test.stem.removeprefix("test_")
+    return subject.is_dir() and any(f"{stem}_".startswith(f"{name}_") for name in names)
+
+
 def test_every_package_opens_with_what_it_is_for() -> None:
     packages = [p for p in python_files() if p.name == "__init__.py" and "src" in p.parts]
     assert packages
@@ -125,9 +144,10 @@ def test_make_runs_all_benchmarks_and_no_other() -> None:
     line = re.search(r"^BENCHMARKS := (.*)$", makefile, re.MULTILINE)
     assert line
     of_placement = re.findall(r"\brun (\w+)\.py", makefile)
-    scripts = {p.stem for p in python_files() if p.parent == ROOT / "benchmarks"}
-    runnable = {s for s in scripts if "__main__" in (ROOT / f"benchmarks/{s}.py").read_text()}
-    assert {*line[1].split(), *of_placement} == runnable
+    scripts = {p for p in python_files() if p.parent == ROOT / "benchmarks"}
+    assert {*line[1].split(), *of_placement} == {p.stem for p in scripts}
+    in_folders = {p for p in python_files() if ROOT / "benchmarks" in p.parents}
+    assert {p for p in in_folders if "__main__" in p.read_text()} == scripts
 
 
 @pytest.mark.parametrize(

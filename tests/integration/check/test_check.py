@@ -13,8 +13,8 @@ from alnair.kube.client import Client
 from alnair.kube.resources import PODGROUPS, PODS
 from alnair.kube.simulated_nodes import gpu_uuid
 from alnair.local.controlplane import LocalCluster
-from command import COMMAND, alnair, last_json
-from scheduler_kit import eventually
+from kit.command import COMMAND, alnair, last_json
+from kit.live.scheduler_process import eventually
 
 NODE, OTHER = "t4x2-0000", "t4x2-0001"
 MEMORY, COMPUTE, WHOLE = "alnair/vgpu-memory", "alnair/vgpu-compute", "nvidia.com/gpu"

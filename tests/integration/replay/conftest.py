@@ -10,7 +10,7 @@ from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS
 from alnair.local.controlplane import LocalCluster
-from shared_clusters import SharedClusters
+from kit.live.shared_clusters import SharedClusters
 
 NODES = 12
 #: Of 100 pods 9 are too large for any node, and 5 name a model that no node has.

@@ -10,7 +10,7 @@ import pytest
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS
 from alnair.local.controlplane import LocalCluster
-from command import COMMAND
+from kit.command import COMMAND
 
 from .conftest import COUNT
 

@@ -10,8 +10,8 @@ import pytest
 from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, PODS
 from alnair.local.controlplane import LocalCluster
-from command import COMMAND, alnair, last_json
-from scheduler_kit import bound, eventually
+from kit.command import COMMAND, alnair, last_json
+from kit.live.scheduler_process import bound, eventually
 
 from .conftest import COUNT
 

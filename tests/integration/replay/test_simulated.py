@@ -19,7 +19,7 @@ from alnair.sim.jobs import Job, Scenario
 from alnair.sim.simulation import Simulation
 from alnair.traces import openb_files
 from alnair.traces.arrivals import Arrival, in_given_order
-from command import alnair, last_json
+from kit.command import alnair, last_json
 
 #: Enough pods for some to share GPUs, and for all sizes to occur.
 PODS_REPLAYED = 2000

@@ -13,10 +13,15 @@ from alnair.local.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
-from differential_kit import Judges, start
-from kube_scheduler import Extender
-from scheduler_kit import ControllerProcess, SchedulerProcess, StartController, StartScheduler
-from shared_clusters import SharedClusters
+from kit.live.differential import Judges, start
+from kit.live.kube_scheduler import Extender
+from kit.live.scheduler_process import (
+    ControllerProcess,
+    SchedulerProcess,
+    StartController,
+    StartScheduler,
+)
+from kit.live.shared_clusters import SharedClusters
 
 #: Small enough to be filled by a few pods.
 NODE_COUNT, GPUS = 6, 4

@@ -19,8 +19,8 @@ from alnair.local.components import FULL
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
-from churn_kit import Checker, Churn
-from scheduler_kit import eventually
+from kit.live.churn import Checker, Churn
+from kit.live.scheduler_process import eventually
 
 SECONDS = float(os.environ.get("ALNAIR_CHURN_SECONDS", "40"))
 SEED = int(os.environ.get("ALNAIR_CHURN_SEED", "1"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from alnair.kube.client import Client
 from alnair.kube.resources import DEPLOYMENTS, PODS
-from scheduler_kit import StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import StartScheduler, bound, eventually, pod
 
 SCHEDULER = "alnair-spreading"
 CONFIG = f"""

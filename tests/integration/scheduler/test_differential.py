@@ -21,9 +21,9 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.profiles import profiles
-from differential_kit import Judges, all_pods, create, delete, engine_of, have
-from kube_scheduler import REFUSAL, Extender
-from random_cluster import RandomCluster
+from kit.live.differential import Judges, all_pods, create, delete, engine_of, have
+from kit.live.kube_scheduler import REFUSAL, Extender
+from kit.live.random_cluster import RandomCluster
 
 #: Clusters to compare, with `random_cluster.PROBES` pods each; more by hand.
 CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "8"))

@@ -21,9 +21,9 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import made
 from alnair.scheduler.framework.contract import Depends, PodsScore, Profile, Score
 from alnair.scheduler.profiles import WEIGHTS, registry
-from differential_kit import Judges, create, delete, engine_of, have
-from kube_scheduler import scores
-from random_cluster import RandomCluster
+from kit.live.differential import Judges, create, delete, engine_of, have
+from kit.live.kube_scheduler import scores
+from kit.live.random_cluster import RandomCluster
 
 CLUSTERS = int(os.environ.get("ALNAIR_DIFFERENTIAL_CLUSTERS", "4"))
 _JUDGED_SECONDS = 20.0

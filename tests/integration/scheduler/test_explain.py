@@ -9,8 +9,8 @@ from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, PODGROUPS, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from command import alnair, last_json
-from scheduler_kit import StartScheduler, bound, eventually, holder, pod
+from kit.command import alnair, last_json
+from kit.live.scheduler_process import StartScheduler, bound, eventually, holder, pod
 
 #: Of each of the cluster's six nodes.
 GPUS = 4

@@ -10,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NODES, PODGROUPS, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import SHORT_LEASE, StartScheduler, bound, eventually, holder, pod
+from kit.live.scheduler_process import SHORT_LEASE, StartScheduler, bound, eventually, holder, pod
 
 #: Slices of 5 % of a GPU's compute: 24 GPUs hold 480 of them.
 COUNT = int(os.environ.get("ALNAIR_BURST_PODS", "200"))

@@ -24,7 +24,7 @@ from alnair.kube.resources import (
     grouped,
 )
 from alnair.model import names
-from scheduler_kit import (
+from kit.live.scheduler_process import (
     SHORT_LEASE,
     StartController,
     StartScheduler,

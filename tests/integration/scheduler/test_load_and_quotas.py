@@ -10,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import ELASTIC_QUOTAS, LEASES, NODES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.model import api, names
-from scheduler_kit import StartController, StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import StartController, StartScheduler, bound, eventually, pod
 
 LIMITS = {names.VGPU_MEMORY: 2048}
 

@@ -8,7 +8,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
-from scheduler_kit import ControllerProcess, SchedulerProcess, bound, eventually, pod
+from kit.live.scheduler_process import ControllerProcess, SchedulerProcess, bound, eventually, pod
 
 V1ALPHA2 = podgroups.NATIVE["v1alpha2"]
 FLAGS = (

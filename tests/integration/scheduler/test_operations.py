@@ -15,7 +15,14 @@ from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, LEASES, NODES, PODGROUPS, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import SchedulerProcess, StartScheduler, bound, eventually, holder, pod
+from kit.live.scheduler_process import (
+    SchedulerProcess,
+    StartScheduler,
+    bound,
+    eventually,
+    holder,
+    pod,
+)
 
 _SERVING = re.compile(r"serving health at (\S+?)/healthz")
 

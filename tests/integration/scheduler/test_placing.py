@@ -7,7 +7,7 @@ import pytest
 from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, NODES, PODGROUPS, PODS
 from alnair.model import names
-from scheduler_kit import StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import StartScheduler, bound, eventually, pod
 
 
 async def condition(client: Client, namespace: str, name: str) -> str:

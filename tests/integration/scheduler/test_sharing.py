@@ -14,7 +14,7 @@ from alnair.kube.errors import NotFound
 from alnair.kube.resources import NODES, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import StartScheduler, eventually, pod
+from kit.live.scheduler_process import StartScheduler, eventually, pod
 
 CHURN_SECONDS = 8
 #: How many pods of each scheduler make room, at least, for others to be placed.

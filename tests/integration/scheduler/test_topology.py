@@ -9,7 +9,7 @@ import pytest
 from alnair.kube.client import Client
 from alnair.kube.resources import NODE_RESOURCE_TOPOLOGIES, NODES, PODS
 from alnair.model import names
-from scheduler_kit import StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import StartScheduler, bound, eventually, pod
 
 NODE = "wired"
 #: GPUs 0 and 2, and 1 and 3, have NVLinks; 0 and 1 are on NUMA node 0.

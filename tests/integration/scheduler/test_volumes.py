@@ -19,7 +19,7 @@ from alnair.kube.resources import (
 )
 from alnair.kube.storage import SELECTED_NODE
 from alnair.local.controlplane import LocalCluster
-from scheduler_kit import SHORT_LEASE, StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import SHORT_LEASE, StartScheduler, bound, eventually, pod
 
 PROVISIONER = "storage.example.com"
 

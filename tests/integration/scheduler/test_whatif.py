@@ -13,7 +13,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import PODGROUPS, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from scheduler_kit import StartScheduler, bound, eventually, pod
+from kit.live.scheduler_process import StartScheduler, bound, eventually, pod
 
 Place = tuple[str, list[int]]
 

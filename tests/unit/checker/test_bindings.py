@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from .objects import Manifest, container, node, pod
+from kit.checker.objects import Manifest, container, node, pod
+from kit.checker.worlds import A, apart
+
 from .test_watching import FOREIGN, World
-from .worlds import A, apart
 
 
 class Racks(World):

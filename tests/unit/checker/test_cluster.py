@@ -9,8 +9,7 @@ import pytest
 
 import alnair.checker
 from alnair.checker.amounts import UnreadableError, amount, shown
-
-from .objects import container, found, group, node, pod, rules
+from kit.checker.objects import container, found, group, node, pod, rules
 
 ALLOWED = ("alnair.checker",)
 

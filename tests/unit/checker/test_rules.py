@@ -6,10 +6,10 @@ from alnair.checker.cluster import check
 from alnair.checker.registry import CLUSTER_RULES, GANG_RULES, NODE_RULES, POD_RULES
 from alnair.checker.state import cluster_of
 from alnair.checker.violation import Violation
+from kit.checker.worlds import Objects, slice_pod, world
 
-from .broken import BAD
-from .sound import GOOD
-from .worlds import Objects, slice_pod, world
+from .broken_rules import BAD
+from .kept_rules import GOOD
 
 
 def violations(objects: Objects) -> list[Violation]:

@@ -6,8 +6,7 @@ import pytest
 
 from alnair.checker.registry import WATCH_RULES
 from alnair.checker.watching import Watching
-
-from .objects import Manifest, assignment, container, group, node, part, pod
+from kit.checker.objects import Manifest, assignment, container, group, node, part, pod
 
 FOREIGN = "default-scheduler"
 

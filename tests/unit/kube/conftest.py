@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from alnair.kube.client import Client
-from unit.kube.faultserver import FaultServer, serving
+from kit.fault_server import FaultServer, serving
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from alnair.kube.errors import (
     Unauthorized,
 )
 from alnair.kube.resources import PODS
-from unit.kube.faultserver import THINGS, FaultServer, refuse, send, silence, status
+from kit.fault_server import THINGS, FaultServer, refuse, send, silence, status
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind, Informer
-from unit.kube.faultserver import (
+from kit.fault_server import (
     THINGS,
     FaultServer,
     Thing,

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-import invariants
-import make
 from alnair.history.history import History, Stay
 from alnair.history.metrics import compute
 from alnair.scheduler.profiles import profiles
@@ -16,8 +14,9 @@ from alnair.sim.estimates import Durations, Estimates
 from alnair.sim.interference import Proportional, Tenant, measured
 from alnair.sim.jobs import Elastic, Job, NodeEvent
 from alnair.sim.simulation import Options, Simulation
-from simulation_kit import job, random_scenario, simulate
-from world import World
+from kit import invariants, make
+from kit.simulation import job, random_scenario, simulate
+from kit.world import World
 
 
 def stays(history: History, name: str) -> list[Stay]:

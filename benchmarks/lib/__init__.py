@@ -1,0 +1,1 @@
+"""What benchmarks import: kinds of work, cases and the machine. What one runs is a folder above."""

@@ -1,0 +1,92 @@
+"""A long backlog of pods that do not fit costs little, and none of it is forgotten."""
+
+import pytest
+
+from alnair.model.action import Bind
+from alnair.model.workload import PodSpec
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.queue.queue import LOOKS
+from alnair.scheduler.queue.unit import Place
+from kit import make
+from kit.world import World
+
+
+class Counting:
+    """Counts evaluations asked for: the work of looking and of trying."""
+
+    def __init__(self, world: World, patch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._of = world.engine.evaluations.of
+        patch.setattr(world.engine.evaluations, "of", self.of)
+
+    def of(self, spec: PodSpec, profile: Profile) -> Evaluation:
+        self.count += 1
+        return self._of(spec, profile)
+
+    def spent(self) -> int:
+        count, self.count = self.count, 0
+        return count
+
+
+def backlog(world: World, count: int, *, distinct: bool) -> None:
+    world.create(
+        *(
+            make.pod(f"b{i}", make.spec(cpu=5000 + i * distinct), created=float(i))
+            for i in range(count)
+        )
+    )
+    world.settle()
+    assert world.engine.queue.count(Place.PARKED) == count
+
+
+def test_ten_thousand_pods_of_one_class_cost_one_look_at_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    backlog(world, 10_000, distinct=False)
+    work = Counting(world, monkeypatch)
+    for number in range(20):
+        world.put(make.node("n", cpu=4000 + number))
+        world.step()
+        assert work.spent() <= 2
+    world.put(make.node("big", cpu=16_000))
+    world.settle()
+    assert world.placed() == {"b0", "b1", "b2"}, "the oldest first"
+    assert work.spent() <= 3 * 2 + 2
+
+
+def test_a_thousand_classes_cost_a_bounded_number_of_looks_at_each_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    backlog(world, 1000, distinct=True)
+    work = Counting(world, monkeypatch)
+    world.put(make.node("n", cpu=4001))
+    steps = 0
+    while world.engine.next_wake(world.now) == world.now or not steps:
+        world.step()
+        assert work.spent() <= 2 * LOOKS
+        steps += 1
+    assert steps == -(-1000 // LOOKS)
+
+
+def test_the_only_pod_of_a_thousand_that_fits_now_is_found_though_changes_never_end() -> None:
+    world = World(make.node("n", cpu=4000), check=False)
+    backlog(world, 500, distinct=True)
+    world.put(make.node("fits", cpu=5000))
+    for number in range(-(-500 // LOOKS) + 1):
+        world.put(make.node("n", cpu=4000, labels={"round": str(number)}))
+        world.step()
+    assert [a.pod.name for a in world.outbox if isinstance(a, Bind)] == ["b0"]
+
+
+@pytest.mark.parametrize("limit", [1, 8])
+def test_a_step_decides_no_more_than_it_may(limit: int) -> None:
+    world = World(make.node("n", cpu=100_000, pods=1000))
+    world.create(*(make.pod(f"p{i}") for i in range(50)))
+    actions = world.step(limit=limit)
+    assert len(actions) == limit
+    assert world.engine.next_wake(world.now) == world.now
+    world.settle()
+    assert len(world.placed()) == 50

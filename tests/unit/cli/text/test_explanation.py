@@ -1,0 +1,105 @@
+"""A diagnosis reads well, and the process serves it."""
+
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from alnair.cli.text.explanation import render
+from alnair.model.cluster import Taint
+from alnair.processes.scheduler.endpoints import application
+from alnair.processes.scheduler.loop import Decisions
+from alnair.scheduler.advice.diagnose import diagnose, find
+from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.serving.server import Server
+from kit import make
+from kit.world import World
+
+GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"
+
+
+def explained(world: World, name: str) -> Diagnosis:
+    record = find(world.engine, "default", name)
+    assert record is not None
+    return diagnose(world.engine, record, world.now)
+
+
+def test_a_diagnosis_looks_as_the_guide_says() -> None:
+    taint = Taint("gpu", "NoSchedule", "yes")
+    nodes = [make.node(f"node-{i}", cpu=cpu) for i, cpu in enumerate((1000, 2000, 3500))]
+    world = World(*nodes, make.node("gpu-0", taints=[taint]))
+    world.create(*(make.pod(f"p{i}", make.spec(cpu=90_000), priority=i > 5) for i in range(7)))
+    world.create(make.pod("trainer", make.spec(cpu=4000)))
+    world.settle()
+    shown = render(explained(world, "trainer")).splitlines()
+    guide = GUIDE.read_text().split("```\n")[2].splitlines()
+    for line in shown[:3]:
+        assert line in guide
+    for line in ("closest nodes:", *shown[-3:]):
+        assert line in guide
+        assert line in shown
+    (head,) = (line for line in shown if line.startswith("refused by"))
+    assert head in guide
+
+
+def test_a_pod_on_a_node_needs_no_explanation() -> None:
+    told = Diagnosis("ns/p", "alnair-scheduler", "bound", node="a", since=86400.0)
+    assert render(told) == (
+        "pod ns/p (alnair-scheduler): it is bound to a since 1970-01-02T00:00:00Z; "
+        "nothing is to be explained"
+    )
+
+
+def test_a_gang_tells_how_much_of_it_fits() -> None:
+    world = World(make.node("a", cpu=1000))
+    world.declare(make.gang("g", 3))
+    world.create(*make.members("g", 3, make.spec(cpu=900)))
+    world.settle(0.5)
+    lines = render(explained(world, "g-2")).splitlines()
+    assert "gang default/g: 0 of 3 pods run or are on their way, 3 exist" in lines
+    text = "  1 of the 3 that must start together fit now; the first that does not is g-1"
+    assert text in lines
+
+
+def test_a_gang_that_only_lacks_pods_is_refused_by_no_node() -> None:
+    world = World(make.node("a", gpus=2), make.node("b", gpus=2))
+    world.declare(make.gang("g", 4))
+    world.create(*make.members("g", 3, make.spec(whole=1)))
+    world.settle(0.5)
+    assert render(explained(world, "g-0")).splitlines()[:6] == [
+        "pod default/g-0 (alnair-scheduler): its gang is not complete",
+        "  gang default/g: 1 more pods to be created",
+        "  It waits for gang default/g: 1 more pods to be created.",
+        "",
+        "gang default/g: 0 of 4 pods run or are on their way, 3 exist",
+        "  3 of the 4 that must start together fit now",
+    ]
+    assert "refused by" not in render(explained(world, "g-0"))
+
+
+async def test_the_process_serves_it_by_namespace_and_name() -> None:
+    told = Diagnosis("ns/p", "alnair-scheduler", "gated")
+
+    def explain(namespace: str, name: str) -> Diagnosis | None:
+        return told if (namespace, name) == ("ns", "p") else None
+
+    app = application(Decisions(), lambda: True, explain=explain)
+    standby = application(Decisions(), lambda: True)
+    async with (
+        Server(app, "127.0.0.1", 0) as server,
+        Server(standby, "127.0.0.1", 0) as other,
+        aiohttp.ClientSession() as session,
+    ):
+        answers = {}
+        for url, pod in (
+            (server.url, "ns/p"),
+            (server.url, "ns/q"),
+            (server.url, "p"),
+            (other.url, "ns/p"),
+        ):
+            async with session.get(f"{url}/debug/explain", params={"pod": pod}) as answer:
+                answers[url, pod] = answer.status
+                if answer.status == 200:
+                    body = await answer.read()
+                    assert msgspec.json.decode(body, type=Diagnosis) == told
+    assert list(answers.values()) == [200, 404, 400, 503]

@@ -1,0 +1,109 @@
+"""Bid prices: what only some nodes can give is kept for those who can go nowhere else."""
+
+import msgspec
+import pytest
+
+from alnair.model.cluster import Node
+from alnair.model.workload import PodSpec
+from alnair.scheduler.plugins.opportunity_cost.bid_prices import EVERY, BidState
+from kit import make
+from kit.make import GIB
+from kit.stream import Stream, share
+
+ONE = make.spec(whole=1, cpu=1000)
+FOUR = make.spec(whole=4, cpu=4000)
+T4 = make.spec(whole=1, cpu=1000, models="T4")
+
+
+def node(name: str, gpus: int = 4, model: str = "A100", cpu: int = 64000) -> Node:
+    return make.node(name, cpu=cpu, memory=512 * GIB, gpus=gpus, model=model, gpu_memory=10000)
+
+
+def priced(stream: Stream) -> dict[tuple[str, int], float]:
+    """Prices by model and number of GPUs, 1 being the highest."""
+    steps = stream.engine.accounts.learned.bids.state().steps
+    return {(group.model, k): step / 4 for group, k, step in steps}
+
+
+def test_gpus_that_many_pods_name_are_left_to_them() -> None:
+    nodes = [node("t", model="T4"), *(node(f"a{i}") for i in range(6))]
+    even, scarce = Stream(*nodes), Stream(*nodes)
+    even.hear_of(*[ONE] * 64)
+    scarce.hear_of(*[ONE] * 32, *[T4] * 32)
+    assert priced(even) == {}
+    assert priced(scarce) == {("T4", 1): 1.0}
+    assert even.place(ONE)[0] == "t", "the first in order"
+    assert scarce.place(ONE)[0] == "a0"
+    assert scarce.place(T4)[0] == "t"
+
+
+def test_a_pod_goes_to_scarce_gpus_rather_than_nowhere() -> None:
+    stream = Stream(node("t", model="T4", gpus=1), node("a", gpus=2))
+    stream.hear_of(*[T4] * 64)
+    assert [stream.place(ONE)[0] for _ in range(3)] == ["a", "a", "t"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"), [(FOUR, "part"), (ONE, "idle")], ids=["sets are wanted", "sets are not"]
+)
+def test_a_set_of_gpus_is_not_broken_while_pods_want_sets(asked: PodSpec, taken: str) -> None:
+    stream = Stream(node("idle"), node("part"))
+    pinned = msgspec.structs.replace(ONE, node_selector=(("kubernetes.io/hostname", "part"),))
+    assert stream.place(pinned)[0] == "part"
+    stream.hear_of(*[asked] * 64)
+    assert stream.place(ONE)[0] == taken
+    assert stream.place(share(50))[0] == taken
+
+
+def test_pods_with_many_cores_make_nodes_scarce_that_have_them() -> None:
+    stream = Stream(node("rich", cpu=96000), *(node(f"n{i}", cpu=16000) for i in range(5)))
+    stream.hear_of(*[ONE] * 20, *[make.spec(whole=1, cpu=24000)] * 44)
+    prices = stream.engine.accounts.learned.bids.state().steps
+    assert {group.cores for group, _, _ in prices} == {96}
+
+
+def test_prices_are_reviewed_at_growing_distances_up_to_a_limit() -> None:
+    stream = Stream(node("a"))
+    due = []
+    for _ in range(3 * EVERY):
+        stream.hear_of(ONE)
+        due.append(stream.engine.accounts.learned.bids.state().due)
+    assert sorted(set(due)) == [2, 4, 8, 16, 32, 64, 128, 256, 384, 512]
+
+
+def test_a_price_follows_only_a_clear_change() -> None:
+    stream = Stream(node("t", model="T4"), *(node(f"a{i}") for i in range(6)))
+    stream.hear_of(*[ONE] * 32, *[T4] * 32)
+    before = priced(stream)
+    stream.hear_of(*[ONE] * 80)
+    assert priced(stream) == before, "29 % still name T4, of which there are 14 %"
+    stream.hear_of(*[ONE] * 2000)
+    assert priced(stream) == {}
+
+
+def test_prices_can_be_saved_and_restored() -> None:
+    nodes = [node("t", model="T4"), *(node(f"a{i}") for i in range(6))]
+    one, other = Stream(*nodes), Stream(*nodes)
+    one.hear_of(*[ONE] * 32, *[T4] * 32, *[FOUR] * 32)
+    state = one.engine.accounts.learned.bids.state()
+    assert state.steps
+    other.engine.accounts.learned.bids.restore(
+        msgspec.json.decode(msgspec.json.encode(state), type=BidState)
+    )
+    bids, again = one.engine.accounts.learned.bids, other.engine.accounts.learned.bids
+    assert again.state() == state
+    assert again.share.tolist() == bids.share.tolist()
+    assert {k: v.tolist() for k, v in again.sets.items()} == {
+        k: v.tolist() for k, v in bids.sets.items()
+    }
+
+
+def test_a_node_that_joins_has_the_price_of_its_like() -> None:
+    stream = Stream(node("t", model="T4"), *(node(f"a{i}") for i in range(6)))
+    stream.hear_of(*[ONE] * 32, *[T4] * 32)
+    accounts = stream.engine.accounts
+    accounts.put_node(node("late", model="T4"))
+    assert accounts.learned.bids.share[accounts.columns.row_of["late"]] == 2.0
+    accounts.remove_node("late")
+    accounts.put_node(node("plain"))
+    assert accounts.learned.bids.share[accounts.columns.row_of["plain"]] == 0.0
