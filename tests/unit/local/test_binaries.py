@@ -91,7 +91,7 @@ def test_our_own_build_is_found(environ: dict[str, str]) -> None:
 
 def test_a_file_that_is_no_program_has_no_version(tmp_path: Path) -> None:
     broken = program(tmp_path, "etcd", "")
-    broken.write_bytes(gzip.compress(b"no program"))
+    broken.write_bytes(gzip.compress(b"no program", mtime=0))
     assert binaries.reported_version(broken, MODULES[0]) is None
     assert binaries.reported_version(tmp_path / "none", MODULES[0]) is None
 

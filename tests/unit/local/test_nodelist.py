@@ -49,7 +49,7 @@ def test_a_file_is_read_plain_or_compressed(tmp_path: Path) -> None:
     text = HEADER + "n1,32000,262144,0,\nn2,64000,262144,2,P100\n"
     plain, packed = tmp_path / "nodes.csv", tmp_path / "nodes.csv.gz"
     plain.write_text(text)
-    packed.write_bytes(gzip.compress(text.encode()))
+    packed.write_bytes(gzip.compress(text.encode(), mtime=0))
     expected = [
         TraceNode("n1", 32_000, 262_144, 0, ""),
         TraceNode("n2", 64_000, 262_144, 2, "P100"),

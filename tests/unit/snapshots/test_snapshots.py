@@ -166,15 +166,15 @@ def test_a_replay_prints_the_same_every_time(tmp_path: Path) -> None:
     [
         (b"", "is no snapshot of a scheduler"),
         (b"hello", "is no snapshot of a scheduler"),
-        (gzip.compress(b"hello"), "is no snapshot of a scheduler"),
-        (gzip.compress(b'{"kind": "List"}'), "is no snapshot of a scheduler"),
-        (gzip.compress(b"{}")[:-3], "is no snapshot of a scheduler"),
+        (gzip.compress(b"hello", mtime=0), "is no snapshot of a scheduler"),
+        (gzip.compress(b'{"kind": "List"}', mtime=0), "is no snapshot of a scheduler"),
+        (gzip.compress(b"{}", mtime=0)[:-3], "is no snapshot of a scheduler"),
         (
-            gzip.compress(b'{"format":"alnair-scheduler-snapshot","version":9}'),
+            gzip.compress(b'{"format":"alnair-scheduler-snapshot","version":9}', mtime=0),
             "is a snapshot of version 9, and this program reads version 1: use the version",
         ),
         (
-            gzip.compress(b'{"format":"alnair-scheduler-snapshot","version":1,"time":1}'),
+            gzip.compress(b'{"format":"alnair-scheduler-snapshot","version":1,"time":1}', mtime=0),
             "is a damaged snapshot: Object missing required field",
         ),
     ],

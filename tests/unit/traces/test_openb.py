@@ -116,7 +116,7 @@ def test_both_files_are_checked_before_anything_happens(tmp_path: Path) -> None:
 def test_lists_are_found_in_a_folder_by_name_plain_or_compressed(tmp_path: Path) -> None:
     (tmp_path / "openb_node_list_gpu_node.csv").write_text(NODES)
     (tmp_path / "openb_pod_list_small.csv.gz").write_bytes(
-        gzip.compress((PODS + "p,1,1,0,0,\n").encode())
+        gzip.compress((PODS + "p,1,1,0,0,\n").encode(), mtime=0)
     )
     for given in ("small", "openb_pod_list_small.csv", tmp_path / "openb_pod_list_small.csv.gz"):
         found = openb_files.load(tmp_path, Path(given))
@@ -137,7 +137,7 @@ def test_another_name_of_the_node_list_will_do_if_there_is_just_one(tmp_path: Pa
     [
         (None, "No such file"),
         (b"\x1f\x8b\x08rubbish", "damaged|cannot be read"),
-        (gzip.compress(b"name\n" * 1000)[:-20], "damaged"),
+        (gzip.compress(b"name\n" * 1000, mtime=0)[:-20], "damaged"),
         (b"\xff\xfe\x00n", "not UTF-8"),
     ],
 )

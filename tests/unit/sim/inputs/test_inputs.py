@@ -297,7 +297,10 @@ def test_nodes_may_be_of_several_shapes(tmp_path: Path) -> None:
         (b"a\nb\n\xe4\n", "line 3: this is not UTF-8 text"),
         (b"hello\n", "line 1: this is no format that is known"),
         (b"\x1f\x8b\x08rubbish", "the compressed file is damaged"),
-        (gzip.compress(b"timestamp,duration,num_gpus\n")[:-6], "the compressed file is damaged"),
+        (
+            gzip.compress(b"timestamp,duration,num_gpus\n", mtime=0)[:-6],
+            "the compressed file is damaged",
+        ),
         (NODES.encode(), "this is a list of nodes: give it with --nodes"),
         (JOBS.encode(), "line 1: there is a header, but nothing below it"),
     ],

@@ -78,7 +78,7 @@ def test_files_may_be_yaml_or_json_and_compressed(tmp_path: Path, suffix: str) -
         text = msgspec.json.encode(msgspec.yaml.decode(POD)).decode()
     data = text.encode()
     path = tmp_path / f"pod.{suffix}"
-    path.write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if suffix.endswith("gz") else data)
     for given in (path, tmp_path):
         (job,) = load([given], ON_A_NODE).scenario.jobs
         assert job.pods[0].spec.requests[0] == ("cpu", 500)
