@@ -27,12 +27,11 @@ from typing import Any
 
 import machine
 import placement_cases as cases
-from alnair.cli.simulate import policies
 from alnair.cli.text import placement_result
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
-from alnair.sim.placement import benchmark
+from alnair.sim.placement import benchmark, policies
 from alnair.traces.openb import TracePod
 
 PROFILES = ("alnair-low-fragmentation", "alnair-scheduler")

@@ -87,11 +87,11 @@ def placement(
     import time
 
     from alnair.cli.progress import Display
-    from alnair.cli.simulate import policies
     from alnair.cli.text import placement_result
     from alnair.configuration.scheduler_file import ConfigurationError
     from alnair.scheduler.published.fragmentation import target_workload
     from alnair.sim.placement import benchmark as simulation
+    from alnair.sim.placement import policies
     from alnair.traces.files import TraceFileError
 
     if orders is not None and (seed is not None or tune is not None):

@@ -1,0 +1,5 @@
+"""`alnair agent`."""
+
+from alnair.cli.agent.process import app
+
+__all__ = ["app"]

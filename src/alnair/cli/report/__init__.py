@@ -1,0 +1,5 @@
+"""`alnair report`."""
+
+from alnair.cli.report.scheduling import app
+
+__all__ = ["app"]
