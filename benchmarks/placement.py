@@ -27,11 +27,13 @@ from typing import Any
 
 import machine
 import placement_cases as cases
-from alnair.cli.text import placement_result
+from alnair.cli.process_memory import peak_rss_mb
+from alnair.configuration.profile_assembly import find_profile, load_profiles
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
 from alnair.sim.placement import benchmark, policies
+from alnair.sim.placement import result as placement_result
 from alnair.traces.openb import TracePod
 
 PROFILES = ("alnair-low-fragmentation", "alnair-scheduler")
@@ -48,7 +50,7 @@ Task = tuple[str, int, str, str, str]
 def profile_of(name: str, config: str, pods: Sequence[TracePod], seed: int) -> Profile:
     if name in POLICIES:
         return policies.policy(name, target_workload(pods), seed)
-    return policies.profile(name, Path(config) if config else None)
+    return find_profile(load_profiles(Path(config) if config else None)[1], name)
 
 
 def one(task: Task) -> dict[str, Any]:
@@ -64,7 +66,9 @@ def one(task: Task) -> dict[str, Any]:
         order=case.order,
         timer=time.perf_counter,
     )
-    result = placement_result.of(run, trace=trace, policy=policy, seed=seed)
+    result = placement_result.of(
+        run, trace=trace, policy=policy, seed=seed, peak_rss_mb=peak_rss_mb()
+    )
     found = {"variant": variant, **placement_result.as_dict(result)}
     found["cpu_s"] = round(time.process_time() - begun, 2)
     found["nodes"] = len(case.nodes)

@@ -14,8 +14,8 @@ import typer
 #: Verb → the module of this package and its function, in the order of `--help`.
 COMMANDS = {
     "up": ("up", "up"),
-    "status": ("up", "status"),
-    "down": ("up", "down"),
+    "status": ("status", "status"),
+    "down": ("down", "down"),
     "scheduler": ("scheduler", "app"),
     "controller": ("controller", "controller"),
     "agent": ("agent", "app"),

@@ -1,5 +1,15 @@
-"""`alnair report`."""
+"""`alnair report`: what became of a cluster's jobs, in figures."""
 
-from alnair.cli.report.scheduling import app
+import typer
 
-__all__ = ["app"]
+from alnair.cli.report.scheduling import scheduling
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def report() -> None:
+    """Report what became of a cluster's jobs."""
+
+
+app.command("scheduling")(scheduling)

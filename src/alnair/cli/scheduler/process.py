@@ -1,16 +1,13 @@
-"""`alnair scheduler`: the scheduler process, and what looks at it from outside."""
+"""`alnair scheduler`: the scheduler process."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from alnair.cli.connect import ContextOption, KubeconfigOption, NameOption
-
-app = typer.Typer(invoke_without_command=True)
+from alnair.cli.failures import expected
 
 
-@app.callback()
 def scheduler(
     context: typer.Context,
     config: Annotated[
@@ -97,7 +94,7 @@ def scheduler(
     from alnair.serving import logs
     from alnair.serving.server import ServeError
 
-    try:
+    with expected(conf.ConfigurationError, prefix="error: "):
         wanted = conf.load(config)
         wanted = conf.override(
             wanted,
@@ -123,10 +120,6 @@ def scheduler(
         if only:
             wanted = conf.with_default_scheduler(wanted)
         assembly = assemble(wanted, str(config) if config is not None else "command line")
-    except conf.ConfigurationError as error:
-        for line in str(error).splitlines():
-            typer.echo(f"error: {line}", err=True)
-        raise typer.Exit(1) from error
     if print_config:
         full = msgspec.structs.replace(wanted, profiles=assembly.explicit())
         typer.echo(conf.dump(full), nl=False)
@@ -135,93 +128,5 @@ def scheduler(
     if print_config or validate:
         return
     logs.set_up(wanted.logging.format, wanted.logging.level)
-    try:
+    with expected(KubeError, ServeError, prefix="error: "):
         asyncio.run(serve(wanted, assembly))
-    except (KubeError, ServeError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-
-
-@app.command("snapshot")
-def snapshot(
-    file: Annotated[Path, typer.Argument(help="Where to save it.")],
-    url: Annotated[
-        str | None,
-        typer.Option(help="Where the scheduler serves; by default what its lease says."),
-    ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    name: NameOption = None,
-    lease_name: Annotated[str, typer.Option(help="Name of the lease.")] = "alnair-scheduler",
-) -> None:
-    """Save what the leading scheduler knows, to decide again on it elsewhere.
-
-    Examples:
-      alnair scheduler snapshot pending.json.gz
-      alnair scheduler snapshot pending.json.gz --name mine
-      alnair scheduler snapshot pending.json.gz --url http://127.0.0.1:10260
-    """
-    import asyncio
-
-    from alnair.cli.connect import connection
-    from alnair.kube.errors import KubeError
-    from alnair.live.snapshot_download import FetchError, fetch
-    from alnair.local.errors import LocalClusterError
-    from alnair.snapshots.snapshot import SnapshotError
-    from alnair.snapshots.snapshot_profiles import decode
-
-    try:
-        data = asyncio.run(fetch(url, lambda: connection(kubeconfig, context, name), lease_name))
-        taken = decode(data)
-        file.write_bytes(data)
-    except (FetchError, KubeError, LocalClusterError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-    except SnapshotError as error:
-        typer.echo(f"error: what the scheduler answered {error}", err=True)
-        raise typer.Exit(1) from error
-    except OSError as error:
-        typer.echo(f"error: {file} cannot be written: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from error
-    waiting = sum(not pod.node for pod in taken.pods)
-    typer.echo(f"{file}: {len(taken.nodes)} nodes, {len(taken.pods)} pods, {waiting} of them wait")
-
-
-@app.command("replay")
-def replay(
-    file: Annotated[Path, typer.Argument(help="A snapshot.")],
-    pod: Annotated[
-        str, typer.Option(metavar="NAMESPACE/NAME", help="Decide on this pod, and its gang, alone.")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per pod.")] = False,
-) -> None:
-    """Decide again on what a snapshot holds, with the live scheduler's code; touches no cluster.
-
-    The same snapshot gives the same decisions, every time and everywhere.
-
-    Examples:
-      alnair scheduler replay pending.json.gz
-      alnair scheduler replay pending.json.gz --pod team-a/train-0
-    """
-    import msgspec
-
-    from alnair.configuration.scheduler_file import ConfigurationError
-    from alnair.snapshots.replay import replay as decide
-    from alnair.snapshots.snapshot import SnapshotError
-    from alnair.snapshots.snapshot_profiles import load
-
-    try:
-        outcomes = decide(load(file), str(file), pod)
-    except (SnapshotError, ConfigurationError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-    for outcome in outcomes:
-        if as_json:
-            typer.echo(msgspec.json.encode(outcome).decode())
-        elif outcome.node:
-            typer.echo(f"{outcome.pod}: {outcome.node}")
-        else:
-            typer.echo(f"{outcome.pod}: {'evicted: ' if outcome.evicted else ''}{outcome.message}")
-        if not as_json:
-            for node, score in outcome.best:
-                typer.echo(f"  {node}: score {score}")

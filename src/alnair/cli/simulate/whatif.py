@@ -1,21 +1,31 @@
 """`alnair simulate whatif`: what the scheduler would do if the cluster were another one."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from alnair.cli.connect import ContextOption, KubeconfigOption, NameOption
+from alnair.cli.connect import ClusterOptions, ask, unreadable
+from alnair.cli.failures import FAILED, NOT_IN_TIME, USAGE, expected
+from alnair.cli.json_output import json_option_last, write_json
+from alnair.cli.option_groups import grouped
 
-#: Exit codes: not all can be had; the cluster cannot be read.
-NOT_ALL = 1
-UNREADABLE = 3
+if TYPE_CHECKING:
+    from alnair.kube.client import Client
+    from alnair.sim.whatif.answer import Answer
+    from alnair.sim.whatif.changes import Changes
+    from alnair.sim.whatif.inputs import State
+    from alnair.sim.whatif.plans import Freeing
+
 #: Moves that a plan may take if nothing is said; as `alnair rebalance`.
 _MOVES = 5
 _LOOKING = "looking ahead"
 
 
+@grouped
 def whatif(
+    *,
     from_cluster: Annotated[
         bool, typer.Option("--from-cluster", help="Start from a live cluster; nothing is written.")
     ] = False,
@@ -94,12 +104,8 @@ def whatif(
             help="With --from-cluster: the scheduler's configuration file.",
         ),
     ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    name: NameOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the answer as one line of JSON, last.")
-    ] = False,
+    cluster: ClusterOptions,
+    json: Annotated[bool, json_option_last("the answer")] = False,
 ) -> None:
     """Say what the scheduler would do: where pods would go, why not, when, and at whose cost.
 
@@ -115,19 +121,13 @@ def whatif(
       alnair simulate whatif --snapshot now.json.gz --drain gpu-7 --add-nodes 2x8xH100
       alnair simulate whatif --from-cluster --free-gpus 8 --nodes-to-free 2 --max-moves 6 --json
     """
-    import sys
-
-    import msgspec
-
-    from alnair.cli.progress import Display
-    from alnair.cli.simulate import whatif_inputs as inputs
     from alnair.cli.text.whatif_answer import lines
     from alnair.sim.whatif.changes import ChangeError
+    from alnair.sim.whatif.inputs import InputError, State, Wanted, changes, files, from_snapshot
     from alnair.sim.whatif.plans import Freeing
-    from alnair.sim.whatif.question import ask
 
     ahead = _usage(from_cluster, snapshot, config, horizon, free_gpus, nodes_to_free, max_moves)
-    wanted = inputs.Wanted(
+    wanted = Wanted(
         add=tuple(add_nodes or ()),
         remove=tuple(remove_node or ()),
         drain=tuple(drain or ()),
@@ -143,40 +143,60 @@ def whatif(
             " --free-gpus",
             param_hint="--submit",
         )
-    try:
-        found = inputs.files(wanted)  # a wrong file is told before a cluster is asked
-        if snapshot is not None:
-            state = inputs.from_snapshot(snapshot)
-        else:
-            state = inputs.from_cluster(kubeconfig, context, name, config)
-        changes, notes = inputs.changes(wanted, found, state)
-        with Display() as display:
-            answer = ask(
-                state.known,
-                state.profiles,
-                changes,
-                now=state.now,
-                horizon=ahead,
-                seed=state.seed,
-                freeing=freeing,
-                progress=lambda done: display.progress(_LOOKING, round(done), round(ahead) + 1),
-            )
-    except (inputs.InputError, ChangeError) as error:
-        for line in str(error).splitlines():
-            typer.echo(f"alnair: {line}", err=True)
-        raise typer.Exit(2) from None
-    except inputs.UnreadableError as error:
-        typer.echo(f"alnair: {error}", err=True)
-        raise typer.Exit(UNREADABLE) from None
+    with expected(InputError, ChangeError, code=USAGE):
+        found = files(wanted)  # a wrong file is told before a cluster is asked
+        state: State = _of_cluster(cluster, config) if snapshot is None else from_snapshot(snapshot)
+        made, notes = changes(wanted, found, state)
+        answer = _ask(state, made, ahead, freeing)
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     for line in lines(answer):
-        typer.echo(line, file=sys.stderr if json else sys.stdout)
+        typer.echo(line, err=json)
     if json:
-        satisfied = {"satisfied": answer.satisfied, **msgspec.structs.asdict(answer)}
-        typer.echo(msgspec.json.encode(satisfied).decode())
+        write_json({"satisfied": answer.satisfied, **msgspec.structs.asdict(answer)})
     if not answer.satisfied:
-        raise typer.Exit(NOT_ALL)
+        raise typer.Exit(FAILED)
+
+
+def _ask(state: "State", made: "Changes", ahead: float, freeing: "Freeing | None") -> "Answer":
+    """Ask, with progress on stderr."""
+    from alnair.cli.progress import Display
+    from alnair.sim.whatif.question import ask as ask_scheduler
+
+    with Display() as display:
+        return ask_scheduler(
+            state.known,
+            state.profiles,
+            made,
+            now=state.now,
+            horizon=ahead,
+            seed=state.seed,
+            freeing=freeing,
+            progress=lambda done: display.progress(_LOOKING, round(done), round(ahead) + 1),
+        )
+
+
+def _of_cluster(cluster: ClusterOptions, config: Path | None) -> "State":
+    """Return what a cluster is like now."""
+    import time
+
+    from alnair.configuration.profile_assembly import load_profiles
+    from alnair.configuration.scheduler_file import ConfigurationError
+    from alnair.kube.resources import PRIORITY_CLASSES
+    from alnair.live import rebalancing
+    from alnair.sim.inputs.workloads import PriorityClass
+    from alnair.sim.whatif.inputs import State
+
+    with expected(ConfigurationError, code=USAGE):
+        configuration, profiles = load_profiles(config)
+
+    async def read(client: "Client") -> State:
+        known = await rebalancing.read(client, profiles)
+        priorities = (await client.list(PRIORITY_CLASSES.typed(PriorityClass))).items
+        return State(known, profiles, configuration.seed, time.time(), priorities)
+
+    with unreadable(wordless=NOT_IN_TIME):
+        return ask(cluster.connection(), "whatif", read)
 
 
 def _usage(
