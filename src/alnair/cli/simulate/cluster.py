@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.failures import INTERRUPTED, USAGE, expected, fail
-from alnair.cli.json_output import write_json
+from alnair.cli.failures import USAGE, expected
 from alnair.cli.option_groups import grouped
 from alnair.cli.simulate.cluster_options import (
     FailureOptions,
@@ -19,7 +18,6 @@ from alnair.cli.simulate.cluster_options import (
 
 if TYPE_CHECKING:
     from alnair.sim.inputs import Loaded, Options
-    from alnair.sim.outputs import Outputs
     from alnair.sim.simulation import Simulation
 
 _DAY = 86400.0
@@ -60,6 +58,7 @@ def cluster(
       alnair simulate cluster philly.csv --nodes 300x8xV100 --checkpoint philly.sim
       alnair simulate cluster --resume philly.sim --report out/
     """
+    from alnair.cli.simulate.cluster_progress import carry_out
     from alnair.configuration.scheduler_file import ConfigurationError
     from alnair.sim import checkpoint
     from alnair.sim.inputs import load
@@ -86,7 +85,7 @@ def cluster(
             for line in (*found.notes, *found.warnings):
                 typer.echo(f"alnair: {line}", err=True)
             simulation = _begun(found, scheduling, part.stop_at)
-    _carry_out(simulation, outputs, json=results.json)
+    carry_out(simulation, outputs, json=results.json)
 
 
 def _refuse_fixed(context: typer.Context) -> None:
@@ -157,76 +156,3 @@ def _begun(found: "Loaded", scheduling: SchedulingOptions, stop_at: float | None
         )
     except UnknownProfileError as error:
         raise typer.BadParameter(str(error), param_hint="--profile") from None
-
-
-def _carry_out(simulation: "Simulation", outputs: "Outputs", *, json: bool) -> None:
-    """Simulate to the end, with progress; write and show what came of it.
-
-    Raises:
-        typer.Exit: It was interrupted, or a result cannot be written.
-    """
-    import gc
-    import time
-
-    from alnair.cli.process_memory import peak_rss_mb
-    from alnair.cli.text import simulation_result
-    from alnair.cli.text.console import console
-    from alnair.history.metrics import compute
-    from alnair.sim.result import of
-
-    began, before = time.perf_counter(), simulation.progress
-    # What is there now stays: the garbage collector need not look at it again and again.
-    gc.freeze()
-    try:
-        if not _run(simulation, outputs):
-            _say_interrupted(simulation, outputs)
-            raise typer.Exit(INTERRUPTED)
-        took = time.perf_counter() - began
-        history = simulation.history()
-        outputs.write(history)
-    except OSError as error:
-        fail(f"{error}: free some space, or name another place")
-    result = of(simulation, compute(history), took=took, before=before, peak_rss_mb=peak_rss_mb())
-    simulation_result.show(result, console(json=json))
-    if json:
-        write_json(result)
-    if outputs.report is not None:
-        typer.echo(f"report: {outputs.report / 'index.html'}", err=True)
-
-
-def _run(simulation: "Simulation", outputs: "Outputs") -> bool:
-    """Simulate with progress on stderr; returns False after an interrupt."""
-    import time
-
-    from alnair.cli.interrupts import counted
-    from alnair.cli.progress import CountDisplay
-    from alnair.cli.text.simulation_progress import said
-    from alnair.sim.running import run
-
-    begun, start = time.perf_counter(), simulation.time
-    with (
-        CountDisplay("simulating", "jobs finished", pause=10.0) as display,
-        counted() as is_interrupted,
-    ):
-
-        def show() -> None:
-            if display.is_due:
-                progress = simulation.progress
-                text = said(simulation, start, time.perf_counter() - begun)
-                display.show(progress.finished, progress.jobs, text)
-
-        return run(
-            simulation,
-            outputs,
-            timer=time.perf_counter,
-            show=show,
-            is_interrupted=is_interrupted,
-        )
-
-
-def _say_interrupted(simulation: "Simulation", outputs: "Outputs") -> None:
-    when = f"interrupted after {simulation.time / _DAY:.2f} simulated days"
-    if outputs.checkpoint is None:
-        typer.echo(f"{when}; nothing is kept: --checkpoint FILE would keep it", err=True)
-    else:
-        typer.echo(f"{when}; go on with --resume {outputs.checkpoint}", err=True)

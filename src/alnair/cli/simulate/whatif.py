@@ -10,6 +10,12 @@ from alnair.cli.connect import ClusterOptions, ask, unreadable
 from alnair.cli.failures import FAILED, NOT_IN_TIME, USAGE, expected
 from alnair.cli.json_output import json_option_last, write_json
 from alnair.cli.option_groups import grouped
+from alnair.cli.simulate.whatif_options import (
+    MOVES,
+    ChangeOptions,
+    FreeingOptions,
+    StateOptions,
+)
 
 if TYPE_CHECKING:
     from alnair.kube.client import Client
@@ -18,63 +24,14 @@ if TYPE_CHECKING:
     from alnair.sim.whatif.inputs import State
     from alnair.sim.whatif.plans import Freeing
 
-#: Moves that a plan may take if nothing is said; as `alnair rebalance`.
-_MOVES = 5
 _LOOKING = "looking ahead"
 
 
 @grouped
 def whatif(
     *,
-    from_cluster: Annotated[
-        bool, typer.Option("--from-cluster", help="Start from a live cluster; nothing is written.")
-    ] = False,
-    snapshot: Annotated[
-        Path | None,
-        typer.Option(
-            "--snapshot",
-            metavar="FILE",
-            help="Or start from what 'alnair scheduler snapshot' saved.",
-        ),
-    ] = None,
-    add_nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add-nodes",
-            metavar="NODES",
-            help="Nodes join: 4x8xH100 (count, GPUs, model), 4x8xH100:cpu=96,memory=1Ti, 4=NODE"
-            " (like one there is), or a file of Node manifests; repeatable.",
-        ),
-    ] = None,
-    remove_node: Annotated[
-        list[str] | None,
-        typer.Option("--remove-node", metavar="NODE", help="It is gone at once; repeatable."),
-    ] = None,
-    drain: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--drain", metavar="NODE", help="It is cordoned, its pods are evicted; repeatable."
-        ),
-    ] = None,
-    cordon: Annotated[
-        list[str] | None,
-        typer.Option("--cordon", metavar="NODE", help="It takes no more pods; repeatable."),
-    ] = None,
-    submit: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--submit",
-            metavar="FILE",
-            help="Manifests of Pods, Jobs, PodGroups, … that are created then; repeatable.",
-        ),
-    ] = None,
-    count: Annotated[
-        int, typer.Option("--count", min=1, max=10_000, metavar="N", help="Submit them N times.")
-    ] = 1,
-    namespace: Annotated[
-        str,
-        typer.Option("--namespace", metavar="NS", help="Of submitted objects that name none."),
-    ] = "default",
+    state: StateOptions,
+    change: ChangeOptions,
     horizon: Annotated[
         str,
         typer.Option(
@@ -83,19 +40,7 @@ def whatif(
             help="How far to look ahead for what must wait, such as 90m, 24h, 7d.",
         ),
     ] = "24h",
-    free_gpus: Annotated[
-        int | None,
-        typer.Option(
-            "--free-gpus", min=1, metavar="N", help="Plan moves that free N whole GPUs on a node."
-        ),
-    ] = None,
-    nodes_to_free: Annotated[
-        int,
-        typer.Option("--nodes-to-free", min=1, metavar="N", help="On so many nodes."),
-    ] = 1,
-    max_moves: Annotated[
-        int, typer.Option("--max-moves", min=0, metavar="K", help="Of at most so many pods.")
-    ] = _MOVES,
+    plan: FreeingOptions,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -123,20 +68,23 @@ def whatif(
     """
     from alnair.cli.text.whatif_answer import lines
     from alnair.sim.whatif.changes import ChangeError
-    from alnair.sim.whatif.inputs import InputError, State, Wanted, changes, files, from_snapshot
+    from alnair.sim.whatif.inputs import InputError, Wanted, changes, files, from_snapshot
     from alnair.sim.whatif.plans import Freeing
 
-    ahead = _usage(from_cluster, snapshot, config, horizon, free_gpus, nodes_to_free, max_moves)
+    _check_usage(state, plan, config)
+    ahead = _seconds(horizon)
     wanted = Wanted(
-        add=tuple(add_nodes or ()),
-        remove=tuple(remove_node or ()),
-        drain=tuple(drain or ()),
-        cordon=tuple(cordon or ()),
-        submit=tuple(submit or ()),
-        count=count,
-        namespace=namespace,
+        add=tuple(change.add_nodes or ()),
+        remove=tuple(change.remove_node or ()),
+        drain=tuple(change.drain or ()),
+        cordon=tuple(change.cordon or ()),
+        submit=tuple(change.submit or ()),
+        count=change.count,
+        namespace=change.namespace,
     )
-    freeing = Freeing(free_gpus, max_moves, nodes_to_free) if free_gpus is not None else None
+    freeing = (
+        Freeing(plan.free_gpus, plan.max_moves, plan.nodes_to_free) if plan.free_gpus else None
+    )
     if wanted.is_empty and freeing is None:
         raise typer.BadParameter(
             "what if what? Give --submit, --add-nodes, --drain, --remove-node, --cordon or"
@@ -145,9 +93,12 @@ def whatif(
         )
     with expected(InputError, ChangeError, code=USAGE):
         found = files(wanted)  # a wrong file is told before a cluster is asked
-        state: State = _of_cluster(cluster, config) if snapshot is None else from_snapshot(snapshot)
-        made, notes = changes(wanted, found, state)
-        answer = _ask(state, made, ahead, freeing)
+        if state.snapshot is not None:
+            now = from_snapshot(state.snapshot)
+        else:
+            now = _of_cluster(cluster, config)
+        made, notes = changes(wanted, found, now)
+        answer = _ask(now, made, ahead, freeing)
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     for line in lines(answer):
@@ -199,30 +150,26 @@ def _of_cluster(cluster: ClusterOptions, config: Path | None) -> "State":
         return ask(cluster.connection(), "whatif", read)
 
 
-def _usage(
-    from_cluster: bool,
-    snapshot: Path | None,
-    config: Path | None,
-    horizon: str,
-    free_gpus: int | None,
-    nodes_to_free: int,
-    max_moves: int,
-) -> float:
-    """Refuse options that do not go together; returns the seconds of the horizon."""
-    from alnair.model.durations import seconds
-
-    if from_cluster == (snapshot is not None):
+def _check_usage(state: StateOptions, plan: FreeingOptions, config: Path | None) -> None:
+    """Refuse options that do not go together."""
+    if state.from_cluster == (state.snapshot is not None):
         raise typer.BadParameter(
             "give either --from-cluster or --snapshot FILE", param_hint="--from-cluster"
         )
-    if snapshot is not None and config is not None:
+    if state.snapshot is not None and config is not None:
         raise typer.BadParameter(
             "a snapshot has its profiles in it: leave --config away", param_hint="--config"
         )
-    if free_gpus is None and (nodes_to_free, max_moves) != (1, _MOVES):
+    if plan.free_gpus is None and (plan.nodes_to_free, plan.max_moves) != (1, MOVES):
         raise typer.BadParameter(
             "how many GPUs shall be free? Give --free-gpus", param_hint="--free-gpus"
         )
+
+
+def _seconds(horizon: str) -> float:
+    """Return the seconds of the horizon."""
+    from alnair.model.durations import seconds
+
     try:
         return seconds(horizon)
     except ValueError as error:
