@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Demand that a list is inflated to, as a part of the GPUs there are.
 _TUNE = 1.3
+_ORDERS = "orders say themselves which pods arrive, and when: leave --seed and --tune away"
+_POLICY = "a policy has a profile of its own: leave --profile and --config away"
 
 
 def placement(
@@ -100,15 +102,9 @@ def placement(
     from alnair.traces.files import TraceFileError
 
     if orders is not None and (seed is not None or tune is not None):
-        raise typer.BadParameter(
-            "orders say themselves which pods arrive, and when: leave --seed and --tune away",
-            param_hint="--orders",
-        )
+        raise typer.BadParameter(_ORDERS, param_hint="--orders")
     if policy is not None and (profile is not None or config is not None):
-        raise typer.BadParameter(
-            "a policy has a profile of its own: leave --profile and --config away",
-            param_hint="--policy",
-        )
+        raise typer.BadParameter(_POLICY, param_hint="--policy")
     try:
         with expected(TraceFileError, ConfigurationError, code=USAGE):
             trace = openb_files.load(nodes, pods)
