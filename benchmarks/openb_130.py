@@ -29,10 +29,11 @@ from pathlib import Path
 import msgspec
 
 from alnair.checker.contract import SCHEDULERS
-from alnair.cli.replay import Settings, carry_out
+from alnair.cli.trace_replay import carry_out
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.live import checking
+from alnair.live.replay.session import Settings
 from alnair.local.controlplane import LocalCluster
 from alnair.traces import openb_files
 from alnair.traces.arrivals import Arrival, capacity, in_given_order
@@ -81,7 +82,8 @@ async def run(cluster: LocalCluster, profile: str) -> dict[str, object]:
     connection = config.load(cluster.kubeconfig())
     begun = time.monotonic()
     settings = Settings(profile=profile, in_flight=1)
-    outcome = await carry_out(connection, trace, arrivals, settings)
+    async with Client(connection) as client:
+        outcome = await carry_out(client, trace, arrivals, settings)
     if outcome.problem or outcome.interrupted:
         sys.exit(f"the replay did not come to its end: {outcome.problem or 'interrupted'}")
     seconds = time.monotonic() - begun

@@ -25,10 +25,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from alnair.cli.text import placement_result
+from alnair.cli.process_memory import peak_rss_mb
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
 from alnair.sim.placement import benchmark
+from alnair.sim.placement import result as placement_result
 from lib import machine
 from lib import placement_cases as cases
 from lib.placement_profiles import profile_of
@@ -57,7 +58,9 @@ def one(task: Task) -> dict[str, Any]:
         order=case.order,
         timer=time.perf_counter,
     )
-    result = placement_result.of(run, trace=trace, policy=policy, seed=seed)
+    result = placement_result.of(
+        run, trace=trace, policy=policy, seed=seed, peak_rss_mb=peak_rss_mb()
+    )
     found = {"variant": variant, **placement_result.as_dict(result)}
     found["cpu_s"] = round(time.process_time() - begun, 2)
     found["nodes"] = len(case.nodes)

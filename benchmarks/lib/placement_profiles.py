@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from alnair.cli.simulate import policies
+from alnair.configuration.profile_assembly import find_profile, load_profiles
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
+from alnair.sim.placement import policies
 from alnair.traces.openb import TracePod
 
 
 def profile_of(name: str, config: str, pods: Sequence[TracePod], seed: int) -> Profile:
     if name in POLICIES:
         return policies.policy(name, target_workload(pods), seed)
-    return policies.profile(name, Path(config) if config else None)
+    return find_profile(load_profiles(Path(config) if config else None)[1], name)

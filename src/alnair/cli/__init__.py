@@ -1,4 +1,7 @@
-"""The command `alnair`: one file per verb; arguments in, text out.
+"""The command `alnair`: arguments in, text out. What a verb does is in the packages below.
 
-What a verb does is in the packages below; nothing is decided here.
+The file of a verb is where its words lead: `alnair up` is `up.py`, `alnair scheduler snapshot` is
+`scheduler/snapshot.py`, and `process.py` is `alnair scheduler` (or `agent`) itself. Options that
+belong together are groups (`option_groups`), in `*_options` and `connect`; how a verb ends that
+cannot do what it shall is in `failures`; results for people are made in `text`.
 """

@@ -1,30 +1,24 @@
 """`alnair check`: proves that nobody was promised what is not there."""
 
-import asyncio
-import contextlib
-import signal
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from alnair.cli.connect import ContextOption, KubeconfigOption, NameOption, first
+from alnair.cli.connect import ClusterOptions, ask, unreadable
+from alnair.cli.failures import FAILED
+from alnair.cli.json_output import json_option, write_json
+from alnair.cli.option_groups import grouped
 
 if TYPE_CHECKING:
-    from alnair.checker.cluster import Finding
     from alnair.checker.violation import Violation
-    from alnair.checker.watching import Watching
-    from alnair.kube.connection import Connection
-
-#: Exit codes: a promise is broken; the cluster cannot be read.
-BROKEN = 1
-UNREADABLE = 3
+    from alnair.kube.client import Client
 
 
+@grouped
 def check(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    name: NameOption = None,
+    *,
+    cluster: ClusterOptions,
     namespace: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,9 +63,7 @@ def check(
             help="There must be N pods in the end, and none of them lost on the way.",
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the result as one line of JSON.")
-    ] = False,
+    json: Annotated[bool, json_option("the result")] = False,
 ) -> None:
     """Prove from the API objects alone that no promise is broken.
 
@@ -87,12 +79,11 @@ def check(
       alnair check --namespace openb --expect-pods 2000 --json
       alnair check --watch --for 60
     """
+    from alnair.checker.cluster import Finding
     from alnair.checker.contract import SCHEDULERS
     from alnair.checker.watching import Watching
-    from alnair.cli.connect import connection
-    from alnair.kube.errors import KubeError
-    from alnair.live.checking import UnreadError
-    from alnair.local.errors import LocalClusterError
+    from alnair.cli.interrupts import until_interrupted
+    from alnair.live import checking
 
     if seconds is not None and not watch:
         raise typer.BadParameter("it is the time of --watch: add that", param_hint="--for")
@@ -104,61 +95,21 @@ def check(
     ours = SCHEDULERS | frozenset(scheduler or ())
     scope = frozenset(namespace or ())
     watching = Watching(ours, scope, expect_pods, gang_grace)
-    try:
-        found = connection(kubeconfig, context, name)
-        if watch:
-            result = asyncio.run(_watch(found, watching, seconds, tell))
-        else:
-            result = asyncio.run(_look(found, ours, scope, expect_pods))
-            for violation in result.violations:
-                tell(violation)
-    except* (KubeError, LocalClusterError, OSError, UnreadError) as group:
-        typer.echo(f"alnair: the cluster cannot be read: {first(group)}", err=True)
-        raise typer.Exit(UNREADABLE) from None
+
+    async def judge(client: "Client") -> Finding:
+        if not watch:
+            return await checking.check(client, ours, scope, expect_pods)
+        await checking.watch(client, watching, until_interrupted(seconds), tell)
+        return Finding(*watching.counts(), watching.violations)
+
+    with unreadable(checking.UnreadError):
+        result = ask(cluster.connection(), "check", judge)
+    if not watch:
+        for violation in result.violations:
+            tell(violation)
     if json:
-        typer.echo(_json(result))
+        write_json({"ok": not result.violations, **msgspec.structs.asdict(result)})
     else:
         typer.echo(result.summary())
     if result.violations:
-        raise typer.Exit(BROKEN)
-
-
-async def _look(
-    connection: "Connection", ours: frozenset[str], scope: frozenset[str], expected: int | None
-) -> "Finding":
-    from alnair.kube.client import Client
-    from alnair.live import checking
-
-    async with Client(connection, user_agent="alnair-check") as client:
-        return await checking.check(client, ours, scope, expected)
-
-
-async def _watch(
-    connection: "Connection",
-    watching: "Watching",
-    seconds: float | None,
-    tell: "Callable[[Violation], None]",
-) -> "Finding":
-    from alnair.checker.cluster import Finding
-    from alnair.kube.client import Client
-    from alnair.live import checking
-
-    asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked.set)
-
-    async def stop() -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asked.wait(), seconds)
-
-    async with Client(connection, user_agent="alnair-check") as client:
-        await checking.watch(client, watching, stop, tell)
-    return Finding(*watching.counts(), watching.violations)
-
-
-def _json(result: "Finding") -> str:
-    import msgspec
-
-    found = {"ok": not result.violations, **msgspec.structs.asdict(result)}
-    return msgspec.json.encode(found).decode()
+        raise typer.Exit(FAILED)

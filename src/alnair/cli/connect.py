@@ -1,38 +1,61 @@
 """Which cluster a command means: a kubeconfig, a local cluster by its name, or what is there."""
 
+import asyncio
 import os
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from alnair.cli.failures import UNREADABLE, expected
+from alnair.cli.option_groups import OptionGroup
+
 if TYPE_CHECKING:
+    from alnair.kube.client import Client
     from alnair.kube.connection import Connection
 
-KubeconfigOption = Annotated[
-    Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster.")
-]
-ContextOption = Annotated[
-    str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")
-]
-NameOption = Annotated[
-    str | None,
-    typer.Option(
-        "--name",
-        "-n",
-        metavar="NAME",
-        help="Local cluster (see 'alnair up'). Without this and --kubeconfig: $KUBECONFIG, or the"
-        " local cluster 'alnair'.",
-    ),
-]
+T = TypeVar("T")
 
 
-def first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error of a group, however deep it is."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+class ClusterOptions(OptionGroup, frozen=True, kw_only=True):
+    """Which cluster."""
+
+    kubeconfig: Annotated[
+        Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster.")
+    ] = None
+    context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            "-n",
+            metavar="NAME",
+            help="Local cluster (see 'alnair up'). Without this and --kubeconfig: $KUBECONFIG, or"
+            " the local cluster 'alnair'.",
+        ),
+    ] = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether the user named a cluster."""
+        return bool(self.kubeconfig or self.context or self.name)
+
+    def connection(self) -> "Connection":
+        """Find the cluster; raises as `connection` does."""
+        return connection(self.kubeconfig, self.context, self.name)
+
+
+class NamedClusterOptions(ClusterOptions, frozen=True, kw_only=True):
+    """Which cluster, of a command whose -n is a namespace."""
+
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Local cluster (see 'alnair up')."),
+    ] = None
 
 
 def connection(kubeconfig: Path | None, context: str | None, name: str | None) -> "Connection":
@@ -62,3 +85,38 @@ def connection(kubeconfig: Path | None, context: str | None, name: str | None) -
         "",
         f"is not there: start it with 'alnair up{option}', or give --kubeconfig",
     )
+
+
+def ask(connection: "Connection", verb: str, work: "Callable[[Client], Awaitable[T]]") -> T:
+    """Return what `work` returns, run to its end with a client of the cluster.
+
+    Args:
+        connection: Of the cluster.
+        verb: Who asks; the API server's logs say it.
+        work: Takes the open client.
+    """
+
+    async def run() -> T:
+        from alnair.kube.client import Client
+
+        async with Client(connection, user_agent=f"alnair-{verb}") as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def unreadable(
+    *more: type[Exception], before: str = "the cluster cannot be read: ", wordless: str = ""
+) -> AbstractContextManager[None]:
+    """Turn what goes wrong with a cluster into a sentence and the exit code 3.
+
+    Args:
+        *more: Errors that count as that, besides those of the API, of local clusters and of I/O.
+        before: Begins the sentence.
+        wordless: The sentence of an error that has none.
+    """
+    from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
+
+    errors: tuple[type[Exception], ...] = (KubeError, LocalClusterError, OSError, *more)
+    return expected(*errors, code=UNREADABLE, before=before, wordless=wordless)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from alnair.cli.failures import expected
+
 
 def controller(
     kubeconfig: Annotated[
@@ -67,8 +69,5 @@ def controller(
         renew_deadline=renew_deadline,
         retry_period=retry_period,
     )
-    try:
+    with expected(KubeError, ServeError, prefix="error: "):
         asyncio.run(serve(settings))
-    except (KubeError, ServeError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.connect import first
+from alnair.cli.connect import ask
+from alnair.cli.failures import FAILED, INTERRUPTED, expected
 
 if TYPE_CHECKING:
     from alnair.checker.cluster import Finding
-    from alnair.cli.replay import Outcome
     from alnair.kube.connection import Connection
+    from alnair.live.replay.session import Outcome
 
 
 def demo(
@@ -37,7 +38,7 @@ def demo(
     from alnair.local.controlplane import LocalCluster
     from alnair.local.errors import LocalClusterError
 
-    try:
+    with expected(KubeError, LocalClusterError, OSError):
         _heading(f"1. A real Kubernetes cluster, {name}")
         with Display() as display:
             cluster = LocalCluster(name, scheduler=True, report=display)
@@ -48,14 +49,11 @@ def demo(
         outcome = _replay(connection, pods)
         _heading("3. The independent check: is every promise kept?")
         finding = _check(connection, pods)
-    except* (KubeError, LocalClusterError, OSError) as group:
-        typer.echo(f"alnair: {first(group)}", err=True)
-        raise typer.Exit(1) from None
     _heading("4. Look around")
     _where_to_look(name, str(cluster.kubeconfig()))
     if outcome.problem or outcome.report.pending or finding.violations:
         typer.echo("\nThe demo has failed: see above.", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _heading(text: str) -> None:
@@ -63,20 +61,18 @@ def _heading(text: str) -> None:
 
 
 def _replay(connection: "Connection", pods: int) -> "Outcome":
-    import sys
-
-    from rich.console import Console
-
-    from alnair.cli.replay import INTERRUPTED, Settings, carry_out
-    from alnair.live.replay import report
+    from alnair.cli.text import replay_report
+    from alnair.cli.text.console import console
+    from alnair.cli.trace_replay import carry_out
+    from alnair.live.replay.session import Settings
     from alnair.traces import openb_files
     from alnair.traces.arrivals import in_trace_order
 
     trace = openb_files.load()
     arrivals = in_trace_order(trace.pods)[:pods]
     settings = Settings(fresh=True)
-    outcome = asyncio.run(carry_out(connection, trace, arrivals, settings))
-    report.show(outcome.report, Console(file=sys.stdout, highlight=False))
+    outcome = ask(connection, "replay", lambda c: carry_out(c, trace, arrivals, settings))
+    replay_report.show(outcome.report, console())
     if outcome.problem:
         typer.echo(f"alnair: {outcome.problem}", err=True)
     if outcome.interrupted:
@@ -86,14 +82,10 @@ def _replay(connection: "Connection", pods: int) -> "Outcome":
 
 def _check(connection: "Connection", pods: int) -> "Finding":
     from alnair.checker.contract import SCHEDULERS
-    from alnair.kube.client import Client
     from alnair.live import checking
 
-    async def look() -> "Finding":
-        async with Client(connection, user_agent="alnair-check") as client:
-            return await checking.check(client, SCHEDULERS, frozenset({"openb"}), pods)
-
-    finding = asyncio.run(look())
+    namespaces = frozenset({"openb"})
+    finding = ask(connection, "check", lambda c: checking.check(c, SCHEDULERS, namespaces, pods))
     for violation in finding.violations:
         typer.echo(str(violation))
     typer.echo(finding.summary())

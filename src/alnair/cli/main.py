@@ -13,9 +13,9 @@ import typer
 
 #: Verb → the module of this package and its function, in the order of `--help`.
 COMMANDS = {
-    "up": ("local_cluster", "up"),
-    "status": ("local_cluster", "status"),
-    "down": ("local_cluster", "down"),
+    "up": ("up", "up"),
+    "status": ("status", "status"),
+    "down": ("down", "down"),
     "scheduler": ("scheduler", "app"),
     "controller": ("controller", "controller"),
     "agent": ("agent", "app"),

@@ -1,24 +1,24 @@
 """`alnair rebalance`: moves pods so that a node has whole GPUs free, or is empty."""
 
-import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.connect import ContextOption, KubeconfigOption, NameOption, first
+from alnair.cli.connect import ClusterOptions, ask
+from alnair.cli.failures import FAILED, USAGE, expected
+from alnair.cli.json_output import json_option, write_json
+from alnair.cli.option_groups import grouped
 
 if TYPE_CHECKING:
-    from alnair.kube.connection import Connection
+    from alnair.kube.client import Client
     from alnair.scheduler.advice.rebalance import Outcome
-    from alnair.scheduler.framework.contract import Profile
 
 
+@grouped
 def rebalance(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    name: NameOption = None,
+    *,
+    cluster: ClusterOptions,
     free_gpus: Annotated[
         int | None,
         typer.Option(
@@ -50,9 +50,7 @@ def rebalance(
             "--timeout", min=1, metavar="SECONDS", help="With --apply: wait so long for each move."
         ),
     ] = 120.0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the plan as one line of JSON.")
-    ] = False,
+    json: Annotated[bool, json_option("the plan")] = False,
 ) -> None:
     """Plan, and with --apply carry out, a few moves of pods that free whole GPUs or a node.
 
@@ -68,68 +66,35 @@ def rebalance(
       alnair rebalance --free-gpus 8 --node gpu-17 --max-moves 3 --apply
       alnair rebalance --node gpu-17
     """
-    from alnair.cli.connect import connection
-    from alnair.configuration import scheduler_file as conf
-    from alnair.configuration.profile_assembly import assemble
+    from alnair.cli.text.rebalance_plan import lines
+    from alnair.configuration.profile_assembly import load_profiles
+    from alnair.configuration.scheduler_file import ConfigurationError
     from alnair.kube.errors import KubeError
-    from alnair.live.rebalancing import MoveError
+    from alnair.live import rebalancing
     from alnair.local.errors import LocalClusterError
 
     if free_gpus is None and node is None:
         raise typer.BadParameter("give it, or --node, or both", param_hint="--free-gpus")
-    try:
-        wanted = conf.load(config)
-        profiles = assemble(wanted, str(config or "command line")).profiles()
-    except conf.ConfigurationError as error:
-        typer.echo(f"alnair: {error}", err=True)
-        raise typer.Exit(2) from error
-    try:
-        found = connection(kubeconfig, context, name)
-        outcome = asyncio.run(
-            _run(found, profiles, free_gpus, node or "", max_moves, apply, timeout, json)
-        )
-    except* (KubeError, LocalClusterError, OSError, TimeoutError, MoveError) as group:
-        text = str(first(group)) or "the cluster could not be read in a minute"
-        typer.echo(f"alnair: {text}", err=True)
-        raise typer.Exit(1) from None
-    if outcome.problem:
-        raise typer.Exit(1)
+    with expected(ConfigurationError, code=USAGE):
+        _, profiles = load_profiles(config)
 
-
-async def _run(
-    connection: "Connection",
-    profiles: "Sequence[Profile]",
-    free_gpus: int | None,
-    node: str,
-    most: int,
-    apply: bool,
-    seconds: float,
-    json: bool,
-) -> "Outcome":
-    from alnair.kube.client import Client
-    from alnair.live import rebalancing
-
-    async with Client(connection, user_agent="alnair-rebalance") as client:
-        books = await rebalancing.learn(client, profiles)
-        if free_gpus is None:
-            outcome = books.empty(node, most)
+    def show(plan: "Outcome") -> None:
+        if json:
+            write_json(plan)
         else:
-            outcome = books.free_gpus(free_gpus, most, node)
-        typer.echo(_json(outcome) if json else _table(outcome))
-        if apply and outcome.moves:
+            typer.echo("\n".join(lines(plan)))
+
+    async def work(client: "Client") -> "Outcome":
+        plan = await rebalancing.plan(client, profiles, free_gpus, node or "", max_moves)
+        show(plan)
+        if apply and plan.moves:
             await rebalancing.carry_out(
-                client, outcome.node, outcome.moves, seconds, lambda t: typer.echo(t, err=True)
+                client, plan.node, plan.moves, timeout, lambda text: typer.echo(text, err=True)
             )
-    return outcome
+        return plan
 
-
-def _table(outcome: "Outcome") -> str:
-    from alnair.cli.text.rebalance_plan import lines
-
-    return "\n".join(lines(outcome))
-
-
-def _json(outcome: "Outcome") -> str:
-    import msgspec
-
-    return msgspec.json.encode(outcome).decode()
+    errors = (KubeError, LocalClusterError, OSError, rebalancing.MoveError)
+    with expected(*errors, wordless="the cluster could not be read in a minute"):
+        outcome = ask(cluster.connection(), "rebalance", work)
+    if outcome.problem:
+        raise typer.Exit(FAILED)

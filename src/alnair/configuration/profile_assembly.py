@@ -4,7 +4,8 @@ All is made here once before anything starts, so a configuration that cannot wor
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from alnair.configuration.scheduler_file import (
     PluginConfig,
     PluginSet,
     ProfileConfiguration,
+    load,
 )
 from alnair.configuration.strict_yaml import DocumentError, did_you_mean, read
 from alnair.model import names
@@ -55,6 +57,33 @@ def assemble(configuration: Configuration, source: str) -> "Assembly":
         return Assembly(configuration)
     except DocumentError as error:
         raise ConfigurationError(source, error.lines) from None
+
+
+def load_profiles(path: Path | None) -> tuple[Configuration, tuple[Profile, ...]]:
+    """Read a configuration file, or the defaults if there is none, and make its profiles.
+
+    Raises:
+        ConfigurationError: The file cannot be used.
+    """
+    configuration = load(path)
+    return configuration, assemble(configuration, str(path or "command line")).profiles()
+
+
+class UnknownProfileError(Exception):
+    """There is no profile of this name; the message lists those that there are."""
+
+
+def find_profile(profiles: Sequence[Profile], name: str) -> Profile:
+    """Return the profile that has this scheduler name.
+
+    Raises:
+        UnknownProfileError: There is none.
+    """
+    for profile in profiles:
+        if profile.scheduler == name:
+            return profile
+    known = ", ".join(profile.scheduler for profile in profiles)
+    raise UnknownProfileError(f"there is no profile {name!r}; known are {known}")
 
 
 class Assembly:

@@ -10,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
 from alnair.kube.resources import NODES, PODS, Manifest
 from alnair.live.feed import Feed
-from alnair.scheduler.advice.rebalance import Move, Rebalance
+from alnair.scheduler.advice.rebalance import Move, Outcome, Rebalance
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
@@ -35,6 +35,27 @@ async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
     engine = Engine(profiles)
     engine.learn(await read(client, profiles), time.time())
     return Rebalance(engine, {p.scheduler: p for p in profiles})
+
+
+async def plan(
+    client: Client, profiles: Sequence[Profile], free_gpus: int | None, node: str, most: int
+) -> Outcome:
+    """Read the cluster, and plan moves that free GPUs or a node.
+
+    Args:
+        client: An open client.
+        profiles: of the scheduler.
+        free_gpus: so many whole GPUs of a node; None: all pods leave it.
+        node: which; empty: any.
+        most: moves at most.
+
+    Raises:
+        TimeoutError: it could not be read in a minute.
+    """
+    books = await learn(client, profiles)
+    if free_gpus is None:
+        return books.empty(node, most)
+    return books.free_gpus(free_gpus, most, node)
 
 
 async def read(client: Client, profiles: Sequence[Profile]) -> list[events.Event]:

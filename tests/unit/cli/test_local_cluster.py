@@ -1,14 +1,22 @@
 """The commands of the local cluster: what they refuse, with which exit code, and their help."""
 
+import ast
+import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from alnair.cli import main
+from alnair.cli.failures import expected
+from alnair.cli.option_groups import OptionGroup, grouped
+from alnair.cli.progress import CountDisplay, Display
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +86,11 @@ def test_help_has_examples_on_lines_of_their_own(verb: str) -> None:
     assert "\n  Examples:\n    alnair " + verb in output
 
 
-def test_help_imports_nothing_slow() -> None:
+@pytest.mark.parametrize("words", [(), ("agent",), ("scheduler",), ("simulate", "cluster")])
+def test_help_imports_nothing_slow(words: tuple[str, ...]) -> None:
+    arguments = ["alnair", *words, "--help"]
     program = (
-        "import json, sys; from alnair.cli import main; sys.argv = ['alnair', '--help']\n"
+        f"import json, sys; from alnair.cli import main; sys.argv = {arguments}\n"
         "try: main.main()\n"
         "except SystemExit: print(json.dumps(sorted(sys.modules)))"
     )
@@ -88,5 +98,138 @@ def test_help_imports_nothing_slow() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     imported = json.loads(result.stdout.splitlines()[-1])
-    slow = {"aiohttp", "numpy", "cryptography", "psutil", "yaml", "rich"}
+    slow = {"aiohttp", "numpy", "cryptography", "psutil", "yaml", "rich", "jinja2"}
     assert slow.isdisjoint(imported)
+
+
+class Size(OptionGroup, frozen=True, kw_only=True):
+    """How large."""
+
+    height: Annotated[int, typer.Option("--height", min=1, metavar="M", help="In metres.")] = 2
+    width: Annotated[float | None, typer.Option("--width", "-w", help="Too.")] = None
+
+
+class Wide(Size, frozen=True, kw_only=True):
+    """How wide, without a short name."""
+
+    width: Annotated[float | None, typer.Option("--width", help="Too.")] = None
+
+
+def built(kind: type[Size]) -> typer.Typer:
+    @grouped
+    def build(
+        *,
+        name: Annotated[str, typer.Argument()],
+        size: kind,  # type: ignore[valid-type]
+        colour: Annotated[str, typer.Option("--colour")] = "red",
+    ) -> None:
+        """Build it."""
+        typer.echo(f"{name} {size} {colour}")
+
+    app = typer.Typer(rich_markup_mode=None)
+    app.command()(build)
+    return app
+
+
+def test_a_group_is_its_options_in_their_place_with_their_defaults_and_limits() -> None:
+    app = built(Size)
+    done = CliRunner().invoke(app, ["shed", "-w", "2.5", "--colour", "blue"])
+    assert done.output == "shed Size(height=2, width=2.5) blue\n"
+    assert "Invalid value for '--height'" in CliRunner().invoke(app, ["a", "--height=0"]).output
+    shown = CliRunner().invoke(app, ["--help"]).output
+    places = [shown.index(text) for text in ("Build it.", "--height M", "--width", "--colour")]
+    assert places == sorted(places)
+    assert "In metres." in shown
+
+
+def test_a_group_may_declare_an_option_of_another_group_anew() -> None:
+    assert CliRunner().invoke(built(Wide), ["a", "--width", "1"]).exit_code == 0
+    assert CliRunner().invoke(built(Wide), ["a", "-w", "1"]).exit_code == 2
+
+
+def ended(*errors: BaseException, **how: str | int) -> Result:
+    app = typer.Typer()
+
+    @app.command()
+    def fail() -> None:
+        with expected(OSError, LookupError, **how):  # type: ignore[arg-type]
+            if len(errors) == 1:
+                raise errors[0]
+            raise BaseExceptionGroup("some", errors)
+
+    return CliRunner().invoke(app, [])
+
+
+def test_an_expected_error_is_a_sentence_and_an_exit_code() -> None:
+    done = ended(OSError("gone"), code=3, before="not read: ")
+    assert (done.exit_code, done.stderr) == (3, "alnair: not read: gone\n")
+    done = ended(ValueError("bug"))
+    assert isinstance(done.exception, ValueError)
+
+
+def test_every_line_of_an_error_says_whose_it_is_and_one_without_words_gets_some() -> None:
+    assert ended(OSError("a\nb"), prefix="error: ").stderr == "error: a\nerror: b\n"
+    assert ended(TimeoutError(), wordless="too late").stderr == "alnair: too late\n"
+
+
+def test_a_group_of_errors_is_expected_if_all_of_them_are() -> None:
+    done = ended(ExceptionGroup("inner", [KeyError("k")]), OSError("o"), code=2)
+    assert (done.exit_code, done.stderr) == (2, "alnair: 'k'\n")
+    done = ended(OSError("o"), ValueError("bug"))
+    assert isinstance(done.exception, ExceptionGroup)
+
+
+def test_without_a_terminal_progress_is_lines_on_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Display() as display:
+        display.step("now")
+        display.progress("[bold]", 1, 2)
+        display.progress("[bold]", 2, 2)
+    with CountDisplay("placing", "pods placed", pause=0.0) as count:
+        assert count.is_due
+        count.show(3, 7, "2 refused")
+        count.progress("nodes", 4, 4)
+    with CountDisplay("placing", "pods placed", pause=1000.0) as count:
+        assert not count.is_due
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "now\n[bold]: done\n3 of 7 pods placed; 2 refused\nnodes: done\n"
+
+
+def verbs() -> Iterator[tuple[str, ...]]:
+    """All commands of `alnair`, in words."""
+
+    def inside(group: typer.Typer, *words: str) -> Iterator[tuple[str, ...]]:
+        for command in group.registered_commands:
+            yield (*words, str(command.name))
+        for inner in group.registered_groups:
+            assert inner.typer_instance is not None
+            yield from inside(inner.typer_instance, *words, str(inner.name))
+
+    return inside(main.build(main.COMMANDS))
+
+
+def test_every_verb_has_the_file_of_its_name() -> None:
+    folder = Path(inspect.getfile(main)).parent
+    for words in verbs():
+        if words[:2] == ("agent", "container"):  # its verbs are a line or two each
+            words = words[:2]
+        path = folder.joinpath(*words).with_suffix(".py")
+        assert path.is_file(), path
+        names = {n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)}
+        assert words[-1] in names, path
+
+
+def test_the_body_of_a_verb_is_short() -> None:
+    """Arguments in, text out: what is more than that has a function of its own, or a package."""
+    folder = Path(inspect.getfile(main)).parent
+    long = {}
+    for path in folder.rglob("*.py"):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.FunctionDef) and one.body:
+                has_doc = len(one.body) > 1 and ast.get_docstring(one) is not None
+                lines = one.body[-1].end_lineno - one.body[int(has_doc)].lineno + 1  # type: ignore[operator]
+                if lines > 55:
+                    long[f"{path.name}:{one.name}"] = lines
+    assert not long

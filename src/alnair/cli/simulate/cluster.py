@@ -1,23 +1,31 @@
 """`alnair simulate cluster`: what a cluster does with recorded or invented work over time."""
 
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from alnair.cli.failures import USAGE, expected
+from alnair.cli.option_groups import grouped
+from alnair.cli.simulate.cluster_options import (
+    FailureOptions,
+    PartOptions,
+    ResultOptions,
+    SchedulingOptions,
+    TraceOptions,
+    WorkOptions,
+)
+
 if TYPE_CHECKING:
-    from alnair.scheduler.framework.contract import Profile
-    from alnair.sim.inputs import Loaded
+    from alnair.sim.inputs import Loaded, Options
     from alnair.sim.simulation import Simulation
 
-#: Seconds; 31 years, as in traces: sums of times stay exact enough to order what happens.
-_LONGEST = 1e9
-#: Options that say what comes of a simulation, and may be given with --resume.
-_OF_RESULTS = frozenset(("resume", "checkpoint", "checkpoint_every", "report", "history", "json"))
+_DAY = 86400.0
 
 
+@grouped
 def cluster(
+    *,
     context: typer.Context,
     sources: Annotated[
         list[str] | None,
@@ -27,168 +35,12 @@ def cluster(
             "name of a trace that ships with Alnair [openb].",
         ),
     ] = None,
-    nodes: Annotated[
-        str,
-        typer.Option(
-            "--nodes", metavar="NODES", help="A node list, or shapes such as 300x8xV100M32."
-        ),
-    ] = "",
-    pods: Annotated[
-        str, typer.Option("--pods", metavar="FILE", help="Which pod list of an openb folder.")
-    ] = "",
-    format_: Annotated[
-        Literal["", "openb", "philly", "swf", "manifests", "snapshot", "synthetic"],
-        typer.Option("--format", help="Of the trace, if its content does not tell.", metavar="F"),
-    ] = "",
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N jobs.")
-    ] = None,
-    since: Annotated[
-        float,
-        typer.Option("--since", min=0, metavar="S", help="Only jobs that come S seconds in."),
-    ] = 0.0,
-    until: Annotated[
-        float | None,
-        typer.Option("--until", min=0, metavar="S", help="Only jobs that come before."),
-    ] = None,
-    stop_at: Annotated[
-        float | None,
-        typer.Option(
-            "--stop-at", min=0, metavar="S", help="End after S simulated seconds, work or not."
-        ),
-    ] = None,
-    arrivals: Annotated[
-        float,
-        typer.Option("--arrivals", metavar="X", help="Jobs come X times as fast."),
-    ] = 1.0,
-    default_duration: Annotated[
-        float | None,
-        typer.Option(
-            "--default-duration", metavar="S", help="Jobs of unknown run time run S seconds."
-        ),
-    ] = None,
-    submit_at: Annotated[
-        float | None,
-        typer.Option(
-            "--submit-at", min=0, metavar="S", help="Jobs that do not say when come S seconds in."
-        ),
-    ] = None,
-    pod_units: Annotated[
-        int | None,
-        typer.Option(
-            "--pod-units",
-            min=1,
-            metavar="N",
-            help="Most GPUs (or cores) of a pod of a large job; default: those of a node.",
-        ),
-    ] = None,
-    shares: Annotated[
-        Literal["compute", "memory"],
-        typer.Option(
-            "--shares",
-            metavar="compute|memory",
-            help="Pods that share a GPU ask for compute and memory, or for its memory alone.",
-        ),
-    ] = "compute",
-    estimate: Annotated[
-        float | None,
-        typer.Option(
-            "--estimate", min=0, metavar="X", help="Pods say X times their true run time."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", min=1, metavar="N", help="Of the trace 'synthetic': so many jobs."),
-    ] = 1000,
-    per_hour: Annotated[
-        float,
-        typer.Option("--per-hour", metavar="X", help="… so many an hour, on average."),
-    ] = 60.0,
-    utilisation: Annotated[
-        Literal["", "measured"],
-        typer.Option(
-            "--utilisation",
-            metavar="measured",
-            help="Give each GPU job what a measured training run used, drawn by the seed.",
-        ),
-    ] = "",
-    node_mtbf: Annotated[
-        float,
-        typer.Option(
-            "--node-mtbf", min=0, metavar="S", help="Nodes fail every S seconds on average."
-        ),
-    ] = 0.0,
-    node_mttr: Annotated[
-        float,
-        typer.Option("--node-mttr", min=0, metavar="S", help="… and are back after S."),
-    ] = 3600.0,
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help="schedulerName of all pods.")
-    ] = "",
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help="A scheduler configuration with profiles of one's own."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of all draws.")] = 0,
-    durations: Annotated[
-        Literal["exact", "limit", "learned", "none"],
-        typer.Option(
-            "--durations",
-            metavar="HOW",
-            help="What the scheduler is told of run times: exact, limit (what pods say), learned "
-            "(from the user's finished jobs) or none.",
-        ),
-    ] = "limit",
-    interference: Annotated[
-        Literal["on", "off"],
-        typer.Option(
-            "--interference", metavar="on|off", help="Jobs that share a GPU slow one another down."
-        ),
-    ] = "on",
-    job_checkpoint: Annotated[
-        float,
-        typer.Option(
-            "--job-checkpoint",
-            min=0,
-            metavar="S",
-            help="Jobs save their work every S seconds; 0 = never: what is evicted begins anew.",
-        ),
-    ] = 0.0,
-    grace: Annotated[
-        float,
-        typer.Option("--grace", min=0, metavar="S", help="Evicted pods are gone after S seconds."),
-    ] = 30.0,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", metavar="FILE", help="Keep the simulation here as it goes."),
-    ] = None,
-    checkpoint_every: Annotated[
-        float,
-        typer.Option(
-            "--checkpoint-every", min=0, metavar="S", help="… every S seconds of real time."
-        ),
-    ] = 60.0,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume",
-            metavar="FILE",
-            help="Go on with this checkpoint; it says itself what is simulated.",
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="DIR", help="Write page, plots and tables here."),
-    ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option("--history", metavar="FILE", help="Write all that happened here."),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the result as one line of JSON, last.")
-    ] = False,
+    trace: TraceOptions,
+    part: PartOptions,
+    work: WorkOptions,
+    failures: FailureOptions,
+    scheduling: SchedulingOptions,
+    results: ResultOptions,
 ) -> None:
     """Run a trace through the scheduler in virtual time, and measure what it did.
 
@@ -206,77 +58,34 @@ def cluster(
       alnair simulate cluster philly.csv --nodes 300x8xV100 --checkpoint philly.sim
       alnair simulate cluster --resume philly.sim --report out/
     """
-    from alnair.cli.simulate import cluster_run
+    from alnair.cli.simulate.cluster_progress import carry_out
     from alnair.configuration.scheduler_file import ConfigurationError
-    from alnair.sim.checkpoint import CheckpointError
-    from alnair.sim.inputs import Mix, Options, load
+    from alnair.sim import checkpoint
+    from alnair.sim.inputs import load
+    from alnair.sim.outputs import OutputError, Outputs
     from alnair.traces.files import TraceFileError
 
-    for option, value in (
-        ("--stop-at", stop_at),
-        ("--default-duration", None if default_duration == math.inf else default_duration),
-        ("--submit-at", submit_at),
-        ("--node-mtbf", node_mtbf),
-        ("--node-mttr", node_mttr),
-        ("--job-checkpoint", job_checkpoint),
-        ("--grace", grace),
-        ("--checkpoint-every", checkpoint_every),
-    ):
-        if value is not None and not 0 <= value <= _LONGEST:
-            raise typer.BadParameter(
-                f"{value:g} is no number of seconds from 0 to {_LONGEST:g}", param_hint=option
-            )
-    if resume is not None:
+    if results.resume is not None:
         _refuse_fixed(context)
-    places = cluster_run.Places(
-        checkpoint=checkpoint or resume,
-        every=checkpoint_every,
-        report=report,
-        history=history,
+    outputs = Outputs(
+        checkpoint=results.checkpoint or results.resume,
+        every=results.checkpoint_every,
+        report=results.report,
+        history=results.history,
     )
-    try:
-        places.check()
-        if resume is not None:
-            simulation = cluster_run.resumed(resume)
+    errors = (TraceFileError, ConfigurationError, checkpoint.CheckpointError, OutputError)
+    with expected(*errors, code=USAGE):
+        outputs.check()
+        if results.resume is not None:
+            simulation = checkpoint.load(results.resume)
+            days = simulation.time / _DAY
+            typer.echo(f"going on after {days:.2f} simulated days", err=True)
         else:
-            inputs = Options(
-                format=format_,
-                nodes=nodes,
-                pods=pods,
-                limit=limit,
-                since=since,
-                until=math.inf if until is None else until,
-                arrivals=arrivals,
-                default_duration=default_duration,
-                submit_at=submit_at,
-                pod_units=pod_units or 0,
-                shares=shares,
-                estimate=estimate,
-                utilisation=utilisation,
-                seed=seed,
-                node_mtbf=node_mtbf,
-                node_mttr=node_mttr,
-                mix=Mix(jobs=jobs, per_hour=per_hour),
-            )
-            found = load(sources or [], inputs)
+            found = load(sources or [], _inputs(trace, part, work, failures, scheduling.seed))
             for line in (*found.notes, *found.warnings):
                 typer.echo(f"alnair: {line}", err=True)
-            simulation = _begun(
-                found,
-                config,
-                profile=profile,
-                stop_at=stop_at,
-                seed=seed,
-                durations=durations,
-                checkpoint=job_checkpoint,
-                grace=grace,
-                interference=interference == "on",
-            )
-    except (TraceFileError, ConfigurationError, CheckpointError, cluster_run.PlaceError) as error:
-        for line in str(error).splitlines():
-            typer.echo(f"alnair: {line}", err=True)
-        raise typer.Exit(2) from None
-    cluster_run.carry_out(simulation, places, json=json)
+            simulation = _begun(found, scheduling, part.stop_at)
+    carry_out(simulation, outputs, json=results.json)
 
 
 def _refuse_fixed(context: typer.Context) -> None:
@@ -284,63 +93,66 @@ def _refuse_fixed(context: typer.Context) -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and name not in _OF_RESULTS:
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and name not in ResultOptions.__struct_fields__:
             raise typer.BadParameter(
                 "the checkpoint says what is simulated and how: leave this away with --resume",
                 param_hint=parameter.opts[0] if name != "sources" else "TRACE",
             )
 
 
-def _begun(
-    found: "Loaded",
-    config: Path | None,
-    *,
-    profile: str,
-    stop_at: float | None,
-    seed: int,
-    durations: Literal["exact", "limit", "learned", "none"],
-    checkpoint: float,
-    grace: float,
-    interference: bool,
-) -> "Simulation":
+def _inputs(
+    trace: TraceOptions, part: PartOptions, work: WorkOptions, failures: FailureOptions, seed: int
+) -> "Options":
+    """Return how the trace becomes a scenario."""
+    from alnair.sim.inputs import Mix, Options
+
+    return Options(
+        format=trace.format_,
+        nodes=trace.nodes,
+        pods=trace.pods,
+        limit=part.limit,
+        since=part.since,
+        until=math.inf if part.until is None else part.until,
+        arrivals=work.arrivals,
+        default_duration=work.default_duration,
+        submit_at=work.submit_at,
+        pod_units=work.pod_units or 0,
+        shares=work.shares,
+        estimate=work.estimate,
+        utilisation=work.utilisation,
+        seed=seed,
+        node_mtbf=failures.node_mtbf,
+        node_mttr=failures.node_mttr,
+        mix=Mix(jobs=work.jobs, per_hour=work.per_hour),
+    )
+
+
+def _begun(found: "Loaded", scheduling: SchedulingOptions, stop_at: float | None) -> "Simulation":
     """Return the simulation of what was read."""
     import time
 
-    from alnair.configuration import scheduler_file as conf
-    from alnair.configuration.profile_assembly import assemble
-    from alnair.sim.interference import measured
-    from alnair.sim.simulation import Options, Simulation
+    from alnair.configuration.profile_assembly import UnknownProfileError, load_profiles
+    from alnair.sim.beginning import begin
+    from alnair.sim.simulation import Options
 
-    wanted = conf.load(config)
-    profiles = tuple(assemble(wanted, str(config or "command line")).profiles())
-    known = [each.scheduler for each in profiles]
-    if profile and profile not in known:
-        raise typer.BadParameter(
-            f"there is no profile {profile!r}; known are {', '.join(known)}",
-            param_hint="--profile",
-        )
-    scenario = found.scenario
-    used = {profile} if profile else {p.scheduler for job in scenario.jobs for p in job.pods}
+    configuration, profiles = load_profiles(scheduling.config)
     options = Options(
-        seed=seed,
+        seed=scheduling.seed,
         until=math.inf if stop_at is None else stop_at,
-        profile=profile,
-        durations=durations,
-        checkpoint=checkpoint,
-        grace=grace,
-        loads=any(_reads_loads(each) for each in profiles if each.scheduler in used),
-        patience=conf.seconds(wanted.backfill.patience) if wanted.backfill.enabled else None,
+        profile=scheduling.profile,
+        durations=scheduling.durations,
+        checkpoint=scheduling.job_checkpoint,
+        grace=scheduling.grace,
     )
-    return Simulation(
-        scenario,
-        profiles,
-        options,
-        interference=measured() if interference else None,
-        timer=time.perf_counter,
-        source=found.source,
-    )
-
-
-def _reads_loads(profile: "Profile") -> bool:
-    """Return whether the profile decides by what GPUs are measured to do."""
-    return any(plugin.name in ("UtilSched", "Interference") for plugin in profile.plugins)
+    try:
+        return begin(
+            found,
+            configuration,
+            profiles,
+            options,
+            interference=scheduling.interference == "on",
+            timer=time.perf_counter,
+        )
+    except UnknownProfileError as error:
+        raise typer.BadParameter(str(error), param_hint="--profile") from None

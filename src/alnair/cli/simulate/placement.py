@@ -5,13 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from alnair.traces.arrivals import Arrival
-    from alnair.traces.openb_files import Trace
+from alnair.cli.failures import USAGE, expected
+from alnair.cli.json_output import json_option_last, write_json
 
+if TYPE_CHECKING:
+    from alnair.scheduler.framework.contract import Profile
+    from alnair.scheduler.published.fragmentation import WorkloadClass
 
 #: Demand that a list is inflated to, as a part of the GPUs there are.
 _TUNE = 1.3
+_ORDERS = "orders say themselves which pods arrive, and when: leave --seed and --tune away"
+_POLICY = "a policy has a profile of its own: leave --profile and --config away"
 
 
 def placement(
@@ -67,9 +71,7 @@ def placement(
             "--config", metavar="FILE", help="A scheduler configuration with profiles of one's own."
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the result as one line of JSON, last.")
-    ] = False,
+    json: Annotated[bool, json_option_last("the result")] = False,
 ) -> None:
     """Place the pods of a GPU trace one after another, and say how much GPU nobody got.
 
@@ -86,40 +88,37 @@ def placement(
     """
     import time
 
+    from alnair.cli.process_memory import peak_rss_mb
     from alnair.cli.progress import Display
-    from alnair.cli.simulate import policies
     from alnair.cli.text import placement_result
+    from alnair.cli.text.console import console
+    from alnair.configuration.profile_assembly import UnknownProfileError
     from alnair.configuration.scheduler_file import ConfigurationError
     from alnair.scheduler.published.fragmentation import target_workload
-    from alnair.sim.placement import benchmark as simulation
+    from alnair.sim.placement import benchmark
+    from alnair.sim.placement.policies import UnknownPolicyError
+    from alnair.sim.placement.result import of
+    from alnair.traces import arrival_orders, openb_files
     from alnair.traces.files import TraceFileError
 
     if orders is not None and (seed is not None or tune is not None):
-        raise typer.BadParameter(
-            "orders say themselves which pods arrive, and when: leave --seed and --tune away",
-            param_hint="--orders",
-        )
+        raise typer.BadParameter(_ORDERS, param_hint="--orders")
     if policy is not None and (profile is not None or config is not None):
-        raise typer.BadParameter(
-            "a policy has a profile of its own: leave --profile and --config away",
-            param_hint="--policy",
-        )
+        raise typer.BadParameter(_POLICY, param_hint="--policy")
     try:
-        trace, arrivals, order = _plan(nodes, pods, orders, seed or 0, tune or _TUNE)
-        workload = target_workload(trace.pods)
-        if policy is not None:
-            chosen = policies.policy(policy, workload, seed or 0)
-        else:
-            chosen = policies.profile(profile, config)
-    except policies.UnknownPolicyError as error:
-        hint = "--policy" if policy is not None else "--profile"
-        raise typer.BadParameter(str(error), param_hint=hint) from None
-    except (TraceFileError, ConfigurationError) as error:
-        for line in str(error).splitlines():
-            typer.echo(f"alnair: {line}", err=True)
-        raise typer.Exit(2) from None
+        with expected(TraceFileError, ConfigurationError, code=USAGE):
+            trace = openb_files.load(nodes, pods)
+            arrivals, order = arrival_orders.of_pods_and_nodes(
+                trace, orders, tune=tune or _TUNE, seed=seed or 0
+            )
+            workload = target_workload(trace.pods)
+            chosen = _chosen(policy, workload, seed or 0, profile, config)
+    except UnknownPolicyError as error:
+        raise typer.BadParameter(str(error), param_hint="--policy") from None
+    except UnknownProfileError as error:
+        raise typer.BadParameter(str(error), param_hint="--profile") from None
     with Display() as display:
-        run = simulation.run(
+        run = benchmark.run(
             trace.nodes,
             arrivals,
             chosen,
@@ -128,32 +127,31 @@ def placement(
             timer=time.perf_counter,
             progress=lambda done: display.progress("placing pods", done, len(arrivals)),
         )
-    result = placement_result.of(
+    result = of(
         run,
         trace=str(pods) if pods is not None else "openb default",
         policy=chosen.scheduler,
         seed=None if orders is not None else seed or 0,
         orders=orders or (),
+        peak_rss_mb=peak_rss_mb(),
     )
-    placement_result.show(result, json=json)
+    placement_result.show(result, console(json=json))
+    if json:
+        write_json(result)
 
 
-def _plan(
-    nodes: Path | None,
-    pods: Path | None,
-    orders: tuple[str, str] | None,
+def _chosen(
+    policy: str | None,
+    workload: "tuple[WorkloadClass, ...]",
     seed: int,
-    tune: float,
-) -> "tuple[Trace, list[Arrival], list[str]]":
-    """Return the trace, who arrives when, and the nodes in the order that breaks ties."""
-    from alnair.traces import arrivals, openb_files
+    profile: str | None,
+    config: Path | None,
+) -> "Profile":
+    """Return what places: a published policy, or a profile, the first if none is named."""
+    from alnair.configuration.profile_assembly import find_profile, load_profiles
+    from alnair.sim.placement import policies
 
-    found = openb_files.load(nodes, pods)
-    if orders is None:
-        seeded = arrivals.in_seeded_order(
-            found.pods, tune=tune, capacity=arrivals.capacity(found.nodes), seed=seed
-        )
-        return found, seeded, arrivals.nodes_in_seeded_order(found.nodes, seed)
-    given = arrivals.in_given_order(found.pods, openb_files.names(orders[0]), orders[0])
-    order = arrivals.nodes_in_given_order(found.nodes, openb_files.names(orders[1]), orders[1])
-    return found, given, order
+    if policy is not None:
+        return policies.policy(policy, workload, seed)
+    _, profiles = load_profiles(config)
+    return profiles[0] if profile is None else find_profile(profiles, profile)

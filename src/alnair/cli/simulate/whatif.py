@@ -1,70 +1,37 @@
 """`alnair simulate whatif`: what the scheduler would do if the cluster were another one."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from alnair.cli.connect import ContextOption, KubeconfigOption, NameOption
+from alnair.cli.connect import ClusterOptions, ask, unreadable
+from alnair.cli.failures import FAILED, NOT_IN_TIME, USAGE, expected
+from alnair.cli.json_output import json_option_last, write_json
+from alnair.cli.option_groups import grouped
+from alnair.cli.simulate.whatif_options import (
+    MOVES,
+    ChangeOptions,
+    FreeingOptions,
+    StateOptions,
+)
 
-#: Exit codes: not all can be had; the cluster cannot be read.
-NOT_ALL = 1
-UNREADABLE = 3
-#: Moves that a plan may take if nothing is said; as `alnair rebalance`.
-_MOVES = 5
+if TYPE_CHECKING:
+    from alnair.kube.client import Client
+    from alnair.sim.whatif.answer import Answer
+    from alnair.sim.whatif.changes import Changes
+    from alnair.sim.whatif.inputs import State
+    from alnair.sim.whatif.plans import Freeing
+
 _LOOKING = "looking ahead"
 
 
+@grouped
 def whatif(
-    from_cluster: Annotated[
-        bool, typer.Option("--from-cluster", help="Start from a live cluster; nothing is written.")
-    ] = False,
-    snapshot: Annotated[
-        Path | None,
-        typer.Option(
-            "--snapshot",
-            metavar="FILE",
-            help="Or start from what 'alnair scheduler snapshot' saved.",
-        ),
-    ] = None,
-    add_nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add-nodes",
-            metavar="NODES",
-            help="Nodes join: 4x8xH100 (count, GPUs, model), 4x8xH100:cpu=96,memory=1Ti, 4=NODE"
-            " (like one there is), or a file of Node manifests; repeatable.",
-        ),
-    ] = None,
-    remove_node: Annotated[
-        list[str] | None,
-        typer.Option("--remove-node", metavar="NODE", help="It is gone at once; repeatable."),
-    ] = None,
-    drain: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--drain", metavar="NODE", help="It is cordoned, its pods are evicted; repeatable."
-        ),
-    ] = None,
-    cordon: Annotated[
-        list[str] | None,
-        typer.Option("--cordon", metavar="NODE", help="It takes no more pods; repeatable."),
-    ] = None,
-    submit: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--submit",
-            metavar="FILE",
-            help="Manifests of Pods, Jobs, PodGroups, … that are created then; repeatable.",
-        ),
-    ] = None,
-    count: Annotated[
-        int, typer.Option("--count", min=1, max=10_000, metavar="N", help="Submit them N times.")
-    ] = 1,
-    namespace: Annotated[
-        str,
-        typer.Option("--namespace", metavar="NS", help="Of submitted objects that name none."),
-    ] = "default",
+    *,
+    state: StateOptions,
+    change: ChangeOptions,
     horizon: Annotated[
         str,
         typer.Option(
@@ -73,19 +40,7 @@ def whatif(
             help="How far to look ahead for what must wait, such as 90m, 24h, 7d.",
         ),
     ] = "24h",
-    free_gpus: Annotated[
-        int | None,
-        typer.Option(
-            "--free-gpus", min=1, metavar="N", help="Plan moves that free N whole GPUs on a node."
-        ),
-    ] = None,
-    nodes_to_free: Annotated[
-        int,
-        typer.Option("--nodes-to-free", min=1, metavar="N", help="On so many nodes."),
-    ] = 1,
-    max_moves: Annotated[
-        int, typer.Option("--max-moves", min=0, metavar="K", help="Of at most so many pods.")
-    ] = _MOVES,
+    plan: FreeingOptions,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -94,12 +49,8 @@ def whatif(
             help="With --from-cluster: the scheduler's configuration file.",
         ),
     ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    name: NameOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the answer as one line of JSON, last.")
-    ] = False,
+    cluster: ClusterOptions,
+    json: Annotated[bool, json_option_last("the answer")] = False,
 ) -> None:
     """Say what the scheduler would do: where pods would go, why not, when, and at whose cost.
 
@@ -115,94 +66,110 @@ def whatif(
       alnair simulate whatif --snapshot now.json.gz --drain gpu-7 --add-nodes 2x8xH100
       alnair simulate whatif --from-cluster --free-gpus 8 --nodes-to-free 2 --max-moves 6 --json
     """
-    import sys
-
-    import msgspec
-
-    from alnair.cli.progress import Display
-    from alnair.cli.simulate import whatif_inputs as inputs
     from alnair.cli.text.whatif_answer import lines
     from alnair.sim.whatif.changes import ChangeError
+    from alnair.sim.whatif.inputs import InputError, Wanted, changes, files, from_snapshot
     from alnair.sim.whatif.plans import Freeing
-    from alnair.sim.whatif.question import ask
 
-    ahead = _usage(from_cluster, snapshot, config, horizon, free_gpus, nodes_to_free, max_moves)
-    wanted = inputs.Wanted(
-        add=tuple(add_nodes or ()),
-        remove=tuple(remove_node or ()),
-        drain=tuple(drain or ()),
-        cordon=tuple(cordon or ()),
-        submit=tuple(submit or ()),
-        count=count,
-        namespace=namespace,
+    _check_usage(state, plan, config)
+    ahead = _seconds(horizon)
+    wanted = Wanted(
+        add=tuple(change.add_nodes or ()),
+        remove=tuple(change.remove_node or ()),
+        drain=tuple(change.drain or ()),
+        cordon=tuple(change.cordon or ()),
+        submit=tuple(change.submit or ()),
+        count=change.count,
+        namespace=change.namespace,
     )
-    freeing = Freeing(free_gpus, max_moves, nodes_to_free) if free_gpus is not None else None
+    freeing = (
+        Freeing(plan.free_gpus, plan.max_moves, plan.nodes_to_free) if plan.free_gpus else None
+    )
     if wanted.is_empty and freeing is None:
         raise typer.BadParameter(
             "what if what? Give --submit, --add-nodes, --drain, --remove-node, --cordon or"
             " --free-gpus",
             param_hint="--submit",
         )
-    try:
-        found = inputs.files(wanted)  # a wrong file is told before a cluster is asked
-        if snapshot is not None:
-            state = inputs.from_snapshot(snapshot)
+    with expected(InputError, ChangeError, code=USAGE):
+        found = files(wanted)  # a wrong file is told before a cluster is asked
+        if state.snapshot is not None:
+            now = from_snapshot(state.snapshot)
         else:
-            state = inputs.from_cluster(kubeconfig, context, name, config)
-        changes, notes = inputs.changes(wanted, found, state)
-        with Display() as display:
-            answer = ask(
-                state.known,
-                state.profiles,
-                changes,
-                now=state.now,
-                horizon=ahead,
-                seed=state.seed,
-                freeing=freeing,
-                progress=lambda done: display.progress(_LOOKING, round(done), round(ahead) + 1),
-            )
-    except (inputs.InputError, ChangeError) as error:
-        for line in str(error).splitlines():
-            typer.echo(f"alnair: {line}", err=True)
-        raise typer.Exit(2) from None
-    except inputs.UnreadableError as error:
-        typer.echo(f"alnair: {error}", err=True)
-        raise typer.Exit(UNREADABLE) from None
+            now = _of_cluster(cluster, config)
+        made, notes = changes(wanted, found, now)
+        answer = _ask(now, made, ahead, freeing)
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     for line in lines(answer):
-        typer.echo(line, file=sys.stderr if json else sys.stdout)
+        typer.echo(line, err=json)
     if json:
-        satisfied = {"satisfied": answer.satisfied, **msgspec.structs.asdict(answer)}
-        typer.echo(msgspec.json.encode(satisfied).decode())
+        write_json({"satisfied": answer.satisfied, **msgspec.structs.asdict(answer)})
     if not answer.satisfied:
-        raise typer.Exit(NOT_ALL)
+        raise typer.Exit(FAILED)
 
 
-def _usage(
-    from_cluster: bool,
-    snapshot: Path | None,
-    config: Path | None,
-    horizon: str,
-    free_gpus: int | None,
-    nodes_to_free: int,
-    max_moves: int,
-) -> float:
-    """Refuse options that do not go together; returns the seconds of the horizon."""
-    from alnair.model.durations import seconds
+def _ask(state: "State", made: "Changes", ahead: float, freeing: "Freeing | None") -> "Answer":
+    """Ask, with progress on stderr."""
+    from alnair.cli.progress import Display
+    from alnair.sim.whatif.question import ask as ask_scheduler
 
-    if from_cluster == (snapshot is not None):
+    with Display() as display:
+        return ask_scheduler(
+            state.known,
+            state.profiles,
+            made,
+            now=state.now,
+            horizon=ahead,
+            seed=state.seed,
+            freeing=freeing,
+            progress=lambda done: display.progress(_LOOKING, round(done), round(ahead) + 1),
+        )
+
+
+def _of_cluster(cluster: ClusterOptions, config: Path | None) -> "State":
+    """Return what a cluster is like now."""
+    import time
+
+    from alnair.configuration.profile_assembly import load_profiles
+    from alnair.configuration.scheduler_file import ConfigurationError
+    from alnair.kube.resources import PRIORITY_CLASSES
+    from alnair.live import rebalancing
+    from alnair.sim.inputs.workloads import PriorityClass
+    from alnair.sim.whatif.inputs import State
+
+    with expected(ConfigurationError, code=USAGE):
+        configuration, profiles = load_profiles(config)
+
+    async def read(client: "Client") -> State:
+        known = await rebalancing.read(client, profiles)
+        priorities = (await client.list(PRIORITY_CLASSES.typed(PriorityClass))).items
+        return State(known, profiles, configuration.seed, time.time(), priorities)
+
+    with unreadable(wordless=NOT_IN_TIME):
+        return ask(cluster.connection(), "whatif", read)
+
+
+def _check_usage(state: StateOptions, plan: FreeingOptions, config: Path | None) -> None:
+    """Refuse options that do not go together."""
+    if state.from_cluster == (state.snapshot is not None):
         raise typer.BadParameter(
             "give either --from-cluster or --snapshot FILE", param_hint="--from-cluster"
         )
-    if snapshot is not None and config is not None:
+    if state.snapshot is not None and config is not None:
         raise typer.BadParameter(
             "a snapshot has its profiles in it: leave --config away", param_hint="--config"
         )
-    if free_gpus is None and (nodes_to_free, max_moves) != (1, _MOVES):
+    if plan.free_gpus is None and (plan.nodes_to_free, plan.max_moves) != (1, MOVES):
         raise typer.BadParameter(
             "how many GPUs shall be free? Give --free-gpus", param_hint="--free-gpus"
         )
+
+
+def _seconds(horizon: str) -> float:
+    """Return the seconds of the horizon."""
+    from alnair.model.durations import seconds
+
     try:
         return seconds(horizon)
     except ValueError as error:

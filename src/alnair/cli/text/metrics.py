@@ -1,8 +1,8 @@
-"""Metrics as a table on a terminal, and as a line of JSON."""
+"""Metrics as a table for people and as values for programs."""
 
 from collections.abc import Mapping
+from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -30,7 +30,6 @@ def show(runs: Mapping[str, Metrics], console: Console) -> None:
             console.print(f"{run}: {count} pods have no node: {reason}", markup=False)
 
 
-def json(runs: Mapping[str, Metrics]) -> str:
-    """Return all figures on one line."""
-    found = {"runs": {run: tables.brief(metrics) for run, metrics in runs.items()}}
-    return msgspec.json.encode(found).decode()
+def figures(runs: Mapping[str, Metrics]) -> dict[str, Any]:
+    """Return what `--json` writes: all figures but the series."""
+    return {"runs": {run: tables.brief(metrics) for run, metrics in runs.items()}}

@@ -1,74 +1,17 @@
-"""The result of `alnair simulate cluster`: a table for people, a line of JSON for programs."""
+"""The result of a simulation of a cluster for people to read."""
 
-import sys
 from typing import Any
 
-import msgspec
-import typer
+from rich.console import Console
+from rich.table import Table
 
-from alnair.cli.text.placement_result import peak_rss_mb
-from alnair.history.metrics import Metrics
-from alnair.sim.simulation import Progress, Simulation
+from alnair.sim.result import Result
 
 _DAY = 86400.0
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` writes.
-
-    Attributes:
-        digest: the same just if every decision is.
-        simulated_s: seconds of virtual time, from the begin to the end.
-        jobs, finished, unfinished: that were submitted, and what became of them.
-        wall_s: seconds that the simulation took, in this process: after --resume, of the rest.
-        times_real_time, jobs_per_second: by that.
-        peak_rss_mb: of the whole process.
-        metrics: see docs/reference/metrics-of-scheduling.md, without the series.
-    """
-
-    digest: str
-    simulated_s: float
-    jobs: int
-    finished: int
-    unfinished: int
-    wall_s: float
-    times_real_time: float
-    jobs_per_second: float
-    peak_rss_mb: float
-    metrics: dict[str, Any]
-
-
-def of(simulation: Simulation, metrics: Metrics, took: float, before: Progress) -> Result:
-    """Put a simulation into figures.
-
-    Args:
-        simulation: that has ended.
-        metrics: of its history.
-        took: seconds that the process simulated.
-        before: how far it was when the process began.
-    """
-    now = simulation.progress
-    found = msgspec.to_builtins(metrics)
-    del found["series"]
-    return Result(
-        digest=simulation.digest,
-        simulated_s=simulation.time,
-        jobs=now.submitted,
-        finished=now.finished,
-        unfinished=now.submitted - now.finished,
-        wall_s=round(took, 3),
-        times_real_time=round((now.time - before.time) / max(took, 1e-9), 1),
-        jobs_per_second=round((now.finished - before.finished) / max(took, 1e-9), 1),
-        peak_rss_mb=round(peak_rss_mb(), 1),
-        metrics=found,
-    )
-
-
-def show(result: Result, *, json: bool) -> None:
-    """Print the result: the table goes to stderr if a program reads stdout."""
-    from rich.console import Console
-    from rich.table import Table
-
+def show(result: Result, console: Console) -> None:
+    """Print the result as a table."""
     metrics = result.metrics
     ended = metrics["disruption"]["ended"]
     table = Table(show_header=False, box=None)
@@ -85,9 +28,7 @@ def show(result: Result, *, json: bool) -> None:
         ("digest", result.digest or "none: nothing was decided"),
     ):
         table.add_row(name, value)
-    Console(file=sys.stderr if json else sys.stdout, highlight=False, soft_wrap=True).print(table)
-    if json:
-        typer.echo(msgspec.json.encode(result).decode())
+    console.print(table, soft_wrap=True)
 
 
 def _percent(value: float | None) -> str:

@@ -1,8 +1,8 @@
 """Reports of histories: a page, plots and tables in a folder, for runs side by side.
 
 `render` makes the files, as bytes; `write` puts them into a folder, all or none. Equal histories
-give equal bytes. Plots need matplotlib (`pip install 'alnair[report]'`); without it, all else is
-there and the page says what is missing.
+give equal bytes. The page needs jinja2, and plots need matplotlib (`pip install 'alnair[report]'`);
+without them all else is there, and the page says what is missing.
 """
 
 from alnair.history.report.files import render

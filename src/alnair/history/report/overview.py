@@ -55,6 +55,12 @@ def at_least(text: str) -> str:
     return f"≥ {text}"
 
 
+def summary(runs: Mapping[str, Metrics]) -> list[Row]:
+    """Return the few figures that most questions are about."""
+    found = {row.label: row for row in rows(runs)}
+    return [msgspec.structs.replace(found[label], heading="") for label in _SUMMARY]
+
+
 def rows(runs: Mapping[str, Metrics]) -> list[Row]:
     """Return the overview of some runs."""
     found = []
@@ -125,6 +131,12 @@ def _wasted(how: str) -> Callable[[Metrics], _Value]:
     return lambda m: m.disruption.wasted_gpu_hours[how]
 
 
+_SUMMARY: Final = (
+    *("time covered", "GPUs, mean", "jobs", "jobs finished", "jobs that never started"),
+    *("GPU allocated", "GPU allocated while pods waited", "fragmentation F"),
+    *("wait of jobs, mean", "wait of jobs, p99", "completion time, mean", "makespan"),
+    *("Jain index", "stays preempted", "stays lost with their node"),
+)
 _Line = tuple[str, Callable[[Metrics], _Value], Callable[[_Value], str]]
 _PARTS: Final[dict[str, list[_Line]]] = {
     "Cluster and work": [

@@ -1,35 +1,24 @@
-"""The page of a report: one HTML file that needs no network and no scripts."""
+"""The page of a report: one HTML file that needs no network and no scripts.
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+Here is what is on it; `page.html.jinja` says how it looks. First what a person looks at first, a
+summary and the plots; then all tables, folded.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
 from typing import Final
 
+import jinja2
 import msgspec
+from markupsafe import Markup
 
 from alnair.history.metrics import TAU, Metrics
 from alnair.history.report import overview
 from alnair.history.report.overview import duration, number
+from alnair.history.report.plot import Plot
 
 #: Rows of a table at most; the CSV files have all.
 _MOST: Final = 50
-_STYLE: Final = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-td, th { padding: .15rem .8rem .15rem 0; text-align: right; vertical-align: top; }
-td:first-child, th:first-child { text-align: left; }
-th { font-weight: 600; } tr { border-bottom: 1px solid #8884; }
-tr.part th { text-align: left; padding-top: .9rem; }
-.wide { overflow-x: auto; } .note { opacity: .75; font-size: .9rem; }
-svg { width: 100%; height: auto; color: inherit; }
-figure { margin: 1rem 0; }
-"""
-_END: Final = """
-<p class="note">Every figure is defined, with its source, in the page "Metrics of scheduling" of
-Alnair's reference. The CSV files beside this page have every job, pod and span of time;
-<code>summary.json</code> has every figure in full.</p>
-"""
 _DISTRIBUTIONS: Final = {
     "wait": "Wait of jobs",
     "completion": "Completion time of jobs",
@@ -37,158 +26,119 @@ _DISTRIBUTIONS: Final = {
     "slowdown": "Slow-down of jobs",
     "pod_wait": "Wait of pods",
 }
+_USERS: Final = (
+    *("user", "run", "jobs", "GPU hours", "wanted", "share", "wait, mean", "rho"),
+    "unfinished",
+)
+_PAIRS: Final = ("kinds", "run", "together", "speed of the first", "of the second", "throughput")
 
 
-class Plot(msgspec.Struct, frozen=True):
-    """A plot.
+class _Row(msgspec.Struct, frozen=True):
+    """A row; `heading` opens a part of the table."""
 
-    Attributes:
-        files: `svg` and `png`.
-        inline: SVG for a page, in the page's colour of text.
-    """
+    cells: tuple[str, ...]
+    heading: str = ""
 
-    name: str
+
+class _Table(msgspec.Struct, frozen=True):
+    """A table; `more` rows are only in `file`."""
+
+    header: tuple[str, ...]
+    rows: tuple[_Row, ...]
+    title: str = ""
+    more: str = ""
+    file: str = ""
+
+
+class _Section(msgspec.Struct, frozen=True):
+    """Tables that are folded together."""
+
     title: str
-    files: dict[str, bytes]
-    inline: str
+    tables: tuple[_Table, ...]
+    note: str = ""
+    is_open: bool = False
 
 
 def page(runs: Mapping[str, Metrics], plots: Sequence[Plot]) -> str:
     """Return the page of some runs."""
-    title = "Scheduling report"
-    parts = [
-        "<!DOCTYPE html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{_STYLE}</style></head><body><h1>{title}</h1>",
-        *_sources(runs),
-        *_overview(runs),
-        *_plots(plots),
-        *_distributions(runs),
-        *_users(runs),
-        *_pairs(runs),
-        *_refusals(runs),
-        _END,
-        "</body></html>",
-    ]
-    return "\n".join(parts) + "\n"
+    text = resources.files("alnair.history.report").joinpath("page.html.jinja").read_text("utf-8")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(text).render(
+        runs=[{"name": name, "source": metrics.source} for name, metrics in runs.items()],
+        summary=_figures(runs, overview.summary(runs)),
+        plots=[Markup(plot.inline) for plot in plots],
+        sections=list(_sections(runs)),
+    )
 
 
-def _sources(runs: Mapping[str, Metrics]) -> Iterable[str]:
-    for run, metrics in runs.items():
-        source = f": {escape(metrics.source)}" if metrics.source else ""
-        yield f"<p><strong>{escape(run)}</strong>{source}</p>"
+def _sections(runs: Mapping[str, Metrics]) -> Iterator[_Section]:
+    yield _Section("All figures", (_figures(runs, overview.rows(runs)),))
+    yield _Section(
+        "By size of the job",
+        tuple(_distribution(runs, what, title) for what, title in _DISTRIBUTIONS.items()),
+        "Figures are of what was over at the end; what was still open is counted beside it, and the"
+        " last column takes it in with the time so far. Sizes are GPUs of a job; shared is less"
+        " than one.",
+    )
+    yield _Section("Users", (_limited(_USERS, _users(runs), "users.csv"),))
+    if pairs := list(_pairs(runs)):
+        yield _Section("Pairs on one GPU", (_limited(_PAIRS, pairs, "pairs.csv"),))
+    if refusals := list(_refusals(runs)):
+        table = _limited(("reason", "run", "pods"), refusals, "pods.csv")
+        yield _Section("Why pods never had a node", (table,), is_open=True)
 
 
-def _row(tag: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def _table(header: Iterable[str], rows: Iterable[str]) -> Iterable[str]:
-    yield f'<div class="wide"><table><thead>{_row("th", header)}</thead><tbody>'
-    yield from rows
-    yield "</tbody></table></div>"
-
-
-def _overview(runs: Mapping[str, Metrics]) -> Iterable[str]:
+def _figures(runs: Mapping[str, Metrics], rows: Iterable[overview.Row]) -> _Table:
     first, *others = runs
     header = ("", *runs, *(f"{other} / {first}" for other in others))
-    lines = []
-    for row in overview.rows(runs):
-        if row.heading:
-            span = len(header)
-            lines.append(f'<tr class="part"><th colspan="{span}">{escape(row.heading)}</th></tr>')
-        lines.append(_row("td", (row.label, *row.values, *row.ratios)))
-    yield "<h2>Overview</h2>"
-    yield from _table(header, lines)
+    shown = (_Row((row.label, *row.values, *row.ratios), row.heading) for row in rows)
+    return _Table(header, tuple(shown))
 
 
-def _plots(plots: Sequence[Plot]) -> Iterable[str]:
-    yield "<h2>Plots</h2>"
-    if not plots:
-        yield (
-            "<p>There are none, as matplotlib is not installed: "
-            "<code>pip install 'alnair[report]'</code> and write the report again.</p>"
-        )
-    for plot in plots:
-        yield f"<figure>{plot.inline}</figure>"
+def _distribution(runs: Mapping[str, Metrics], what: str, title: str) -> _Table:
+    rows = (_Row((size, run, *cells)) for size, run, cells in overview.by_size(runs, what))
+    return _Table(("size", "run", *overview.COLUMNS), tuple(rows), title)
 
 
-def _distributions(runs: Mapping[str, Metrics]) -> Iterable[str]:
-    yield "<h2>By size of the job</h2>"
-    yield (
-        '<p class="note">Figures are of what was over at the end; what was still open is counted '
-        "beside it, and the last column takes it in with the time so far. Sizes are GPUs of a job; "
-        "<em>shared</em> is less than one.</p>"
-    )
-    for what, title in _DISTRIBUTIONS.items():
-        rows = overview.by_size(runs, what)
-        yield f"<h3>{title}</h3>"
-        yield from _table(
-            ("size", "run", *overview.COLUMNS),
-            (_row("td", (size, run, *cells)) for size, run, cells in rows),
-        )
+def _limited(header: tuple[str, ...], rows: Iterable[tuple[str, ...]], file: str) -> _Table:
+    """Return a table of the first rows; the file has all."""
+    found = [_Row(cells) for cells in rows]
+    more = f"{len(found) - _MOST:,}" if len(found) > _MOST else ""
+    return _Table(header, tuple(found[:_MOST]), more=more, file=file)
 
 
-def _users(runs: Mapping[str, Metrics]) -> Iterable[str]:
+def _users(runs: Mapping[str, Metrics]) -> Iterator[tuple[str, ...]]:
     rows = [
         (run, name, user)
         for run, metrics in runs.items()
         for name, user in metrics.fairness.users.items()
     ]
     rows.sort(key=lambda row: -row[2].gpu_hours)
-    yield "<h2>Users</h2>"
-    yield from _table(
-        ("user", "run", "jobs", "GPU hours", "wanted", "share", "wait, mean", "rho", "unfinished"),
-        (
-            _row(
-                "td",
-                (
-                    *(name or "-", run, number(user.jobs), number(user.gpu_hours)),
-                    *(number(user.wanted_gpu_hours), number(user.share), duration(user.wait_mean)),
-                    *(number(user.rho), number(user.unfinished)),
-                ),
-            )
-            for run, name, user in rows[:_MOST]
-        ),
-    )
-    yield from _rest(len(rows), "users.csv")
+    for run, name, user in rows:
+        yield (
+            *(name or "-", run, number(user.jobs), number(user.gpu_hours)),
+            *(number(user.wanted_gpu_hours), number(user.share), duration(user.wait_mean)),
+            *(number(user.rho), number(user.unfinished)),
+        )
 
 
-def _pairs(runs: Mapping[str, Metrics]) -> Iterable[str]:
+def _pairs(runs: Mapping[str, Metrics]) -> Iterator[tuple[str, ...]]:
     rows = [(run, pair) for run, metrics in runs.items() for pair in metrics.sharing.pairs]
-    if not rows:
-        return
     rows.sort(key=lambda row: -row[1].seconds)
-    yield "<h2>Pairs on one GPU</h2>"
-    yield from _table(
-        ("kinds", "run", "together", "speed of the first", "of the second", "throughput"),
-        (
-            _row(
-                "td",
-                (
-                    *(f"{pair.first or '-'} + {pair.second or '-'}", run, duration(pair.seconds)),
-                    *(number(pair.first_rate), number(pair.second_rate), number(pair.throughput)),
-                ),
-            )
-            for run, pair in rows[:_MOST]
-        ),
-    )
-    yield from _rest(len(rows), "pairs.csv")
+    for run, pair in rows:
+        yield (
+            *(f"{pair.first or '-'} + {pair.second or '-'}", run, duration(pair.seconds)),
+            *(number(pair.first_rate), number(pair.second_rate), number(pair.throughput)),
+        )
 
 
-def _refusals(runs: Mapping[str, Metrics]) -> Iterable[str]:
-    rows = [(run, *item) for run, metrics in runs.items() for item in metrics.refusals.items()]
-    if not rows:
-        return
-    yield "<h2>Why pods never had a node</h2>"
-    yield from _table(
-        ("reason", "run", "pods"),
-        (_row("td", (reason, run, number(count))) for run, reason, count in rows[:_MOST]),
-    )
-    yield from _rest(len(rows), "pods.csv")
-
-
-def _rest(count: int, file: str) -> Iterable[str]:
-    if count > _MOST:
-        yield f'<p class="note">{count - _MOST:,} more are in <code>{file}</code>.</p>'
+def _refusals(runs: Mapping[str, Metrics]) -> Iterator[tuple[str, ...]]:
+    for run, metrics in runs.items():
+        for reason, count in metrics.refusals.items():
+            yield reason, run, number(count)

@@ -16,7 +16,7 @@ from alnair.history.history import History
 from alnair.history.metrics import Metrics
 from alnair.history.metrics.fragmentation import CAUSES
 from alnair.history.metrics.times import job_times
-from alnair.history.report.page import Plot
+from alnair.history.report.plot import Plot
 
 #: Told apart by the colour-blind too, on light and dark ground. Source: Okabe, Ito, *Color
 #: Universal Design*, 2008; without black and yellow.
@@ -27,6 +27,14 @@ _INK: Final = "#333333"
 _GROUND: Final = "#fffffe"
 #: Users that a plot has room for.
 _USERS: Final = 25
+#: Inches: of a plot, of what is left of its axes and right of them, and of a line of a legend.
+_WIDTH: Final = 7.0
+_LEFT: Final = 1.25
+_RIGHT: Final = 0.2
+_LEGEND_ROW: Final = 0.17
+#: Characters that a legend and the space left of the axes have room for.
+_LONGEST_LABEL: Final = 70
+_LONGEST_NAME: Final = 17
 _STYLE: Final[Any] = {
     "svg.hashsalt": "alnair",
     "svg.fonttype": "none",
@@ -55,8 +63,8 @@ def plots(histories: Mapping[str, History], runs: Mapping[str, Metrics]) -> list
     drawn: list[tuple[str, str, Callable[[Axes], None]]] = [
         ("gpu", "GPUs: capacity, allocated, used", lambda axes: _gpus(axes, runs)),
         ("fragmentation", "Fragmentation F", lambda axes: _fragmentation(axes, runs)),
-        ("stranded", "Stranded GPUs by cause, mean", lambda axes: _stranded(axes, runs)),
         ("queue", "Pods waiting", lambda axes: _queue(axes, runs)),
+        ("stranded", "Stranded GPUs by cause, mean", lambda axes: _stranded(axes, runs)),
         ("wait", "Jobs that had started after a wait", lambda axes: _wait(axes, histories)),
         ("fairness", "Finish-time fairness rho", lambda axes: _fairness(axes, runs)),
     ]
@@ -68,16 +76,36 @@ def plots(histories: Mapping[str, History], runs: Mapping[str, Metrics]) -> list
 
 
 def _plot(name: str, title: str, draw: Callable[[Axes], None]) -> Plot:
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
+    figure = Figure(figsize=(_WIDTH, 3.0))
     axes = figure.subplots()
     draw(axes)
-    axes.set_title(title, fontsize=10)
-    if axes.get_legend_handles_labels()[0]:
-        figure.legend(fontsize=8, loc="outside right upper")
-
-    # Laid out once: it takes longer than to draw.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    handles, labels = axes.get_legend_handles_labels()
+    labels = [_short(label, _LONGEST_LABEL) for label in labels]
+    columns = _legend_columns(labels)
+    rows = -(-len(labels) // columns)
+    # All plots have their axes at the same place, one below the other: equal times are in line.
+    height = 2.85 + _LEGEND_ROW * rows
+    figure.set_size_inches(_WIDTH, height)
+    figure.subplots_adjust(
+        left=_LEFT / _WIDTH,
+        right=1 - _RIGHT / _WIDTH,
+        bottom=0.5 / height,
+        top=1 - (0.35 + _LEGEND_ROW * rows) / height,
+    )
+    figure.text(_LEFT / _WIDTH, 1 - 0.05 / height, title, fontsize=10, va="top")
+    if labels:
+        place = (_LEFT / _WIDTH, 1 - 0.26 / height)
+        figure.legend(
+            handles,
+            labels,
+            fontsize=8,
+            ncols=columns,
+            loc="upper left",
+            bbox_to_anchor=place,
+            borderaxespad=0,
+            borderpad=0,
+            labelspacing=0.3,
+        )
 
     def saved(kind: str, metadata: dict[str, None]) -> bytes:
         data = io.BytesIO()
@@ -86,6 +114,16 @@ def _plot(name: str, title: str, draw: Callable[[Axes], None]) -> Plot:
 
     svg = saved("svg", {"Date": None})
     return Plot(name, title, {"svg": svg, "png": saved("png", {"Software": None})}, _inline(svg))
+
+
+def _legend_columns(labels: Sequence[str]) -> int:
+    """Return how many entries of a legend are beside each other."""
+    widest = 0.45 + 0.065 * max(map(len, labels), default=0)
+    return max(1, min(len(labels), int((_WIDTH - _LEFT - _RIGHT) / widest)))
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _inline(svg: bytes) -> str:
@@ -124,6 +162,8 @@ def _lines(
             text = " ".join(filter(None, (run if len(runs) > 1 else "", label)))
             axes.stairs(values, edges, baseline=None, label=text, color=colour, linestyle=style)
     axes.set_xlabel(f"{word} from the begin")
+    longest = max((metrics.seconds for metrics in runs.values()), default=0.0)
+    axes.set_xlim(0, longest / unit or 1.0)
     axes.set_ylim(bottom=0)
 
 
@@ -160,7 +200,8 @@ def _bars(
     ):
         label = run if len(values) > 1 else ""
         axes.barh(places + number * height, row, height * 0.9, color=colour, label=label)
-    axes.set_yticks(places + (len(values) - 1) * height / 2, names)
+    shown = [_short(name, _LONGEST_NAME) for name in names]
+    axes.set_yticks(places + (len(values) - 1) * height / 2, shown)
     axes.invert_yaxis()
     axes.set_xlabel(unit)
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from alnair.cli import main
-from alnair.cli.text import placement_result
+from alnair.sim.placement import result as placement_result
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,8000,4096,2,T4\nb,8000,4096,2,G2\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"

@@ -103,6 +103,80 @@ def test_without_matplotlib_all_else_is_there_and_the_page_says_so() -> None:
     assert "pip install 'alnair[report]'" in files["index.html"].decode()
 
 
+@pytest.mark.usefixtures("plain")
+def test_without_jinja2_the_page_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "alnair.history.report.page", raising=False)
+    files = report.render({"a run": some()})
+    assert files.keys() == FILES
+    assert "pip install 'alnair[report]'" in files["index.html"].decode()
+    assert EVIL not in files["index.html"].decode()
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("what", ["run", "user", "kind", "reason", "source"])
+def test_names_with_markup_in_them_are_text_wherever_they_come_from(what: str) -> None:
+    evil = f"<b>{what}</b>&amp;\"'"
+    found = history(
+        100.0,
+        [node("a", 2)],
+        job(
+            "j",
+            0,
+            [stay("a", 10, 20)],
+            user=evil if what == "user" else "u",
+            kind=evil if what == "kind" else "k",
+        ),
+        job("k", 5, [], refused=evil if what == "reason" else "full"),
+    )
+    found.pairs.append(PairRate(first="j", second="k", seconds=3, first_rate=1, second_rate=1))
+    found.source = evil if what == "source" else "s"
+    page = report.render({evil if what == "run" else "r": found})["index.html"].decode()
+    assert f"<b>{what}" not in page
+    assert f"&lt;b&gt;{what}&lt;/b&gt;&amp;amp;&#34;&#39;" in page
+
+
+def test_the_page_has_summary_and_plots_first_and_all_tables_folded_below(
+    files: dict[str, bytes],
+) -> None:
+    text = files["index.html"].decode()
+    assert text.index("<h2>Summary") < text.index("<figure>") < text.index("<details>")
+    assert text.rindex("</figure>") < text.index("<details>")
+    folded = re.findall(r"<details( open)?><summary>([^<]*)</summary>", text)
+    assert folded == [
+        *(("", title) for title in ("All figures", "By size of the job", "Users")),
+        ("", "Pairs on one GPU"),
+        (" open", "Why pods never had a node"),
+    ]
+    top = text[: text.index("<details>")]
+    runs = {"A": compute(some()), EVIL: compute(some(200.0))}
+    assert len(overview.summary(runs)) < len(overview.rows(runs)) / 3
+    assert all(f"<td>{row.label}</td>" in top for row in overview.summary(runs))
+
+
+def test_the_axes_of_all_plots_begin_and_end_below_each_other(files: dict[str, bytes]) -> None:
+    spans = {}
+    for name in PLOTS:
+        svg = files[f"{name}.svg"].decode()
+        width = re.search(r'viewBox="0 0 (\S+) ', svg)
+        axes = re.search(r'id="patch_2">\s*<path d="M (\S+) \S+ \s*L (\S+) ', svg)
+        assert width, name
+        assert axes, name
+        spans[name] = (width[1], axes[1], axes[2])
+    assert len(set(spans.values())) == 1, spans
+
+
+def test_plots_over_time_end_where_the_longest_run_ends(files: dict[str, bytes]) -> None:
+    ticks = [
+        re.findall(r">(\d+)</text>", re.split(r'id="matplotlib.axis_2"', svg.decode())[0])
+        for name, svg in files.items()
+        if name in ("gpu.svg", "fragmentation.svg", "queue.svg")
+    ]
+    assert ticks[0] == ticks[1] == ticks[2]
+    assert ticks[0][0] == "0"
+    assert ticks[0][-1] == "200"
+
+
 def test_the_page_is_whole_needs_nothing_from_outside_and_runs_nothing(
     files: dict[str, bytes],
 ) -> None:

@@ -1,21 +1,12 @@
-"""What `alnair simulate whatif` starts from: a cluster or a snapshot, and the changes."""
+"""What a question starts from: what is known of a cluster, and the changes as a user wrote them."""
 
-import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from alnair.cli.connect import connection, first
 from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import assemble
-from alnair.kube.client import Client
-from alnair.kube.connection import Connection
-from alnair.kube.errors import KubeError
-from alnair.kube.resources import PRIORITY_CLASSES
-from alnair.live import rebalancing
-from alnair.local.errors import LocalClusterError
 from alnair.model.cluster import Node
 from alnair.scheduler.engine import events
 from alnair.scheduler.framework.contract import Profile
@@ -30,10 +21,6 @@ from alnair.traces.csv_table import TableError
 
 class InputError(Exception):
     """Something that the user gave cannot be used; a line for each, with what to do."""
-
-
-class UnreadableError(Exception):
-    """The cluster cannot be read; says why and what to do."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -166,34 +153,3 @@ def from_snapshot(path: Path) -> State:
         raise InputError(str(error)) from error
     known = list(told(snapshot))
     return State(known, assembly.profiles(), snapshot.seed, snapshot.time)
-
-
-def from_cluster(
-    kubeconfig: Path | None, context: str | None, name: str | None, config: Path | None
-) -> State:
-    """Return what a cluster is like now.
-
-    Raises:
-        InputError: the scheduler's configuration cannot be used.
-        UnreadableError: the cluster cannot be read.
-    """
-    try:
-        wanted = conf.load(config)
-        profiles = assemble(wanted, str(config or "command line")).profiles()
-    except conf.ConfigurationError as error:
-        raise InputError(str(error)) from error
-    try:
-        found = connection(kubeconfig, context, name)
-        known, priorities = asyncio.run(_read(found, profiles))
-    except* (KubeError, LocalClusterError, OSError) as group:
-        text = str(first(group)) or "it could not be read in a minute"
-        raise UnreadableError(f"the cluster cannot be read: {text}") from None
-    return State(known, profiles, wanted.seed, time.time(), priorities)
-
-
-async def _read(
-    where: Connection, profiles: Sequence[Profile]
-) -> tuple[list[events.Event], list[PriorityClass]]:
-    async with Client(where, user_agent="alnair-whatif") as client:
-        known = await rebalancing.read(client, profiles)
-        return known, (await client.list(PRIORITY_CLASSES.typed(PriorityClass))).items

@@ -1,0 +1,131 @@
+"""`alnair agent container`: slices of GPUs for containers, given by hand."""
+
+from typing import Annotated
+
+import typer
+
+from alnair.cli.agent.asking import ask, ask_status
+from alnair.cli.agent.slice_options import (
+    DEFAULT_FOLDER,
+    ComputeOption,
+    FolderOption,
+    GpuOption,
+    MemoryOption,
+    NameArgument,
+    SoftOption,
+)
+from alnair.cli.json_output import json_option, write_json
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def container() -> None:
+    """Give containers slices of GPUs by hand, where no device plugin does.
+
+    Examples:
+      alnair agent container add mine --gpu 0 --memory 8192 --compute 50 --cgroup /mine
+      alnair agent container list
+    """
+
+
+@app.command("add")
+def add(
+    name: NameArgument,
+    gpu: GpuOption,
+    memory: MemoryOption = 0,
+    compute: ComputeOption = 0,
+    soft: SoftOption = False,
+    low_priority: Annotated[bool, typer.Option("--low-priority", help="Yields to others.")] = False,
+    container_id: Annotated[
+        str, typer.Option(metavar="ID", help="The runtime's id of the container.")
+    ] = "",
+    pod: Annotated[str, typer.Option(metavar="UID", help="Of the pod.")] = "",
+    cgroup: Annotated[
+        str, typer.Option(metavar="PATH", help="A control group that its processes are below.")
+    ] = "",
+    folder: FolderOption = DEFAULT_FOLDER,
+) -> None:
+    """Prepare a container: its processes are told by id, pod or control group.
+
+    Prints the folder to mount read-only at /run/alnair/vgpu, with its file `counters` writable.
+
+    Examples:
+      alnair agent container add mine --gpu 0 --memory 8192 --compute 50 --cgroup /mine
+      alnair agent container add both --gpu 0 --gpu 1 --memory 4096 --soft --pod UID
+    """
+    from alnair.node.vgpu.assignment import Assignment, Share, Who
+    from alnair.processes.agent.admin_socket import Add
+
+    shares = tuple(Share(one, memory, compute, soft=soft, low_priority=low_priority) for one in gpu)
+    who = Who(container=container_id, pod=pod, cgroup=cgroup)
+    ask(folder, Add(Assignment(name, who, shares, keep=True)))
+    typer.echo(str(folder / "containers" / name))
+
+
+@app.command("change")
+def change(
+    name: NameArgument,
+    gpu: Annotated[
+        str | None, typer.Option(metavar="GPU", help="Only on this one; default on all it has.")
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
+    ] = None,
+    compute: Annotated[
+        int | None,
+        typer.Option(min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."),
+    ] = None,
+    soft: Annotated[
+        bool | None, typer.Option("--soft/--hard", help="May use what others leave, or not.")
+    ] = None,
+    low_priority: Annotated[
+        bool | None, typer.Option("--low-priority/--normal-priority", help="Yields to others.")
+    ] = None,
+    folder: FolderOption = DEFAULT_FOLDER,
+) -> None:
+    """Change the limits of a container while it runs.
+
+    Examples:
+      alnair agent container change mine --compute 25
+      alnair agent container change mine --memory 16384 --soft
+    """
+    from alnair.processes.agent.admin_socket import Change
+
+    if all(one is None for one in (memory, compute, soft, low_priority)):
+        raise typer.BadParameter(
+            "nothing is to change: give --memory, --compute, --soft, --hard, --low-priority or "
+            "--normal-priority"
+        )
+    ask(folder, Change(name, gpu, memory, compute, soft, low_priority))
+
+
+@app.command("remove")
+def remove(name: NameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
+    """Take the slices of a container back, and remove its folder.
+
+    Examples:
+      alnair agent container remove mine
+    """
+    from alnair.processes.agent.admin_socket import Remove
+
+    ask(folder, Remove(name))
+
+
+@app.command("list")
+def show(
+    folder: FolderOption = DEFAULT_FOLDER, json: Annotated[bool, json_option("the result")] = False
+) -> None:
+    """List the containers with their slices.
+
+    Examples:
+      alnair agent container list
+    """
+    from alnair.cli.text import agent_status
+    from alnair.cli.text.console import console
+
+    shown = ask_status(folder)
+    if json:
+        write_json(shown.containers)
+    else:
+        agent_status.show_containers(shown, console())

@@ -1,0 +1,110 @@
+"""`alnair agent`: what runs on a GPU node."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from alnair.cli.agent.slice_options import DEFAULT_FOLDER, FolderOption
+from alnair.cli.failures import expected
+
+
+def agent(
+    context: typer.Context,
+    folder: FolderOption = DEFAULT_FOLDER,
+    metrics: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where to serve metrics; port 0 takes a free one."),
+    ] = "127.0.0.1:9464",
+    policy: Annotated[
+        Literal["warn", "throttle", "evict"],
+        typer.Option(help="What happens to a container that is found beyond its slice."),
+    ] = "warn",
+    node: Annotated[
+        str, typer.Option(metavar="NAME", help="This node; default the host's name.")
+    ] = "",
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of the cluster that hears of it; default none: log."),
+    ] = None,
+    in_cluster: Annotated[
+        bool, typer.Option("--in-cluster", help="The cluster is the one that this pod runs in.")
+    ] = False,
+    mps: Annotated[
+        bool, typer.Option("--mps", help="Run an MPS daemon for containers that share SMs.")
+    ] = False,
+    mps_percent: Annotated[
+        int, typer.Option(min=1, max=100, metavar="PERCENT", help="SMs of any MPS client, at most.")
+    ] = 100,
+    mps_memory: Annotated[
+        int,
+        typer.Option(min=0, metavar="MIB", help="Memory of any MPS client on each GPU; 0: all."),
+    ] = 0,
+    context_mib: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=8192,
+            metavar="MIB",
+            help="Cost of a CUDA context on each GPU; 0: measured at the first start.",
+        ),
+    ] = 0,
+    no_probe: Annotated[
+        bool,
+        typer.Option(
+            "--no-probe", help="Do not measure: contexts that are not known cost 512 MiB."
+        ),
+    ] = False,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
+    ] = "text",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Serve the slices of this node's GPUs to its containers. Needs root.
+
+    It tells each container its limits, lets in only processes that the kernel says are of it, keeps
+    account of what they use, and finds those that use more than theirs. Stopped and started again,
+    or killed, it takes over the containers that run.
+
+    Examples:
+      alnair agent
+      alnair agent --policy evict --node gpu-7 --kubeconfig agent.kubeconfig
+      alnair agent --mps --mps-percent 50
+      alnair agent status
+    """
+    if context.invoked_subcommand:
+        if folder != DEFAULT_FOLDER:
+            raise typer.BadParameter(
+                f"give it after the command: alnair agent {context.invoked_subcommand} ...",
+                param_hint="--folder",
+            )
+        return
+    import asyncio
+    import platform
+
+    from alnair.kube.errors import KubeError
+    from alnair.node.vgpu.journal import JournalError
+    from alnair.processes.agent.process import Settings, serve
+    from alnair.serving import logs
+    from alnair.serving.server import ServeError
+
+    host, _, port = metrics.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise typer.BadParameter(f"{metrics!r} is not HOST:PORT", param_hint="--metrics")
+    logs.set_up(log_format, "debug" if verbose else "info")
+    settings = Settings(
+        folder=folder,
+        host=host,
+        port=int(port),
+        policy=policy,
+        node=node or platform.node(),
+        kubeconfig=kubeconfig,
+        in_cluster=in_cluster,
+        mps=mps,
+        mps_percent=mps_percent,
+        mps_memory_mib=mps_memory,
+        context_mib=context_mib,
+        probes=not no_probe,
+    )
+    with expected(KubeError, ServeError, JournalError, OSError, prefix="error: "):
+        asyncio.run(serve(settings))

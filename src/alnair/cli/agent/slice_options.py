@@ -1,0 +1,25 @@
+"""Options that the commands of the agent share: which GPUs, how much of them, which agent."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_FOLDER = Path("/run/alnair/agent")
+
+GpuOption = Annotated[
+    list[str], typer.Option("--gpu", metavar="GPU", help="UUID or index; several: repeat it.")
+]
+MemoryOption = Annotated[
+    int, typer.Option("--memory", min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
+]
+ComputeOption = Annotated[
+    int,
+    typer.Option("--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."),
+]
+SoftOption = Annotated[bool, typer.Option("--soft", help="May use what others leave.")]
+FolderOption = Annotated[
+    Path,
+    typer.Option("--folder", metavar="DIR", help="The agent's state, on a tmpfs."),
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The container's.")]

@@ -1,0 +1,94 @@
+"""Options of `alnair scheduler` that override its configuration file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from alnair.cli.option_groups import OptionGroup
+
+if TYPE_CHECKING:
+    from alnair.configuration.scheduler_file import Configuration
+
+
+class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
+    """What is given here is so, whatever the configuration file says."""
+
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
+    ] = None
+    kube_context: Annotated[
+        str | None, typer.Option("--context", help="Context of the kubeconfig.")
+    ] = None
+    only: Annotated[
+        bool, typer.Option("--only", help="Schedule the pods of default-scheduler too.")
+    ] = False
+    dry_run: Annotated[
+        bool | None,
+        typer.Option("--dry-run", help="Decide and say so; write nothing to the API server."),
+    ] = None
+    leader_elect: Annotated[
+        bool | None,
+        typer.Option(
+            "--leader-elect/--no-leader-elect",
+            help="Schedule only while holding the lease; several may then run. On by default.",
+        ),
+    ] = None
+    lease_name: Annotated[
+        str | None, typer.Option(help="Name of the lease; default alnair-scheduler.")
+    ] = None
+    identity: Annotated[
+        str | None, typer.Option(help="Name in the lease; default host and a random part.")
+    ] = None
+    lease_duration: Annotated[
+        int | None, typer.Option(help="Seconds without renewal until another may lead; default 12.")
+    ] = None
+    renew_deadline: Annotated[
+        float | None,
+        typer.Option(help="Seconds without renewal until a leader stops binding; default 8."),
+    ] = None
+    retry_period: Annotated[
+        float | None, typer.Option(help="Seconds between renewals; default 2.")
+    ] = None
+    host: Annotated[
+        str | None, typer.Option(help="Address to serve health and metrics on; default 127.0.0.1.")
+    ] = None
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Its port; by default a free one.")
+    ] = None
+    seed: Annotated[
+        int | None, typer.Option(help="Order in which equally good nodes are taken; default 0.")
+    ] = None
+    binders: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Bindings under way at once; default 32.")
+    ] = None
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(help="Log lines, or JSON objects; default text."),
+    ] = None
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False
+
+    def applied_to(self, configuration: "Configuration") -> "Configuration":
+        """Return the configuration with these options in force."""
+        from alnair.configuration import scheduler_file as conf
+
+        values: dict[str, dict[str, object]] = {
+            "leader_election": {
+                "leader_elect": self.leader_elect,
+                "resource_name": self.lease_name,
+                "identity": self.identity,
+                "lease_duration": conf.duration(self.lease_duration),
+                "renew_deadline": conf.duration(self.renew_deadline),
+                "retry_period": conf.duration(self.retry_period),
+            },
+            "client_connection": {
+                "kubeconfig": str(self.kubeconfig) if self.kubeconfig is not None else None,
+                "context": self.kube_context,
+                "bindings": self.binders,
+            },
+            "serving": {"host": self.host, "port": self.port},
+            "logging": {"format": self.log_format, "level": "debug" if self.verbose else None},
+            "": {"seed": self.seed, "dry_run": self.dry_run},
+        }
+        wanted = conf.override(configuration, values)
+        return conf.with_default_scheduler(wanted) if self.only else wanted

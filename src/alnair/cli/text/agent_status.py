@@ -1,0 +1,56 @@
+"""What an agent says of its node, for people to read."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from alnair.processes.agent.admin_socket import AgentStatus, Gpu
+
+
+def lines(shown: AgentStatus) -> Iterator[str]:
+    """Return the node's GPUs and how they are isolated, line by line."""
+    yield f"agent {shown.pid} in {shown.folder}, {shown.tick_ms} ms a tick"
+    for gpu in shown.gpus:
+        yield f"GPU {gpu.index}  {gpu.uuid}  {gpu.model}  {gpu.memory_mib} MiB, {_context(gpu)}"
+    if shown.nvml:
+        yield f"NVML: {shown.nvml}"
+    yield from _isolation(shown)
+
+
+def _isolation(shown: AgentStatus) -> Iterator[str]:
+    if shown.isolation is None:
+        return
+    yield f"isolation {shown.isolation.label}: {shown.isolation.promise}"
+    for standing in shown.isolation.standings:
+        if standing.missing:
+            yield f"not tier {standing.tier.value}: {standing.missing}"
+    if shown.mps is not None:
+        restarts = f", {shown.mps.restarts} restarts" if shown.mps.restarts else ""
+        yield f"MPS: {shown.mps.state.value}, {len(shown.mps.clients)} clients{restarts}"
+
+
+def _context(gpu: Gpu) -> str:
+    if gpu.context_bytes:
+        return f"a context {gpu.context_bytes / 2**20:.0f} MiB"
+    return f"a context 512 MiB ({gpu.context_problem})"
+
+
+def show_containers(shown: AgentStatus, console: Console) -> None:
+    """Print the containers with their slices."""
+    table = Table("container", "state", "processes", "GPU", "memory MiB", "used", "compute")
+    index = {gpu.uuid: str(gpu.index) for gpu in shown.gpus}
+    for one in shown.containers:
+        for row, share in enumerate(one.assignment.shares):
+            used = (one.held_bytes[row] + one.overhead_bytes[row]) / 2**20
+            kind = "soft" if share.soft else "hard"
+            table.add_row(
+                one.assignment.name if not row else "",
+                one.state if not row else "",
+                str(one.processes) if not row else "",
+                index.get(share.uuid, share.uuid),
+                str(share.memory_mib or "-"),
+                f"{used:.0f}",
+                f"{share.compute_percent} % {kind}" if share.compute_percent or share.soft else "-",
+            )
+    console.print(table if shown.containers else "no containers")

@@ -1,0 +1,96 @@
+"""`alnair up`: a real Kubernetes cluster on this machine."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from alnair.cli.json_output import json_option, write_json
+from alnair.cli.local_clusters import LocalName, exit_by, reporting
+
+if TYPE_CHECKING:
+    from alnair.local.status import ClusterStatus
+    from alnair.traces.openb import TraceNode
+
+
+def up(
+    name: LocalName = "alnair",
+    nodes: Annotated[
+        int | None, typer.Option(min=0, max=10_000, metavar="N", help="Simulate N GPU nodes alike.")
+    ] = None,
+    gpus_per_node: Annotated[
+        int, typer.Option(min=0, max=64, metavar="G", help="GPUs on each of them; 0: CPU nodes.")
+    ] = 8,
+    gpu_model: Annotated[
+        str, typer.Option(metavar="MODEL", help="Their model, such as T4, A100 or H100.")
+    ] = "A100",
+    nodes_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Simulate the nodes of a CSV file (sn,cpu_milli,memory_mib,gpu,model; .gz too).",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=1024, max=65535, metavar="PORT", help="The API server's port; else a free one."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        bool | None,
+        typer.Option("--scheduler/--no-scheduler", help="Run alnair scheduler and controller too."),
+    ] = None,
+    components: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Run only these; etcd and kube-apiserver always do."),
+    ] = None,
+    json: Annotated[bool, json_option("the result")] = False,
+) -> None:
+    """Start a real Kubernetes cluster on this machine, or repair and extend it.
+
+    etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok run as processes of
+    yours; no Docker, no root. The first start builds them (about 6 minutes), later ones take
+    seconds. GPU nodes are simulated: real objects in the API; pods on them become Running, but no
+    container runs.
+
+    Examples:
+      alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
+      alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
+      alnair up --name two --port 6443
+    """
+    with reporting() as display:
+        import asyncio
+
+        from alnair.local import nodelist
+        from alnair.local.controlplane import LocalCluster
+
+        listed: list[TraceNode] = []
+        if nodes_from is not None:
+            listed += nodelist.read(nodes_from)
+        if nodes is not None:
+            listed += nodelist.alike(nodes, gpus_per_node, gpu_model)
+        cluster = LocalCluster(
+            name,
+            components=components.split(",") if components is not None else None,
+            scheduler=scheduler,
+            port=port,
+            report=display,
+        )
+        cluster.prepare()
+
+        async def run() -> "ClusterStatus":
+            from alnair.local.status import status
+
+            await cluster.up()
+            await cluster.add_nodes(listed)
+            return await status(cluster)
+
+        result = asyncio.run(run())
+    if json:
+        write_json(result)
+    else:
+        from alnair.cli.text import cluster_status
+
+        typer.echo(cluster_status.how_to_use(result))
+    exit_by(result)
