@@ -51,6 +51,9 @@ class Evaluation:
             for named in profile.name_readers
             for read in named.reads(spec, cluster.objects)
         ]
+        self._learned_read = [
+            (p.name, cluster.observations.version(p.name)) for p in profile.observers
+        ]
         if self.refusal is None:
             for plugin in profile.filters:
                 if f := plugin.filter(spec, cluster):
@@ -85,10 +88,12 @@ class Evaluation:
         self._refusals: tuple[int, list[tuple[str, Reason, int]]] | None = None
 
     def outdated(self) -> bool:
-        """Return whether objects changed that were read while compiling."""
-        objects = self._cluster.objects
-        return any(objects.version(kind) != v for kind, v in self._objects_read) or any(
-            objects.state(read) != state for read, state in self._named_read
+        """Return whether objects, or what plugins learned, changed since they were compiled."""
+        objects, observations = self._cluster.objects, self._cluster.observations
+        return (
+            any(objects.version(kind) != v for kind, v in self._objects_read)
+            or any(objects.state(read) != state for read, state in self._named_read)
+            or any(observations.version(name) != v for name, v in self._learned_read)
         )
 
     def refresh(self) -> None:
