@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from alnair.scheduler.framework.contract import Profile
     from alnair.sim.inputs import Loaded
     from alnair.sim.simulation import Simulation
 
@@ -328,7 +327,7 @@ def _begun(
         durations=durations,
         checkpoint=checkpoint,
         grace=grace,
-        loads=any(_reads_loads(each) for each in profiles if each.scheduler in used),
+        loads=any(each.reads_loads for each in profiles if each.scheduler in used),
         patience=conf.seconds(wanted.backfill.patience) if wanted.backfill.enabled else None,
     )
     return Simulation(
@@ -339,8 +338,3 @@ def _begun(
         timer=time.perf_counter,
         source=found.source,
     )
-
-
-def _reads_loads(profile: "Profile") -> bool:
-    """Return whether the profile decides by what GPUs are measured to do."""
-    return any(plugin.name in ("UtilSched", "Interference") for plugin in profile.plugins)

@@ -18,6 +18,7 @@ import msgspec
 from alnair.model.cluster import Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
@@ -119,7 +120,17 @@ class Normalize(Protocol):
 
 
 class Plugin(Protocol):
-    """What every plugin has; the extension points that it implements are found by their methods."""
+    """What every plugin has; the extension points that it implements are found by their methods.
+
+    What else is to be known of it are attributes, which it may have or not:
+
+    - `Args`: the type of its arguments.
+    - `most`: its highest score, if that is not 100.
+    - `compares_requests`: True if its filter compares requests with what is free, so that victims
+      must free what a pod asks for.
+    - `reads_loads`: True if it decides by what GPUs are measured to do.
+    - `State`, `former_entries`: see `ObserverPlugin`.
+    """
 
     name: str
 
@@ -332,6 +343,17 @@ class ObserverPlugin(Protocol):
 
 
 @runtime_checkable
+class RelaxationPlugin(Protocol):
+    """Knows single changes that may let a pod fit where its filter refuses: advice for people."""
+
+    name: str
+
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterable[Relaxation]:
+        """Return the changes; whether one helps is tried, so it may be a guess."""
+        ...
+
+
+@runtime_checkable
 class QueueSortPlugin(Protocol):
     """Orders the queue."""
 
@@ -370,6 +392,7 @@ class Profile:
         self.name_readers = [p for p in self.plugins if isinstance(p, NamedObjectsPlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
         self.observers = [p for p in self.plugins if isinstance(p, ObserverPlugin)]
+        self.relaxers = [p for p in self.plugins if isinstance(p, RelaxationPlugin)]
         self.quick = [p for p in self.plugins if isinstance(p, QuickPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
         self.gpu_scores = [p for p in self.plugins if isinstance(p, GpuScorePlugin)]
@@ -382,6 +405,11 @@ class Profile:
             raise ValueError(
                 f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
             )
+
+    @property
+    def reads_loads(self) -> bool:
+        """Whether a plugin decides by what GPUs are measured to do."""
+        return any(getattr(p, "reads_loads", False) for p in self.plugins)
 
     def kinds(self) -> frozenset[str]:
         """Return the kinds of objects that are read whatever a pod asks for."""

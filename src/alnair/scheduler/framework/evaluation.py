@@ -32,6 +32,7 @@ class Evaluation:
 
     Attributes:
         refusal: why the class is refused as such, or None.
+        compares_requests: whether a filter compares requests with what is free.
         rank: (rows,), score and tie-break in one number, `INFEASIBLE` where a filter refused.
     """
 
@@ -39,6 +40,7 @@ class Evaluation:
         self.spec = spec
         self.refusal = _refusal(spec, profile)
         self._cluster = cluster
+        self.compares_requests = False
         self._filters: list[tuple[str, Filter | PodsFilter]] = []
         self._scores: list[tuple[float, Score | PodsScore]] = []
         self._objects_read = [
@@ -58,6 +60,7 @@ class Evaluation:
             for plugin in profile.filters:
                 if f := plugin.filter(spec, cluster):
                     self._filters.append((plugin.name, f))
+                    self.compares_requests |= getattr(plugin, "compares_requests", False)
             for scorer in profile.scores:
                 if s := scorer.score(spec, cluster):
                     self._scores.append((profile.weights.get(scorer.name, 1), s))
@@ -150,11 +153,6 @@ class Evaluation:
     def feasible(self, row: int) -> bool:
         """Return whether the row will do; call `refresh` before."""
         return row < self.rank.size and bool(self.rank[row] >= 0)
-
-    @property
-    def asks_for_resources(self) -> bool:
-        """Whether a filter compares requests with what is free."""
-        return any(name == "NodeResourcesFit" for name, _ in self._filters)
 
     def accepts(self, row: int) -> bool:
         """Ask the filters anew about a row, as the books are at this moment."""

@@ -13,6 +13,7 @@ import numpy as np
 from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.framework.contract import Depends, Observer, Plugin, Reason, Refusal
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
@@ -36,6 +37,7 @@ _GUARDED: Final = (
     "candidates",
     "is_idle",
     "observe",
+    "relaxations",
 )
 
 
@@ -181,6 +183,12 @@ class Guarded:
             "observe", lambda: self._plugin.observe(cluster), lambda _: Observer()
         )
         return _GuardedObserver(watching, self._faults)
+
+    def _relaxations(self, spec: PodSpec, cluster: Cluster) -> Sequence[Relaxation]:
+        answer: Sequence[Relaxation] = self._faults.attempt(
+            "relaxations", lambda: list(self._plugin.relaxations(spec, cluster)), lambda _: ()
+        )
+        return answer
 
 
 class _GuardedObserver(Observer):

@@ -3,17 +3,26 @@
 Source of semantics: `pkg/scheduler/framework/plugins/tainttoleration` of Kubernetes.
 """
 
-import numpy as np
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
 
+import numpy as np
+from msgspec.structs import replace
+
+from alnair.model.cluster import Taint
 from alnair.model.workload import PodSpec, Toleration
 from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.framework.normalize import fewer_is_better
-from alnair.scheduler.framework.taint_filter import ToleratedTaints
+from alnair.scheduler.framework.relaxation import Relaxation
+from alnair.scheduler.framework.taint_filter import HARD_EFFECTS, ToleratedTaints
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 from alnair.scheduler.state.nodes.tolerations import tolerated
 
-_SOFT = "PreferNoSchedule"
+_SOFT: Final = "PreferNoSchedule"
+#: Taints that advice names at most.
+_TAINTS: Final = 8
 
 
 class TaintToleration:
@@ -34,6 +43,26 @@ class TaintToleration:
         soft = any(t.effect == _SOFT for taints in cluster.columns.taint_sets for t in taints)
         # A set that appears later changes the schema, so this is asked again then.
         return _SoftTaints(spec.tolerations, cluster, comparing=self.comparing) if soft else None
+
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return the most frequent taints that the pod could tolerate."""
+        taints: Counter[Taint] = Counter(
+            taint
+            for node in cluster.columns.nodes
+            if node is not None
+            for taint in node.taints
+            if taint.effect in HARD_EFFECTS
+            and not tolerated(taint, spec.tolerations, comparing=self.comparing)
+        )
+        for taint, _ in taints.most_common(_TAINTS):
+            toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
+            value = f"={taint.value}" if taint.value else ""
+            yield Relaxation(
+                "toleration",
+                f"tolerate the taint {taint.key}{value}:{taint.effect}",
+                0.25,
+                replace(spec, tolerations=(*spec.tolerations, toleration)),
+            )
 
 
 class _SoftTaints:
