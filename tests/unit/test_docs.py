@@ -29,9 +29,12 @@ from alnair.model.cluster import Gpu, Node
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler import profiles
+from alnair.scheduler.engine import events
+from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.state.accounts import Accounts
+from alnair.testing import PluginBench, node, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -236,10 +239,32 @@ def test_the_refusal_of_containers_that_exceed_their_gpu_reads_as_the_page_says(
     assert f"| {demand.problem} |" in (DOCS / "reference" / "gpu-requests.md").read_text()
 
 
-def test_the_plugin_of_the_guide_works() -> None:
-    (code,) = blocks(DOCS / "how-to" / "write-a-plugin.md", "python")
-    module = ModuleType("avoid_gpu_nodes")
+def guide(number: int) -> ModuleType:
+    """What a block of the guide to plugins defines."""
+    module = ModuleType("guide")
+    code = blocks(DOCS / "how-to" / "write-a-plugin.md", "python")[number]
     exec(compile(code, "write-a-plugin.md", "exec"), module.__dict__)
+    return module
+
+
+def test_the_observing_plugin_of_the_guide_works() -> None:
+    module = guide(1)
+    profile = Profile("guide", [module.StableNodes(), profiles.registry()["PrioritySort"]()])
+    engine, again = Engine([profile]), Engine([profile])
+    there = [events.NodeChanged(NODE), events.NodeChanged(Node("spot", {"cpu": 8000}))]
+    engine.learn([*there, events.NodeGone("spot"), there[1]], 0.0)
+    again.learn([*there, events.PluginStates(engine.observers.save())], 0.0)
+    for one in (engine, again):
+        cluster = one.accounts.cluster
+        scores = profile.scores[0].score(PodSpec(), cluster)(slice(0, 2))
+        assert scores[cluster.columns.row_of["spot"]] == 50
+        assert scores[cluster.columns.row_of["gpus"]] == 100
+    bench = PluginBench(module.StableNodes(), [node("a"), node("b")])
+    bench.check([pod("p")])
+
+
+def test_the_plugin_of_the_guide_works() -> None:
+    module = guide(0)
     accounts = Accounts()
     accounts.put_node(NODE)
     accounts.put_node(Node("cpus", {"cpu": 8000}))

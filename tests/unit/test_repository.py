@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from alnair.local.layout import cache_folder
+from alnair.scheduler.profiles import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What a tree without git may hold beside its sources.
@@ -110,6 +111,20 @@ def test_the_layers_have_no_list_of_exceptions() -> None:
     contracts = _pyproject()["tool"]["importlinter"]["contracts"]
     assert {c["type"] for c in contracts} == {"layers", "forbidden", "independence"}
     assert not [c["name"] for c in contracts if "ignore_imports" in c]
+
+
+def test_nothing_but_profiles_knows_a_plugin_by_its_name() -> None:
+    scheduler = ROOT / "src" / "alnair" / "scheduler"
+    may = {scheduler / "plugins", scheduler / "published", scheduler / "profiles.py"}
+    plugins = set(registry())
+    found = [
+        (str(path.relative_to(ROOT)), node.lineno, node.value)
+        for path in python_files()
+        if path.is_relative_to(ROOT / "src") and not may & {path, *path.parents}
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in plugins
+    ]
+    assert not found, "ask for an attribute, or an extension point"
 
 
 def test_warnings_are_errors() -> None:

@@ -25,7 +25,7 @@ from alnair.configuration.strict_yaml import DocumentError, did_you_mean, read
 from alnair.model import names
 from alnair.scheduler.framework.contract import Plugin, Profile, QueueSortPlugin, ScorePlugin
 from alnair.scheduler.framework.guard import Faults, Guarded
-from alnair.scheduler.profiles import ARGUMENTS, OMITTED, WEIGHTS, registry
+from alnair.scheduler.profiles import PROFILES, QUEUE_SORT, WEIGHTS, registry
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Assembly:
         self._problems: list[str] = []
         wanted = configuration.profiles
         if wanted is None:
-            wanted = tuple(ProfileConfiguration(name) for name in ARGUMENTS)
+            wanted = tuple(ProfileConfiguration(name) for name in PROFILES)
         self._uses = {
             profile.scheduler_name: self._resolve(profile, f"profiles[{i}]")
             for i, profile in enumerate(wanted)
@@ -163,16 +163,12 @@ class Assembly:
 
     def _start_from(self, profile: ProfileConfiguration, path: str) -> dict[str, _Use]:
         like = profile.like or profile.scheduler_name
-        if profile.like and like not in ARGUMENTS:
+        if profile.like and like not in PROFILES:
             self._problems.append(
-                f"{path}.like: {like!r} is no built-in profile: {did_you_mean(like, ARGUMENTS)}"
+                f"{path}.like: {like!r} is no built-in profile: {did_you_mean(like, PROFILES)}"
             )
-        base = like if like in ARGUMENTS else names.SCHEDULER
-        return {
-            name: _Use(WEIGHTS.get(name, 1), ARGUMENTS[base].get(name, {}), path)
-            for name in registry()
-            if name not in OMITTED[base]
-        }
+        base = PROFILES[like if like in PROFILES else names.SCHEDULER]
+        return {use.plugin: _Use(use.weight, use.arguments, path) for use in base}
 
     def _is_known(self, name: str, path: str) -> bool:
         if name in self._factories:
@@ -202,7 +198,7 @@ class Assembly:
             found = " and ".join(sorts) or "none does"
             self._problems.append(
                 f"{path}.plugins: exactly one plugin must sort the queue, and {found}:"
-                f" {'disable' if sorts else 'enable'} {sorts[0] if sorts else 'PrioritySort'}"
+                f" {'disable' if sorts else 'enable'} {sorts[0] if sorts else QUEUE_SORT}"
             )
             return None
         for plugin in plugins:

@@ -13,7 +13,7 @@ import yaml
 
 from alnair.configuration.strict_yaml import DocumentError, parse, read
 from alnair.model import names
-from alnair.scheduler.profiles import ARGUMENTS
+from alnair.scheduler.profiles import PROFILES
 
 API_VERSION: Final = "scheduler.alnair.io/v1alpha1"
 KIND: Final = "SchedulerConfiguration"
@@ -244,7 +244,7 @@ def with_default_scheduler(configuration: Configuration) -> Configuration:
     """Return the configuration with a profile for pods that name no scheduler of ours."""
     profiles = configuration.profiles
     if profiles is None:
-        profiles = tuple(ProfileConfiguration(name) for name in ARGUMENTS)
+        profiles = tuple(ProfileConfiguration(name) for name in PROFILES)
     if all(profile.scheduler_name != DEFAULT_SCHEDULER for profile in profiles):
         profiles += (ProfileConfiguration(DEFAULT_SCHEDULER, like=names.SCHEDULER),)
     return msgspec.structs.replace(configuration, profiles=profiles)

@@ -1,6 +1,9 @@
 """The scheduler profiles: which plugins, with which weights, under which scheduler name."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
 
 from alnair.model import names
 from alnair.scheduler.framework.arguments import made
@@ -32,11 +35,10 @@ from alnair.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from alnair.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from alnair.scheduler.plugins.volume_zone import VolumeZone
 
-#: Plugin name → factory from its arguments.
-Registry = Mapping[str, Callable[..., Plugin]]
-
+#: The plugin that sorts the queue unless a profile says otherwise.
+QUEUE_SORT: Final = PrioritySort.name
 #: Weights of score plugins, those of kube-scheduler where both have the plugin.
-WEIGHTS = {
+WEIGHTS: Final[Mapping[str, int]] = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
     "NodeResourcesFit": 1,
@@ -54,7 +56,7 @@ WEIGHTS = {
 
 
 def registry() -> dict[str, Callable[..., Plugin]]:
-    """Return the plugins that ship with Alnair."""
+    """Return the factories of the plugins that ship with Alnair, by name; all are to be had."""
     return {
         plugin.name: plugin
         for plugin in (
@@ -86,68 +88,98 @@ def registry() -> dict[str, Callable[..., Plugin]]:
     }
 
 
-_LEAST = {"type": "LeastAllocated"}
-_MOST = {"type": "MostAllocated"}
-_ALL = {
+class Use(msgspec.Struct, frozen=True):
+    """A plugin of a profile; the weight is that of its score, if it has one."""
+
+    plugin: str
+    weight: int = 1
+    arguments: Mapping[str, object] = {}
+
+
+def _use(plugin: str, **arguments: object) -> Use:
+    return Use(plugin, WEIGHTS.get(plugin, 1), arguments)
+
+
+_LEAST: Final = {"type": "LeastAllocated"}
+_MOST: Final = {"type": "MostAllocated"}
+#: The cheapest and most telling refusals come first: a node counts for the first one.
+_FIRST: Final = (
+    _use("PrioritySort"),
+    _use("SchedulingGates"),
+    _use("NodeUnschedulable"),
+    _use("NodeName"),
+    _use("TaintToleration"),
+    _use("NodeAffinity"),
+    _use("NodePorts"),
+)
+_GPU_NODES: Final = (_use("GpuTopology"), _use("GpuModels"))
+_LAST: Final = (
+    _use("NodeResourceTopologyMatch"),
+    _use("VolumeRestrictions"),
+    _use("NodeVolumeLimits"),
+    _use("VolumeBinding"),
+    _use("VolumeZone"),
     # Spreading that nobody asked for would scatter pods over nodes with GPUs.
-    "PodTopologySpread": {"defaultingType": "List"},
-}
-_IN_ORDER: Mapping[str, Mapping[str, object]] = {
-    **_ALL,
-    "NodeResourcesFit": {"scoringStrategy": _LEAST, "gpuNodesInOrder": True},
-    "GpuShare": {"choice": "tightest"},
-    "ImageLocality": {"gpuNodesInOrder": True},
-}
-#: Scheduler name → plugin → its arguments, where they are not the defaults: balanced, cost saving
-#: (pack), high performance (spread), low fragmentation (as balanced, and by what a placement takes
-#: from pods to come), by measured load.
-ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    names.SCHEDULER: _IN_ORDER,
-    names.COST_SAVING: {
-        **_ALL,
-        "NodeResourcesFit": {"scoringStrategy": _MOST},
-        "GpuShare": {"choice": "tightest"},
-    },
-    names.HIGH_PERFORMANCE: {
-        **_ALL,
-        "NodeResourcesFit": {"scoringStrategy": _LEAST},
-        "GpuShare": {"choice": "emptiest"},
-    },
-    names.LOW_FRAGMENTATION: _IN_ORDER,
-    names.UTILSCHED: {
-        **_ALL,
-        "NodeResourcesFit": {"scoringStrategy": _LEAST},
-        "GpuShare": {"choice": "tightest"},
-    },
-}
-_BY_LOAD = frozenset({"UtilSched", "Interference"})
-_BY_COST = frozenset({"OpportunityCost"})
-#: Scheduler name → plugins that it is without, since their scores would fight its purpose: evenness
-#: would draw pods away from the GPU node that is being filled, and with images from the fullest.
-OMITTED: Mapping[str, frozenset[str]] = {
-    names.SCHEDULER: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD | _BY_COST,
-    names.COST_SAVING: frozenset({"NodeResourcesBalancedAllocation", "ImageLocality"})
-    | _BY_LOAD
-    | _BY_COST,
-    names.HIGH_PERFORMANCE: _BY_LOAD | _BY_COST,
-    names.LOW_FRAGMENTATION: frozenset({"NodeResourcesBalancedAllocation"}) | _BY_LOAD,
-    names.UTILSCHED: _BY_COST,
+    _use("PodTopologySpread", defaultingType="List"),
+    _use("InterPodAffinity"),
+    _use("DefaultPreemption"),
+)
+#: Evenness would draw pods away from the GPU node that is being filled: no balanced allocation.
+_IN_ORDER: Final = (
+    *_FIRST,
+    _use("NodeResourcesFit", scoringStrategy=_LEAST, gpuNodesInOrder=True),
+    _use("ImageLocality", gpuNodesInOrder=True),
+    _use("GpuShare", choice="tightest"),
+    *_GPU_NODES,
+)
+#: Scheduler name → its plugins in their order. Another plugin of the registry is in none of them
+#: until it is listed here.
+PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
+    # Balanced.
+    names.SCHEDULER: (*_IN_ORDER, *_LAST),
+    # Nodes are filled, so neither evenness nor images count.
+    names.COST_SAVING: (
+        *_FIRST,
+        _use("NodeResourcesFit", scoringStrategy=_MOST),
+        _use("GpuShare", choice="tightest"),
+        *_GPU_NODES,
+        *_LAST,
+    ),
+    # Pods are spread.
+    names.HIGH_PERFORMANCE: (
+        *_FIRST,
+        _use("NodeResourcesFit", scoringStrategy=_LEAST),
+        _use("NodeResourcesBalancedAllocation"),
+        _use("ImageLocality"),
+        _use("GpuShare", choice="emptiest"),
+        *_GPU_NODES,
+        *_LAST,
+    ),
+    # As balanced, and by what a placement takes from pods to come.
+    names.LOW_FRAGMENTATION: (*_IN_ORDER, _use("OpportunityCost"), *_LAST),
+    # By measured load.
+    names.UTILSCHED: (
+        *_FIRST,
+        _use("NodeResourcesFit", scoringStrategy=_LEAST),
+        _use("NodeResourcesBalancedAllocation"),
+        _use("ImageLocality"),
+        _use("GpuShare", choice="tightest"),
+        *_GPU_NODES,
+        _use("UtilSched"),
+        _use("Interference"),
+        *_LAST,
+    ),
 }
 
 
-def profiles(plugins: Registry | None = None) -> tuple[Profile, ...]:
-    """Return the built-in profiles."""
-    make = plugins if plugins is not None else registry()
+def profiles() -> tuple[Profile, ...]:
+    """Return the built-in profiles, made anew: an engine takes them for its own."""
+    make = registry()
     return tuple(
         Profile(
-            scheduler=scheduler,
-            # The cheapest and most telling refusals come first: a node counts for the first one.
-            plugins=tuple(
-                made(make[name], arguments.get(name, {}), name)
-                for name in make
-                if name not in OMITTED[scheduler]
-            ),
-            weights=WEIGHTS,
+            scheduler,
+            [made(make[use.plugin], use.arguments, use.plugin) for use in uses],
+            {use.plugin: use.weight for use in uses},
         )
-        for scheduler, arguments in ARGUMENTS.items()
+        for scheduler, uses in PROFILES.items()
     )

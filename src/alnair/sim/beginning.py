@@ -41,7 +41,7 @@ def begin(
     backfill = configuration.backfill
     options = replace(
         options,
-        loads=any(_reads_loads(each) for each in profiles if each.scheduler in used),
+        loads=any(each.reads_loads for each in profiles if each.scheduler in used),
         patience=scheduler_file.seconds(backfill.patience) if backfill.enabled else None,
     )
     return Simulation(
@@ -52,8 +52,3 @@ def begin(
         timer=timer,
         source=found.source,
     )
-
-
-def _reads_loads(profile: Profile) -> bool:
-    """Return whether the profile decides by what GPUs are measured to do."""
-    return any(plugin.name in ("UtilSched", "Interference") for plugin in profile.plugins)

@@ -12,7 +12,7 @@ from alnair.model.workload import Assignment, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.state.nodes.columns import TIES
-from alnair.snapshots.snapshot import Snapshot, SnapshotError, told
+from alnair.snapshots.snapshot import Snapshot, SnapshotError, check_plugins, told
 
 #: Steps without an end would be a mistake of the engine; no snapshot needs so many.
 _MOST_STEPS = 1_000_000
@@ -45,12 +45,14 @@ def replay(snapshot: Snapshot, source: str, pod: str = "") -> list[Outcome]:
 
     Raises:
         ConfigurationError: A plugin of the snapshot's profiles is not there.
-        SnapshotError: The pod is not in it, or is not waiting.
+        SnapshotError: The pod is not in it, or is not waiting; or a plugin's state is damaged.
     """
     if pod:
         snapshot = _only(snapshot, source, pod)
     assembly = assemble(Configuration(profiles=snapshot.profiles), source)
-    engine = Engine(assembly.profiles(), seed=snapshot.seed)
+    profiles = assembly.profiles()
+    check_plugins(snapshot, profiles, source)
+    engine = Engine(profiles, seed=snapshot.seed)
     engine.learn(list(told(snapshot)), snapshot.time)
     best = _best(engine, pod) if pod else ()
     outcomes: dict[str, Outcome] = {}

@@ -7,7 +7,7 @@ secrets. Names, labels and requests are in it.
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -18,8 +18,8 @@ from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidState
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import MixState
+from alnair.scheduler.framework import observers
+from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.gpu_assignment import assign
 
@@ -60,8 +60,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         profiles: spelled out, as `ProfileConfiguration` of the command's configuration has them.
         pods: those on nodes (also those whose Binding was on the way, with what was chosen for
             them), then those that wait, in the order of the queue.
-        mix, bids: what was learned of pods, also of those that are gone; a file of an older version
-            has none, and what its pods say counts.
+        plugins: by plugin name, what it has learned, also of pods that are gone; a plugin that is
+            not in it starts with what the pods of the file say.
     """
 
     format: str = FORMAT
@@ -75,13 +75,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
     objects: tuple[SavedObject, ...] = ()
     queue: tuple[Queued, ...] = ()
-    mix: MixState = MixState()
-    bids: BidState = BidState()
+    plugins: dict[str, Any] = {}
 
 
 class _Head(msgspec.Struct):
     format: str = ""
     version: int = 0
+
+
+class _Former(msgspec.Struct):
+    """What plugins had learned, in files from before it stood under their names."""
+
+    mix: Any = None
+    bids: Any = None
 
 
 def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Snapshot:
@@ -112,8 +118,7 @@ def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Sn
             for unit in units
             if unit.pods
         ),
-        mix=accounts.learned.mix.state(),
-        bids=accounts.learned.bids.state(),
+        plugins=engine.observers.save(),
     )
 
 
@@ -143,8 +148,8 @@ def told(snapshot: Snapshot) -> Iterator[events.Event]:
         yield events.GangChanged(gang)
     for pod in snapshot.pods:
         yield events.PodChanged(pod)
-    if snapshot.mix.seen:
-        yield events.MixLearned(snapshot.mix, snapshot.bids)
+    if snapshot.plugins:
+        yield events.PluginStates(snapshot.plugins)
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -176,6 +181,7 @@ def decode(data: bytes) -> Snapshot:
         )
     try:
         snapshot = msgspec.json.decode(text, type=Snapshot)
+        former = msgspec.json.decode(text, type=_Former)
         types = object_types()
         objects = tuple(
             msgspec.structs.replace(one, value=msgspec.convert(one.value, types[one.kind]))
@@ -183,4 +189,17 @@ def decode(data: bytes) -> Snapshot:
         )
     except (msgspec.DecodeError, KeyError) as error:
         raise SnapshotError(f"is a damaged snapshot: {error}; save a new one") from error
-    return msgspec.structs.replace(snapshot, objects=objects)
+    entries = {name: value for name, value in msgspec.structs.asdict(former).items() if value}
+    return msgspec.structs.replace(snapshot, objects=objects, plugins=entries | snapshot.plugins)
+
+
+def check_plugins(snapshot: Snapshot, profiles: Iterable[Profile], source: str) -> None:
+    """Check that the plugins of profiles can go on from what the snapshot says of them.
+
+    Raises:
+        SnapshotError: One cannot.
+    """
+    try:
+        observers.check(profiles, snapshot.plugins)
+    except observers.StateError as error:
+        raise SnapshotError(f"{source} is a damaged snapshot: {error}; save a new one") from error

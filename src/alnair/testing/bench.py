@@ -153,7 +153,8 @@ class PluginBench:
             raise ContractError(
                 f"{self.plugin.name}: the cached answer for node {node.name if node else row} is"
                 f" {shown[0]}, and computed anew it is {shown[1]}: `depends` must name all that the"
-                " function reads, and nothing of a row may be read while compiling"
+                " function reads, nothing of a row may be read while compiling, and an observer's"
+                " `learn` must say when it has learned something"
             )
 
     def _change(self, pods: Sequence[Pod], chance: random.Random) -> None:

@@ -10,7 +10,7 @@ from alnair.cli import main
 from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import Assembly, assemble
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.profiles import profiles
+from alnair.scheduler.profiles import profiles, registry
 from kit import make
 from kit.world import World
 
@@ -161,9 +161,11 @@ def test_two_queue_sorts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(
         "alnair.configuration.profile_assembly.registry",
-        lambda: {"PrioritySort": profiles()[0].sorts[0].__class__, "Second": Second},
+        lambda: {**registry(), "Second": Second},
     )
-    (problem,) = refused(tmp_path, "profiles: [{schedulerName: a}]")
+    (problem,) = refused(
+        tmp_path, "profiles: [{schedulerName: a, plugins: {enabled: [{name: Second}]}}]"
+    )
     assert problem == (
         "profiles[0].plugins: exactly one plugin must sort the queue, and PrioritySort and Second:"
         " disable PrioritySort"

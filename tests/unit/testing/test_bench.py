@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.framework.contract import Depends, Observer, Reason
 from alnair.scheduler.profiles import registry
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
@@ -179,3 +179,42 @@ def test_a_pod_or_node_that_the_scheduler_could_not_read_is_no_test_case() -> No
         pod("p", requests={"cpu": "many"})
     with pytest.raises(ValueError, match="node n: "):
         node("n", cpu="many")
+
+
+class Silent(Observer):
+    """Counts pods, and tells nobody."""
+
+    def __init__(self) -> None:
+        self.pods = 0
+
+    def pod_added(self, pod: Pod) -> None:
+        self.pods += 1
+
+
+class Forgetful(Sound):
+    """Scores by how many pods have come."""
+
+    def observe(self, cluster: Cluster) -> Silent:
+        return Silent()
+
+    def filter(self, spec: PodSpec, cluster: Cluster) -> Any:
+        return None
+
+    def score(self, spec: PodSpec, cluster: Cluster) -> Any:
+        return Constant(cluster, cluster.observations.of(self.name).pods)
+
+
+class Constant:
+    depends = Depends.NODE
+    normalize: Any = None
+
+    def __init__(self, cluster: Cluster, value: float) -> None:
+        self.columns, self.value = cluster.columns, min(value, 100)
+
+    def __call__(self, rows: Rows) -> Column:
+        return np.full(self.columns.alive[rows].size, float(self.value))
+
+
+def test_an_observer_that_does_not_say_that_it_learned_is_found() -> None:
+    with pytest.raises(ContractError, match="an observer's `learn` must say when"):
+        PluginBench(Forgetful(), NODES).check(PODS)

@@ -8,9 +8,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Cluster, Depends, Reason
-from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
+from alnair.scheduler.framework import (
+    Arguments,
+    Cluster,
+    Column,
+    Depends,
+    Mask,
+    Reason,
+    Rows,
+    out_of_range,
+)
 
 LABEL = "example.com/gpu-driver"
 

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from alnair.scheduler.advice.diagnosis import Change, Diagnosis, GangStory, QueueStory, Stage
 from alnair.scheduler.advice.refusals import candidates, judge, predicates
-from alnair.scheduler.advice.relaxations import Reduction, Relaxation, reductions, relaxations
+from alnair.scheduler.advice.relaxations import Reduction, reductions, relaxations
 from alnair.scheduler.advice.trial import Trial, Verdict
 from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.queue.unit import Place
 from alnair.scheduler.state.accounts import Record, State
 
@@ -141,10 +142,11 @@ class _Waiting:
     # --- changes ----------------------------------------------------------------------------------
 
     def _changes(self, blocked: Record, refusing: set[str]) -> list[Change]:
-        spec, columns = blocked.spec, self._engine.accounts.columns
+        spec, cluster = blocked.spec, self._engine.accounts.cluster
+        profile = self._engine.profiles[blocked.pod.scheduler]
         helpful = [
             (relaxation, verdict)
-            for relaxation in relaxations(spec, columns, refusing)
+            for relaxation in relaxations(spec, profile, cluster, refusing)
             if (verdict := self._verify(blocked, relaxation))
         ]
         helpful += [best for r in reductions(spec) if (best := self._largest(blocked, r))]

@@ -1,10 +1,9 @@
-"""Single changes of a pod that may let it fit, one generator per predicate.
+"""Single changes of a pod that may let it fit: those that plugins know of, and smaller requests.
 
 Whether one does is for a trial to say (`alnair.scheduler.advice.trial`).
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from typing import Final
 
@@ -12,25 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from alnair.model import names
-from alnair.model.cluster import Taint
 from alnair.model.gpu_demand import LEAST_MEMORY_MIB
-from alnair.model.workload import GpuDemand, NodeAffinity, PodSpec, Requirement, Term, Toleration
-from alnair.scheduler.state.nodes.columns import Columns
-from alnair.scheduler.state.nodes.tolerations import tolerated
+from alnair.model.workload import GpuDemand, PodSpec
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.relaxation import Relaxation
+from alnair.scheduler.state.cluster import Cluster
 
 _MIB: Final = 1024 * 1024
-_TAINTS: Final = 8
-_HARD: Final = ("NoSchedule", "NoExecute")
 _OF_GPUS: Final = (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE, names.VGPU)
-
-
-class Relaxation(msgspec.Struct, frozen=True):
-    """A change that drops or softens something; `size` orders changes, the smallest first."""
-
-    kind: str
-    text: str
-    size: float
-    spec: PodSpec
 
 
 class Reduction(msgspec.Struct, frozen=True):
@@ -57,25 +45,13 @@ class Reduction(msgspec.Struct, frozen=True):
         return Relaxation(self.kind, text, size, self.spec(amount))
 
 
-def relaxations(spec: PodSpec, columns: Columns, refusing: set[str]) -> Iterator[Relaxation]:
+def relaxations(
+    spec: PodSpec, profile: Profile, cluster: Cluster, refusing: Container[str]
+) -> Iterator[Relaxation]:
     """Return the changes that concern plugins which refuse some node."""
-    if "TaintToleration" in refusing:
-        yield from _tolerations(spec, columns)
-    if "NodeUnschedulable" in refusing:
-        cordon = Toleration("node.kubernetes.io/unschedulable", "Exists")
-        tolerations = (*spec.tolerations, cordon)
-        yield Relaxation(
-            "uncordon", "uncordon {node}", 0.25, replace(spec, tolerations=tolerations)
-        )
-    if "NodeAffinity" in refusing:
-        yield from _selectors(spec)
-        yield from _terms(spec)
-    if "PodTopologySpread" in refusing:
-        yield from _spreads(spec)
-    if "InterPodAffinity" in refusing:
-        yield from _neighbours(spec)
-    if "NodePorts" in refusing:
-        yield from _ports(spec)
+    for plugin in profile.relaxers:
+        if plugin.name in refusing:
+            yield from plugin.relaxations(spec, cluster)
     if spec.gpu:
         yield from _models(spec, spec.gpu)
 
@@ -152,90 +128,3 @@ def _models(spec: PodSpec, demand: GpuDemand) -> Iterator[Relaxation]:
             text = f"drop the annotation {annotation}={','.join(models)}"
             changed = replace(spec, gpu=replace(demand, **{field: ()}))
             yield Relaxation("gpu-model", text, 0.3, changed)
-
-
-def _tolerations(spec: PodSpec, columns: Columns) -> Iterator[Relaxation]:
-    taints: Counter[Taint] = Counter(
-        taint
-        for node in columns.nodes
-        if node is not None
-        for taint in node.taints
-        if taint.effect in _HARD and not tolerated(taint, spec.tolerations, comparing=False)
-    )
-    for taint, _ in taints.most_common(_TAINTS):
-        toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
-        value = f"={taint.value}" if taint.value else ""
-        yield Relaxation(
-            "toleration",
-            f"tolerate the taint {taint.key}{value}:{taint.effect}",
-            0.25,
-            replace(spec, tolerations=(*spec.tolerations, toleration)),
-        )
-
-
-def _selectors(spec: PodSpec) -> Iterator[Relaxation]:
-    for pair in spec.node_selector:
-        rest = tuple(p for p in spec.node_selector if p != pair)
-        text = f"drop {pair[0]}={pair[1]} from the node selector"
-        yield Relaxation("node-selector", text, 0.45, replace(spec, node_selector=rest))
-
-
-def _terms(spec: PodSpec) -> Iterator[Relaxation]:
-    affinity = spec.affinity
-    for i, term in enumerate(affinity.required or () if affinity else ()):
-        assert affinity is not None
-        assert affinity.required is not None
-        for j, requirement in enumerate((*term.labels, *term.fields)):
-            shorter = _without(term, j)
-            # A term without requirements would match nothing; one that must match anything goes.
-            required = tuple(shorter if k == i else t for k, t in enumerate(affinity.required))
-            softer: NodeAffinity = replace(
-                affinity, required=required if shorter.labels or shorter.fields else None
-            )
-            text = f"drop {_said(requirement)} from the required node affinity"
-            yield Relaxation("node-affinity", text, 0.5, replace(spec, affinity=softer))
-
-
-def _without(term: Term, index: int) -> Term:
-    labels = tuple(r for k, r in enumerate(term.labels) if k != index)
-    fields = tuple(r for k, r in enumerate(term.fields) if k + len(term.labels) != index)
-    return Term(labels, fields)
-
-
-def _said(requirement: Requirement) -> str:
-    values = f" {', '.join(requirement.values)}" if requirement.values else ""
-    return f"'{requirement.key} {requirement.operator}{values}'"
-
-
-def _spreads(spec: PodSpec) -> Iterator[Relaxation]:
-    for i, constraint in enumerate(spec.spread):
-        if constraint.hard:
-            softer = replace(constraint, hard=False, min_domains=None)
-            spread = tuple(softer if k == i else c for k, c in enumerate(spec.spread))
-            text = f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway"
-            yield Relaxation("topology-spread", text, 0.35, replace(spec, spread=spread))
-
-
-def _neighbours(spec: PodSpec) -> Iterator[Relaxation]:
-    affinity = spec.pod_affinity
-    if affinity is None:
-        return
-    for field, softer_field, size, what in (
-        ("anti_required", "anti_preferred", 0.4, "pod anti-affinity"),
-        ("required", "preferred", 0.5, "pod affinity"),
-    ):
-        terms = getattr(affinity, field)
-        for i, term in enumerate(terms):
-            rest = tuple(t for k, t in enumerate(terms) if k != i)
-            said = " and ".join(map(_said, term.selector.requirements if term.selector else ()))
-            text = f"prefer instead of require {what} by {term.topology_key} to pods with {said}"
-            preferred = (*getattr(affinity, softer_field), replace(term, weight=100))
-            softer = replace(affinity, **{field: rest, softer_field: preferred})
-            yield Relaxation("pod-affinity", text, size, replace(spec, pod_affinity=softer))
-
-
-def _ports(spec: PodSpec) -> Iterator[Relaxation]:
-    for port in spec.ports:
-        rest = tuple(p for p in spec.ports if p != port)
-        text = f"drop the host port {port.port}/{port.protocol}"
-        yield Relaxation("host-port", text, 0.4, replace(spec, ports=rest))

@@ -17,6 +17,7 @@ from alnair.scheduler.engine.refusal_updates import Retelling
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.gangs.membership import Membership
 from alnair.scheduler.placement.admission import Admission
@@ -65,6 +66,7 @@ class Engine:
         self.queue = Queue(self.tally)
         self.gangs = Gangs()
         self.profiles = {p.scheduler: p for p in profiles}
+        self.observers = Observers(self.profiles.values(), self.accounts.cluster)
         self.members = Membership(self.accounts, self.queue, self.gangs, self.profiles)
         self.quotas = Quotas(self.accounts.objects, self.accounts.usage)
         self.backfill = Backfill(self.accounts, patience)
@@ -126,7 +128,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self.accounts.learned.follow()
+        self.observers.learn()
         assert not actions  # only results of actions lead to actions before `step`
 
     def step(
@@ -142,7 +144,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self.accounts.learned.follow()
+        self.observers.learn()
         self._note_loads(self.accounts.loads.expire(now))
         if self.admission.follow(now):
             self._helps()
@@ -217,16 +219,18 @@ class Engine:
         match event:
             case events.NodeChanged(node):
                 if self.accounts.put_node(node, now):
+                    self.observers.node_changed(node)
                     self._helps()
             case events.NodeGone(name):
+                self.observers.node_gone(name)
                 self.accounts.remove_node(name)
                 self._surroundings.node_went()
             case events.GangChanged(gang):
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
-            case events.MixLearned(mix, bids):
-                self.accounts.learned.restore(mix, bids)
+            case events.PluginStates(states):
+                self.observers.restore(states)
             case events.AgentAlive(lease, renewed):
                 self._note_loads(self.accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):
@@ -246,7 +250,7 @@ class Engine:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
             record = self.accounts.records[pod.uid] = Record(pod)
-            self.accounts.learned.notice(pod)
+            self.observers.pod_added(pod)
             record.queued_at = now
             self.members.classify(record)
             if ours:
@@ -339,6 +343,8 @@ class Engine:
         """Take a pod that ended out of the queue and the books."""
         self.members.dequeue(record)
         self._landed(record)
+        if record.state is not State.FINISHED:
+            self.observers.pod_gone(record.pod)
         if record.state in (State.ASSUMED, State.BOUND):
             node = record.node
             self.accounts.release(record, State.FINISHED)

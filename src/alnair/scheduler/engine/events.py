@@ -1,13 +1,12 @@
 """What the scheduler is told: changes of the cluster, and what became of its actions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidState
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import MixState
 
 
 class NodeChanged(msgspec.Struct, frozen=True):
@@ -64,11 +63,10 @@ class ObjectGone(msgspec.Struct, frozen=True):
     name: str
 
 
-class MixLearned(msgspec.Struct, frozen=True):
-    """All that another scheduler has learned of what pods ask for: it replaces our own."""
+class PluginStates(msgspec.Struct, frozen=True):
+    """What plugins of another scheduler have learned, by their names: it replaces our own."""
 
-    mix: MixState
-    bids: BidState
+    states: Mapping[str, Any]
 
 
 class AgentAlive(msgspec.Struct, frozen=True):
@@ -109,7 +107,7 @@ Event = (
     | GangGone
     | ObjectChanged
     | ObjectGone
-    | MixLearned
+    | PluginStates
     | AgentAlive
     | BindDone
     | PlanDone

@@ -11,12 +11,14 @@ for the defaults.
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from alnair.model.cluster import Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
@@ -118,7 +120,17 @@ class Normalize(Protocol):
 
 
 class Plugin(Protocol):
-    """What every plugin has; the extension points that it implements are found by their methods."""
+    """What every plugin has; the extension points that it implements are found by their methods.
+
+    What else is to be known of it are attributes, which it may have or not:
+
+    - `Args`: the type of its arguments.
+    - `most`: its highest score, if that is not 100.
+    - `compares_requests`: True if its filter compares requests with what is free, so that victims
+      must free what a pod asks for.
+    - `reads_loads`: True if it decides by what GPUs are measured to do.
+    - `State`, `former_entries`: see `ObserverPlugin`.
+    """
 
     name: str
 
@@ -266,6 +278,81 @@ class ClaimPlugin(Protocol):
         ...
 
 
+class Observer:
+    """Watches the nodes and pods of one engine for a plugin: the base class, which does nothing.
+
+    Everything comes in the order of events. What exists at the start comes in any order, and
+    `learn` follows once all of it is there. What is learned may depend on nothing else.
+    """
+
+    @property
+    def learned(self) -> Any:
+        """What the plugin reads of it, as `cluster.observations.of(name)`."""
+        return self
+
+    def node_changed(self, node: Node, row: int) -> None:
+        """Take note of a node that came or changed; its row says so already.
+
+        Heartbeats and changes of its images alone are not told.
+        """
+
+    def node_gone(self, name: str, row: int) -> None:
+        """Take note of a node that is about to leave; another one may get its row."""
+
+    def pod_added(self, pod: Pod) -> None:
+        """Take note of a pod that is new: one of ours, or another scheduler's on its node."""
+
+    def pod_gone(self, pod: Pod) -> None:
+        """Take note of a pod that ended or was deleted."""
+
+    def learn(self) -> bool:
+        """Make up what is learned, once per step before decisions.
+
+        Returns:
+            Whether filters and scores must be compiled anew. This costs all classes of the
+            profiles with the plugin, so say so rarely.
+        """
+        return False
+
+    def save(self) -> Any:
+        """Return all that must outlive the engine, a value of `State`; None if there is nothing."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Know what was saved, and nothing else; pods and nodes have been told before."""
+
+
+@runtime_checkable
+class ObserverPlugin(Protocol):
+    """Learns from nodes and pods that come and go.
+
+    An engine has one observer per plugin name, made by the first profile that has the plugin, and
+    all its profiles share it: what is learned must not depend on arguments. An engine without such
+    a plugin watches nothing.
+
+    Its class names the type of what observers save as its attribute `State` (any that msgspec can
+    decode); without one they get plain values back. Snapshots hold it by the plugin's name.
+    `former_entries` names entries of older snapshots that are fields of the state by now.
+    """
+
+    name: str
+
+    def observe(self, cluster: Cluster) -> Observer:
+        """Return what watches this cluster, of which nothing is known yet."""
+        ...
+
+
+@runtime_checkable
+class RelaxationPlugin(Protocol):
+    """Knows single changes that may let a pod fit where its filter refuses: advice for people."""
+
+    name: str
+
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterable[Relaxation]:
+        """Return the changes; whether one helps is tried, so it may be a guess."""
+        ...
+
+
 @runtime_checkable
 class QueueSortPlugin(Protocol):
     """Orders the queue."""
@@ -304,6 +391,8 @@ class Profile:
         self.scores = [p for p in self.plugins if isinstance(p, ScorePlugin)]
         self.name_readers = [p for p in self.plugins if isinstance(p, NamedObjectsPlugin)]
         self.readers = [p for p in self.plugins if isinstance(p, ObjectsPlugin)]
+        self.observers = [p for p in self.plugins if isinstance(p, ObserverPlugin)]
+        self.relaxers = [p for p in self.plugins if isinstance(p, RelaxationPlugin)]
         self.quick = [p for p in self.plugins if isinstance(p, QuickPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
         self.gpu_scores = [p for p in self.plugins if isinstance(p, GpuScorePlugin)]
@@ -316,6 +405,11 @@ class Profile:
             raise ValueError(
                 f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
             )
+
+    @property
+    def reads_loads(self) -> bool:
+        """Whether a plugin decides by what GPUs are measured to do."""
+        return any(getattr(p, "reads_loads", False) for p in self.plugins)
 
     def kinds(self) -> frozenset[str]:
         """Return the kinds of objects that are read whatever a pod asks for."""

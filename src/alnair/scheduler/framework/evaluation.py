@@ -32,6 +32,7 @@ class Evaluation:
 
     Attributes:
         refusal: why the class is refused as such, or None.
+        compares_requests: whether a filter compares requests with what is free.
         rank: (rows,), score and tie-break in one number, `INFEASIBLE` where a filter refused.
     """
 
@@ -39,6 +40,7 @@ class Evaluation:
         self.spec = spec
         self.refusal = _refusal(spec, profile)
         self._cluster = cluster
+        self.compares_requests = False
         self._filters: list[tuple[str, Filter | PodsFilter]] = []
         self._scores: list[tuple[float, Score | PodsScore]] = []
         self._objects_read = [
@@ -51,10 +53,14 @@ class Evaluation:
             for named in profile.name_readers
             for read in named.reads(spec, cluster.objects)
         ]
+        self._learned_read = [
+            (p.name, cluster.observations.version(p.name)) for p in profile.observers
+        ]
         if self.refusal is None:
             for plugin in profile.filters:
                 if f := plugin.filter(spec, cluster):
                     self._filters.append((plugin.name, f))
+                    self.compares_requests |= getattr(plugin, "compares_requests", False)
             for scorer in profile.scores:
                 if s := scorer.score(spec, cluster):
                     self._scores.append((profile.weights.get(scorer.name, 1), s))
@@ -85,10 +91,12 @@ class Evaluation:
         self._refusals: tuple[int, list[tuple[str, Reason, int]]] | None = None
 
     def outdated(self) -> bool:
-        """Return whether objects changed that were read while compiling."""
-        objects = self._cluster.objects
-        return any(objects.version(kind) != v for kind, v in self._objects_read) or any(
-            objects.state(read) != state for read, state in self._named_read
+        """Return whether objects, or what plugins learned, changed since they were compiled."""
+        objects, observations = self._cluster.objects, self._cluster.observations
+        return (
+            any(objects.version(kind) != v for kind, v in self._objects_read)
+            or any(objects.state(read) != state for read, state in self._named_read)
+            or any(observations.version(name) != v for name, v in self._learned_read)
         )
 
     def refresh(self) -> None:
@@ -145,11 +153,6 @@ class Evaluation:
     def feasible(self, row: int) -> bool:
         """Return whether the row will do; call `refresh` before."""
         return row < self.rank.size and bool(self.rank[row] >= 0)
-
-    @property
-    def asks_for_resources(self) -> bool:
-        """Whether a filter compares requests with what is free."""
-        return any(name == "NodeResourcesFit" for name, _ in self._filters)
 
     def accepts(self, row: int) -> bool:
         """Ask the filters anew about a row, as the books are at this moment."""

@@ -7,10 +7,13 @@ filter, reserving) or has no opinion (a score). So its pods wait and say why, an
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
 import numpy as np
 
+from alnair.model.cluster import Node
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.framework.contract import Depends, Plugin, Reason, Refusal
+from alnair.scheduler.framework.contract import Depends, Observer, Plugin, Reason, Refusal
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
@@ -33,6 +36,8 @@ _GUARDED: Final = (
     "reads",
     "candidates",
     "is_idle",
+    "observe",
+    "relaxations",
 )
 
 
@@ -172,6 +177,55 @@ class Guarded:
             "is_idle", lambda: bool(self._plugin.is_idle(pod, now)), lambda _: False
         )
         return answer
+
+    def _observe(self, cluster: Cluster) -> "_GuardedObserver":
+        watching: Observer = self._faults.attempt(
+            "observe", lambda: self._plugin.observe(cluster), lambda _: Observer()
+        )
+        return _GuardedObserver(watching, self._faults)
+
+    def _relaxations(self, spec: PodSpec, cluster: Cluster) -> Sequence[Relaxation]:
+        answer: Sequence[Relaxation] = self._faults.attempt(
+            "relaxations", lambda: list(self._plugin.relaxations(spec, cluster)), lambda _: ()
+        )
+        return answer
+
+
+class _GuardedObserver(Observer):
+    """An observer that misses what it fails at, and goes on."""
+
+    def __init__(self, watching: Observer, faults: Faults) -> None:
+        self._watching = watching
+        self._faults = faults
+
+    @property
+    def learned(self) -> Any:
+        return self._attempt("learned", lambda: self._watching.learned)
+
+    def node_changed(self, node: Node, row: int) -> None:
+        self._attempt("node_changed", lambda: self._watching.node_changed(node, row))
+
+    def node_gone(self, name: str, row: int) -> None:
+        self._attempt("node_gone", lambda: self._watching.node_gone(name, row))
+
+    def pod_added(self, pod: Pod) -> None:
+        self._attempt("pod_added", lambda: self._watching.pod_added(pod))
+
+    def pod_gone(self, pod: Pod) -> None:
+        self._attempt("pod_gone", lambda: self._watching.pod_gone(pod))
+
+    def learn(self) -> bool:
+        return bool(self._attempt("learn", lambda: bool(self._watching.learn())))
+
+    def save(self) -> Any:
+        """Return its state, in plain values: what cannot be encoded would spoil a snapshot."""
+        return self._attempt("save", lambda: msgspec.to_builtins(self._watching.save()))
+
+    def restore(self, state: Any) -> None:
+        self._attempt("restore", lambda: self._watching.restore(state))
+
+    def _attempt(self, where: str, ask: Callable[[], Any]) -> Any:
+        return self._faults.attempt(f"its observer's {where}", ask, lambda _: None)
 
 
 class _GuardedFilter:

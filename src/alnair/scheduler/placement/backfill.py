@@ -127,7 +127,8 @@ class Backfill:
     def _state(self) -> tuple[int, int, int]:
         accounts = self._accounts
         columns = accounts.columns
-        return columns.booked.end, columns.nodes_changed.end, accounts.objects.changes
+        changes = accounts.objects.changes + accounts.cluster.observations.changes
+        return columns.booked.end, columns.nodes_changed.end, changes
 
     def _reserve(self, unit: Unit, count: int, now: float) -> Reservation | None:
         """Return where and when the unit fits by the limits of what runs; None if it does not."""

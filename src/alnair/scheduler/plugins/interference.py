@@ -11,6 +11,7 @@ class Interference:
     """Scores GPUs by `100 / predicted slow-down`; `model` is what predicts it."""
 
     name = "Interference"
+    reads_loads = True
 
     def __init__(self, model: InterferenceModel | None = None) -> None:
         self._model = model or Contention()

@@ -4,23 +4,22 @@ Source of semantics: `pkg/scheduler/framework/plugins/nodeaffinity` and
 `component-helpers/scheduling/corev1`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from alnair.model import workload
 from alnair.model.workload import PodSpec, Preference, Requirement, Term
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Depends, Normalize, Reason, Refusal
+from alnair.scheduler.framework.contract import Depends, Normalize, Refusal
+from alnair.scheduler.framework.node_selectors import RequiredAffinity, required_affinity, term_mask
+from alnair.scheduler.framework.normalize import more_is_better
+from alnair.scheduler.framework.relaxation import Relaxation, requirement_text
 from alnair.scheduler.framework.selector_validation import is_well_formed, joined, term_problems
 from alnair.scheduler.state.cluster import Cluster
-from alnair.scheduler.state.nodes.columns import Column, Columns, Mask, Rows
-from alnair.scheduler.state.nodes.integers import parse_int
-from alnair.scheduler.state.nodes.labels import ABSENT
-
-REASON = Reason("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
-ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", unresolvable=True)
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 
 class SelectorRequirement(Arguments, frozen=True):
@@ -118,12 +117,9 @@ class NodeAffinity:
             return None
         return Refusal(self.name, "pod affinity terms conflict")
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Required | None":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> RequiredAffinity | None:
         """Compile the filter."""
-        required = spec.affinity.required if spec.affinity else None
-        if not spec.node_selector and required is None and self._added.required is None:
-            return None
-        return _Required(spec, self._added.required, cluster)
+        return required_affinity(spec, cluster, self._added.required)
 
     def pre_score(self, spec: PodSpec) -> Refusal | None:
         """Refuse pods with malformed preferences."""
@@ -138,41 +134,10 @@ class NodeAffinity:
         preferred = self._added.preferred + (spec.affinity.preferred if spec.affinity else ())
         return _Preferred(preferred, cluster) if preferred else None
 
-
-class _Required:
-    depends = Depends.NODE
-
-    def __init__(self, spec: PodSpec, added: tuple[Term, ...] | None, cluster: Cluster) -> None:
-        self._columns = cluster.columns
-        self._added = added
-        self._selector = tuple(Requirement(k, "In", (v,)) for k, v in spec.node_selector)
-        required = spec.affinity.required if spec.affinity else None
-        self._terms = None if required is None else [t for t in required if is_well_formed(t)]
-
-    def __call__(self, rows: Rows) -> Mask:
-        ok = self._enforced(rows)
-        for requirement in self._selector:
-            ok &= label_mask(requirement, self._columns, rows)
-        if self._terms is not None:
-            ok &= _any(self._terms, self._columns, rows)
-        return ok
-
-    def _enforced(self, rows: Rows) -> Mask:
-        if self._added is None:
-            return np.ones(self._columns.alive[rows].size, bool)
-        return _any(self._added, self._columns, rows)
-
-    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
-        enforced = self._enforced(rows)
-        yield ENFORCED, ~enforced
-        yield REASON, enforced & ~self(rows)
-
-
-def _any(terms: Iterable[Term], columns: Columns, rows: Rows) -> Mask:
-    ok = np.zeros(columns.alive[rows].size, bool)
-    for term in terms:
-        ok |= term_mask(term, columns, rows)
-    return ok
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return to drop one requirement of the node selector, or of a required term."""
+        yield from _without_selector(spec)
+        yield from _without_requirement(spec)
 
 
 class _Preferred:
@@ -190,75 +155,36 @@ class _Preferred:
         return total
 
 
-def more_is_better(raw: Column, feasible: Mask) -> Column:
-    """Return 100 for the most of a feasible row down to 0 for nothing, in integers."""
-    most = raw[feasible].max(initial=0.0)
-    return np.floor(raw * 100.0 / most) if most else raw
-
-
 def _node_names(term: Term) -> set[str] | None:
     """Return the nodes that the term names, None if it names none."""
     named = [set(r.values) for r in term.fields if r.key == "metadata.name" and r.operator == "In"]
     return set.intersection(*named) if named else None
 
 
-def term_mask(term: Term, columns: Columns, rows: Rows) -> Mask:
-    """Return which rows the term matches; a term without requirements matches none."""
-    size = columns.alive[rows].size
-    if not term.labels and not term.fields:
-        return np.zeros(size, bool)
-    ok = np.ones(size, bool)
-    for requirement in term.labels:
-        ok &= label_mask(requirement, columns, rows)
-    for requirement in term.fields:
-        ok &= _field_mask(requirement, columns, rows)
-    return ok
+def _without_selector(spec: PodSpec) -> Iterator[Relaxation]:
+    for pair in spec.node_selector:
+        rest = tuple(p for p in spec.node_selector if p != pair)
+        text = f"drop {pair[0]}={pair[1]} from the node selector"
+        yield Relaxation("node-selector", text, 0.45, replace(spec, node_selector=rest))
 
 
-def label_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
-    """Return which rows satisfy the requirement on a label."""
-    key, values = requirement.key, requirement.values
-    column = columns.labels.column(key)[rows]
-    match requirement.operator:
-        case "In":
-            return np.isin(column, [columns.labels.value(key, v) for v in values])
-        case "NotIn":
-            return ~np.isin(column, [columns.labels.value(key, v) for v in values])
-        case "Exists":
-            present: Mask = column != ABSENT
-            return present
-        case "DoesNotExist":
-            absent: Mask = column == ABSENT
-            return absent
-        case "Gt" | "Lt":
-            return _compared(requirement, columns)[column]
-    raise AssertionError(f"{requirement} was not checked")  # malformed terms are left out
+def _without_requirement(spec: PodSpec) -> Iterator[Relaxation]:
+    affinity = spec.affinity
+    for i, term in enumerate(affinity.required or () if affinity else ()):
+        assert affinity is not None
+        assert affinity.required is not None
+        for j, requirement in enumerate((*term.labels, *term.fields)):
+            shorter = _without(term, j)
+            # A term without requirements would match nothing; one that must match anything goes.
+            required = tuple(shorter if k == i else t for k, t in enumerate(affinity.required))
+            softer: workload.NodeAffinity = replace(
+                affinity, required=required if shorter.labels or shorter.fields else None
+            )
+            text = f"drop {requirement_text(requirement)} from the required node affinity"
+            yield Relaxation("node-affinity", text, 0.5, replace(spec, affinity=softer))
 
 
-def _compared(requirement: Requirement, columns: Columns) -> Mask:
-    """Return, per interned value and last for `ABSENT`, whether it compares as asked."""
-    limit = parse_int(requirement.values[0])
-    numbers = [parse_int(v) for v in columns.labels.values(requirement.key)]
-    greater = requirement.operator == "Gt"
-    return np.array(
-        [
-            n is not None and limit is not None and (n > limit if greater else n < limit)
-            for n in numbers
-        ]
-        + [False],
-        bool,
-    )
-
-
-def _field_mask(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
-    named = np.zeros(columns.alive.size, bool)
-    if requirement.key == "metadata.name":
-        for name in requirement.values:
-            row = columns.row_of.get(name)
-            if row is not None:
-                named[row] = True
-        if requirement.operator == "NotIn":
-            return ~named[rows]
-        if requirement.operator == "In":
-            return named[rows]
-    return np.zeros(columns.alive[rows].size, bool)
+def _without(term: Term, index: int) -> Term:
+    labels = tuple(r for k, r in enumerate(term.labels) if k != index)
+    fields = tuple(r for k, r in enumerate(term.fields) if k + len(term.labels) != index)
+    return Term(labels, fields)

@@ -3,12 +3,14 @@
 Source of semantics: `pkg/scheduler/framework/plugins/nodeports` of Kubernetes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
 from alnair.model.workload import HostPort, PodSpec
 from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows, single
 
@@ -23,6 +25,13 @@ class NodePorts:
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Free | None":
         """Compile the filter."""
         return _Free(spec.ports, cluster) if spec.ports else None
+
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return to drop one of the ports."""
+        for port in spec.ports:
+            rest = tuple(p for p in spec.ports if p != port)
+            text = f"drop the host port {port.port}/{port.protocol}"
+            yield Relaxation("host-port", text, 0.4, replace(spec, ports=rest))
 
 
 class _Free:

@@ -1,10 +1,13 @@
 """NodeUnschedulable: cordoned nodes take only pods that tolerate it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from alnair.model.cluster import Taint
-from alnair.model.workload import PodSpec
+from alnair.model.workload import PodSpec, Toleration
 from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.nodes.tolerations import tolerated
@@ -21,6 +24,12 @@ class NodeUnschedulable:
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Schedulable | None":
         """Compile the filter."""
         return None if tolerated(_TAINT, spec.tolerations) else _Schedulable(cluster)
+
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return to take the cordon off a node."""
+        cordon = Toleration(_TAINT.key, "Exists")
+        tolerated_too = replace(spec, tolerations=(*spec.tolerations, cordon))
+        yield Relaxation("uncordon", "uncordon {node}", 0.25, tolerated_too)
 
 
 class _Schedulable:

@@ -3,20 +3,26 @@
 Source of semantics: `pkg/scheduler/framework/plugins/tainttoleration` of Kubernetes.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from alnair.model.cluster import Taint
 from alnair.model.workload import PodSpec, Toleration
-from alnair.scheduler.framework.contract import Depends, Normalize, Reason
+from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.normalize import fewer_is_better
+from alnair.scheduler.framework.relaxation import Relaxation
+from alnair.scheduler.framework.taint_filter import HARD_EFFECTS, ToleratedTaints
 from alnair.scheduler.state.cluster import Cluster
-from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
+from alnair.scheduler.state.nodes.columns import Column, Rows
 from alnair.scheduler.state.nodes.tolerations import tolerated
 
-_HARD = ("NoSchedule", "NoExecute")
-_SOFT = "PreferNoSchedule"
-REASON = Reason("node(s) had untolerated taint(s)", unresolvable=True)
+_SOFT: Final = "PreferNoSchedule"
+#: Taints that advice names at most.
+_TAINTS: Final = 8
 
 
 class TaintToleration:
@@ -28,9 +34,9 @@ class TaintToleration:
         #: The operators Lt and Gt count.
         self.comparing = comparing
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Tolerated":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> ToleratedTaints:
         """Compile the filter."""
-        return _Tolerated(spec.tolerations, cluster, comparing=self.comparing)
+        return ToleratedTaints(spec.tolerations, cluster, comparing=self.comparing)
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_SoftTaints | None":
         """Compile the score."""
@@ -38,40 +44,25 @@ class TaintToleration:
         # A set that appears later changes the schema, so this is asked again then.
         return _SoftTaints(spec.tolerations, cluster, comparing=self.comparing) if soft else None
 
-
-class _Tolerated:
-    depends = Depends.NODE
-
-    def __init__(
-        self, tolerations: tuple[Toleration, ...], cluster: Cluster, *, comparing: bool
-    ) -> None:
-        self._tolerations = tolerations
-        self._comparing = comparing
-        self._columns = cluster.columns
-        self._verdicts: list[bool] = []
-        self._ok: Mask = np.zeros(0, bool)
-        self._all_ok = False
-
-    def _judge_new_sets(self) -> None:
-        sets = list(self._columns.taint_sets)[len(self._verdicts) :]
-        self._verdicts += map(self._tolerates, sets)
-        self._ok = np.array(self._verdicts)
-        self._all_ok = all(self._verdicts)
-
-    def _tolerates(self, taints: Iterable[Taint]) -> bool:
-        return all(
-            t.effect not in _HARD or tolerated(t, self._tolerations, comparing=self._comparing)
-            for t in taints
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return the most frequent taints that the pod could tolerate."""
+        taints: Counter[Taint] = Counter(
+            taint
+            for node in cluster.columns.nodes
+            if node is not None
+            for taint in node.taints
+            if taint.effect in HARD_EFFECTS
+            and not tolerated(taint, spec.tolerations, comparing=self.comparing)
         )
-
-    def __call__(self, rows: Rows) -> Mask:
-        if len(self._verdicts) < len(self._columns.taint_sets):
-            self._judge_new_sets()
-        sets = self._columns.taint_set[rows]
-        return np.ones(sets.size, bool) if self._all_ok else self._ok[sets]
-
-    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
-        yield REASON, ~self(rows)
+        for taint, _ in taints.most_common(_TAINTS):
+            toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
+            value = f"={taint.value}" if taint.value else ""
+            yield Relaxation(
+                "toleration",
+                f"tolerate the taint {taint.key}{value}:{taint.effect}",
+                0.25,
+                replace(spec, tolerations=(*spec.tolerations, toleration)),
+            )
 
 
 class _SoftTaints:
@@ -95,9 +86,3 @@ class _SoftTaints:
             for taints in self._columns.taint_sets
         ]
         return np.array(counts, float)[self._columns.taint_set[rows]]
-
-
-def fewer_is_better(raw: Column, feasible: Mask) -> Column:
-    """Return 100 for nothing down to 0 for the most of a feasible row, in integers."""
-    most = raw[feasible].max(initial=0.0)
-    return 100.0 - np.floor(raw * 100.0 / most) if most else np.full_like(raw, 100.0)

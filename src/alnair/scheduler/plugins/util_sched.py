@@ -68,6 +68,7 @@ class UtilSched:
     """Filters GPUs that are too busy to share, and scores by load."""
 
     name = "UtilSched"
+    reads_loads = True
     Args = UtilSchedArguments
 
     def __init__(self, arguments: UtilSchedArguments | None = None) -> None:

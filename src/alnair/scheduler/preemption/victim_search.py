@@ -97,7 +97,7 @@ class Search:
     def bounds(self, record: Record, evaluation: Evaluation) -> Bounds:
         """Return what victims for a pod cost at least on each row."""
         # Resources bound nothing if no filter asks for them.
-        requests = record.spec.requests if evaluation.asks_for_resources else ()
+        requests = record.spec.requests if evaluation.compares_requests else ()
         below = math.inf if self.reclaims(record) else record.pod.priority
         return self._levels.bounds(requests, below)
 

@@ -18,6 +18,7 @@ class ResourcesFit:
     """The filter of `NodeResourcesFit` without its score."""
 
     name = "NodeResourcesFit"
+    compares_requests = True
 
     def __init__(self) -> None:
         self._fit = NodeResourcesFit()

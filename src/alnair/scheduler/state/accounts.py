@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from alnair.model.cluster import Gpu, Image, Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.plugins.opportunity_cost.learning import Learned
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 from alnair.scheduler.state.gpus.gpu_assignment import assigned, guess
@@ -28,6 +27,7 @@ from alnair.scheduler.state.numa.numa_zones import Zones
 from alnair.scheduler.state.objects.api_objects import Objects
 from alnair.scheduler.state.objects.namespace_usage import Usage
 from alnair.scheduler.state.objects.volume_index import VolumeIndex
+from alnair.scheduler.state.observations import Observations
 from alnair.scheduler.state.pods.host_ports import HostPorts
 from alnair.scheduler.state.pods.pod_index import PodIndex
 
@@ -167,7 +167,6 @@ class Accounts:
         self.limited: set[str] = set()
         self.ports = HostPorts()
         self.images = NodeImages()
-        self.learned = Learned(self.columns, self.devices, self.objects)
         self.cluster = Cluster(
             columns=self.columns,
             devices=self.devices,
@@ -178,8 +177,7 @@ class Accounts:
             objects=self.objects,
             ports=self.ports,
             images=self.images,
-            mix=self.learned.mix,
-            bids=self.learned.bids,
+            observations=Observations(),
         )
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
@@ -212,14 +210,12 @@ class Accounts:
         if node.loads or (old is not None and old.loads):
             self.loads.describe(row, gpus_of(node)[0], node.loads, node.agent_lease, now)
         self.devices.grow(0, self.columns.alive.size)
-        self.learned.bids.grow(self.columns.alive.size)
         self.pods.grow(self.columns.alive.size)
         self.zones.grow(0, self.columns.alive.size)
         if old is None:
             self._zone_books.describe(row, node.name)
         if old is None or gpus_of(old) != gpus_of(node):
             self._recount(row, node)
-        self.learned.bids.describe(row, node, self.devices.gpus[row])
         self.loads.grow(*self.devices.model.shape)
         if homeless := self._homeless.pop(node.name, None):
             for record in homeless.values():
@@ -236,7 +232,6 @@ class Accounts:
             self._unbook(record)
             self._homeless.setdefault(name, {})[record.pod.uid] = record
         self._describe(row, ())
-        self.learned.bids.describe(row, None, ())
         self.loads.describe(row, (), (), "", 0.0)
         self._zone_books.vacate(row)
         self.columns.remove(name)

@@ -2,8 +2,6 @@
 
 import msgspec
 
-from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidPrices
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import WorkloadMix
 from alnair.scheduler.state.gpus.devices import Devices
 from alnair.scheduler.state.gpus.gpu_loads import Loads
 from alnair.scheduler.state.nodes.columns import Columns
@@ -11,12 +9,16 @@ from alnair.scheduler.state.nodes.node_images import NodeImages
 from alnair.scheduler.state.numa.numa_zones import Zones
 from alnair.scheduler.state.objects.api_objects import Objects
 from alnair.scheduler.state.objects.volume_index import VolumeIndex
+from alnair.scheduler.state.observations import Observations
 from alnair.scheduler.state.pods.host_ports import HostPorts
 from alnair.scheduler.state.pods.pod_index import PodIndex
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What plugins read of nodes and of pods on them; `objects` are those of other kinds."""
+    """What plugins read of nodes and of pods on them.
+
+    `objects` are those of other kinds; `observations` is what plugins themselves have learned.
+    """
 
     columns: Columns
     devices: Devices
@@ -27,5 +29,4 @@ class Cluster(msgspec.Struct, frozen=True):
     objects: Objects
     ports: HostPorts
     images: NodeImages
-    mix: WorkloadMix
-    bids: BidPrices
+    observations: Observations

@@ -188,7 +188,7 @@ class Course:
             case events.PodChanged(pod):
                 self.api.set_pod(pod)
                 self._note_end(pod)
-            case events.AgentAlive() | events.MixLearned():
+            case events.AgentAlive() | events.PluginStates():
                 pass  # the engine alone is told
             case _:
                 raise ValueError(f"{event} is not about what exists")

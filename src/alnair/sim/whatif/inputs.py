@@ -15,7 +15,7 @@ from alnair.sim.whatif import shapes
 from alnair.sim.whatif.changes import Changes
 from alnair.sim.whatif.submitted import Submission, copies, new_nodes, submission
 from alnair.snapshots import snapshot_profiles as saved
-from alnair.snapshots.snapshot import SnapshotError, told
+from alnair.snapshots.snapshot import SnapshotError, check_plugins, told
 from alnair.traces.csv_table import TableError
 
 
@@ -149,7 +149,9 @@ def from_snapshot(path: Path) -> State:
     try:
         snapshot = saved.load(path)
         assembly = assemble(conf.Configuration(profiles=snapshot.profiles), str(path))
+        profiles = assembly.profiles()
+        check_plugins(snapshot, profiles, str(path))
     except (SnapshotError, conf.ConfigurationError) as error:
         raise InputError(str(error)) from error
     known = list(told(snapshot))
-    return State(known, assembly.profiles(), snapshot.seed, snapshot.time)
+    return State(known, profiles, snapshot.seed, snapshot.time)

@@ -7,11 +7,15 @@ server merged them into the selectors when the pod was created, and what it merg
 if the pod's labels changed since.
 """
 
+from collections.abc import Iterator
+
 from alnair.model.workload import LabelSelector, PodAffinity, PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
 from alnair.scheduler.framework.contract import Refusal
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.framework.selector_validation import joined, requirement_problems
 from alnair.scheduler.plugins.inter_pod_affinity.filter import Rules
+from alnair.scheduler.plugins.inter_pod_affinity.relaxations import preferred_instead
 from alnair.scheduler.plugins.inter_pod_affinity.score import Attraction
 from alnair.scheduler.state.cluster import Cluster
 
@@ -68,6 +72,10 @@ class InterPodAffinity:
         if ignored or not spec.namespace:
             return None
         return Attraction(spec, cluster, self.arguments.hard_pod_affinity_weight)
+
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return to prefer what one of the pod's terms requires."""
+        return preferred_instead(spec)
 
 
 def _problems(affinity: PodAffinity) -> list[str]:

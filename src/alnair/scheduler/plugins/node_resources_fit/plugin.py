@@ -62,6 +62,7 @@ class NodeResourcesFit:
     """Filters by free resources, and scores by how full a node would be."""
 
     name = "NodeResourcesFit"
+    compares_requests = True
     Args = FitArguments
 
     def __init__(self, arguments: FitArguments | None = None) -> None:

@@ -19,8 +19,6 @@ from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask, Workload
 from alnair.scheduler.state.gpus.devices import LEVELS, Devices
 from alnair.scheduler.state.nodes.columns import Column, Columns
 
-#: What bid prices are to plugins that read objects: they change like an object of this kind.
-KIND: Final = "BidPrices"
 #: Pods between two reviews; the first ones come after 1, 2, 4, … pods.
 EVERY: Final = 128
 #: GPUs of demand that are assumed before any came, spread evenly over the models.

@@ -14,20 +14,21 @@ one after another, in the order that breaks ties.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
 from alnair.scheduler.framework.contract import Depends, Normalize
-from alnair.scheduler.plugins.opportunity_cost.bid_prices import KIND as BIDS
+from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import KIND as MIX
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 
+_NAME: Final = "OpportunityCost"
 #: The score of a placement that costs nothing beyond the whole GPUs that it takes.
 _EVEN = 400.0
 
@@ -54,8 +55,11 @@ class OpportunityCostArguments(Arguments, frozen=True):
 class OpportunityCost:
     """Scores nodes and GPUs by what the placement takes from the pods to come."""
 
-    name = "OpportunityCost"
+    name = _NAME
     Args = OpportunityCostArguments
+    State = DemandState
+    #: Older snapshots hold mix and bid prices by themselves.
+    former_entries = ("mix", "bids")
     #: A step of the costs is a point, and 100 points would not reach from bad to good. A placement
     #: may also gain: no node has as many GPUs as this leaves room for.
     most = int(2 * _EVEN)
@@ -64,9 +68,9 @@ class OpportunityCost:
         self._arguments = arguments or OpportunityCostArguments()
         self._known: _Known | None = None
 
-    def kinds(self, spec: PodSpec) -> Sequence[str]:
-        """Return what was learned of pods: prices change with it."""
-        return (MIX, BIDS)
+    def observe(self, cluster: Cluster) -> DemandObserver:
+        """Learn what pods ask for as they come: prices change with it."""
+        return DemandObserver(cluster)
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost":
         """Compile the score."""
@@ -95,18 +99,26 @@ class _Known:
 
     def __init__(self, cluster: Cluster, softness: float) -> None:
         self._cluster = cluster
-        self._mix = cluster.mix.version
+        demand = _learned(cluster)
+        self._mix = demand.mix.version
+        self.bids = demand.bids
         self._there = list(cluster.devices.there)
         kinds = tuple(cluster.devices.kinds)
-        self.prices = GpuPrices(cluster.mix.demand, kinds, self._there)
+        self.prices = GpuPrices(demand.mix.demand, kinds, self._there)
         self.imbalance = Imbalance(cluster, self.prices, softness)
 
     def still_holds(self, cluster: Cluster) -> bool:
         return (
             self._cluster is cluster
-            and self._mix == cluster.mix.version
+            and self._mix == _learned(cluster).mix.version
             and self._there == cluster.devices.there
         )
+
+
+def _learned(cluster: Cluster) -> DemandObserver:
+    """Return what was learned of pods, which is nothing where no engine tells of any."""
+    found: DemandObserver | None = cluster.observations.of(_NAME)
+    return DemandObserver() if found is None else found
 
 
 class _Cost:
@@ -114,7 +126,7 @@ class _Cost:
     normalize: Normalize | None = None
 
     def __init__(self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float) -> None:
-        self._devices, self._bids = cluster.devices, cluster.bids
+        self._devices, self._bids = cluster.devices, known.bids
         self._imbalance = imbalance = known.imbalance
         self._step = step
         requests = dict(spec.requests)
@@ -128,7 +140,7 @@ class _Cost:
         self._table = known.prices.cost_of_slice(demand) if demand and sliced else None
         gpus = self._whole + sliced
         self._takes = gpus > 0
-        priced = cluster.bids.priced
+        priced = known.bids.priced
         self._shares = 1 in priced
         #: Sets of so many GPUs that the pod may break.
         self._sets = [k for k in sorted(priced) if k > max(gpus, 1)] if gpus else []

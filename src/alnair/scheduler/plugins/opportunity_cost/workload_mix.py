@@ -13,8 +13,6 @@ import msgspec
 from alnair.model import names
 from alnair.model.workload import Pod, PodSpec
 
-#: What the mix is to plugins that read objects: it changes like an object of this kind.
-KIND: Final = "WorkloadMix"
 #: Pods that the mix remembers at least, once there were so many.
 MEMORY: Final = 8192
 #: The copy is made at the first pod, at this one, then whenever there are half as many more, or so

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import LabelSelector, PodSpec, Requirement, SpreadConstraint
-from alnair.scheduler.plugins.node_affinity import NodeAffinity
-from alnair.scheduler.plugins.taint_toleration import TaintToleration
+from alnair.scheduler.framework.node_selectors import required_affinity
+from alnair.scheduler.framework.taint_filter import ToleratedTaints
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Columns, Mask
 from alnair.scheduler.state.nodes.labels import ABSENT
@@ -43,8 +43,8 @@ class Domains:
         self._policies = [
             compiled
             for compiled in (
-                NodeAffinity().filter(spec, cluster) if constraint.honor_affinity else None,
-                TaintToleration().filter(spec, cluster) if constraint.honor_taints else None,
+                required_affinity(spec, cluster) if constraint.honor_affinity else None,
+                ToleratedTaints(spec.tolerations, cluster) if constraint.honor_taints else None,
             )
             if compiled is not None
         ]

@@ -3,11 +3,12 @@
 Source of semantics: `pkg/scheduler/framework/plugins/podtopologyspread` of Kubernetes 1.36.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from alnair.model.workload import PodSpec, SpreadConstraint
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.plugins.pod_topology_spread.arguments import SpreadArguments
 from alnair.scheduler.plugins.pod_topology_spread.filter import Skew
 from alnair.scheduler.plugins.pod_topology_spread.score import Crowding
@@ -42,10 +43,21 @@ class PodTopologySpread:
         strict = bool(spec.spread) or not self._system
         return Crowding(soft, spec, cluster, strict=strict) if soft else None
 
+    def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
+        """Return to prefer what one of the pod's own constraints requires."""
+        for i, constraint in enumerate(spec.spread):
+            if constraint.hard:
+                softer = replace(constraint, hard=False, min_domains=None)
+                spread = tuple(softer if k == i else c for k, c in enumerate(spec.spread))
+                text = (
+                    f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway"
+                )
+                yield Relaxation("topology-spread", text, 0.35, replace(spec, spread=spread))
+
     def _constraints(self, spec: PodSpec, cluster: Cluster) -> Sequence[SpreadConstraint]:
         if spec.spread or not self._defaults:
             return spec.spread
         selector = peers(spec, cluster.objects)
         if not selector.requirements:
             return ()
-        return [msgspec.structs.replace(c, selector=selector) for c in self._defaults]
+        return [replace(c, selector=selector) for c in self._defaults]

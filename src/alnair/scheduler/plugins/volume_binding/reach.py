@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import LabelSelector, Term
+from alnair.scheduler.framework.node_selectors import term_mask
 from alnair.scheduler.framework.selector_validation import is_well_formed
-from alnair.scheduler.plugins.node_affinity import term_mask
 from alnair.scheduler.state.nodes.columns import Columns, Mask
 
 RowNumbers = NDArray[np.intp]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -119,7 +120,7 @@ def test_what_is_kept_is_what_would_be_computed_anew(seed: int) -> None:
         anew = Evaluation(spec, profile("OpportunityCost"), cluster)
         anew.refresh()
         assert np.array_equal(kept.rank, anew.rank)
-    assert cluster.bids.priced, "prices took part"
+    assert cluster.observations.of("OpportunityCost").bids.priced, "prices took part"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -203,6 +204,25 @@ def test_a_snapshot_goes_on_as_the_scheduler_does_that_it_was_taken_of(seed: int
     for _ in range(30):
         spec = random_spec(chance)
         assert second.place(spec) == first.place(spec)
+
+
+def test_a_snapshot_from_before_plugins_had_states_is_read_as_it_was_meant() -> None:
+    chance = random.Random(5)
+    stream = Stream(*random_nodes(chance))
+    for _ in range(100):
+        stream.place(random_spec(chance))
+    taken = snapshot.take(stream.engine, (), 0, 60.0)
+    now = msgspec.to_builtins(taken)
+    then = {**now, **now.pop("plugins")["OpportunityCost"]}
+    del then["plugins"]
+    assert then["mix"]["seen"] > 0
+    engines = [Engine([stream.profile], patience=None) for _ in range(2)]
+    for engine, content in zip(engines, (snapshot.encode(taken), then), strict=True):
+        data = content if isinstance(content, bytes) else msgspec.json.encode(content)
+        engine.learn(list(snapshot.told(snapshot.decode(data))), 60.0)
+    assert (
+        engines[1].observers.save() == engines[0].observers.save() == stream.engine.observers.save()
+    )
 
 
 @pytest.mark.parametrize("known", [0, 20, 100])
