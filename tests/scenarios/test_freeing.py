@@ -10,7 +10,6 @@ import invariants
 import make
 from alnair.model import names
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
-from alnair.scheduler.profiles import profiles
 from alnair.sim.whatif.fates import indices
 from world import World
 
@@ -139,9 +138,7 @@ def most_free(stay: Held, come: tuple[int, ...]) -> int:
 
 def plan(world: World, count: int, most: int, nodes: int = 1) -> Outcome:
     world.settle()
-    outcome = Rebalance(world.engine, {p.scheduler: p for p in profiles()}).free_gpus(
-        count, most, nodes=nodes, spare=True
-    )
+    outcome = Rebalance(world.engine.view).free_gpus(count, most, nodes=nodes, spare=True)
     invariants.check(world.engine)
     return outcome
 

@@ -21,7 +21,7 @@ def node(name: str, gpus: int = 4, model: str = "A100", cpu: int = 64000) -> Nod
 
 def priced(stream: Stream) -> dict[tuple[str, int], float]:
     """Prices by model and number of GPUs, 1 being the highest."""
-    steps = stream.engine.accounts.learned.bids.state().steps
+    steps = stream.engine._accounts.learned.bids.state().steps
     return {(group.model, k): step / 4 for group, k, step in steps}
 
 
@@ -58,7 +58,7 @@ def test_a_set_of_gpus_is_not_broken_while_pods_want_sets(asked: PodSpec, taken:
 def test_pods_with_many_cores_make_nodes_scarce_that_have_them() -> None:
     stream = Stream(node("rich", cpu=96000), *(node(f"n{i}", cpu=16000) for i in range(5)))
     stream.hear_of(*[ONE] * 20, *[make.spec(whole=1, cpu=24000)] * 44)
-    prices = stream.engine.accounts.learned.bids.state().steps
+    prices = stream.engine._accounts.learned.bids.state().steps
     assert {group.cores for group, _, _ in prices} == {96}
 
 
@@ -67,7 +67,7 @@ def test_prices_are_reviewed_at_growing_distances_up_to_a_limit() -> None:
     due = []
     for _ in range(3 * EVERY):
         stream.hear_of(ONE)
-        due.append(stream.engine.accounts.learned.bids.state().due)
+        due.append(stream.engine._accounts.learned.bids.state().due)
     assert sorted(set(due)) == [2, 4, 8, 16, 32, 64, 128, 256, 384, 512]
 
 
@@ -85,12 +85,12 @@ def test_prices_can_be_saved_and_restored() -> None:
     nodes = [node("t", model="T4"), *(node(f"a{i}") for i in range(6))]
     one, other = Stream(*nodes), Stream(*nodes)
     one.hear_of(*[ONE] * 32, *[T4] * 32, *[FOUR] * 32)
-    state = one.engine.accounts.learned.bids.state()
+    state = one.engine._accounts.learned.bids.state()
     assert state.steps
-    other.engine.accounts.learned.bids.restore(
+    other.engine._accounts.learned.bids.restore(
         msgspec.json.decode(msgspec.json.encode(state), type=BidState)
     )
-    bids, again = one.engine.accounts.learned.bids, other.engine.accounts.learned.bids
+    bids, again = one.engine._accounts.learned.bids, other.engine._accounts.learned.bids
     assert again.state() == state
     assert again.share.tolist() == bids.share.tolist()
     assert {k: v.tolist() for k, v in again.sets.items()} == {
@@ -101,7 +101,7 @@ def test_prices_can_be_saved_and_restored() -> None:
 def test_a_node_that_joins_has_the_price_of_its_like() -> None:
     stream = Stream(node("t", model="T4"), *(node(f"a{i}") for i in range(6)))
     stream.hear_of(*[ONE] * 32, *[T4] * 32)
-    accounts = stream.engine.accounts
+    accounts = stream.engine._accounts
     accounts.put_node(node("late", model="T4"))
     assert accounts.learned.bids.share[accounts.columns.row_of["late"]] == 2.0
     accounts.remove_node("late")

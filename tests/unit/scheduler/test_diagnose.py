@@ -105,7 +105,7 @@ class Claims:
 def oracle_of(world: World) -> tuple[Oracle, Neighbours]:
     oracle = Oracle()
     oracle.nodes = dict(world.nodes)
-    accounts = world.engine.accounts
+    accounts = world.engine._accounts
     placed = []
     for here in accounts.on_row.values():
         for record in here.values():
@@ -134,13 +134,13 @@ def test_every_change_that_is_named_helps_and_an_amount_is_the_largest_that_does
     pod = make.pod("asked", wish, labels=mine)
     world.create(pod)
     world.settle()
-    record = find(world.engine, "default", "asked")
+    record = find(world.engine.view, "default", "asked")
     assert record is not None
     with monkeypatch.context() as patch:
         claims = Claims(patch)
-        told = diagnose(world.engine, record, world.now)
+        told = diagnose(world.engine.view, record, world.now)
     invariants.check(world.engine)
-    assert diagnose(world.engine, record, world.now) == told, "asking changes nothing"
+    assert diagnose(world.engine.view, record, world.now) == told, "asking changes nothing"
     if told.stage == "bound":
         assert told.node == world.pod("asked").node
         return
@@ -186,9 +186,9 @@ def check_counts(told: Diagnosis, nodes: int) -> None:
 
 
 def explained(world: World, name: str) -> Diagnosis:
-    record = find(world.engine, "default", name)
+    record = find(world.engine.view, "default", name)
     assert record is not None
-    told = diagnose(world.engine, record, world.now)
+    told = diagnose(world.engine.view, record, world.now)
     invariants.check(world.engine)
     return told
 
@@ -266,7 +266,7 @@ def test_pods_in_every_stage_are_told_apart() -> None:
     queue = explained(world, "big").queue
     assert queue is not None
     assert (queue.place, queue.position, queue.length) == ("unschedulable", 2, 3)
-    assert find(world.engine, "default", "nobody") is None
+    assert find(world.engine.view, "default", "nobody") is None
 
 
 def test_a_cordoned_node_and_a_host_port_are_named() -> None:
