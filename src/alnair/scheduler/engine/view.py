@@ -7,7 +7,6 @@ wants to know what would become of pods tries it in an `experiment`.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Final
 
 from alnair.model.workload import PodSpec
@@ -23,7 +22,7 @@ from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.cluster import Cluster
 
-_NOTHING: Final[Mapping[str, Record]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, Record]] = {}
 
 
 class View:
@@ -46,8 +45,8 @@ class View:
         self._admission = admission
         self._preemption = preemption
         self.cluster: Cluster = context.accounts.cluster
-        self.pods: Mapping[str, Record] = MappingProxyType(context.accounts.records)
-        self.profiles: Mapping[str, Profile] = MappingProxyType(dict(context.profiles))
+        self.pods: Mapping[str, Record] = context.accounts.records
+        self.profiles: Mapping[str, Profile] = context.profiles
 
     # --- what is there ----------------------------------------------------------------------------
 
