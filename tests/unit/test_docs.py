@@ -24,6 +24,7 @@ from alnair.configuration.profile_assembly import assemble
 from alnair.kube import definitions, wire
 from alnair.kube.projection import pod_spec
 from alnair.live.replay.report import Report
+from alnair.local.installation import documents
 from alnair.model import api, names
 from alnair.model.cluster import Gpu, Node
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -118,6 +119,17 @@ def test_the_page_of_custom_resources_has_them_all() -> None:
     text = (DOCS / "reference" / "custom-resources.md").read_text()
     for d in definitions.DEFINITIONS:
         assert f"| {d.kind} | `{d.group}/{d.version}` |" in text
+
+
+def test_the_page_of_custom_resources_says_what_is_installed() -> None:
+    text = (DOCS / "reference" / "custom-resources.md").read_text()
+    rows = re.findall(r"^\| (\w+) \| `(\S+)` \| `\S+` \| (.+?) \|", text, re.MULTILINE)
+    assert len(rows) == len(definitions.DEFINITIONS)
+    said = {(kind, group) for kind, group, installed in rows if installed == "installs it"}
+    assert {installed for _, _, installed in rows} == {"installs it", "leaves it out"}
+    specs = [d["spec"] for d in documents() if d["kind"] == "CustomResourceDefinition"]
+    versions = [(s, v["name"]) for s in specs for v in s["versions"]]
+    assert said == {(s["names"]["kind"], f"{s['group']}/{version}") for s, version in versions}
 
 
 def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_weights() -> None:
