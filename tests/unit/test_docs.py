@@ -22,6 +22,7 @@ from alnair.cli import main
 from alnair.configuration import scheduler_file, strict_yaml
 from alnair.configuration.profile_assembly import assemble
 from alnair.kube import definitions, wire
+from alnair.kube.device_claims import device_claims_problem
 from alnair.kube.projection import pod_spec
 from alnair.live.replay.report import Report
 from alnair.local.installation import documents
@@ -239,6 +240,12 @@ def test_the_refusals_read_as_the_page_says(
     demand = gpu_demand([ContainerGpus("main", resources)], annotations)
     assert demand is not None
     assert f"| {demand.problem} |" in (DOCS / "reference" / "gpu-requests.md").read_text(), case
+
+
+def test_the_refusal_of_claims_for_devices_reads_as_the_page_says() -> None:
+    spec = wire.PodSpecWire(resource_claims=[wire.ResourceClaimWire("gpu")])
+    text = (DOCS / "reference" / "gpu-requests.md").read_text()
+    assert f"| {device_claims_problem(spec)} |" in text
 
 
 def test_the_refusal_of_containers_that_exceed_their_gpu_reads_as_the_page_says() -> None:

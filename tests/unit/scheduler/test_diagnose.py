@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import invariants
 import make
+from alnair.kube.projection import PodProjector
+from alnair.kube.wire import PodWire
+from alnair.model import names
 from alnair.model.action import Evict
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import (
@@ -294,3 +297,23 @@ def test_a_pod_that_preempts_says_whom_it_waits_for_and_others_may_not_have_that
     late = explained(world, "late")
     assert not late.fits, "room is held for the other one"
     assert [c.text for c in late.changes] == ["ask for 400m of cpu instead of 600m"]
+
+
+def test_a_pod_with_claims_for_devices_is_refused_with_what_to_do() -> None:
+    manifest = {
+        "metadata": {"name": "claiming", "namespace": "default", "uid": "c"},
+        "spec": {
+            "schedulerName": names.SCHEDULER,
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+            "containers": [{"name": "main", "resources": {"claims": [{"name": "gpu"}]}}],
+        },
+    }
+    world = World(make.node("n"))
+    world.create(PodProjector()(msgspec.convert(manifest, PodWire)))
+    world.settle()
+    assert not world.placed()
+    told = explained(world, "claiming")
+    assert (told.stage, told.waits_for) == ("refused", ("a changed pod",))
+    for said in (told.message, world.reports[-1].message):
+        assert "spec.resourceClaims" in said
+        assert "leave the pod to kube-scheduler" in said
