@@ -88,7 +88,7 @@ def decide(nodes: list[Node], specs: list[PodSpec], seed: int) -> tuple[list[str
     gc.collect()
     decided = []
     start, cpu = time.perf_counter(), time.process_time()
-    while engine.queue.count(Place.ACTIVE):
+    while engine.view.count(Place.ACTIVE):
         decided.append(engine.step((), 1.0, STEP_LIMIT))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     for actions in decided:

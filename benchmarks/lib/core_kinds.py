@@ -116,7 +116,7 @@ def gang1000(nodes: int, pods: int, seed: int) -> Measured:
     with Clock() as clock:
         actions = engine.step((), 1.0, GANG)
     (plan,) = (a.plan for a in actions if isinstance(a, WritePlan))
-    columns = engine.accounts.columns
+    columns = engine.view.cluster.columns
     racks = {_rack(columns.row_of[node]) for node, _ in plan.values()}
     assert len(plan) == GANG
     assert len(racks) == 1
@@ -131,7 +131,7 @@ def gangs(nodes: int, pods: int, seed: int) -> Measured:
         _declare(engine, f"gang-{number}", SMALL_GANG, Topology(required=RACK))
     planned = 0
     with Clock() as clock:
-        while engine.queue.count(Place.ACTIVE):
+        while engine.view.count(Place.ACTIVE):
             actions = engine.step((), 1.0, STEP_LIMIT)
             planned += sum(len(a.plan) for a in actions if isinstance(a, WritePlan))
     assert planned == SMALL_GANGS * SMALL_GANG, planned
@@ -151,7 +151,7 @@ def preemption(nodes: int, pods: int, seed: int) -> Measured:
     engine.step([events.PodChanged(pod) for pod in high], 1.0, limit=0)
     evicted = 0
     with Clock() as clock:
-        while engine.queue.count(Place.ACTIVE):
+        while engine.view.count(Place.ACTIVE):
             actions = engine.step((), 1.0, STEP_LIMIT)
             evicted += sum(isinstance(a, Evict) for a in actions)
     assert evicted == pods, evicted
@@ -225,7 +225,7 @@ def _lone(nodes: int, pods: int, seed: int, spec: PodSpec) -> Measured:
     engine.step([events.PodChanged(pod) for pod in waiting], 1.0, limit=0)
     placed = 0
     with Clock() as clock:
-        while engine.queue.count(Place.ACTIVE):
+        while engine.view.count(Place.ACTIVE):
             actions = engine.step((), 1.0, STEP_LIMIT)
             placed += sum(isinstance(a, Bind) for a in actions)
     assert placed == pods, f"{placed} of {pods} pods placed"
@@ -244,7 +244,7 @@ def _burst(nodes: int, pods: int, seed: int, classes: int) -> Clock:
         huge = [_spec(cpu=10**6 + i % classes) for i in range(BACKLOG)]
         parked = [_pod(f"parked-{i}", spec) for i, spec in enumerate(huge)]
         engine.step([events.PodChanged(pod) for pod in parked], 1.0, limit=BACKLOG)
-        assert engine.queue.count(Place.PARKED) == BACKLOG
+        assert engine.view.count(Place.PARKED) == BACKLOG
     waiting = [_pod(f"pod-{i}", _spec()) for i in range(pods)]
     engine.step([events.PodChanged(pod) for pod in waiting], 1.0, limit=0)
     placed = 0

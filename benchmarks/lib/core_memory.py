@@ -64,7 +64,7 @@ def hold(nodes: int, pods: int) -> dict[str, float]:
         "before_mb": round(start, 1),
         "with_feed_mb": round(feed, 1),
         "bound_pods": sum(bool(pod.node) for pod in kept.values()),
-        "booked_pods": sum(len(held) for held in engine.accounts.on_row.values()),
+        "booked_pods": sum(record.row >= 0 for record in engine.view.pods.values()),
         "classes": len({pod.spec for pod in kept.values()}),
         "decided": sum(isinstance(action, Bind) for action in actions),
     }

@@ -16,7 +16,7 @@ from alnair.scheduler.state.pods.pod_index import TERM_KINDS
 
 def check(engine: Engine) -> None:
     """Fail unless books, queue and counters agree with the records."""
-    check_books(engine.accounts)
+    check_books(engine._accounts)
     check_queue(engine)
 
 
@@ -125,23 +125,23 @@ def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:
 
 def check_queue(engine: Engine) -> None:
     """Fail if a pod that should be tried is in no place, or in two, or a counter is wrong."""
-    records = engine.accounts.records
+    records = engine.view.pods
     flying = [r for r in records.values() if r.in_flight]
     assert all(r.state is State.ASSUMED for r in flying)
     assert engine.in_flight == sum(not r.awaits_storage for r in flying)
     units: dict[int, Unit] = {}
     for record in records.values():
         pod = record.pod
-        if pod.scheduler not in engine.profiles:
+        if pod.scheduler not in engine.view.profiles:
             continue
-        unit = engine.members.unit_of(record)
+        unit = engine.view.unit_of(record)
         queued = unit is not None and pod.uid in unit.pods
         wanted = record.state is State.PENDING and not (pod.deleting or pod.gated)
         assert queued == wanted, (pod.name, record.state, queued)
         if unit is None:
             continue
         units[id(unit)] = unit
-        state = engine.members.gang_of(record)
+        state = engine.view.gang_of(record)
         waits = state is not None and (state.planning or state.clearing)
         if queued and not waits:
             assert unit.place is not Place.NOWHERE, f"{pod.name} is forgotten"
@@ -151,10 +151,10 @@ def check_queue(engine: Engine) -> None:
                 assert not state.awaiting_plan(), f"{pod.name} waits for no plan"
     places = Counter(u.place for u in units.values() if u.place is not Place.NOWHERE)
     for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED):
-        assert engine.queue.count(place) == places[place]
+        assert engine.view.count(place) == places[place]
     lone = {uid for uid, r in records.items() if not r.group}
-    assert set(engine.members._units) <= lone
-    check_parked(engine.queue, list(units.values()))
+    assert set(engine._members._units) <= lone
+    check_parked(engine._queue, list(units.values()))
 
 
 def check_parked(queue: Queue, units: list[Unit]) -> None:
@@ -171,13 +171,13 @@ def check_parked(queue: Queue, units: list[Unit]) -> None:
 
 def check_evaluations(engine: Engine) -> None:
     """Fail unless every cached evaluation equals one made from scratch."""
-    kept = engine.evaluations._kept
+    kept = engine.view._context.evaluations._kept
     for scheduler, spec in list(kept):
-        profile = engine.profiles[scheduler]
-        current = engine.evaluations.of(spec, profile)
+        profile = engine.view.profiles[scheduler]
+        current = engine.view.evaluate(spec, profile)
         if current.refusal is not None:
             continue
-        fresh = Evaluation(spec, profile, engine.accounts.cluster)
+        fresh = Evaluation(spec, profile, engine.view.cluster)
         fresh.refresh()
         assert (current.rank == fresh.rank).all(), (scheduler, spec)
         assert current.best() == fresh.best()

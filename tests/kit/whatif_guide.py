@@ -90,4 +90,4 @@ def save(path: Path) -> None:
     world.create(*pods)
     world.settle(0.0)
     world.restart()
-    path.write_bytes(encode(take(world.engine, Assembly(Configuration()).explicit(), 0, NOW)))
+    path.write_bytes(encode(take(world.engine.view, Assembly(Configuration()).explicit(), 0, NOW)))

@@ -22,8 +22,10 @@ from alnair.cli import main
 from alnair.configuration import scheduler_file, strict_yaml
 from alnair.configuration.profile_assembly import assemble
 from alnair.kube import definitions, wire
+from alnair.kube.device_claims import device_claims_problem
 from alnair.kube.projection import pod_spec
 from alnair.live.replay.report import Report
+from alnair.local.installation import documents
 from alnair.model import api, names
 from alnair.model.cluster import Gpu, Node
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -121,6 +123,17 @@ def test_the_page_of_custom_resources_has_them_all() -> None:
     text = (DOCS / "reference" / "custom-resources.md").read_text()
     for d in definitions.DEFINITIONS:
         assert f"| {d.kind} | `{d.group}/{d.version}` |" in text
+
+
+def test_the_page_of_custom_resources_says_what_is_installed() -> None:
+    text = (DOCS / "reference" / "custom-resources.md").read_text()
+    rows = re.findall(r"^\| (\w+) \| `(\S+)` \| `\S+` \| (.+?) \|", text, re.MULTILINE)
+    assert len(rows) == len(definitions.DEFINITIONS)
+    said = {(kind, group) for kind, group, installed in rows if installed == "installs it"}
+    assert {installed for _, _, installed in rows} == {"installs it", "leaves it out"}
+    specs = [d["spec"] for d in documents() if d["kind"] == "CustomResourceDefinition"]
+    versions = [(s, v["name"]) for s in specs for v in s["versions"]]
+    assert said == {(s["names"]["kind"], f"{s['group']}/{version}") for s, version in versions}
 
 
 def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_weights() -> None:
@@ -232,6 +245,12 @@ def test_the_refusals_read_as_the_page_says(
     assert f"| {demand.problem} |" in (DOCS / "reference" / "gpu-requests.md").read_text(), case
 
 
+def test_the_refusal_of_claims_for_devices_reads_as_the_page_says() -> None:
+    spec = wire.PodSpecWire(resource_claims=[wire.ResourceClaimWire("gpu")])
+    text = (DOCS / "reference" / "gpu-requests.md").read_text()
+    assert f"| {device_claims_problem(spec)} |" in text
+
+
 def test_the_refusal_of_containers_that_exceed_their_gpu_reads_as_the_page_says() -> None:
     slice_of = {names.VGPU_MEMORY: 8192, names.VGPU_COMPUTE: 60}
     demand = gpu_demand([ContainerGpus("a", slice_of), ContainerGpus("b", slice_of)], {})
@@ -253,7 +272,7 @@ def test_the_observing_plugin_of_the_guide_works() -> None:
     engine, again = Engine([profile]), Engine([profile])
     there = [events.NodeChanged(NODE), events.NodeChanged(Node("spot", {"cpu": 8000}))]
     engine.learn([*there, events.NodeGone("spot"), there[1]], 0.0)
-    again.learn([*there, events.PluginStates(engine.observers.save())], 0.0)
+    again.learn([*there, events.PluginStates(engine.view.plugin_states())], 0.0)
     for one in (engine, again):
         cluster = one.accounts.cluster
         scores = profile.scores[0].score(PodSpec(), cluster)(slice(0, 2))

@@ -30,6 +30,7 @@ class Pod(msgspec.Struct, frozen=True):
         apart: Terms of its required anti-affinity.
         ports: Its host ports: address, protocol, number.
         claims: Names of the claims that it uses.
+        device_claims: Names of its claims for devices, by dynamic resource allocation.
         preempted: Our scheduler has made it leave for others.
         measured: Its agent says what its GPUs do, so it may be known to be idle.
     """
@@ -57,6 +58,7 @@ class Pod(msgspec.Struct, frozen=True):
     apart: tuple[Term, ...] = ()
     ports: tuple[tuple[str, str, int], ...] = ()
     claims: tuple[str, ...] = ()
+    device_claims: tuple[str, ...] = ()
     priority: int = 0
     preempted: bool = False
     measured: bool = False
@@ -152,6 +154,7 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = contract.SCHEDULE
         apart=required(spec, "podAntiAffinity", namespace, labels),
         ports=_ports(spec),
         claims=_claims(spec),
+        device_claims=tuple(claim.get("name", "") for claim in spec.get("resourceClaims") or ()),
         priority=spec.get("priority") or 0,
         preempted=is_preempted(status),
         measured=contract.UTILIZATION in annotations,

@@ -50,6 +50,7 @@ POD_RULES: Final[Mapping[str, PodRule]] = {
     "assignment-amounts": assigned.assignment_amounts,
     "slices-together": assigned.slices_together,
     "possible-request": possible.possible_request,
+    "claims-allocated": possible.claims_allocated,
 }
 #: About a gang.
 GANG_RULES: Final[Mapping[str, GangRule]] = {"gang-whole": gangs.gang_whole}

@@ -21,6 +21,7 @@ class MemberMeta(Struct, rename="camel"):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
     owner_references: list[OwnerWire] | None = None
 
@@ -33,19 +34,40 @@ class MemberSpecWire(Struct, rename="camel", gc=False):
     scheduling_group: SchedulingGroup | None = None
 
 
-class MemberConditionWire(Struct, gc=False):
+class MemberConditionWire(Struct, rename="camel", gc=False):
     """A condition of a pod."""
 
     type: str = ""
     status: str = ""
     message: str | None = None
+    last_transition_time: str | None = None
 
 
-class MemberStatusWire(Struct, gc=False):
+class TerminatedWire(Struct, rename="camel", gc=False):
+    """How a container ended."""
+
+    finished_at: str | None = None
+
+
+class ContainerStateWire(Struct, gc=False):
+    """What a container does."""
+
+    terminated: TerminatedWire | None = None
+
+
+class ContainerStatusWire(Struct, gc=False):
+    """Status of a container."""
+
+    state: ContainerStateWire | None = None
+
+
+class MemberStatusWire(Struct, rename="camel", gc=False):
     """Status of a pod."""
 
     phase: str | None = None
     conditions: list[MemberConditionWire] | None = None
+    init_container_statuses: list[ContainerStatusWire] | None = None
+    container_statuses: list[ContainerStatusWire] | None = None
 
 
 class MemberWire(Struct):
@@ -87,5 +109,17 @@ def project_member(pod: MemberWire) -> GroupMember:
             owners=tuple(owner.name for owner in pod.metadata.owner_references or ()),
             refusal=refusal,
             scheduler=pod.spec.scheduler_name or "",
+            created=pod.metadata.creation_timestamp or "",
+            ended=_ended(status) if status.phase == "Failed" else "",
         ),
     )
+
+
+def _ended(status: MemberStatusWire) -> str:
+    """Return when a pod ended: its last container, or where none ran, its last condition."""
+    containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    ends = [
+        c.state.terminated.finished_at or "" for c in containers if c.state and c.state.terminated
+    ]
+    changes = [c.last_transition_time or "" for c in status.conditions or ()]
+    return max(ends, default="") or max(changes, default="")

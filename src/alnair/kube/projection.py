@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from alnair.kube import wire
+from alnair.kube.device_claims import device_claims_problem
 from alnair.kube.disks import pod_volumes
 from alnair.kube.footprint import host_ports, node_images, pod_images
 from alnair.kube.loads import Expectation, agent_lease, read_expected, read_loads
@@ -104,10 +105,10 @@ class PodProjector:
     def __call__(self, pod: wire.PodWire) -> Pod:
         """Return the pod as scheduling sees it."""
         meta, spec = pod.metadata, pod.spec
-        annotations = meta.annotations or {}
-        labels = meta.labels or {}
+        annotations, labels = meta.annotations or {}, meta.labels or {}
         expected = read_expected(annotations)
         shared, problem = self._spec(pod, annotations, expected)
+        problem = problem or device_claims_problem(spec)
         if held := pod_volumes(pod):
             shared = self._shared(msgspec.structs.replace(shared, volumes=held))
         assignment: Assignment = ()
@@ -116,7 +117,6 @@ class PodProjector:
                 assignment = _assignment(text)
             except UNREADABLE as error:
                 problem = f"annotation {names.GPU_ASSIGNMENT} cannot be read: {error}"
-        phase = pod.status.phase if pod.status else None
         return Pod(
             uid=meta.uid,
             namespace=sys.intern(meta.namespace),
@@ -128,7 +128,7 @@ class PodProjector:
             time_limit=spec.active_deadline_seconds or round(expected.duration_s),
             node=sys.intern(spec.node_name) if spec.node_name else "",
             bound_at=_bound_at(pod.status) if spec.node_name else 0.0,
-            finished=phase in _FINISHED,
+            finished=pod.status is not None and pod.status.phase in _FINISHED,
             deleting=meta.deletion_timestamp is not None,
             gated=bool(spec.scheduling_gates),
             group=group_of(labels, spec.scheduling_group),

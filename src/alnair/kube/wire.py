@@ -219,6 +219,12 @@ class VolumeWire(Struct, rename="camel", gc=False):
     image: ImageSource | None = None
 
 
+class ResourceClaimWire(Struct, gc=False):
+    """A claim for devices, by dynamic resource allocation; only that it is there counts."""
+
+    name: str = ""
+
+
 class PodSpecWire(Struct, rename="camel"):
     """Specification of a pod."""
 
@@ -239,6 +245,7 @@ class PodSpecWire(Struct, rename="camel"):
     scheduling_group: SchedulingGroup | None = None
     volumes: list[VolumeWire] | None = None
     host_network: bool | None = None
+    resource_claims: list[ResourceClaimWire] | None = None
 
 
 class PodCondition(Struct, rename="camel", gc=False):

@@ -122,7 +122,7 @@ async def _computed(client: Client, pod: Pod, notes: tuple[str, ...]) -> Diagnos
     ours = pod if pod.scheduler in names.SCHEDULERS else replace(pod, scheduler=names.SCHEDULER)
     engine.learn([events.PodChanged(ours)], now)
     engine.step((), now, limit=0)
-    found = diagnose(engine, engine.accounts.records[pod.uid], now)
+    found = diagnose(engine.view, engine.view.pods[pod.uid], now)
     # A queue that nothing has been taken from says nothing about the real one.
     return replace(found, scheduler=pod.scheduler, notes=notes, queue=None, source="offline")
 

@@ -34,7 +34,7 @@ async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
     """
     engine = Engine(profiles)
     engine.learn(await read(client, profiles), time.time())
-    return Rebalance(engine, {p.scheduler: p for p in profiles})
+    return Rebalance(engine.view)
 
 
 async def plan(

@@ -327,9 +327,9 @@ class Simulation:
         """Ask the elastic plan; returns whether it changed anything."""
         if self._elastic is None or not (jobs := self._controller.elastic()):
             return False
-        accounts = self.engine.accounts
-        alive = accounts.columns.alive[: accounts.columns.n]
-        free = int(accounts.devices.whole_free[: accounts.columns.n][alive].sum())
+        cluster = self.engine.view.cluster
+        alive = cluster.columns.alive[: cluster.columns.n]
+        free = int(cluster.devices.whole_free[: cluster.columns.n][alive].sum())
         wanted = self._elastic.plan(jobs, free, self._controller.waiting_gpus(), self.now)
         return self._controller.resize(wanted, self.now)
 

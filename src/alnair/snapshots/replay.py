@@ -11,6 +11,7 @@ from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Assignment, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.state.nodes.columns import TIES
 from alnair.snapshots.snapshot import Snapshot, SnapshotError, check_plugins, told
 
@@ -54,7 +55,7 @@ def replay(snapshot: Snapshot, source: str, pod: str = "") -> list[Outcome]:
     check_plugins(snapshot, profiles, source)
     engine = Engine(profiles, seed=snapshot.seed)
     engine.learn(list(told(snapshot)), snapshot.time)
-    best = _best(engine, pod) if pod else ()
+    best = _best(engine.view, pod) if pod else ()
     outcomes: dict[str, Outcome] = {}
     inbox: deque[events.Event] = deque()
     for _ in range(_MOST_STEPS):
@@ -92,18 +93,17 @@ def _together(pod: Pod, wanted: Pod) -> bool:
     return bool(wanted.group) and (pod.namespace, pod.group) == (wanted.namespace, wanted.group)
 
 
-def _best(engine: Engine, name: str) -> tuple[tuple[str, int], ...]:
+def _best(view: View, name: str) -> tuple[tuple[str, int], ...]:
     """Return the nodes with the highest scores for a pod."""
-    accounts = engine.accounts
-    record = next(r for r in accounts.records.values() if f"{r.pod.namespace}/{r.pod.name}" == name)
-    evaluation = engine.evaluate(record)
-    if evaluation is None or evaluation.refusal is not None:
+    record = next(r for r in view.pods.values() if f"{r.pod.namespace}/{r.pod.name}" == name)
+    profile = view.profiles.get(record.pod.scheduler)
+    if profile is None or (evaluation := view.evaluate(record.spec, profile)).refusal is not None:
         return ()
     rows = evaluation.rank.argsort()[::-1][:_SHOWN_NODES]
     return tuple(
         (node.name, int(evaluation.rank[row] // TIES))
         for row in rows
-        if evaluation.rank[row] >= 0 and (node := accounts.columns.nodes[row]) is not None
+        if evaluation.rank[row] >= 0 and (node := view.cluster.columns.nodes[row]) is not None
     )
 
 

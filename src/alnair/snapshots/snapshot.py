@@ -17,10 +17,11 @@ from alnair.kube.kinds import object_types
 from alnair.model.cluster import Node
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
-from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework import observers
 from alnair.scheduler.framework.contract import Profile
-from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.accounts import Record, State
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.gpu_assignment import assign
 
 FORMAT: Final = "alnair-scheduler-snapshot"
@@ -90,24 +91,24 @@ class _Former(msgspec.Struct):
     bids: Any = None
 
 
-def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Snapshot:
+def take(view: View, profiles: tuple[Any, ...], seed: int, now: float) -> Snapshot:
     """Return what the engine knows; all of it is values, so the engine may go on at once."""
-    accounts = engine.accounts
-    units = sorted(engine.members.units(), key=lambda unit: unit.order)
+    cluster = view.cluster
+    units = sorted(view.units(), key=lambda unit: unit.order)
     order = {uid: unit.order for unit in units for uid in unit.pods}
     records = sorted(
-        accounts.records.values(),
+        view.pods.values(),
         key=lambda r: (r.state is State.PENDING, order.get(r.pod.uid, -1)),
     )
-    objects = accounts.cluster.objects
+    objects = cluster.objects
     return Snapshot(
         alnair=version("alnair"),
         time=now,
         seed=seed,
         profiles=profiles,
-        nodes=tuple(node for node in accounts.columns.nodes if node is not None),
-        gangs=tuple(state.gang for state in engine.gangs.all() if state.gang is not None),
-        pods=tuple(_pod(record, accounts) for record in records),
+        nodes=tuple(node for node in cluster.columns.nodes if node is not None),
+        gangs=tuple(state.gang for state in view.gangs() if state.gang is not None),
+        pods=tuple(_pod(record, cluster) for record in records),
         objects=tuple(
             SavedObject(kind, namespace, name, value)
             for kind in objects.kinds()
@@ -118,11 +119,11 @@ def take(engine: Engine, profiles: tuple[Any, ...], seed: int, now: float) -> Sn
             for unit in units
             if unit.pods
         ),
-        plugins=engine.observers.save(),
+        plugins=view.plugin_states(),
     )
 
 
-def _pod(record: Record, accounts: Accounts) -> Pod:
+def _pod(record: Record, cluster: Cluster) -> Pod:
     """Return the pod as the API server has it once its Binding has arrived.
 
     That the Binding was accepted is known before the pod is seen on its node.
@@ -132,7 +133,7 @@ def _pod(record: Record, accounts: Accounts) -> Pod:
         return pod
     assignment = pod.assignment
     if pod.spec.gpu is not None and record.row >= 0 and record.bookings:
-        assignment = assign(pod.spec.gpu, record.bookings, accounts.devices.gpus[record.row])
+        assignment = assign(pod.spec.gpu, record.bookings, cluster.devices.gpus[record.row])
     return msgspec.structs.replace(
         pod, node=record.node, bound_at=record.placed_at, assignment=assignment
     )

@@ -24,8 +24,8 @@ from alnair.scheduler.framework.contract import (
 )
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.plugins.priority_sort import PrioritySort
-from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.nodes.columns import TIES
+from alnair.scheduler.state.pods.pod_classes import Classes
 from alnair.testing.contract import ContractError, check_filter, check_score, feasible, normalized
 
 _NAME = "bench"
@@ -50,6 +50,9 @@ class PluginBench:
         sort = [] if isinstance(plugin, QueueSortPlugin) else [PrioritySort()]
         self._profile = Profile(_NAME, [plugin, *sort])
         self._engine = Engine([self._profile])
+        self._view = self._engine.view
+        #: As the engine's: what selectors of any pod seen so far look at tells pods apart.
+        self._classes = Classes()
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         for node in nodes:
@@ -66,6 +69,7 @@ class PluginBench:
         """Let a pod be on a node."""
         pod = msgspec.structs.replace(pod, node=node, scheduler=_NAME)
         self._pods[pod.uid] = pod
+        self._classes.notice(pod.spec)
         self._tell(events.PodChanged(pod))
 
     def remove(self, pod: Pod) -> None:
@@ -75,10 +79,10 @@ class PluginBench:
 
     def refused(self, pod: Pod) -> dict[str, list[str]]:
         """Return the nodes that the filter refuses, and its reasons for each."""
-        spec, columns = self._class(pod), self._engine.accounts.columns
+        spec, columns = self._class(pod), self._view.cluster.columns
         if not isinstance(self.plugin, FilterPlugin):
             return {}
-        compiled = self.plugin.filter(spec, self._engine.accounts.cluster)
+        compiled = self.plugin.filter(spec, self._view.cluster)
         if compiled is None:
             return {}
         found: dict[str, list[str]] = {}
@@ -91,10 +95,10 @@ class PluginBench:
 
     def scores(self, pod: Pod) -> dict[str, float]:
         """Return the scores (0-100) of the nodes that the filter accepts; empty without a score."""
-        spec, columns = self._class(pod), self._engine.accounts.columns
+        spec, columns = self._class(pod), self._view.cluster.columns
         if not isinstance(self.plugin, ScorePlugin):
             return {}
-        cluster = self._engine.accounts.cluster
+        cluster = self._view.cluster
         compiled = self.plugin.score(spec, cluster)
         if compiled is None:
             return {}
@@ -108,9 +112,9 @@ class PluginBench:
 
     def best(self, pod: Pod) -> str | None:
         """Return the node that the plugin alone would choose."""
-        evaluation = self._engine.evaluations.of(self._class(pod), self._profile)
+        evaluation = self._view.evaluate(self._class(pod), self._profile)
         row = None if evaluation.refusal is not None else evaluation.best()
-        node = None if row is None else self._engine.accounts.columns.nodes[row]
+        node = None if row is None else self._view.cluster.columns.nodes[row]
         return None if node is None else node.name
 
     def check(self, pods: Sequence[Pod], *, seed: int = 0, rounds: int = 100) -> None:
@@ -137,12 +141,12 @@ class PluginBench:
             yield msgspec.structs.replace(node, name=name)
 
     def _check(self, spec: PodSpec, chance: random.Random) -> None:
-        cluster = self._engine.accounts.cluster
+        cluster = self._view.cluster
         if isinstance(self.plugin, FilterPlugin):
             check_filter(self.plugin, spec, cluster, chance)
         if isinstance(self.plugin, ScorePlugin):
             check_score(self.plugin, spec, cluster, chance)
-        kept = self._engine.evaluations.of(spec, self._profile)
+        kept = self._view.evaluate(spec, self._profile)
         fresh = Evaluation(spec, self._profile, cluster)
         if fresh.refusal is not None:
             return
@@ -199,9 +203,8 @@ class PluginBench:
         self.put(msgspec.structs.replace(node, **changes))
 
     def _class(self, pod: Pod) -> PodSpec:
-        record = Record(msgspec.structs.replace(pod, scheduler=_NAME))
-        self._engine.members.classify(record)
-        return record.spec
+        self._classes.notice(pod.spec)
+        return self._classes.of(pod)
 
     def _tell(self, event: events.Event) -> None:
         self._engine.step([event], 0.0, limit=0)

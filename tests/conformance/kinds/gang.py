@@ -73,7 +73,7 @@ class _Cluster:
     def less(self) -> bool:
         """Return whether the first pod's turn comes before the second's."""
         first, second = self.waiting
-        unit = self.engine.queue.pop()
+        unit = self.engine._queue.pop()
         assert unit is not None
         if first.uid in unit.pods and second.uid in unit.pods:
             return in_turn(unit.pods.values())[0].pod.uid == first.uid
@@ -82,17 +82,17 @@ class _Cluster:
     def ready(self) -> bool:
         """Return whether the first pod's gang has enough pods, and the cluster its minimum."""
         pod = self.waiting[0]
-        state = self.engine.gangs.find((pod.namespace, pod.group)) if pod.group else None
+        state = self.engine._gangs.find((pod.namespace, pod.group)) if pod.group else None
         if state is None or state.gang is None:
             return True  # upstream, it is Permit that misses the PodGroup
-        columns = self.engine.accounts.columns
+        columns = self.engine.view.cluster.columns
         return not not_ready(state) and not resource_gap(state, columns)
 
     def fits(self) -> bool:
         """Return whether the cluster has the case's minResources free."""
         extra = self._case.extra
         namespace, _, name = extra["podGroup"].partition("/")
-        state = self.engine.gangs.find((namespace, name))
+        state = self.engine._gangs.find((namespace, name))
         own = state.members.values() if state else ()
         wanted = base_units(extra["minResources"])
-        return not missing(wanted, self.engine.accounts.columns, own)
+        return not missing(wanted, self.engine.view.cluster.columns, own)

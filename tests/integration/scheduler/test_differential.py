@@ -132,13 +132,13 @@ def _profile(left_out: str) -> Profile:
 
 
 def _evaluation(engine: Engine, uid: str, profile: Profile) -> Evaluation:
-    return engine.evaluations.of(engine.accounts.records[uid].spec, profile)
+    return engine.view.evaluate(engine.view.pods[uid].spec, profile)
 
 
 def _passed(engine: Engine, evaluation: Evaluation) -> frozenset[str]:
     if evaluation.refusal is not None:
         return frozenset()
-    rows = engine.accounts.columns.row_of
+    rows = engine.view.cluster.columns.row_of
     return frozenset(name for name, row in rows.items() if evaluation.feasible(row))
 
 
@@ -174,8 +174,8 @@ def _told(
     name = min(ours ^ theirs)
     node = next(n for n in random.nodes if n["metadata"]["name"] == name)
     here = [p for p in random.bound if p["spec"]["nodeName"] == name]
-    row = engine.accounts.columns.row_of[name]
-    everywhere = slice(0, engine.accounts.columns.n)
+    row = engine.view.cluster.columns.row_of[name]
+    everywhere = slice(0, engine.view.cluster.columns.n)
     why = mine.refusal or [
         f"{plugin}: {reason.text}"
         for plugin, compiled in mine._filters

@@ -107,14 +107,14 @@ def read(log: Path) -> str:
 
 def _ours(engine: Engine, uid: str, profile: Profile) -> Scores:
     """Return what each plugin gives each feasible node, weighted."""
-    spec = engine.accounts.records[uid].spec
-    evaluation = engine.evaluations.of(spec, profile)
+    spec = engine.view.pods[uid].spec
+    evaluation = engine.view.evaluate(spec, profile)
     if evaluation.refusal is not None:
         return {}
     feasible = evaluation.rank >= 0
     found: Scores = {}
     for plugin in profile.scores:
-        compiled = plugin.score(spec, engine.accounts.cluster)
+        compiled = plugin.score(spec, engine.view.cluster)
         if compiled is None:
             continue
         if compiled.depends is Depends.PODS:
@@ -126,7 +126,7 @@ def _ours(engine: Engine, uid: str, profile: Profile) -> Scores:
         weight = profile.weights.get(plugin.name, 1)
         found[plugin.name] = {
             node: round(weight * points[row])
-            for node, row in engine.accounts.columns.row_of.items()
+            for node, row in engine.view.cluster.columns.row_of.items()
             if feasible[row]
         }
     return found

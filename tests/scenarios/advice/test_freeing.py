@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from alnair.model import names
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
-from alnair.scheduler.profiles import profiles
 from alnair.sim.whatif.fates import indices
 from kit import invariants, make
 from kit.world import World
@@ -138,9 +137,7 @@ def most_free(stay: Held, come: tuple[int, ...]) -> int:
 
 def plan(world: World, count: int, most: int, nodes: int = 1) -> Outcome:
     world.settle()
-    outcome = Rebalance(world.engine, {p.scheduler: p for p in profiles()}).free_gpus(
-        count, most, nodes=nodes, spare=True
-    )
+    outcome = Rebalance(world.engine.view).free_gpus(count, most, nodes=nodes, spare=True)
     invariants.check(world.engine)
     return outcome
 

@@ -5,7 +5,6 @@ import pytest
 
 from alnair.model.workload import Pod
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
-from alnair.scheduler.profiles import profiles
 from kit import invariants, make
 from kit.world import World
 
@@ -19,7 +18,7 @@ def tenant(name: str, node: str, slot: int, **more: object) -> Pod:
 
 def rebalance(world: World) -> Rebalance:
     world.settle()
-    return Rebalance(world.engine, {p.scheduler: p for p in profiles()})
+    return Rebalance(world.engine.view)
 
 
 def moved(outcome: Outcome) -> dict[str, str]:

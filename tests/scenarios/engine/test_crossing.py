@@ -185,7 +185,7 @@ def test_no_second_eviction_when_theirs_left_meanwhile() -> None:
     world.delete(next(p.name for p in world.pods.values() if p.name != "ours"))
     world.settle()
     assert evicted(world) == ["ours"]
-    assert not world.engine.accounts.records[world.pod("ours").uid].evicting
+    assert not world.engine.view.pods[world.pod("ours").uid].evicting
 
 
 def test_room_that_is_about_to_be_left_counts_as_left() -> None:

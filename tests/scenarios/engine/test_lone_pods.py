@@ -275,7 +275,7 @@ def test_stale_and_repeated_events_change_nothing() -> None:
         world.inbox.append(event)
         world.settle()
         assert not any(isinstance(a, Bind) for a in world.log[2:])
-    assert world.engine.accounts.records[new.uid].node == "n"
+    assert world.engine.view.pods[new.uid].node == "n"
 
 
 def test_each_decision_is_timed_once() -> None:
@@ -295,14 +295,14 @@ def test_pods_on_a_node_that_goes_and_comes_back_are_counted_again() -> None:
     world = World(node)
     world.create(make.pod("a", make.spec(cpu=600, whole=1)))
     world.settle()
-    held = world.engine.accounts.records[world.pod("a").uid].bookings
+    held = world.engine.view.pods[world.pod("a").uid].bookings
     world.remove("n")
     world.settle()
     world.put(node)
     world.create(make.pod("b", make.spec(cpu=600)), make.pod("c", make.spec(cpu=300, whole=1)))
     world.settle()
     assert world.where("a", "b", "c") == ["n", "", "n"]
-    assert world.engine.accounts.records[world.pod("a").uid].bookings == held
+    assert world.engine.view.pods[world.pod("a").uid].bookings == held
     world.check_room()
 
 

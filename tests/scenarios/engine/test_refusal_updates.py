@@ -14,9 +14,9 @@ TAINT = Taint("gpu", "NoSchedule", "v")
 
 
 def reasons(world: World, name: str) -> str:
-    record = find(world.engine, "default", name)
+    record = find(world.engine.view, "default", name)
     assert record is not None
-    return diagnose(world.engine, record, world.now).message.translate(_NO_DIGITS)
+    return diagnose(world.engine.view, record, world.now).message.translate(_NO_DIGITS)
 
 
 def test_ten_minutes_of_a_changing_cluster_give_an_event_per_change_of_the_reasons() -> None:

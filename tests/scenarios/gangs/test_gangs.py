@@ -336,7 +336,7 @@ def test_of_many_gangs_that_lack_room_each_change_tries_one_in_vain() -> None:
     world.settle()
 
     def tries() -> int:
-        return sum(record.tries for record in world.engine.accounts.records.values())
+        return sum(record.tries for record in world.engine.view.pods.values())
 
     before = tries()
     for number in range(6):

@@ -38,7 +38,7 @@ def test_small_pods_do_not_starve_a_gang_beyond_the_limits_of_what_runs() -> Non
     world.declare(make.gang("big", 2))
     world.create(*make.members("big", 2, make.spec(whole=4), created=1.0))
     wait(world, PATIENCE + 60)
-    kept = world.engine.backfill.reservation
+    kept = world.engine.view.reservation
     assert kept is not None
     assert len(kept.rows) == 2
     started = world.pod("run1").bound_at
@@ -56,9 +56,9 @@ def test_small_pods_do_not_starve_a_gang_beyond_the_limits_of_what_runs() -> Non
     wait(world, 60)
     assert {"big-0", "big-1"} <= world.placed()
     assert (
-        world.engine.backfill.allowed(
-            world.engine.members.unit_of(world.engine.accounts.records[world.pod("long").uid]),  # type: ignore[arg-type]
-            world.engine.accounts.records[world.pod("long").uid],
+        world.engine._admission.allowed(
+            world.engine.view.unit_of(world.engine.view.pods[world.pod("long").uid]),  # type: ignore[arg-type]
+            world.engine.view.pods[world.pod("long").uid],
             world.now,
         )
         is None
@@ -69,9 +69,9 @@ def test_nodes_that_the_holder_does_not_need_are_free_to_all() -> None:
     world = busy((1000, 3000))
     world.create(job("whole", 4, created=1.0))
     wait(world, PATIENCE + 60)
-    kept = world.engine.backfill.reservation
+    kept = world.engine.view.reservation
     assert kept is not None
-    row = world.engine.accounts.columns.row_of[world.pod("run0").node]
+    row = world.engine.view.cluster.columns.row_of[world.pod("run0").node]
     assert kept.rows == (row,)
     world.delete("run1")
     wait(world, 60)
@@ -82,7 +82,7 @@ def test_units_before_the_holder_are_not_kept_off() -> None:
     world = busy((1000,))
     world.create(job("whole", 4, created=1.0))
     wait(world, PATIENCE + 60)
-    assert world.engine.backfill.reservation is not None
+    assert world.engine.view.reservation is not None
     world.create(make.pod("urgent", make.spec(whole=1), priority=10, created=9.0))
     world.delete("run0")
     wait(world, 10)
@@ -93,22 +93,23 @@ def test_without_time_limits_nothing_is_reserved() -> None:
     world = busy((0,))
     world.create(job("whole", 4, created=1.0))
     wait(world, 10 * PATIENCE)
-    assert world.engine.backfill.reservation is None
+    assert world.engine.view.reservation is None
 
 
 def test_an_engine_without_patience_reserves_nothing() -> None:
     world = busy((1000,))
-    world.engine.admission.backfill = Backfill(world.engine.accounts, None)
+    engine = world.engine
+    engine._backfill = Backfill(engine.view._context, engine._admission, None)
     world.create(job("whole", 4, created=1.0))
     wait(world, PATIENCE + 60)
-    assert world.engine.admission.backfill.reservation is None
+    assert world.engine.view.reservation is None
 
 
 def test_what_would_not_fit_an_empty_cluster_reserves_nothing() -> None:
     world = busy((1000,))
     world.create(job("monster", 5, created=1.0), job("whole", 4, created=2.0))
     wait(world, PATIENCE + 60)
-    kept = world.engine.backfill.reservation
+    kept = world.engine.view.reservation
     assert kept is not None
     assert kept.holder.name == "pod default/whole"
 
@@ -118,12 +119,12 @@ def test_the_reservation_goes_with_its_holder_and_survives_a_restart_anew() -> N
     world.create(job("whole", 4, created=1.0))
     wait(world, PATIENCE + 60)
     world.restart()
-    assert world.engine.backfill.reservation is None
+    assert world.engine.view.reservation is None
     wait(world, PATIENCE + 60)
-    assert world.engine.backfill.reservation is not None
+    assert world.engine.view.reservation is not None
     world.delete("whole")
     wait(world, 60)
-    assert world.engine.backfill.reservation is None
+    assert world.engine.view.reservation is None
 
 
 def test_a_gang_that_must_lie_in_one_rack_gets_nodes_of_one_rack() -> None:
@@ -142,9 +143,9 @@ def test_a_gang_that_must_lie_in_one_rack_gets_nodes_of_one_rack() -> None:
     world.declare(make.gang("big", 2, required=rack))
     world.create(*make.members("big", 2, make.spec(whole=4), created=1.0))
     wait(world, PATIENCE + 60)
-    kept = world.engine.backfill.reservation
+    kept = world.engine.view.reservation
     assert kept is not None
-    rows = world.engine.accounts.columns.row_of
+    rows = world.engine.view.cluster.columns.row_of
     assert set(kept.rows) == {rows["a0"], rows["a1"]}
     # Two nodes of different racks would be free earlier.
     assert kept.until == world.pod("on-a1").bound_at + 2000
@@ -159,9 +160,9 @@ def test_nodes_are_kept_for_nobody_whom_room_alone_does_not_help() -> None:
     bounded = job("bounded", 1, created=1.0)
     world.create(msgspec.structs.replace(bounded, namespace="team"))
     wait(world, PATIENCE + 60)
-    assert world.engine.backfill.reservation is None
+    assert world.engine.view.reservation is None
     world.create(*(job(f"waits{i}", 4, created=2.0) for i in range(2)))
     wait(world, PATIENCE + 60)
-    kept = world.engine.backfill.reservation
+    kept = world.engine.view.reservation
     assert kept is not None
     assert kept.holder.name == "pod default/waits0", "those who only wait are before it, not it"

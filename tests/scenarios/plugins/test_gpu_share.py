@@ -210,7 +210,7 @@ def test_gpus_that_are_described_anew_keep_their_holders() -> None:
     one, two = put(world, make.spec(slice_mib=1024, compute=60), make.spec(whole=1))
     world.put(msgspec.structs.replace(node, gpus=tuple(reversed(node.gpus))))
     world.settle()
-    accounts = world.engine.accounts
+    accounts = world.engine._accounts
     for pod in (one, two):
         record = accounts.records[pod.uid]
         uuids = {accounts.devices.gpus[record.row][b.slot].uuid for b in record.bookings}

@@ -69,7 +69,7 @@ class Cluster(World):
 
     def left(self, node: str) -> list[float]:
         """The cores that the engine believes free in each zone."""
-        accounts = self.engine.accounts
+        accounts = self.engine._accounts
         zones, row = accounts.zones, accounts.columns.row_of[node]
         free = zones.free[zones.resources["cpu"], :, row]
         return [cpu / 1000 for cpu in free.tolist()[: len(CORES[node])]]

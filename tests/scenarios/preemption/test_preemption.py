@@ -181,7 +181,7 @@ def test_pods_that_come_and_go_behind_one_that_stays_are_forgotten() -> None:
         if i:
             world.delete(f"p{i}")
     world.settle()
-    assert 0 < len(world.engine.preemption.retries) < 100
+    assert 0 < len(world.engine._preemption.retries) < 100
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_explain_tells_what_preemption_can_do(priority: int, preempts: bool, tol
     world.create(make.pod("low", make.spec(cpu=4000), node="n"))
     world.create(make.pod("p", make.spec(cpu=2000), priority=priority, preempts=preempts))
     world.settle()
-    record = find(world.engine, "default", "p")
+    record = find(world.engine.view, "default", "p")
     assert record is not None
-    assert diagnose(world.engine, record, world.now).preemption == told
+    assert diagnose(world.engine.view, record, world.now).preemption == told
     invariants.check(world.engine)
 
 

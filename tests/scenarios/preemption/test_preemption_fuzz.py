@@ -177,7 +177,7 @@ def test_unrest_ends_and_wrongs_nobody(seed: int) -> None:
     invariants.check_evaluations(world.engine)
     world.check_room()
     assert unrest.preemptions > 20
-    assert not len(world.engine.preemption.nominations), "a nomination never ends"
+    assert not len(world.engine._preemption.nominations), "a nomination never ends"
     assert not [p.name for p in world.pods.values() if p.nominated and not p.node]
     before = len(world.log)
     world.restart()

@@ -17,8 +17,9 @@ class Counting:
 
     def __init__(self, world: World, patch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self._of = world.engine.evaluations.of
-        patch.setattr(world.engine.evaluations, "of", self.of)
+        evaluations = world.engine.view._context.evaluations
+        self._of = evaluations.of
+        patch.setattr(evaluations, "of", self.of)
 
     def of(self, spec: PodSpec, profile: Profile) -> Evaluation:
         self.count += 1
@@ -37,7 +38,7 @@ def backlog(world: World, count: int, *, distinct: bool) -> None:
         )
     )
     world.settle()
-    assert world.engine.queue.count(Place.PARKED) == count
+    assert world.engine.view.count(Place.PARKED) == count
 
 
 def test_ten_thousand_pods_of_one_class_cost_one_look_at_a_change(

@@ -281,6 +281,22 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
             ),
         ),
     ],
+    "claims-allocated": [
+        (
+            "a claim from a template, and one by name",
+            world(
+                pod(
+                    "p",
+                    spec={
+                        "resourceClaims": [
+                            {"name": "gpu", "resourceClaimTemplateName": "one"},
+                            {"name": "nic", "resourceClaimName": "shared"},
+                        ]
+                    },
+                )
+            ),
+        ),
+    ],
     "possible-request": [
         ("whole and a slice in a container", world(pod("p", container(whole=1, mib=64)))),
         ("compute without memory", world(pod("p", container(percent=10)))),

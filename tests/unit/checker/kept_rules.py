@@ -22,6 +22,8 @@ from kit.checker.worlds import (
     world,
 )
 
+CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]}
+
 #: rule → objects at the limit, or just outside of what the rule is about: nothing is wrong
 GOOD: dict[str, list[tuple[str, Objects]]] = {
     "readable": [
@@ -180,6 +182,11 @@ GOOD: dict[str, list[tuple[str, Objects]]] = {
                 )
             ),
         ),
+    ],
+    "claims-allocated": [
+        ("not ours", world(pod("p", scheduler="default-scheduler", spec=CLAIMING))),
+        ("not bound", world(pod("p", on="", spec=CLAIMING))),
+        ("an empty list", world(pod("p", spec={"resourceClaims": []}))),
     ],
     "possible-request": [
         ("all of a GPU", world(slice_pod("p", 16000, 100))),

@@ -230,6 +230,10 @@ def test_a_refused_demand_is_not_unreadable_and_says_why() -> None:
         (manifest(overhead={"cpu": "x"}), "'x' is not a quantity"),
         (manifest(resources={"requests": {"cpu": ""}}), "'' is not a quantity"),
         (
+            manifest(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
+            "spec.resourceClaims asks for devices by dynamic resource allocation",
+        ),
+        (
             manifest(annotations={names.GPU_ASSIGNMENT: "{"}),
             f"annotation {names.GPU_ASSIGNMENT} cannot be read",
         ),
@@ -253,6 +257,12 @@ def test_what_cannot_be_read_becomes_a_problem_and_raises_nothing(
     pod = project(document)
     assert words in pod.problem
     assert dict(pod.spec.requests)["pods"] == 1
+
+
+def test_a_pod_with_claims_for_devices_holds_what_it_asks_for_where_another_placed_it() -> None:
+    pod = project(manifest(container("c", cpu="2"), resourceClaims=[{"name": "gpu"}], nodeName="n"))
+    assert dict(pod.spec.requests)["cpu"] == 2000
+    assert not project(manifest(resourceClaims=[])).problem
 
 
 def test_an_assignment_is_read_container_by_container() -> None:

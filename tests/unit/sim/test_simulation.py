@@ -276,7 +276,7 @@ def test_what_agents_measure_reaches_the_scheduler() -> None:
     used = [share.uuid for pod in simulation.api.pods.values() for _, (share,) in pod.assignment]
     assert len(set(used)) == 2
     assert [load.util for load in simulation.api.nodes["node"].loads] == [95, 95]
-    assert not simulation.engine.accounts.loads.stale(0), "the agents are alive"
+    assert not simulation.engine.view.cluster.loads.stale(0), "the agents are alive"
 
 
 @pytest.mark.parametrize("seed", range(4))

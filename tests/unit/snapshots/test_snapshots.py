@@ -30,7 +30,7 @@ PROFILES = Assembly(Configuration()).explicit()
 
 def snapshot_of(world: World) -> Snapshot:
     """The file of a world, read again."""
-    return decode(encode(take(world.engine, PROFILES, world.seed, world.now)))
+    return decode(encode(take(world.engine.view, PROFILES, world.seed, world.now)))
 
 
 def random_world(seed: int) -> World:
@@ -135,8 +135,8 @@ def test_every_kind_of_object_has_a_type_that_can_be_read() -> None:
 
 def test_the_same_state_gives_the_same_file() -> None:
     world = random_world(1)
-    taken = take(world.engine, PROFILES, 0, world.now)
-    assert encode(taken) == encode(take(world.engine, PROFILES, 0, world.now))
+    taken = take(world.engine.view, PROFILES, 0, world.now)
+    assert encode(taken) == encode(take(world.engine.view, PROFILES, 0, world.now))
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -154,7 +154,7 @@ def test_a_replay_prints_the_same_every_time(tmp_path: Path) -> None:
     add_pods(world, random.Random(5), "new", 15)
     world.step(limit=0)
     file = tmp_path / "snapshot.json.gz"
-    file.write_bytes(encode(take(world.engine, PROFILES, 3, world.now)))
+    file.write_bytes(encode(take(world.engine.view, PROFILES, 3, world.now)))
     runs = [run(str(file), "--json", PYTHONHASHSEED=str(i)) for i in range(3)]
     assert {r.returncode for r in runs} == {0}, runs[0].stderr
     assert runs[0].stdout
@@ -202,7 +202,7 @@ def test_a_pod_that_cannot_be_decided_on_is_said(tmp_path: Path) -> None:
 
 async def test_the_leader_gives_its_snapshot_and_a_standby_none() -> None:
     world = random_world(2)
-    for taken in (take(world.engine, PROFILES, 0, 1.0), None):
+    for taken in (take(world.engine.view, PROFILES, 0, 1.0), None):
         app = application(Decisions(), lambda: True, str, lambda taken=taken: taken)
         async with TestClient(TestServer(app)) as client:
             answer = await client.get("/debug/snapshot")

@@ -1,4 +1,4 @@
-"""What cannot be meant is not placed: whole GPUs and slices at once, compute without memory."""
+"""What cannot be had is not placed: whole GPUs and slices at once, claims nobody allocates for."""
 
 from collections.abc import Iterator
 
@@ -17,6 +17,18 @@ def possible_request(pod: Pod, node: Node | None) -> Iterator[Violation]:
     for said, limit in _impossible(pod):
         yield Violation(
             "possible-request", pod.title, node.name if node else pod.node, used=said, limit=limit
+        )
+
+
+def claims_allocated(pod: Pod, node: Node | None) -> Iterator[Violation]:
+    """A bound pod of ours claims no devices: our schedulers do not allocate them."""
+    if pod.ours and pod.device_claims:
+        yield Violation(
+            "claims-allocated",
+            pod.title,
+            node.name if node else pod.node,
+            used=f"resourceClaims {', '.join(pod.device_claims)}",
+            limit="none",
         )
 
 

@@ -108,7 +108,7 @@ class Loop:
         blocked = self._engine.in_flight >= IN_FLIGHT
         if due is not None and due <= time.time() and not blocked:
             return
-        if len(self._engine.queue):
+        if self._engine.waiting:
             due = self._retell_at if due is None else min(due, self._retell_at)
         timeout = None if due is None or blocked else max(0.0, due - time.time())
         try:

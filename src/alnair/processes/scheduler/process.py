@@ -109,20 +109,20 @@ class _Process:
 
     def _metrics(self) -> str:
         lease = self._configuration.leader_election.resource_name
-        return exposition(self._tally, census(self._engine) if self._engine else None, lease)
+        return exposition(self._tally, census(self._engine.view) if self._engine else None, lease)
 
     def _snapshot(self) -> Snapshot | None:
         if self._engine is None:
             return None
         seed = self._configuration.seed
-        return take(self._engine, self._assembly.explicit(), seed, time.time())
+        return take(self._engine.view, self._assembly.explicit(), seed, time.time())
 
     def _explain(self, namespace: str, name: str) -> Diagnosis | None:
         engine = self._engine
         if engine is None:
             raise NotLeadingError
-        record = find(engine, namespace, name)
-        return None if record is None else diagnose(engine, record, time.time())
+        record = find(engine.view, namespace, name)
+        return None if record is None else diagnose(engine.view, record, time.time())
 
     async def _take_turns(self, url: str) -> None:
         election = self._configuration.leader_election

@@ -8,9 +8,10 @@ from collections import Counter
 import msgspec
 import numpy as np
 
-from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.queue.unit import Place
-from alnair.scheduler.state.accounts import Accounts, State
+from alnair.scheduler.state.accounts import State
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import CLOSED
 
 _QUEUES = {Place.ACTIVE: "active", Place.BACKOFF: "backoff", Place.PARKED: "unschedulable"}
@@ -65,11 +66,11 @@ class Census(msgspec.Struct, frozen=True):
     gpus: GpuCensus
 
 
-def census(engine: Engine) -> Census:
+def census(view: View) -> Census:
     """Count."""
     pending = dict.fromkeys([*_QUEUES.values(), "gated"], 0)
     unschedulable: Counter[tuple[str, str]] = Counter()
-    for unit in engine.members.units():
+    for unit in view.units():
         if unit.place is Place.NOWHERE:
             continue
         pending[_QUEUES[unit.place]] += len(unit.pods)
@@ -77,28 +78,28 @@ def census(engine: Engine) -> Census:
             for record in unit.pods.values():
                 for plugin in record.refused_by:
                     unschedulable[plugin, record.pod.scheduler] += 1
-    records = engine.accounts.records.values()
+    records = view.pods.values()
     pending["gated"] = sum(r.pod.gated for r in records if r.state is State.PENDING)
     gangs = dict.fromkeys(("waiting", "planning", "running"), 0)
-    for state in engine.gangs.all():
+    for state in view.gangs():
         if state.members:
             lacking = state.gang is None or state.lacking()
             gangs["planning" if state.planning else "waiting" if lacking else "running"] += 1
     return Census(
         pending=pending,
         unschedulable=dict(unschedulable),
-        nodes=len(engine.accounts.columns),
+        nodes=len(view.cluster.columns),
         pods=len(records),
         assumed=sum(r.state is State.ASSUMED for r in records),
-        in_flight=engine.in_flight,
+        in_flight=sum(r.in_flight and not r.awaits_storage for r in records),
         gangs=gangs,
-        classes=len(engine.evaluations),
-        gpus=_gpus(engine.accounts),
+        classes=view.classes,
+        gpus=_gpus(view.cluster),
     )
 
 
-def _gpus(accounts: Accounts) -> GpuCensus:
-    devices, alive = accounts.devices, accounts.columns.alive
+def _gpus(cluster: Cluster) -> GpuCensus:
+    devices, alive = cluster.devices, cluster.columns.alive
     everything = slice(0, alive.size)
     there = (devices.model >= 0) & alive
     free = devices.free_mask(everything) & alive

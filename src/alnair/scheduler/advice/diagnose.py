@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from alnair.scheduler.advice.diagnosis import Change, Diagnosis, GangStory, QueueStory, Stage
 from alnair.scheduler.advice.refusals import candidates, judge, predicates
 from alnair.scheduler.advice.relaxations import Reduction, reductions, relaxations
-from alnair.scheduler.advice.trial import Trial, Verdict
-from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.advice.trial import Trial, Verdict, tried_with
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.queue.unit import Place
 from alnair.scheduler.state.accounts import Record, State
@@ -35,19 +35,19 @@ _SETTLED: Final[dict[State, Stage]] = {
 }
 
 
-def find(engine: Engine, namespace: str, name: str) -> Record | None:
+def find(view: View, namespace: str, name: str) -> Record | None:
     """Return what the engine knows of a pod by this name."""
-    for record in engine.accounts.records.values():
+    for record in view.pods.values():
         if (record.pod.namespace, record.pod.name) == (namespace, name):
             return record
     return None
 
 
-def diagnose(engine: Engine, record: Record, now: float) -> Diagnosis:
+def diagnose(view: View, record: Record, now: float) -> Diagnosis:
     """Return why the pod is where it is, and what would help.
 
     Args:
-        engine: between two steps; it is as before afterwards.
+        view: of an engine between two steps; the engine is as before afterwards.
         record: of the pod.
         now: seconds since the epoch.
     """
@@ -58,25 +58,26 @@ def diagnose(engine: Engine, record: Record, now: float) -> Diagnosis:
         return replace(known, stage=stage, node=record.node or pod.node, since=record.placed_at)
     if pod.deleting:
         return replace(known, stage="deleting", message="the pod is being deleted")
-    known = replace(known, nodes=len(engine.accounts.columns))
+    known = replace(known, nodes=len(view.cluster.columns))
     if pod.gated:
         return replace(known, stage="gated", waits_for=("its scheduling gates to be removed",))
     if pod.problem:
         return replace(known, stage="refused", message=pod.problem, waits_for=("a changed pod",))
-    waiting = _Waiting(engine, record, now)
-    with waiting.trial.respecting(engine.preemption):
-        return waiting.told(known)
+    together = tried_with(view, record)
+    with view.experiment(now, together) as experiment:
+        trial = Trial(view, experiment, record, together)
+        return _Waiting(view, trial, record, now).told(known)
 
 
 class _Waiting:
     """The diagnosis of a pod that waits for a node."""
 
-    def __init__(self, engine: Engine, record: Record, now: float) -> None:
-        self._engine = engine
+    def __init__(self, view: View, trial: Trial, record: Record, now: float) -> None:
+        self._view = view
+        self._trial = trial
         self._record = record
         self._now = now
-        self.trial = Trial(engine, record, now)
-        self._state = engine.members.gang_of(record)
+        self._state = view.gang_of(record)
         #: Placements that may still be spent, and whether a change was left out for it.
         self._left = _BUDGET
         self._all_tried = True
@@ -84,13 +85,13 @@ class _Waiting:
 
     def told(self, known: Diagnosis) -> Diagnosis:
         """Return the diagnosis."""
-        verdict = self.trial.verdict()
-        with self.trial.one_by_one() as (fit, left):
+        verdict = self._trial.verdict()
+        with self._trial.one_by_one() as (fit, left):
             blocked = self._named(left[0]) if left else self._record
         missing = self._missing_members()
         spec = blocked.spec
-        profile = self._engine.profiles[blocked.pod.scheduler]
-        cluster = self._engine.accounts.cluster
+        profile = self._view.profiles[blocked.pod.scheduler]
+        cluster = self._view.cluster
         known = replace(
             known,
             message=missing or verdict.message or "it fits, and is to be tried",
@@ -102,7 +103,7 @@ class _Waiting:
         if refusal:
             stage: Stage = "refused"
             return replace(known, stage=stage, message=refusal.text, waits_for=("a changed pod",))
-        with self.trial.one_by_one(leave_out=blocked.pod.name):
+        with self._trial.one_by_one(leave_out=blocked.pod.name):
             verdicts = judge(spec, profile, cluster)
             counted = predicates(verdicts, cluster)
             nearest = candidates(verdicts, spec, cluster)
@@ -142,8 +143,8 @@ class _Waiting:
     # --- changes ----------------------------------------------------------------------------------
 
     def _changes(self, blocked: Record, refusing: set[str]) -> list[Change]:
-        spec, cluster = blocked.spec, self._engine.accounts.cluster
-        profile = self._engine.profiles[blocked.pod.scheduler]
+        spec, cluster = blocked.spec, self._view.cluster
+        profile = self._view.profiles[blocked.pod.scheduler]
         helpful = [
             (relaxation, verdict)
             for relaxation in relaxations(spec, profile, cluster, refusing)
@@ -158,12 +159,12 @@ class _Waiting:
 
     def _verify(self, blocked: Record, relaxation: Relaxation) -> Verdict | None:
         """Decide again with the change; returns the verdict if the pod fits then."""
-        if self._left < self.trial.size:
+        if self._left < self._trial.size:
             self._all_tried = False
             return None
-        self._left -= self.trial.size
+        self._left -= self._trial.size
         self._tried += 1
-        verdict = self.trial.verdict(blocked.spec, relaxation.spec)
+        verdict = self._trial.verdict(blocked.spec, relaxation.spec)
         return verdict if verdict.fits else None
 
     def _largest(self, blocked: Record, reduction: Reduction) -> tuple[Relaxation, Verdict] | None:
@@ -185,12 +186,12 @@ class _Waiting:
 
     def _shorter(self, blocked: Record) -> Change | None:
         """Return a time limit with which the pod may use nodes that are reserved."""
-        kept = self._engine.backfill.reservation
+        kept = self._view.reservation
         limit = int(kept.until - self._now) if kept else 0
-        if limit <= 0 or self._left < self.trial.size:
+        if limit <= 0 or self._left < self._trial.size:
             return None
         self._tried += 1
-        verdict = self.trial.verdict(blocked.spec, blocked.spec, limit)
+        verdict = self._trial.verdict(blocked.spec, blocked.spec, limit)
         text = f"declare activeDeadlineSeconds: {limit} or less, to use reserved nodes until then"
         return Change("time-limit", text, verdict.node) if verdict.fits else None
 
@@ -213,11 +214,10 @@ class _Waiting:
         )
 
     def _queue(self) -> QueueStory | None:
-        members = self._engine.members
-        unit = members.unit_of(self._record)
+        unit = self._view.unit_of(self._record)
         if unit is None or unit.place is Place.NOWHERE:
             return None
-        waiting = [u for u in members.units() if u.place is not Place.NOWHERE]
+        waiting = [u for u in self._view.units() if u.place is not Place.NOWHERE]
         mine = (unit.standing, unit.order)
         return QueueStory(
             place=_PLACES[unit.place],
@@ -231,7 +231,7 @@ class _Waiting:
     def _preemption(self, verdict: Verdict) -> str:
         if self._state is not None or verdict.fits:
             return ""
-        return self._engine.preemption.outlook(self._record, self._now)
+        return self._view.preemption_outlook(self._record, self._now)
 
     def _waits_for(self, missing: str, verdict: Verdict) -> Iterator[str]:
         state, queue = self._state, self._queue()
@@ -243,11 +243,11 @@ class _Waiting:
             return
         if state and (state.planning or state.clearing):
             yield "the plan of its gang to be written"
-        node = self._engine.preemption.nominations.node(self._record.pod)
+        node = self._view.nominated_node(self._record)
         if node:
             yield f"less important pods on {node} to leave, which it preempts"
         elif not verdict.fits:
-            quota = self._engine.admission.refuse([self._record])
+            quota = self._view.quota_refusal(self._record)
             yield "its quota" if quota else "a change of the cluster that lets it fit"
         elif queue is None or queue.place != "active":
             yield "its turn"

@@ -9,7 +9,7 @@ What moves is checked again one pod at a time, in the order of the plan.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb
 from typing import Final
 
@@ -19,10 +19,11 @@ import numpy as np
 from alnair.model import names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.workload import Pod, PodSpec, Toleration
-from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.experiment import Experiment
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.state.accounts import Accounts, Record
+from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
@@ -80,8 +81,8 @@ class Freeing:
     """A search for one plan.
 
     Args:
-        engine: whose books; between two steps.
-        profiles: of the engine, by scheduler name.
+        view: of an engine between two steps.
+        experiment: in which moves are tried.
         movable: whether a pod may be moved.
         count: of whole GPUs to be free on a node.
         spare: pods may move to what a freed node has beyond these; else it takes none.
@@ -92,8 +93,8 @@ class Freeing:
 
     def __init__(
         self,
-        engine: Engine,
-        profiles: Mapping[str, Profile],
+        view: View,
+        experiment: Experiment,
         movable: Callable[[Record], bool],
         count: int,
         *,
@@ -101,13 +102,14 @@ class Freeing:
     ) -> None:
         self.spent = False
         self._spare = spare
-        self._accounts: Accounts = engine.accounts
-        self._evaluations = engine.evaluations
-        self._profiles = profiles
+        self._view = view
+        self._cluster = view.cluster
+        self._experiment = experiment
+        self._profiles = view.profiles
         self._movable = movable
         self._count = count
-        self._guest_profile = profiles.get(names.SCHEDULER) or next(iter(profiles.values()))
-        self._budgets = budgets(engine.accounts.objects)
+        self._guest_profile = _guest_profile(view)
+        self._budgets = budgets(view.cluster.objects)
         #: Placements that may still be tried, and where the present choice of nodes must stop.
         self._left = EFFORT
         self._floor = 0
@@ -145,12 +147,11 @@ class Freeing:
 
     def _greedy(self, choices: Sequence[_Choice], nodes: int, most: int) -> Plan | None:
         """Return a plan that takes one choice after another, if it can be had with those before."""
-        statement = Statement(self._accounts, self._evaluations, 0.0)
-        self._closed = np.zeros(self._accounts.columns.n, bool)
+        self._closed = np.zeros(self._cluster.columns.n, bool)
         self._moving = set()
         rows: list[int] = []
         steps: list[Step] = []
-        with WhatIf(self._accounts) as trial:
+        with self._experiment.attempt() as (statement, trial):
             for choice in choices:
                 if len(rows) == nodes or len(steps) + len(choice.leaving) > most:
                     break
@@ -160,7 +161,6 @@ class Freeing:
                     continue
                 if self._take(choice, len(rows), statement, trial, steps):
                     rows.append(choice.row)
-            statement.rollback()
         found = self._in_order(steps, rows) if len(rows) == nodes else None
         return Plan(tuple(rows), tuple(found)) if found is not None else None
 
@@ -214,8 +214,8 @@ class Freeing:
 
     def _ways(self, row: int) -> list[tuple[Record, ...]]:
         """Return the smallest sets of pods whose leaving frees enough GPUs of the row."""
-        here = self._accounts.on_row.get(row, {})
-        need = self._count - int(self._accounts.devices.whole_free[row])
+        here = self._view.on_row(row)
+        need = self._count - int(self._cluster.devices.whole_free[row])
         if need <= 0:
             return [()]
         holders: dict[int, set[str]] = {}
@@ -278,14 +278,13 @@ class Freeing:
         if split(leaving, self._budgets)[0]:
             return None
         freed = [choice.row for choice in chosen]
-        self._closed = np.zeros(self._accounts.columns.n, bool)
+        self._closed = np.zeros(self._cluster.columns.n, bool)
         if not self._spare:
             self._closed[freed] = True
         self._moving = {record.pod.uid for record in leaving}
         steps: list[Step] = []
         sources = {record.pod.uid: record.row for record in leaving}
-        statement = Statement(self._accounts, self._evaluations, 0.0)
-        with WhatIf(self._accounts) as trial:
+        with self._experiment.attempt() as (statement, trial):
             for record in leaving:
                 trial.lift(record)
             guests = [
@@ -298,7 +297,6 @@ class Freeing:
             ]
             todo = sorted(leaving, key=size, reverse=True)
             found = all(guests) and self._place(todo, aside, statement, trial, sources, steps)
-            statement.rollback()
         return self._in_order(steps, freed) if found else None
 
     def _place(
@@ -355,7 +353,7 @@ class Freeing:
     def _targets(self, record: Record, source: int) -> list[int]:
         """Return the rows that take the pod: the scheduler's own choice, then the fullest first."""
         profile = self._profiles[record.pod.scheduler]
-        evaluation = self._evaluations.of(record.spec, profile)
+        evaluation = self._experiment.evaluate(record.spec, profile)
         if evaluation.refusal is not None:
             return []
         allowed = ~self._closed
@@ -363,10 +361,10 @@ class Freeing:
         rows = np.flatnonzero((evaluation.rank >= 0) & allowed)
         if not rows.size:
             return []
-        free = self._accounts.devices.whole_free[rows]
+        free = self._cluster.devices.whole_free[rows]
         first = int(rows[evaluation.rank[rows].argmax()])
         order = rows[np.lexsort((-evaluation.rank[rows], free))].tolist()
-        if self._accounts.columns.n > _FEW:
+        if self._cluster.columns.n > _FEW:
             order = order[:_FEW]
         return [first, *(row for row in order if row != first)]
 
@@ -374,7 +372,7 @@ class Freeing:
         """Return pods of one row each that could be moved on to make room for a pod."""
         if not aside:
             return
-        columns, devices = self._accounts.columns, self._accounts.devices
+        columns, devices = self._cluster.columns, self._cluster.devices
         rows = [row for row in range(columns.n) if not self._closed[row] and row != source]
         if columns.n > _FEW:
             rows.sort(key=lambda row: -devices.whole_free[row])
@@ -382,7 +380,7 @@ class Freeing:
         movable = {
             row: [
                 r
-                for r in self._accounts.on_row.get(row, {}).values()
+                for r in self._view.on_row(row).values()
                 if r.pod.uid not in self._moving and r.key != record.key and self._may(r)
             ]
             for row in rows
@@ -393,7 +391,7 @@ class Freeing:
 
     def _may(self, record: Record) -> bool:
         # Pods booked by the search itself are not in the engine's records.
-        return self._accounts.records.get(record.pod.uid) is record and self._movable(record)
+        return self._view.pods.get(record.pod.uid) is record and self._movable(record)
 
     # --- order ------------------------------------------------------------------------------------
 
@@ -403,11 +401,10 @@ class Freeing:
         Each pod gets the GPUs that the scheduler would choose at that moment.
         """
         targets = {step.target for step in steps}
-        cordoned = np.zeros(self._accounts.columns.n, bool)
+        cordoned = np.zeros(self._cluster.columns.n, bool)
         cordoned[[row for row in freed if row not in targets]] = True
-        statement = Statement(self._accounts, self._evaluations, 0.0)
         left, done = list(steps), list[Step]()
-        with WhatIf(self._accounts) as trial:
+        with self._experiment.attempt() as (statement, trial):
             while left:
                 for step in left:
                     trial.lift(step.record)
@@ -418,21 +415,20 @@ class Freeing:
                     trial.put_back(step.record)
                 else:
                     break
-            statement.rollback()
         return None if left else done
 
     def _taken(self, step: Step, statement: Statement, allowed: Mask) -> Step | None:
         profile = self._profiles[step.record.pod.scheduler]
         allowed = allowed.copy()
         allowed[step.source] = False
-        best = self._evaluations.of(step.record.spec, profile).best(allowed)
+        best = self._experiment.evaluate(step.record.spec, profile).best(allowed)
         again = step.record.replacement()
         if not statement.place_on(again, profile, self._name(step.target)):
             return None
         return msgspec.structs.replace(step, bookings=again.bookings, own=best == step.target)
 
     def _name(self, row: int) -> str:
-        node = self._accounts.columns.nodes[row]
+        node = self._cluster.columns.nodes[row]
         return node.name if node else ""
 
 
@@ -447,15 +443,16 @@ def size(record: Record) -> tuple[float, ...]:
     return (*gpus, record.pod.spec.scored_cpu)
 
 
-def free_already(
-    engine: Engine, profiles: Mapping[str, Profile], rows: Iterable[int], count: int
-) -> list[int]:
+def free_already(view: View, rows: Iterable[int], count: int) -> list[int]:
     """Return the rows that have so many whole GPUs free."""
-    profile = profiles.get(names.SCHEDULER) or next(iter(profiles.values()))
-    evaluation = engine.evaluations.of(_guest(count, 0).spec, profile)
+    evaluation = view.evaluate(_guest(count, 0).spec, _guest_profile(view))
     if evaluation.refusal is not None:
         return []
     return [row for row in rows if evaluation.feasible(row)]
+
+
+def _guest_profile(view: View) -> Profile:
+    return view.profiles.get(names.SCHEDULER) or next(iter(view.profiles.values()))
 
 
 def _guest(count: int, number: int) -> Pod:

@@ -5,21 +5,18 @@ pods that will be replaced and may be disturbed are moved, each to a node where 
 placement puts its replacement, and never more of them than asked.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from alnair.model import names
 from alnair.scheduler.advice.freeing import Freeing, Step, free_already, size
-from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
-from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
-from alnair.scheduler.state.without_pods import WhatIf
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -71,14 +68,12 @@ class Rebalance:
     """Makes plans on the books of an engine, and leaves them as they were.
 
     Args:
-        engine: that has learned the cluster.
-        profiles: of the engine, by scheduler name.
+        view: of an engine that has learned the cluster.
     """
 
-    def __init__(self, engine: Engine, profiles: Mapping[str, Profile]) -> None:
-        self._engine = engine
-        self._accounts = engine.accounts
-        self._profiles = profiles
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._cluster = view.cluster
 
     def free_gpus(
         self, count: int, most: int, node: str = "", nodes: int = 1, *, spare: bool = False
@@ -93,27 +88,26 @@ class Rebalance:
             spare: pods may move to what a freed node has beyond these GPUs, so not all freed nodes
                 can be cordoned meanwhile.
         """
-        columns = self._accounts.columns
+        columns = self._cluster.columns
         if node and node not in columns.row_of:
             return Outcome("", problem=f"node {node} does not exist")
         takes = columns.alive[: columns.n] & ~columns.unschedulable[: columns.n]
         rows = [columns.row_of[node]] if node else np.flatnonzero(takes).tolist()
-        free = free_already(self._engine, self._profiles, rows, count)[:nodes]
+        free = free_already(self._view, rows, count)[:nodes]
         if len(free) == nodes:
             return self._outcome(free, ())
-        search = Freeing(
-            self._engine, self._profiles, lambda r: not self._why_not(r), count, spare=spare
-        )
-        plan = search.plan(rows, nodes, most)
+        with self._view.experiment() as experiment:
+            search = Freeing(
+                self._view, experiment, lambda r: not self._why_not(r), count, spare=spare
+            )
+            plan = search.plan(rows, nodes, most)
         if plan is not None:
             return self._outcome(plan.rows, plan.steps)
         where = f"on {nodes} nodes" if nodes > 1 else f"on node {node}" if node else "on any node"
         problem = f"{count} whole GPUs cannot be freed {where} by moving at most {most} pods"
         if search.spent:
             problem += ", as far as was looked"
-        holding = [
-            r for row in rows for r in self._accounts.on_row.get(row, {}).values() if r.bookings
-        ]
+        holding = [r for row in rows for r in self._view.on_row(row).values() if r.bookings]
         return Outcome("", problem=problem, staying=self._staying(holding))
 
     def empty(self, node: str, most: int) -> Outcome:
@@ -123,10 +117,10 @@ class Rebalance:
             node: its name.
             most: pods that may be moved.
         """
-        row = self._accounts.columns.row_of.get(node)
+        row = self._cluster.columns.row_of.get(node)
         if row is None:
             return Outcome("", problem=f"node {node} does not exist")
-        here = [r for r in self._accounts.on_row.get(row, {}).values() if not r.pod.daemon]
+        here = [r for r in self._view.on_row(row).values() if not r.pod.daemon]
         staying = self._staying(here)
         if staying:
             problem = f"{len(staying)} pods of node {node} cannot be moved"
@@ -141,7 +135,7 @@ class Rebalance:
         return Outcome(node, moves, nodes=(node,))
 
     def _outcome(self, rows: Sequence[int], steps: Iterable[Step]) -> Outcome:
-        nodes = tuple(_name(self._engine, row) for row in rows)
+        nodes = tuple(_name(self._view, row) for row in rows)
         moves = tuple(self._move(s.record, s.source, s.target, s.bookings, s.own) for s in steps)
         return Outcome(nodes[0], moves, nodes=nodes)
 
@@ -152,15 +146,15 @@ class Rebalance:
             record.pod.namespace,
             record.pod.name,
             record.pod.uid,
-            _name(self._engine, source),
-            _name(self._engine, target),
+            _name(self._view, source),
+            _name(self._view, target),
             self._indices(source, record.bookings),
             self._indices(target, held),
             own,
         )
 
     def _indices(self, row: int, bookings: Iterable[Booking]) -> tuple[int, ...]:
-        gpus = self._accounts.devices.gpus[row]
+        gpus = self._cluster.devices.gpus[row]
         return tuple(sorted({gpus[b.slot].index for b in bookings}))
 
     def _staying(self, records: Iterable[Record]) -> tuple[Stay, ...]:
@@ -179,12 +173,12 @@ class Rebalance:
             return "no controller would replace it"
         if not pod.evictable:
             return f"annotation {names.EVICTABLE} is false"
-        if pod.scheduler not in self._profiles:
+        if pod.scheduler not in self._view.profiles:
             return f"its scheduler is {pod.scheduler}"
-        state = self._engine.members.gang_of(record)
+        state = self._view.gang_of(record)
         if state is not None and state.min_member > 1:
             return "it is a member of a gang"
-        if split([record], budgets(self._accounts.objects))[0]:
+        if split([record], budgets(self._cluster.objects))[0]:
             return "its disruption budget allows no eviction now"
         return ""
 
@@ -193,23 +187,21 @@ class Rebalance:
 
         The largest go first: they have the fewest places.
         """
-        if split(leaving, budgets(self._accounts.objects))[0]:
+        if split(leaving, budgets(self._cluster.objects))[0]:
             return None
         order = sorted(leaving, key=size, reverse=True)
-        elsewhere: Mask = np.ones(self._accounts.columns.n, bool)
+        elsewhere: Mask = np.ones(self._cluster.columns.n, bool)
         elsewhere[row] = False
-        statement = Statement(self._accounts, self._engine.evaluations, 0.0)
         targets: list[tuple[int, tuple[Booking, ...]]] = []
-        with WhatIf(self._accounts) as trial:
+        with self._view.experiment() as experiment, experiment.attempt() as (statement, lifted):
             for record in leaving:
-                trial.lift(record)
+                lifted.lift(record)
             for record in order:
                 again = record.replacement()
-                profile = self._profiles[record.pod.scheduler]
+                profile = self._view.profiles[record.pod.scheduler]
                 if statement.place(again, profile, elsewhere) is not None:
                     break
                 targets.append((again.row, again.bookings))
-            statement.rollback()
         if len(targets) < len(order):
             return None
         return tuple(
@@ -218,6 +210,6 @@ class Rebalance:
         )
 
 
-def _name(engine: Engine, row: int) -> str:
-    node = engine.accounts.columns.nodes[row]
+def _name(view: View, row: int) -> str:
+    node = view.cluster.columns.nodes[row]
     return node.name if node else ""

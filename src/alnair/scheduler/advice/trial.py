@@ -4,20 +4,18 @@ It is the decision itself: the same statement, evaluations, quota and reservatio
 whole, with all its pods of the changed kind changed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 from msgspec.structs import replace
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.evaluation_cache import Evaluations
-from alnair.scheduler.gangs.gangs import GangState
+from alnair.scheduler.engine.experiment import Experiment
+from alnair.scheduler.engine.view import View
+from alnair.scheduler.gangs.gangs import GangState, in_turn
 from alnair.scheduler.gangs.readiness import resource_gap
-from alnair.scheduler.placement.gang_placement import Books, GangPlacement
 from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.unit import Unit
 from alnair.scheduler.state.accounts import Record
 
@@ -30,43 +28,38 @@ class Verdict(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+def tried_with(view: View, record: Record) -> list[Record]:
+    """Return the pods that are decided on together with this one, and it, in their order."""
+    state = view.gang_of(record)
+    others = state.unit.pods if state and state.gang and state.lacking() else {}
+    return in_turn({**others, record.pod.uid: record}.values())
+
+
 class Trial:
     """Tries one pod (and its gang) on the engine's books.
 
     Args:
-        engine: whose books and queue.
+        view: of the engine.
+        experiment: in which the pods are tried.
         record: of the pod, pending.
-        now: seconds since the epoch.
+        pods: those that are tried with it (`tried_with`).
     """
 
-    def __init__(self, engine: Engine, record: Record, now: float) -> None:
-        # Not the engine's evaluations: what is kept for the pods that really wait shall stay.
-        evaluations = Evaluations(engine.accounts.cluster)
-        self._books = Books(engine.accounts, evaluations, engine.profiles, engine.admission)
-        self._now = now
+    def __init__(
+        self, view: View, experiment: Experiment, record: Record, pods: Sequence[Record]
+    ) -> None:
+        self._experiment = experiment
         self._record = record
-        state = engine.members.gang_of(record)
+        self._pods = list(pods)
+        self._columns = view.cluster.columns
+        state = view.gang_of(record)
         self._gang: GangState | None = state if state and state.gang else None
-        self._unit = engine.members.unit_of(record) or Unit(record.pod.uid)
-        others = self._gang.unit.pods if self._gang and self._gang.lacking() else {}
-        self._pods = sorted(
-            {**others, record.pod.uid: record}.values(),
-            key=lambda r: (-r.pod.priority, r.pod.created, r.pod.name),
-        )
+        self._unit = view.unit_of(record) or Unit(record.pod.uid)
 
     @property
     def size(self) -> int:
         """How many pods one try places."""
         return len(self._pods)
-
-    @contextmanager
-    def respecting(self, preemption: Preemption) -> Iterator[None]:
-        """Have the room booked that is held against these pods for those that preempted."""
-        preemption.before(self._pods)
-        try:
-            yield
-        finally:
-            preemption.nominations.let_go()
 
     def verdict(
         self, old: PodSpec | None = None, new: PodSpec | None = None, time_limit: int = 0
@@ -74,14 +67,11 @@ class Trial:
         """Return what becomes of the pod now, if pods of class `old` were of class `new`."""
         copies = [_copy(record, old, new, time_limit) for record in self._pods]
         mine = copies[self._pods.index(self._record)]
-        if self._gang is None:
-            statement = Statement(self._books.accounts, self._books.evaluations, self._now)
+        if self._gang is not None:
+            return self._gang_verdict(self._gang, copies, mine)
+        with self._experiment.attempt() as (statement, _):
             message = self._place(statement, mine)
-        else:
-            statement, message = self._place_gang(self._gang, copies, mine)
-        verdict = Verdict(not message, mine.node, message)
-        statement.rollback()
-        return verdict
+            return Verdict(not message, mine.node, message)
 
     @contextmanager
     def one_by_one(self, leave_out: str = "") -> Iterator[tuple[int, list[str]]]:
@@ -90,40 +80,36 @@ class Trial:
         Args:
             leave_out: name of a pod that is not placed, so that one sees what it would meet.
         """
-        statement = Statement(self._books.accounts, self._books.evaluations, self._now)
         left = []
-        try:
+        with self._experiment.attempt() as (statement, _):
             for record in self._pods:
                 if record.pod.name == leave_out:
                     continue
                 if self._place(statement, _copy(record)):
                     left.append(record.pod.name)
             yield len(statement.placed), left
-        finally:
-            statement.rollback()
 
     def _place(self, statement: Statement, record: Record) -> str:
         """Place a pod; returns why it cannot be, or an empty text."""
-        books = self._books
-        if message := record.pod.problem or books.admission.refuse([record]):
+        admission = self._experiment.admission
+        if message := record.pod.problem or admission.refuse([record]):
             return message
-        allowed = books.admission.allowed(self._unit, record, self._now)
-        refused = statement.place(record, books.profiles[record.pod.scheduler], allowed)
-        return books.admission.why(refused, allowed) if refused else ""
+        allowed = admission.allowed(self._unit, record, self._experiment.now)
+        profile = self._experiment.profiles[record.pod.scheduler]
+        refused = statement.place(record, profile, allowed)
+        return admission.why(refused, allowed) if refused else ""
 
-    def _place_gang(
-        self, state: GangState, pods: list[Record], mine: Record
-    ) -> tuple[Statement, str]:
-        """Place the gang; returns why the pod found no place, or an empty text."""
-        placement = GangPlacement(self._books, state, pods, self._now)
+    def _gang_verdict(self, state: GangState, pods: list[Record], mine: Record) -> Verdict:
+        """Place the gang, and return what becomes of the pod."""
         lacking = state.lacking()
-        if lacking and (gap := resource_gap(state, self._books.accounts.columns)):
-            return placement.statement, f"resource gap: the gang's minResources want {gap}"
+        if lacking and (gap := resource_gap(state, self._columns)):
+            return Verdict(False, "", f"resource gap: the gang's minResources want {gap}")
         plan = state.gang.plan if state.gang and state.bound() else {}
-        # Of a gang that is not complete yet, those that are there.
-        outcome = placement.place(min(lacking, len(pods)), plan)
-        message = outcome.refusal or next((m for r, m in outcome.left if r is mine), "")
-        return placement.statement, message
+        with self._experiment.gang_attempt(state, pods) as placement:
+            # Of a gang that is not complete yet, those that are there.
+            outcome = placement.place(min(lacking, len(pods)), plan)
+            message = outcome.refusal or next((m for r, m in outcome.left if r is mine), "")
+            return Verdict(not message, mine.node, message)
 
 
 def _copy(

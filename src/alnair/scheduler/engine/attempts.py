@@ -1,51 +1,45 @@
 """One attempt at a unit: place it whole and say so, or say why not."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from alnair.model.action import Action, Bind, Report, WritePlan
 from alnair.model.workload import Assignment, Planned
-from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine.refusal_updates import gist
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
-from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.gangs.gangs import GangState, in_turn
 from alnair.scheduler.gangs.readiness import not_ready, resource_gap
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.gang_placement import Books, GangPlacement
+from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.gang_placement import GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.preemption import Preemption
-from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import ClassKey, Unit
-from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.gpus.gpu_assignment import assign
 from alnair.scheduler.state.nodes.columns import Mask
 from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
 
 
 class Attempts:
-    """Tries units; `seconds` collects how long each pod's decision took."""
+    """Tries units; `seconds` collects how long each pod's decision took.
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        evaluations: Evaluations,
-        profiles: Mapping[str, Profile],
-        queue: Queue,
-        admission: Admission,
-        timer: Callable[[], float] | None,
-        tally: Tally,
-        preemption: Preemption,
-    ) -> None:
-        self._accounts = accounts
-        self._evaluations = evaluations
-        self._profiles = profiles
-        self._queue = queue
+    Args:
+        context: what to decide from.
+        admission: what holds pods back besides their nodes.
+        preemption: makes room, and holds it.
+    """
+
+    def __init__(self, context: Context, admission: Admission, preemption: Preemption) -> None:
+        self._context = context
+        self._accounts = context.accounts
+        self._evaluations = context.evaluations
+        self._profiles = context.profiles
+        self._queue = context.queue
+        self._timer = context.timer
+        self._tally = context.tally
         self._admission = admission
-        self._timer = timer
-        self._tally = tally
         self._preemption = preemption
-        self._books = Books(accounts, evaluations, profiles, admission)
         self.seconds: list[float] = []
 
     def pod(self, unit: Unit, record: Record, now: float, actions: list[Action]) -> None:
@@ -101,18 +95,6 @@ class Attempts:
             self._place_gang(state, pods, lacking, now, actions)
         self._decided(pods, start)
 
-    def together(self, pods: Sequence[Record], count: int, now: float) -> Statement:
-        """Try to place so many pods of a unit, as if it were their turn; decides nothing."""
-        state = self._admission.gang_of(pods[0])
-        if state is not None:
-            placement = GangPlacement(self._books, state, pods, now)
-            placement.place(count, {})
-            return placement.statement
-        statement = Statement(self._accounts, self._evaluations, now)
-        if not self._admission.refuse(pods[:1]):
-            statement.place(pods[0], self._profiles[pods[0].pod.scheduler])
-        return statement
-
     def bind(self, record: Record, together: str = "") -> Bind:
         """Return the Binding of a placed pod, with its GPUs; it is on the way from now on.
 
@@ -159,7 +141,7 @@ class Attempts:
             return
         # A plan counts only while it is being carried out, by us or by a leader that died over it.
         plan = gang.plan if state.bound() else {}
-        placement = GangPlacement(self._books, state, pods, now)
+        placement = GangPlacement(self._context, self._admission, state, pods, now)
         held = self._preemption.held_for(pods)
         outcome = placement.place(lacking, {**held, **plan})
         if outcome.refusal and held:

@@ -14,19 +14,20 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.attempts import Attempts
 from alnair.scheduler.engine.evictions import Evictions, evict_crossed
 from alnair.scheduler.engine.refusal_updates import Retelling
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.contract import Profile
-from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.gangs.membership import Membership
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.backfill import PATIENCE, Backfill
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.placement.quick_check import Glance
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings
 from alnair.scheduler.queue.queue import Queue
-from alnair.scheduler.queue.unit import ClassKey, Place, Unit
+from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.objects.api_objects import Key
 from alnair.scheduler.state.objects.elastic_quotas import Quotas
@@ -48,6 +49,10 @@ class Engine:
         timer: seconds from anywhere, to measure decisions with; None measures nothing.
         tally: where to count on; None begins anew.
         patience: seconds that a unit waits before nodes are reserved for it; None = never.
+
+    Attributes:
+        tally: what was counted.
+        view: what the engine knows, to read between two steps.
     """
 
     def __init__(
@@ -60,48 +65,42 @@ class Engine:
         tally: Tally | None = None,
         patience: float | None = PATIENCE,
     ) -> None:
-        self.accounts = Accounts(seed, order)
-        self.evaluations = Evaluations(self.accounts.cluster)
+        accounts = Accounts(seed, order)
+        gangs = Gangs()
+        quotas = Quotas(accounts.objects, accounts.usage)
+        by_name = {p.scheduler: p for p in profiles}
         self.tally = tally if tally is not None else Tally()
-        self.queue = Queue(self.tally)
-        self.gangs = Gangs()
-        self.profiles = {p.scheduler: p for p in profiles}
-        self.observers = Observers(self.profiles.values(), self.accounts.cluster)
-        self.members = Membership(self.accounts, self.queue, self.gangs, self.profiles)
-        self.quotas = Quotas(self.accounts.objects, self.accounts.usage)
-        self.backfill = Backfill(self.accounts, patience)
-        self.admission = Admission(
-            self.accounts, self.queue, self.members, self.gangs, self.quotas, self.backfill
+        queue = Queue(self.tally, quotas)
+        observers = Observers(by_name.values(), accounts.cluster)
+        context = Context(
+            accounts=accounts,
+            evaluations=Evaluations(accounts.cluster),
+            profiles=by_name,
+            quotas=quotas,
+            queue=queue,
+            gangs=gangs,
+            members=Membership(accounts, queue, gangs, by_name),
+            observers=observers,
+            tally=self.tally,
+            timer=timer,
         )
-        self.preemption = Preemption(
-            self.accounts,
-            self.evaluations,
-            self.profiles,
-            self.gangs,
-            self.members,
-            self.queue,
-            self.tally,
-            self.quotas,
-        )
-        self._attempts = Attempts(
-            self.accounts,
-            self.evaluations,
-            self.profiles,
-            self.queue,
-            self.admission,
-            timer,
-            self.tally,
-            self.preemption,
-        )
-        self.backfill.place = self._attempts.together
-        self._retelling = Retelling(self.queue, self._evaluation)
+        self._accounts = accounts
+        self._queue = queue
+        self._gangs = gangs
+        self._profiles = by_name
+        self._members = context.members
+        self._observers = observers
+        self._admission = Admission(context)
+        self._backfill = Backfill(context, self._admission, patience)
+        self._preemption = Preemption(context)
+        self._attempts = Attempts(context, self._admission, self._preemption)
+        self._evictions = Evictions(context, self._preemption)
+        self._retelling = Retelling(context)
+        self._glance = Glance(context)
         self._looking = False
-        self._glance = Glance(
-            self.accounts, self.quotas, self.members, self.profiles, self._evaluation
-        )
         self._surroundings = Surroundings()
         self._in_flight = 0
-        self._evictions = Evictions(self.accounts, self.members, self.preemption, self.profiles)
+        self.view = View(context, self._admission, self._preemption)
 
     @property
     def decision_seconds(self) -> list[float]:
@@ -113,10 +112,10 @@ class Engine:
         """Number of pods whose Binding is on the way and does not wait for storage."""
         return self._in_flight
 
-    def evaluate(self, record: Record) -> Evaluation | None:
-        """Return what all nodes are worth to a pod now; None if it is not one of ours."""
-        profile = self.profiles.get(record.pod.scheduler)
-        return None if profile is None else self.evaluations.of(record.spec, profile)
+    @property
+    def waiting(self) -> int:
+        """Number of units (gangs and lone pods) that are to be tried, now or later."""
+        return len(self._queue)
 
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
         """Take in what exists at the start; nothing is decided before all of it is known.
@@ -128,7 +127,7 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self.observers.learn()
+        self._observers.learn()
         assert not actions  # only results of actions lead to actions before `step`
 
     def step(
@@ -144,30 +143,31 @@ class Engine:
         actions: list[Action] = []
         for event in batch:
             self._take(event, now, actions)
-        self.observers.learn()
-        self._note_loads(self.accounts.loads.expire(now))
-        if self.admission.follow(now):
+        self._observers.learn()
+        self._note_loads(self._accounts.loads.expire(now))
+        better = self._admission.follow()
+        if self._backfill.follow(now) or better:
             self._helps()
-        self.members.refine_classes()
+        self._members.refine_classes()
         self._evictions.follow(now, actions)
-        self.queue.release(now)
+        self._queue.release(now)
         if self._looking:
             self._glance.begin(now)
-            self._looking = self.queue.wake(now, self._glance.may_fit)
-        self.preemption.retries.follow(now)
-        for state in self.gangs.left_in_part():  # they hold nodes and do nothing, so they go first
-            self.queue.drop(state.unit)
+            self._looking = self._queue.wake(now, self._glance.may_fit)
+        self._preemption.retries.follow(now)
+        for state in self._gangs.left_in_part():  # they hold nodes and do nothing, so they go first
+            self._queue.drop(state.unit)
             limit -= self._try(state.unit, now, actions)
-        while limit > 0 and (unit := self.queue.pop()):
+        while limit > 0 and (unit := self._queue.pop()):
             limit -= self._try(unit, now, actions)
-        if self.preemption.after():
+        if self._preemption.after():
             self._helps()
         self._finish_gangs(now, actions)
         binds = [a for a in actions if isinstance(a, Bind)]
         self._in_flight += sum(not (bind.claims or bind.together) for bind in binds)
         for bind in binds:
             self._surroundings.pod_came(bind.pod)
-        self._looking |= self.queue.look_around(self._surroundings)
+        self._looking |= self._queue.look_around(self._surroundings)
         self._surroundings.clear()
         return actions
 
@@ -180,17 +180,17 @@ class Engine:
 
     def next_wake(self, now: float) -> float | None:
         """Return when to call `step` again without an event; None if not before the next one."""
-        if self._looking or self.queue.count(Place.ACTIVE):
+        if self._looking or self._queue.count(Place.ACTIVE):
             return now
         due = (
-            self.queue.next_release(),
-            self.admission.next_look(),
-            self.preemption.retries.next(),
+            self._queue.next_release(),
+            self._backfill.next_look(),
+            self._preemption.retries.next(),
             self._evictions.next_try(),
-            self.accounts.loads.next_expiry() if len(self.queue) else None,
+            self._accounts.loads.next_expiry() if len(self._queue) else None,
         )
         times = [t for t in due if t is not None]
-        if self.gangs.unfinished:
+        if self._gangs.unfinished:
             times.append(now + 1.0)
         return min(times, default=None)
 
@@ -201,12 +201,12 @@ class Engine:
             case events.PodChanged(pod):
                 self._pod_changed(pod, now, actions)
             case events.BindDone(uid, error):
-                if record := self.accounts.records.get(uid):
+                if record := self._accounts.records.get(uid):
                     self._bind_done(record, error, now, actions)
             case events.PodGone(uid):
                 self._pod_gone(uid)
             case events.PlanDone(namespace, name, error):
-                if state := self.gangs.find((namespace, name)):
+                if state := self._gangs.find((namespace, name)):
                     self._plan_done(state, error, now, actions)
             case events.EvictDone(uid, error):
                 if error:
@@ -218,69 +218,69 @@ class Engine:
         """Take in a change of what pods are placed on and by."""
         match event:
             case events.NodeChanged(node):
-                if self.accounts.put_node(node, now):
-                    self.observers.node_changed(node)
+                if self._accounts.put_node(node, now):
+                    self._observers.node_changed(node)
                     self._helps()
             case events.NodeGone(name):
-                self.observers.node_gone(name)
-                self.accounts.remove_node(name)
+                self._observers.node_gone(name)
+                self._accounts.remove_node(name)
                 self._surroundings.node_went()
             case events.GangChanged(gang):
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
                 self._gang_gone((namespace, name))
             case events.PluginStates(states):
-                self.observers.restore(states)
+                self._observers.restore(states)
             case events.AgentAlive(lease, renewed):
-                self._note_loads(self.accounts.loads.renew(lease, renewed, now))
+                self._note_loads(self._accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):
                 if kind in peers.KINDS:
-                    self.members.notice_peers(kind, value)
-                if self.accounts.objects.put(kind, (namespace, name), value):
+                    self._members.notice_peers(kind, value)
+                if self._accounts.objects.put(kind, (namespace, name), value):
                     self._object_helps(kind, (namespace, name))
             case events.ObjectGone(kind, namespace, name):
-                if self.accounts.objects.remove(kind, (namespace, name)):
+                if self._accounts.objects.remove(kind, (namespace, name)):
                     self._object_helps(kind, (namespace, name))
 
     def _pod_changed(self, pod: Pod, now: float, actions: list[Action]) -> None:
-        record = self.accounts.records.get(pod.uid)
-        ours = pod.scheduler in self.profiles
+        record = self._accounts.records.get(pod.uid)
+        ours = pod.scheduler in self._profiles
         old: Pod | None = None
         if record is None:
             if not ours and (not pod.node or pod.finished):
                 return  # nothing is held, and nothing is to be decided
-            record = self.accounts.records[pod.uid] = Record(pod)
-            self.observers.pod_added(pod)
+            record = self._accounts.records[pod.uid] = Record(pod)
+            self._observers.pod_added(pod)
             record.queued_at = now
-            self.members.classify(record)
+            self._members.classify(record)
             if ours:
-                self.members.join(record)
+                self._members.join(record)
         else:
             old, record.pod = record.pod, pod
             if old.gated and not pod.gated:
                 record.queued_at = now
             if (old.spec, old.labels) != (pod.spec, pod.labels):
-                self.members.classify(record)
-            if self.accounts.relabel(record):
+                self._members.classify(record)
+            if self._accounts.relabel(record):
                 self._helps()
-            self.members.regroup(record)
+            self._members.regroup(record)
             if record.state is State.FINISHED:
                 return  # a pod that ended does not come back
-        self.preemption.noticed(record, old)
+        self._preemption.noticed(record, old)
         if pod.finished:
             self._finished(record)
         elif pod.node:
             self._bound(record, old, now, actions)
         elif record.state is State.PENDING and ours:
-            self.members.enqueue(record, old)
+            self._members.enqueue(record, old)
 
     def _bound(self, record: Record, old: Pod | None, now: float, actions: list[Action]) -> None:
         pod = record.pod
-        if self.accounts.holds(record, pod.node):
+        if self._accounts.holds(record, pod.node):
             if record.state is State.ASSUMED:
                 self._confirm(record, now, actions)
             moved = old is None or pod.assignment != old.assignment
-            if moved and self.accounts.reassign(record):
+            if moved and self._accounts.reassign(record):
                 self._helps()
             return
         placed_at = record.placed_at
@@ -291,18 +291,18 @@ class Engine:
         self._landed(record)
         if record.state is not State.PENDING:
             # What was assumed, or its size, is not what the API server says, and it is right.
-            self.accounts.release(record, State.PENDING)
+            self._accounts.release(record, State.PENDING)
             if not stayed:
                 record.evicting = ""
             self._helps()
-        self.members.dequeue(record)
-        self.accounts.place(record, pod.node, State.BOUND, placed_at)
+        self._members.dequeue(record)
+        self._accounts.place(record, pod.node, State.BOUND, placed_at)
         self._surroundings.pod_came(pod)
-        self.members.regroup(record)
+        self._members.regroup(record)
         if not stayed and record.row >= 0:
             self._evictions.suspect(record.row)
-        if (state := self.members.gang_of(record)) and state.unit.pods:
-            self.members.retry_gang(state)  # it lacks one less now
+        if (state := self._members.gang_of(record)) and state.unit.pods:
+            self._members.retry_gang(state)  # it lacks one less now
 
     def _confirm(self, record: Record, now: float, actions: list[Action]) -> None:
         """Note that the Binding of a pod was done: its answer or the pod itself says so."""
@@ -312,12 +312,12 @@ class Engine:
         record.state = State.BOUND
         record.placed_at = now  # only from now on can others see it
         self._landed(record)
-        if state := self.members.gang_of(record):
+        if state := self._members.gang_of(record):
             if not state.lacking():
                 state.unit.attempts = 0
         else:
-            self.members.forget_unit(record)
-        self.members.regroup(record)
+            self._members.forget_unit(record)
+        self._members.regroup(record)
         if record.evicting:  # it crossed with another scheduler's pod while it was on the way
             actions.append(evict_crossed(record))
 
@@ -328,30 +328,30 @@ class Engine:
     def _finished(self, record: Record) -> None:
         self._withdraw(record)
         if record.group:
-            if (state := self.members.gang_of(record)) and state.unit.pods:
-                self.members.retry_gang(state)  # it counts as placed
+            if (state := self._members.gang_of(record)) and state.unit.pods:
+                self._members.retry_gang(state)  # it counts as placed
         else:
-            del self.accounts.records[record.pod.uid]
+            del self._accounts.records[record.pod.uid]
 
     def _pod_gone(self, uid: str) -> None:
-        record = self.accounts.records.pop(uid, None)
+        record = self._accounts.records.pop(uid, None)
         if record is not None:
             self._withdraw(record)
-            self.members.leave_gang(record)
+            self._members.leave_gang(record)
 
     def _withdraw(self, record: Record) -> None:
         """Take a pod that ended out of the queue and the books."""
-        self.members.dequeue(record)
+        self._members.dequeue(record)
         self._landed(record)
         if record.state is not State.FINISHED:
-            self.observers.pod_gone(record.pod)
+            self._observers.pod_gone(record.pod)
         if record.state in (State.ASSUMED, State.BOUND):
             node = record.node
-            self.accounts.release(record, State.FINISHED)
+            self._accounts.release(record, State.FINISHED)
             self._helps()
-            self.preemption.left(node)
+            self._preemption.left(node)
         record.state = State.FINISHED
-        self.preemption.gone(record.pod.uid)
+        self._preemption.gone(record.pod.uid)
 
     def _bind_done(self, record: Record, error: str, now: float, actions: list[Action]) -> None:
         pod = record.pod
@@ -375,32 +375,32 @@ class Engine:
 
     def _release_assumed(self, record: Record) -> None:
         node = record.node
-        self.accounts.release(record, State.PENDING)
-        self.preemption.left(node)
+        self._accounts.release(record, State.PENDING)
+        self._preemption.left(node)
         record.evicting = ""
-        self.members.regroup(record)
+        self._members.regroup(record)
         self._helps()
-        self.members.enqueue(record, None)
+        self._members.enqueue(record, None)
 
     def _back_off(self, record: Record, now: float) -> None:
-        unit = self.members.unit_of(record)
+        unit = self._members.unit_of(record)
         if unit and unit.pods and unit.place is not Place.BACKOFF:
             unit.attempts += 1
-            self.queue.back_off(unit, now, "BindingFailure")
+            self._queue.back_off(unit, now, "BindingFailure")
 
     def _gang_changed(self, gang: Gang, now: float) -> None:
-        state = self.gangs.of((gang.namespace, gang.name))
+        state = self._gangs.of((gang.namespace, gang.name))
         better = state.update(gang, now)
         if gang.plan:
-            self.gangs.unfinished[state.key] = None
+            self._gangs.unfinished[state.key] = None
         if better:
-            self.members.gang_changed(state)
+            self._members.gang_changed(state)
 
     def _gang_gone(self, key: GangKey) -> None:
-        if state := self.gangs.find(key):
+        if state := self._gangs.find(key):
             state.gang = None
-            self.members.gang_changed(state)  # to say why it waits now
-            self.gangs.forget_if_empty(state)
+            self._members.gang_changed(state)  # to say why it waits now
+            self._gangs.forget_if_empty(state)
 
     def _plan_done(self, state: GangState, error: str, now: float, actions: list[Action]) -> None:
         if state.clearing:
@@ -408,9 +408,9 @@ class Engine:
             if error:
                 state.quiet_until = now + RETRY_SECONDS
             else:
-                self.gangs.unfinished.pop(state.key, None)
+                self._gangs.unfinished.pop(state.key, None)
             if state.unit.pods:  # no new plan could be made meanwhile
-                self.members.retry_gang(state)
+                self._members.retry_gang(state)
             return
         if not state.planning:
             return
@@ -426,30 +426,26 @@ class Engine:
         together = "{}/{}".format(*state.key) if any(r.claims for r in waiting) else ""
         actions.extend(self._attempts.bind(r, together) for r in waiting)
         if state.unit.pods:  # members that came while the plan was written
-            self.members.retry_gang(state)
+            self._members.retry_gang(state)
 
     # --- queue ----------------------------------------------------------------------------------
 
     def _note_loads(self, rows: Sequence[int]) -> None:
         """Note that what is known of these rows' loads has changed."""
         for row in rows:
-            self.accounts.columns.nodes_changed.add(row)
+            self._accounts.columns.nodes_changed.add(row)
         if rows:
             self._helps()
 
     def _helps(self) -> None:
         self._looking = True
-        self.queue.changed()
-        self.preemption.retries.changed()
+        self._queue.changed()
+        self._preemption.retries.changed()
 
     def _object_helps(self, kind: str, key: Key) -> None:
-        if self.queue.object_changed(kind, key):
+        if self._queue.object_changed(kind, key):
             self._looking = True
-            self.preemption.retries.changed()
-
-    def _evaluation(self, key: ClassKey) -> Evaluation:
-        scheduler, spec = key
-        return self.evaluations.of(spec, self.profiles[scheduler])
+            self._preemption.retries.changed()
 
     # --- decisions ------------------------------------------------------------------------------
 
@@ -458,17 +454,17 @@ class Engine:
         first = next(iter(unit.pods.values()), None)
         if first is None:
             return 0
-        if state := self.members.gang_of(first):
+        if state := self._members.gang_of(first):
             self._attempts.gang(state, now, actions)
         else:
             self._attempts.pod(unit, first, now, actions)
         return count
 
     def _finish_gangs(self, now: float, actions: list[Action]) -> None:
-        for key in list(self.gangs.unfinished):
-            state = self.gangs.find(key)
+        for key in list(self._gangs.unfinished):
+            state = self._gangs.find(key)
             if state is None or state.gang is None or not state.gang.plan:
-                self.gangs.unfinished.pop(key, None)
+                self._gangs.unfinished.pop(key, None)
             elif now < state.quiet_until:
                 continue
             elif state.plan_is_over(now):

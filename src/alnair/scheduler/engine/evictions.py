@@ -7,28 +7,27 @@ from typing import Final
 from alnair.model.action import Action, Evict
 from alnair.scheduler.engine.crossing import crossed
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS
-from alnair.scheduler.gangs.membership import Membership
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.preemption.preemption import Preemption
-from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.accounts import Record, State
 
 #: Reason of evictions that end an over-commitment.
 CROSSED: Final = "NodeCrossed"
 
 
 class Evictions:
-    """What is to be evicted, and asked for again if that failed."""
+    """What is to be evicted, and asked for again if that failed.
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        members: Membership,
-        preemption: Preemption,
-        ours: Container[str],
-    ) -> None:
-        self._accounts = accounts
-        self._members = members
+    Args:
+        context: what to decide from; pods of its profiles are ours.
+        preemption: is told of who stays after all.
+    """
+
+    def __init__(self, context: Context, preemption: Preemption) -> None:
+        self._accounts = context.accounts
+        self._members = context.members
+        self._ours: Container[str] = context.profiles
         self._preemption = preemption
-        self._ours = ours
         #: Rows on which pods appeared that may have crossed with ours.
         self._suspects: set[int] = set()
         #: Evictions that failed: when to ask again, and for which pod.

@@ -5,13 +5,11 @@ other reasons to wait (all free nodes get a taint), and nobody would hear of tho
 each waiting class is asked what refuses it. Nothing is tried, and nothing is decided.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from alnair.model.action import Report
-from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.refusal_message import refusal_message
-from alnair.scheduler.queue.queue import Queue
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
@@ -32,13 +30,12 @@ class Retelling:
     """Compares what waiting lone pods were told with what refuses them now.
 
     Args:
-        queue: where they wait.
-        evaluate: what all nodes are worth to a class.
+        context: where they wait, and what all nodes are worth to them.
     """
 
-    def __init__(self, queue: Queue, evaluate: Callable[[ClassKey], Evaluation]) -> None:
-        self._queue = queue
-        self._evaluate = evaluate
+    def __init__(self, context: Context) -> None:
+        self._queue = context.queue
+        self._context = context
         self._left: list[ClassKey] = []
 
     def reports(self) -> list[Report]:
@@ -47,7 +44,7 @@ class Retelling:
         found: list[Report] = []
         for _ in range(min(LOOKS, len(self._left))):
             key = self._left.pop()
-            evaluation = self._evaluate(key)
+            evaluation = self._context.evaluate(key)
             if evaluation.refusal is None and evaluation.best() is not None:
                 continue  # something else keeps it waiting: a reservation, or its turn
             message = refusal_message(evaluation)

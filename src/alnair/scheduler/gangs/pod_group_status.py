@@ -2,11 +2,14 @@
 
 Phases and their rules are those of scheduler-plugins' PodGroup controller, and of the original
 Alnair for the phases that only it has. A phase follows from the members alone, except that Finished
-and Failed are final.
+is final, and Failed until the owner makes new members. Then, and so long as failed pods of before
+are kept (a Job keeps them), only what came after them counts. scheduler-plugins never leaves
+Failed; Volcano, whose jobs restart, decides on the phase anew in every cycle.
 
     Pending ─▶ Scheduling ─▶ Scheduled ─▶ Running ─▶ Finished
-       enough pods    enough have     enough run     └─▶ Failed
-                        a node                 (Unknown while a lost node hides how pods are)
+       ▲ enough pods  enough have     enough run     └─▶ Failed ─┐
+       │                a node                 (Unknown while a lost node hides how pods are)
+       └──────────────────────── new members ────────────────────┘
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +31,8 @@ FINISHED: Final = "Finished"
 FAILED: Final = "Failed"
 
 FINAL: Final = (FINISHED, FAILED)
+#: Characters of an RFC 3339 time down to its second.
+_SECOND: Final = len("2026-01-01T00:00:00")
 #: Members that a message names.
 _NAMED: Final = 3
 
@@ -46,6 +51,9 @@ class Member(msgspec.Struct, frozen=True):
     refusal: str = ""
     #: The scheduler that it asked for.
     scheduler: str = ""
+    #: When it was made and, if it has failed, when it ended; RFC 3339 in UTC, empty if unknown.
+    created: str = ""
+    ended: str = ""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -128,10 +136,12 @@ def group_status(group: Group, members: Sequence[Member], now: str) -> PodGroupS
         now: RFC 3339.
     """
     old = group.status
-    if old.phase in FINAL:
+    if old.phase == FINISHED or (old.phase == FAILED and not _begun_anew(group, members)):
         return old  # its pods may be cleaned up; what became of it stays written
     counts = count(members)
-    phase = phase_of(group, counts)
+    current = _not_replaced(group, members)
+    current_counts = count(current)
+    phase = phase_of(group, current_counts)
     begun = old.schedule_start_time
     if begun is None and phase != PENDING:
         begun = now
@@ -144,7 +154,7 @@ def group_status(group: Group, members: Sequence[Member], now: str) -> PodGroupS
         succeeded=counts.succeeded,
         failed=counts.failed,
         schedule_start_time=begun,
-        conditions=_conditions(group, members, counts, phase, now),
+        conditions=_conditions(group, current, current_counts, phase, now),
     )
 
 
@@ -187,6 +197,35 @@ def native_conditions(
     return [*kept, Condition(kind, now.status, reason, now.message, when)]
 
 
+def _begun_anew(group: Group, members: Iterable[Member]) -> bool:
+    """Return whether the owner has made new members since the group failed."""
+    since = next((c for c in group.status.conditions or () if c.type == FAILED), None)
+    alive = [m for m in members if m.phase != "Failed"]
+    if since is None:  # the cluster has scheduler-plugins' own CRD, which keeps no conditions
+        return len(alive) >= group.min_member
+    return _after(since.last_transition_time, alive, group.min_member)
+
+
+def _not_replaced(group: Group, members: Sequence[Member]) -> list[Member]:
+    """Return the members without failed ones since whose end the owner has made new ones."""
+    alive = [m for m in members if m.phase != "Failed"]
+    return [
+        m
+        for m in members
+        if m.phase != "Failed" or not m.ended or not _after(m.ended, alive, group.min_member)
+    ]
+
+
+def _after(time: str, members: Sequence[Member], minimum: int) -> bool:
+    """Return whether some of these members were made after a time.
+
+    Times of objects are whole seconds. Within the same second, so many that the group is whole
+    again tell that some are new.
+    """
+    newest, second = max((m.created[:_SECOND] for m in members), default=""), time[:_SECOND]
+    return newest > second or (newest == second and len(members) >= minimum)
+
+
 def _conditions(
     group: Group, members: Sequence[Member], counts: Counts, phase: str, now: str
 ) -> list[Condition]:
@@ -204,6 +243,9 @@ def _conditions(
     for kind, status, reason, message in wanted:
         old = before.get(kind)
         since = old.last_transition_time if old and old.status == status else now
+        if kind == FAILED:
+            # When its pod ended, not when we saw that: the owner may have made a new one since.
+            since = max((m.ended for m in members if m.phase == "Failed"), default="") or since
         made.append(Condition(kind, status, reason, message, since))
     return made
 

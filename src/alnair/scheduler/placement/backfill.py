@@ -11,16 +11,15 @@ Source: D. Lifka, The ANL/IBM SP scheduling system, 1995 (EASY: one reservation,
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import msgspec
-import numpy as np
-
-from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.queue.unit import Place, SortKey, Unit
-from alnair.scheduler.state.accounts import Accounts, Record, State
-from alnair.scheduler.state.nodes.columns import Mask
+from alnair.scheduler.placement.admission import Admission
+from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.reservation import Reservation, waiting_order
+from alnair.scheduler.placement.unit_placement import place_unit
+from alnair.scheduler.queue.unit import Place, Unit
+from alnair.scheduler.state.accounts import Record, State
 
 #: Seconds that a unit waits before it gets a reservation.
 PATIENCE: Final = 300.0
@@ -36,69 +35,46 @@ _MOMENTS: Final = 64
 _End = tuple[float, str, Record]
 
 
-class Reservation(msgspec.Struct, frozen=True):
-    """Nodes that are kept for a unit; `until` is when it fits there, seconds since the epoch."""
-
-    holder: Unit
-    rows: tuple[int, ...]
-    until: float
-
-
 class Backfill:
-    """Gives the reservation, and says which nodes it leaves to others.
+    """Gives the reservation, renews and ends it.
 
     Args:
-        accounts: the books.
+        context: what to decide from.
+        admission: that keeps others off the reserved nodes.
         patience: seconds that a unit waits before it gets a reservation; None = for ever.
-
-    Attributes:
-        place: tries to place so many of a unit's pods, by the rules of their gang, and returns the
-            statement, on which they come first. The engine sets it: it rests on what admits pods.
     """
 
-    place: Callable[[Sequence[Record], int, float], Statement]
-
-    def __init__(self, accounts: Accounts, patience: float | None = PATIENCE) -> None:
-        self.reservation: Reservation | None = None
-        self._accounts = accounts
+    def __init__(
+        self, context: Context, admission: Admission, patience: float | None = PATIENCE
+    ) -> None:
+        self._context = context
+        self._accounts = context.accounts
+        self._admission = admission
+        self._reserved = admission.reserved
         self._patience = patience
         self._looked = 0.0
         #: What the last look saw: with the same, the next one finds the same.
         self._seen: tuple[object, ...] = ()
 
-    def allowed(self, unit: Unit, record: Record, now: float) -> Mask | None:
-        """Return the rows that a pod of the unit may use now, None if it may use all."""
-        kept = self.reservation
-        if kept is None or unit is kept.holder or _order(unit) < _order(kept.holder):
-            return None
-        if not kept.holder.pods:  # it was placed
-            return None
-        limit = record.pod.time_limit
-        if limit and now + limit <= kept.until:
-            return None
-        allowed = np.ones(self._accounts.columns.n, bool)
-        allowed[list(kept.rows)] = False
-        return allowed
+    def follow(self, now: float) -> bool:
+        """Look if it is time to; returns whether others may use other nodes now."""
+        due = self.next_look()
+        if due is None or due > now:
+            return False
+        units = list(self._context.members.units())
+        lacking = {state.unit.key: state.lacking() for state in self._context.gangs.all()}
+        return self._look(units, lacking, now)
 
-    def why(self) -> str:
-        """Return what to tell the owner of a pod that is kept off reserved nodes."""
-        kept = self.reservation
-        assert kept is not None
-        who = kept.holder.name
-        return (
-            f"{len(kept.rows)} node(s) are reserved for {who}, which has waited longer: only pods "
-            "whose activeDeadlineSeconds ends before it starts may use them"
-        )
-
-    def due(self, waiting: int) -> float | None:
-        """Return when to look next, given how many units wait; None if there is no need."""
+    def next_look(self) -> float | None:
+        """Return when `follow` has something to do without an event; None if never."""
         if self._patience is None:
             return None
-        if self.reservation is not None or (waiting and self._accounts.limited):
+        waiting = len(self._context.queue)
+        if self._reserved.reservation is not None or (waiting and self._accounts.limited):
             return self._looked + _LOOK_AGAIN
         return None
 
-    def look(self, units: Iterable[Unit], lacking: Mapping[str, int], now: float) -> bool:
+    def _look(self, units: Iterable[Unit], lacking: Mapping[str, int], now: float) -> bool:
         """Give, renew or end the reservation; returns whether others may use other nodes now.
 
         Args:
@@ -106,23 +82,25 @@ class Backfill:
             lacking: by unit key, how many pods of a gang must be placed together.
             now: seconds since the epoch.
         """
-        before = self.reservation
+        before = self._reserved.reservation
         self._looked = now
         patience = self._patience if self._patience is not None else math.inf
         patient = heapq.nsmallest(
-            _CONSIDERED, (u for u in units if _waits(u) and now - _since(u) >= patience), key=_order
+            _CONSIDERED,
+            (u for u in units if _waits(u) and now - _since(u) >= patience),
+            key=waiting_order,
         )
         waiting = tuple((u.key, len(u.pods), lacking.get(u.key, 1)) for u in patient)
         if self._seen == (waiting, *self._state()) and (before is None or before.until > now):
             return False
-        self.reservation = None
+        self._reserved.reservation = None
         if self._accounts.limited:
             for unit in patient:
                 if found := self._reserve(unit, lacking.get(unit.key, 1), now):
-                    self.reservation = found
+                    self._reserved.reservation = found
                     break
         self._seen = (waiting, *self._state())  # looking itself books, and takes it back
-        return before is not None and before != self.reservation
+        return before is not None and before != self._reserved.reservation
 
     def _state(self) -> tuple[int, int, int]:
         accounts = self._accounts
@@ -201,7 +179,7 @@ class Backfill:
         self, pods: Sequence[Record], count: int, gone: Sequence[Record], now: float
     ) -> tuple[int, ...] | None:
         with self._accounts.without(gone):
-            statement = self.place(pods, count, now)
+            statement = place_unit(self._context, self._admission, pods, count, now)
             placed = statement.placed[:count]
             rows = {r.row for r in placed}
             fits = len(placed) == count
@@ -218,7 +196,3 @@ def _waits(unit: Unit) -> bool:
 
 def _since(unit: Unit) -> float:
     return min(r.queued_at for r in unit.pods.values())
-
-
-def _order(unit: Unit) -> tuple[SortKey, int]:
-    return unit.standing, unit.order

@@ -6,14 +6,13 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import Planned, Topology
-from alnair.scheduler.framework.contract import Profile
-from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.gangs.topology_domains import Codes, Demand, Region, lack_of_room, regions
 from alnair.scheduler.placement.admission import Admission
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.queue.unit import ClassKey
-from alnair.scheduler.state.accounts import Accounts, Record
+from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.capacity import capacity
 from alnair.scheduler.state.gpus.gpu_assignment import planned_bookings
 
@@ -28,20 +27,12 @@ class Outcome(msgspec.Struct, frozen=True):
     refusal: str = ""
 
 
-class Books(msgspec.Struct, frozen=True):
-    """What decisions are made from."""
-
-    accounts: Accounts
-    evaluations: Evaluations
-    profiles: Mapping[str, Profile]
-    admission: Admission
-
-
 class GangPlacement:
     """One try to place pods of a gang.
 
     Args:
-        books: what to decide from.
+        context: what to decide from.
+        admission: what holds pods back besides their nodes.
         state: the gang.
         pods: those to place, in their order.
         now: seconds since the epoch.
@@ -50,13 +41,21 @@ class GangPlacement:
         statement: what was placed.
     """
 
-    def __init__(self, books: Books, state: GangState, pods: Sequence[Record], now: float) -> None:
-        self._books = books
+    def __init__(
+        self,
+        context: Context,
+        admission: Admission,
+        state: GangState,
+        pods: Sequence[Record],
+        now: float,
+    ) -> None:
+        self._context = context
+        self._admission = admission
         self._state = state
         self._pods = pods
         self._now = now
         self._topology = topology_of(state, pods)
-        self.statement = Statement(books.accounts, books.evaluations, now)
+        self.statement = Statement(context.accounts, context.evaluations, now)
 
     def place(self, lacking: int, plan: Mapping[str, Planned]) -> Outcome:
         """Place so many of the pods or none, and then as many more as fit.
@@ -93,7 +92,7 @@ class GangPlacement:
         if told is None:
             assert self._topology is not None  # else the whole cluster was tried
             required = self._topology.required
-            text = lack_of_room(self._books.accounts.columns, required, demands, needed)
+            text = lack_of_room(self._context.accounts.columns, required, demands, needed)
             text = "gang {}/{}: {}".format(*self._state.key, text)
             told = [(record, text) for record, _ in pods], text
         return told
@@ -115,7 +114,7 @@ class GangPlacement:
         home = self._home()
         if self._topology is None and not home:
             return iter((Region("", None),))
-        return regions(self._books.accounts.columns, self._topology, home, demands, needed)
+        return regions(self._context.accounts.columns, self._topology, home, demands, needed)
 
     def _demands(self, pods: list[Left]) -> list[Demand]:
         """Return the pods by class, with what each row could take; needed to choose among rows."""
@@ -126,9 +125,9 @@ class GangPlacement:
             if not record.pod.problem:
                 classes.setdefault(record.key, []).append(record)
         found = []
-        cluster = self._books.accounts.cluster
+        cluster = self._context.accounts.cluster
         for (scheduler, spec), records in classes.items():
-            evaluation = self._books.evaluations.of(spec, self._books.profiles[scheduler])
+            evaluation = self._context.evaluations.of(spec, self._context.profiles[scheduler])
             room = np.zeros(cluster.columns.n)
             if evaluation.refusal is None:
                 rows = np.flatnonzero(evaluation.possible())
@@ -140,7 +139,7 @@ class GangPlacement:
 
     def _allowed(self, record: Record) -> Codes | None:
         """Return the rows that are not kept for units before this one; None for all."""
-        mask = self._books.admission.allowed(self._state.unit, record, self._now)
+        mask = self._admission.allowed(self._state.unit, record, self._now)
         return None if mask is None else np.flatnonzero(mask)
 
     def _within(self, pods: list[Left], region: Region) -> list[Left]:
@@ -149,7 +148,7 @@ class GangPlacement:
         left = []
         for record, _ in pods:
             record.refused_by = ()
-            message = record.pod.problem or self._books.admission.refuse([record])
+            message = record.pod.problem or self._admission.refuse([record])
             if not message:
                 message = self._place(record, region, refused)
             if message:
@@ -169,12 +168,12 @@ class GangPlacement:
             rows = region.rows
             if allowed is not None:
                 rows = allowed if rows is None else np.intersect1d(rows, allowed)
-            profile = self._books.profiles[record.pod.scheduler]
+            profile = self._context.profiles[record.pod.scheduler]
             evaluation = self.statement.place(record, profile, rows)
             if evaluation is None:
                 return ""
             where = f"in {region.name}: " if region.name else ""
-            text = self._books.admission.why(evaluation, allowed)
+            text = self._admission.why(evaluation, allowed)
             refused[key] = where + text, evaluation.refused_by()
         message, record.refused_by = refused[key]
         return message
@@ -182,10 +181,10 @@ class GangPlacement:
     def _as_planned(self, record: Record, plan: Mapping[str, Planned]) -> bool:
         """Place a pod where a plan says; returns whether that could be done."""
         planned = plan.get(record.pod.name)
-        if planned is None or record.pod.problem or self._books.admission.refuse([record]):
+        if planned is None or record.pod.problem or self._admission.refuse([record]):
             return False
         node, indices = planned
-        accounts = self._books.accounts
+        accounts = self._context.accounts
         row = accounts.columns.row_of.get(node)
         if row is None:
             return False
@@ -195,7 +194,7 @@ class GangPlacement:
             bookings = planned_bookings(demand, indices, accounts.devices.gpus[row])
             if bookings is None:
                 return False
-        profile = self._books.profiles[record.pod.scheduler]
+        profile = self._context.profiles[record.pod.scheduler]
         return self.statement.place_on(record, profile, node, bookings)
 
     def _too_few(self, left: list[Left], placed: int, needed: int) -> str:

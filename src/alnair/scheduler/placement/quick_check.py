@@ -1,16 +1,10 @@
 """A glance at the cluster tells whether to try a unit that waits: much cheaper than a try."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from alnair.scheduler.framework.contract import Profile
-from alnair.scheduler.framework.evaluation import Evaluation
-from alnair.scheduler.gangs.membership import Membership
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.queue.unit import ClassKey, Unit
-from alnair.scheduler.state.accounts import Accounts
 from alnair.scheduler.state.capacity import capacity
-from alnair.scheduler.state.objects.elastic_quotas import Quotas
 
 
 class Glance:
@@ -19,26 +13,13 @@ class Glance:
     Then no room is held for anybody, so what is held for the unit itself counts as free.
 
     Args:
-        accounts: the books.
-        quotas: may refuse.
-        members: knows the gangs.
-        profiles: by scheduler name.
-        evaluate: what all nodes are worth to a class.
+        context: what decisions are made from.
     """
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        quotas: Quotas,
-        members: Membership,
-        profiles: Mapping[str, Profile],
-        evaluate: Callable[[ClassKey], Evaluation],
-    ) -> None:
-        self._accounts = accounts
-        self._quotas = quotas
-        self._members = members
-        self._profiles = profiles
-        self._evaluate = evaluate
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._accounts = context.accounts
+        self._profiles = context.profiles
         self._now = 0.0
         #: How many pods of a class fit, see `_room_for`.
         self._room: dict[tuple[ClassKey, bool], float] = {}
@@ -52,7 +33,7 @@ class Glance:
 
     def may_fit(self, key: ClassKey, unit: Unit) -> bool:
         """Return whether to try a unit of this class: all that it lacks at once may find room."""
-        state = self._members.gang_of(next(iter(unit.pods.values()))) if unit.gang else None
+        state = self._context.members.gang_of(next(iter(unit.pods.values()))) if unit.gang else None
         needed = max(1, state.lacking()) if state is not None else 1
         room = self._room.get((key, needed > 1))
         if room is None:
@@ -68,12 +49,12 @@ class Glance:
         """Return how many pods of a class fit, at most; at most 1 unless `many` may be needed."""
         scheduler, spec = key
         counting = self._accounts.usage.counting
-        if counting and self._quotas.refuse(spec.namespace, dict(spec.requests)):
+        if counting and self._context.quotas.refuse(spec.namespace, dict(spec.requests)):
             return 0
         cluster = self._accounts.cluster
         if any(plugin.hopeless(spec, cluster) for plugin in self._profiles[scheduler].quick):
             return 0
-        evaluation = self._evaluate(key)
+        evaluation = self._context.evaluate(key)
         if evaluation.refusal is not None or evaluation.best() is None:
             return 0
         if not many:

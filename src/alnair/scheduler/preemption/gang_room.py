@@ -1,19 +1,19 @@
 """Room for a gang: where all that it lacks can land together, and the victims that it takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from alnair.scheduler.framework.contract import PostFilterPlugin, Profile
-from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.contract import PostFilterPlugin
 from alnair.scheduler.gangs.topology_domains import Level
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.victim_search import Search
 from alnair.scheduler.preemption.victims import Cost, cost, importance
 from alnair.scheduler.queue.unit import ClassKey
-from alnair.scheduler.state.accounts import Accounts, Record
+from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
@@ -40,22 +40,14 @@ class GangRoom:
     """Searches room for gangs; leaves the books as they were.
 
     Args:
-        accounts: the books.
-        evaluations: of classes over these books.
-        profiles: by scheduler name.
+        context: what to decide from.
         search: for victims of single pods.
     """
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        evaluations: Evaluations,
-        profiles: Mapping[str, Profile],
-        search: Search,
-    ) -> None:
-        self._accounts = accounts
-        self._evaluations = evaluations
-        self._profiles = profiles
+    def __init__(self, context: Context, search: Search) -> None:
+        self._accounts = context.accounts
+        self._evaluations = context.evaluations
+        self._profiles = context.profiles
         self._search = search
 
     def best(

@@ -4,19 +4,17 @@ A gang does so as a whole or not at all. The search for victims is
 `alnair.scheduler.preemption.victim_search`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from alnair.model.action import PREEMPTED, Action, Evict, Nominate
 from alnair.model.workload import Planned, Pod
-from alnair.scheduler.counters import Tally
 from alnair.scheduler.framework.contract import PostFilterPlugin, Profile, Reason
 from alnair.scheduler.framework.evaluation import Evaluation
-from alnair.scheduler.framework.evaluation_cache import Evaluations
-from alnair.scheduler.gangs.gangs import Gangs, GangState
-from alnair.scheduler.gangs.membership import Membership
+from alnair.scheduler.gangs.gangs import GangState
+from alnair.scheduler.placement.context import Context
 from alnair.scheduler.placement.gang_placement import topology_of
 from alnair.scheduler.preemption.dry_run import dry_run, ineligible, no_help
 from alnair.scheduler.preemption.gang_room import GangRoom, Landing
@@ -24,11 +22,9 @@ from alnair.scheduler.preemption.nominations import Nominations
 from alnair.scheduler.preemption.retries import Retries
 from alnair.scheduler.preemption.victim_search import Search
 from alnair.scheduler.preemption.victims import IDLE, NO_VICTIMS, is_leaving_for
-from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import Place, Unit
-from alnair.scheduler.state.accounts import Accounts, Record, State
+from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.nodes.columns import Mask
-from alnair.scheduler.state.objects.elastic_quotas import Quotas
 
 #: Nodes on which preemption is tried out to tell a person what it can do.
 _TOLD: Final = 500
@@ -38,35 +34,24 @@ class Preemption:
     """Makes room for pods, and holds it.
 
     Args:
-        accounts, evaluations, profiles, gangs, members, queue, tally, quotas: the
-            engine's.
+        context: what to decide from.
     """
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        evaluations: Evaluations,
-        profiles: Mapping[str, Profile],
-        gangs: Gangs,
-        members: Membership,
-        queue: Queue,
-        tally: Tally,
-        quotas: Quotas,
-    ) -> None:
-        self._accounts = accounts
-        self._evaluations = evaluations
-        self._profiles = profiles
-        self._queue = queue
-        self._search = Search(accounts, gangs, quotas)
-        self._gang_room = GangRoom(accounts, evaluations, profiles, self._search)
-        self.nominations = Nominations(accounts)
+    def __init__(self, context: Context) -> None:
+        self._accounts = context.accounts
+        self._evaluations = context.evaluations
+        self._profiles = context.profiles
+        self._queue = context.queue
+        self._members = context.members
+        self._tally = context.tally
+        self._search = Search(context.accounts, context.gangs, context.quotas)
+        self._gang_room = GangRoom(context, self._search)
+        self.nominations = Nominations(context.accounts)
         #: No pod on a node has had a lower priority: such ones need not look for victims.
         self._lowest: float = float("inf")
-        self.retries = Retries(queue)
+        self.retries = Retries(context.queue)
         #: Room is not held any more that was held.
         self._freed = False
-        self._members = members
-        self._tally = tally
 
     # --- what happens ---------------------------------------------------------------------------
 

@@ -16,13 +16,17 @@ _Turn = tuple[float | str, tuple[float, ...], SortKey, int]
 
 
 class Active:
-    """A heap of units per tenant, and a heap of tenants; stale entries are dropped when met."""
+    """A heap of units per tenant, and a heap of tenants; stale entries are dropped when met.
 
-    def __init__(self) -> None:
+    Args:
+        turn: when a tenant's turn is; smaller comes first. It may change at any time; `refresh` is
+            told if it may come earlier.
+    """
+
+    def __init__(self, turn: Callable[[str], tuple[float, ...]]) -> None:
+        self._turn = turn
         self._units: dict[str, list[_Entry]] = {}
         self._tenants: list[tuple[_Turn, str]] = []
-        #: A tenant's turn; None as long as there are no quotas.
-        self.turn: Callable[[str], tuple[float, ...]] | None = None
 
     def push(self, unit: Unit, tenant: str) -> None:
         """Add a unit; it is valid as long as its ticket does not change."""
@@ -34,7 +38,7 @@ class Active:
 
     def refresh(self, tenant: str) -> None:
         """Note that the tenant's turn may come earlier than it was."""
-        if self.turn is not None and self._first(tenant) is not None:
+        if self._first(tenant) is not None:
             self._line_up(tenant)
 
     def pop(self) -> Unit | None:
@@ -60,9 +64,7 @@ class Active:
 
     def _turn_of(self, tenant: str, first: _Entry) -> _Turn:
         sort, order, _, _ = first
-        if self.turn is None:
-            return sort[0] if sort else 0.0, (), sort, order
-        return sort[0] if sort else 0.0, self.turn(tenant), sort, order
+        return sort[0] if sort else 0.0, self._turn(tenant), sort, order
 
     def _first(self, tenant: str) -> _Entry | None:
         heap = self._units.get(tenant)

@@ -19,7 +19,9 @@ from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
 from alnair.scheduler.queue.unit import ClassKey, Place, Unit, WaitingClass
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.objects import storage_objects
-from alnair.scheduler.state.objects.api_objects import Key
+from alnair.scheduler.state.objects.api_objects import Key, Objects
+from alnair.scheduler.state.objects.elastic_quotas import Quotas
+from alnair.scheduler.state.objects.namespace_usage import Usage
 
 #: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
 #: kube-scheduler's defaults.
@@ -30,14 +32,18 @@ LOOKS: Final = 64
 
 
 class Queue:
-    """Units in three places; entries of the heaps go stale when their unit moves."""
+    """Units in three places; entries of the heaps go stale when their unit moves.
 
-    def __init__(self, tally: Tally | None = None) -> None:
+    Args:
+        tally: where to count who came; None begins anew.
+        quotas: by which units of the same priority take turns; None = by age alone.
+    """
+
+    def __init__(self, tally: Tally | None = None, quotas: Quotas | None = None) -> None:
         self._tally = tally if tally is not None else Tally()
+        self._quotas = quotas if quotas is not None else Quotas(Objects(), Usage())
         self._sequence = itertools.count()
-        self._active = Active()
-        #: Which tenant a namespace is; "" for all those without a quota.
-        self._tenant: Callable[[str], str] = _no_tenants
+        self._active = Active(self._quotas.turn)
         self._backoff: list[tuple[float, int, int, Unit]] = []
         # Lone pods wait by class, gangs by their key. The first `_unlooked` ones have not been
         # looked at since the last change.
@@ -60,7 +66,7 @@ class Queue:
         """Try the unit when its turn comes; `event` says why, for the figures."""
         self._move(unit, Place.ACTIVE)
         self._tally.queued("active", event, len(unit.pods))
-        self._active.push(unit, self._tenant(unit.namespace))
+        self._active.push(unit, self._quotas.tenant(unit.namespace))
 
     def back_off(self, unit: Unit, now: float, event: str = "ScheduleAttemptFailure") -> None:
         """Try the unit again after its back-off; `event` says why, for the figures."""
@@ -105,27 +111,18 @@ class Queue:
             unit.scout = None
         return unit
 
-    def share_among(
-        self, tenant: Callable[[str], str], turn: Callable[[str], tuple[float, ...]]
-    ) -> None:
-        """Order units of the same priority by their tenants' turns from now on.
-
-        Args:
-            tenant: which tenant a namespace is.
-            turn: when a tenant's turn is; smaller comes first. It may change at any time; say so
-                by `turn_changed` if it may come earlier.
-        """
+    def tenants_changed(self) -> None:
+        """Put the units to be tried under their tenants again: quotas came, changed or went."""
         waiting = []
         while unit := self._active.pop():
             unit.ticket += 1  # so that it is not found twice
             waiting.append(unit)
-        self._tenant, self._active.turn = tenant, turn
         for unit in waiting:
-            self._active.push(unit, tenant(unit.namespace))
+            self._active.push(unit, self._quotas.tenant(unit.namespace))
 
     def turn_changed(self, namespace: str) -> None:
         """Note that the turn of the namespace's tenant may come earlier now."""
-        self._active.refresh(self._tenant(namespace))
+        self._active.refresh(self._quotas.tenant(namespace))
 
     def release(self, now: float) -> None:
         """Activate the units whose back-off is over."""
@@ -239,10 +236,6 @@ class Queue:
             self._counts[unit.place] -= 1
         unit.place = Place.NOWHERE
         unit.ticket += 1
-
-
-def _no_tenants(namespace: str) -> str:
-    return ""
 
 
 def backoff(attempts: int) -> float:

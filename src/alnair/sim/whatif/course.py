@@ -101,7 +101,7 @@ class Course:
         decided = ended = self.now
         while not is_over():
             together = _AT_ONCE * (self.now - self._begin)
-            wake = self.engine.next_wake(self.now) if len(self.engine.queue) else None
+            wake = self.engine.next_wake(self.now) if self.engine.waiting else None
             end = self._ends[0][0] if self._ends else None
             if end is None and self.now > decided + _PATIENCE:
                 wake = None
@@ -163,7 +163,7 @@ class Course:
 
     def ours(self, pod: Pod) -> Pod:
         """Return the pod as one that our scheduler places: no other one is here."""
-        profiles = self.engine.profiles
+        profiles = self.engine.view.profiles
         if pod.scheduler in profiles:
             return pod
         scheduler = names.SCHEDULER if names.SCHEDULER in profiles else next(iter(profiles))

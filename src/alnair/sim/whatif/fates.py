@@ -37,7 +37,7 @@ class Fates:
         self._course = course
         self._begin = course.now
         self._horizon = horizon
-        records = course.engine.accounts.records
+        records = course.engine.view.pods
         self._waiting = [p for p in course.api.pods.values() if not p.node and p.uid in records]
         self._why: dict[str, _Why] = {}
         self._settled: set[str] = set()
@@ -56,7 +56,7 @@ class Fates:
         evicted = [pod for pod, _ in course.evicted.values()]
         for pod in (*pods, *evicted):
             uid = course.chain(pod.uid)[-1]
-            record = course.engine.accounts.records.get(uid)
+            record = course.engine.view.pods.get(uid)
             if record is None or uid in course.placed:
                 continue
             self._open.add(uid)
@@ -64,7 +64,7 @@ class Fates:
             if kind not in kinds:
                 if len(kinds) >= _DIAGNOSED:
                     continue
-                told = diagnose(course.engine, record, course.now)
+                told = diagnose(course.engine.view, record, course.now)
                 kinds[kind] = _Why(told.message, told.changes)
             self._why[uid] = kinds[kind]
 
@@ -102,7 +102,7 @@ class Fates:
         return f"gang {pod.group} is without it meanwhile" if pod.group else ""
 
     def _whose(self, pod: Pod) -> str:
-        if pod.scheduler in self._course.engine.profiles:
+        if pod.scheduler in self._course.engine.view.profiles:
             return ""
         return f"its scheduler is {pod.scheduler}: this is what Alnair's would do"
 

@@ -11,8 +11,9 @@ from alnair.model import names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.workload import PodSpec
 from alnair.scheduler.advice.stranded_gpu import PodClass, Stranded
-from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.view import View
 from alnair.scheduler.state.accounts import State
+from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import ALL
 
 #: GPUs of each pod of the largest gang that is looked for, unless no node has so many.
@@ -64,37 +65,36 @@ def mix(specs: Iterable[PodSpec]) -> tuple[PodClass, ...]:
     return tuple(PodClass(count / total, *key) for key, count in counts.most_common())
 
 
-def figures(engine: Engine, workload: tuple[PodClass, ...]) -> Figures:
+def figures(view: View, workload: tuple[PodClass, ...]) -> Figures:
     """Return the figures of the books.
 
     Args:
-        engine: between two steps.
+        view: of an engine between two steps.
         workload: that free GPUs should be of use to.
     """
-    accounts = engine.accounts
-    columns, devices = accounts.columns, accounts.devices
+    columns, devices = view.cluster.columns, view.cluster.devices
     alive = columns.alive[: columns.n]
     takes = alive & ~columns.unschedulable[: columns.n]
     count = devices.count[: columns.n]
     free = devices.whole_free[: columns.n]
     each = min(_GANG_GPUS, int(count.max(initial=0)))
-    stranded = Stranded(workload, accounts.cluster).of(ALL)[: columns.n] if workload else free * 0
-    pods = [r for r in accounts.records.values() if not r.pod.daemon]
+    stranded = Stranded(workload, view.cluster).of(ALL)[: columns.n] if workload else free * 0
+    pods = [r for r in view.pods.values() if not r.pod.daemon]
     return Figures(
         nodes=int(takes.sum()),
         gpus=int(count[alive].sum()),
-        allocated=round(_allocated(engine), 3),
+        allocated=round(_allocated(view.cluster), 3),
         whole_free=int(free[takes].sum()),
         gang_gpus=each,
-        largest_gang=_largest_gang(engine, each) if each else 0,
+        largest_gang=_largest_gang(view, each) if each else 0,
         fragmentation=round(float(stranded[takes].sum()), 3),
         waiting=sum(r.state is State.PENDING for r in pods),
         running=sum(r.state in (State.ASSUMED, State.BOUND) for r in pods),
     )
 
 
-def _allocated(engine: Engine) -> float:
-    devices = engine.accounts.devices
+def _allocated(cluster: Cluster) -> float:
+    devices = cluster.devices
     total = np.maximum(devices.memory, 1.0)
     left = np.minimum(devices.slice_memory / total, devices.compute_free / 100.0).clip(0.0, 1.0)
     # Nameless GPUs have no memory: they are whole, and free or not.
@@ -104,18 +104,18 @@ def _allocated(engine: Engine) -> float:
     return float((present * (1.0 - left)).sum())
 
 
-def _largest_gang(engine: Engine, each: int) -> int:
+def _largest_gang(view: View, each: int) -> int:
     """Return how many pods of so many whole GPUs fit at once."""
     demand = gpu_demand([ContainerGpus("main", {names.GPU: each})], {})
     spec = PodSpec(requests=((names.GPU, each), ("pods", 1)), gpu=demand)
-    profile = engine.profiles.get(names.SCHEDULER) or next(iter(engine.profiles.values()))
-    evaluation = engine.evaluations.of(spec, profile)
+    profile = view.profiles.get(names.SCHEDULER) or next(iter(view.profiles.values()))
+    evaluation = view.evaluate(spec, profile)
     if evaluation.refusal is not None:
         return 0
-    columns = engine.accounts.columns
+    columns = view.cluster.columns
     rows = np.flatnonzero(evaluation.rank[: columns.n] >= 0)
     room = np.minimum(
-        engine.accounts.devices.whole_free[rows] // each,
+        view.cluster.devices.whole_free[rows] // each,
         columns.free[columns.resource("pods"), rows],
     )
     return int(room.sum())

@@ -4,9 +4,7 @@ import msgspec
 
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
 from alnair.scheduler.advice.stranded_gpu import PodClass
-from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.engine.view import View
 from alnair.sim.whatif.figures import Figures, figures
 
 
@@ -18,23 +16,18 @@ class Freeing(msgspec.Struct, frozen=True):
     nodes: int = 1
 
 
-def freed(engine: Engine, wanted: Freeing) -> Outcome:
+def freed(view: View, wanted: Freeing) -> Outcome:
     """Return how the GPUs are freed on the books of an engine."""
-    books = Rebalance(engine, engine.profiles)
-    return books.free_gpus(wanted.gpus, wanted.moves, nodes=wanted.nodes, spare=True)
+    return Rebalance(view).free_gpus(wanted.gpus, wanted.moves, nodes=wanted.nodes, spare=True)
 
 
-def moved(engine: Engine, plan: Outcome, workload: tuple[PodClass, ...]) -> Figures:
+def moved(view: View, plan: Outcome, workload: tuple[PodClass, ...]) -> Figures:
     """Return the figures after the moves of a plan; the books are left as they were."""
-    accounts = engine.accounts
-    statement = Statement(accounts, engine.evaluations, 0.0)
-    with WhatIf(accounts) as trial:
+    with view.experiment() as experiment, experiment.attempt() as (statement, lifted):
         for move in plan.moves:
-            record = accounts.records[move.uid]
-            trial.lift(record)
+            record = view.pods[move.uid]
+            lifted.lift(record)
             again = record.replacement()
-            placed = statement.place_on(again, engine.profiles[again.pod.scheduler], move.target)
+            placed = statement.place_on(again, view.profiles[again.pod.scheduler], move.target)
             assert placed  # the plan was made on these books
-        then = figures(engine, workload)
-        statement.rollback()
-    return then
+        return figures(view, workload)

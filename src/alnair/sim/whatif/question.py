@@ -45,14 +45,14 @@ def ask(
     course = Course(known, profiles, now=now, seed=seed)
     check(changes, course)
     workload = mix(pod.spec for pod in (*course.api.pods.values(), *changes.pods))
-    before = figures(course.engine, workload)
+    before = figures(course.engine.view, workload)
     fates = Fates(course, horizon)
     left, staying = make(changes, course)
     course.run(now + SETTLE)
-    after = figures(course.engine, workload)
+    after = figures(course.engine.view, workload)
     fates.look([*changes.pods, *(one.pod for one in left)])
-    plan = freed(course.engine, freeing) if freeing else None
-    then = moved(course.engine, plan, workload) if plan and plan.moves else None
+    plan = freed(course.engine.view, freeing) if freeing else None
+    then = moved(course.engine.view, plan, workload) if plan and plan.moves else None
 
     def is_over() -> bool:
         progress(course.now - now)

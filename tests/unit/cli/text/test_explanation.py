@@ -19,9 +19,9 @@ GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "read-why-a-pod-is-pendi
 
 
 def explained(world: World, name: str) -> Diagnosis:
-    record = find(world.engine, "default", name)
+    record = find(world.engine.view, "default", name)
     assert record is not None
-    return diagnose(world.engine, record, world.now)
+    return diagnose(world.engine.view, record, world.now)
 
 
 def test_a_diagnosis_looks_as_the_guide_says() -> None:

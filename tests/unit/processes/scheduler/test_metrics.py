@@ -23,7 +23,7 @@ from kit.world import World
 
 def figures(world: World) -> dict[str, float]:
     """All samples: name with labels → value."""
-    text = exposition(world.engine.tally, census(world.engine))
+    text = exposition(world.engine.tally, census(world.engine.view))
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
@@ -185,7 +185,7 @@ def everything() -> str:
     world.engine.tally.preempted(2)
     world.engine.tally.evicted("Preempted")
     world.engine.tally.ran("Bind", "Success", "alnair-scheduler", 0.002)
-    return exposition(world.engine.tally, census(world.engine))
+    return exposition(world.engine.tally, census(world.engine.view))
 
 
 def test_every_family_is_there_once_with_help_and_samples() -> None:

@@ -7,6 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from alnair.kube.projection import PodProjector
+from alnair.kube.wire import PodWire
+from alnair.model import names
 from alnair.model.action import Evict
 from alnair.model.cluster import Node, Taint
 from alnair.model.workload import (
@@ -104,7 +107,7 @@ class Claims:
 def oracle_of(world: World) -> tuple[Oracle, Neighbours]:
     oracle = Oracle()
     oracle.nodes = dict(world.nodes)
-    accounts = world.engine.accounts
+    accounts = world.engine._accounts
     placed = []
     for here in accounts.on_row.values():
         for record in here.values():
@@ -133,13 +136,13 @@ def test_every_change_that_is_named_helps_and_an_amount_is_the_largest_that_does
     pod = make.pod("asked", wish, labels=mine)
     world.create(pod)
     world.settle()
-    record = find(world.engine, "default", "asked")
+    record = find(world.engine.view, "default", "asked")
     assert record is not None
     with monkeypatch.context() as patch:
         claims = Claims(patch)
-        told = diagnose(world.engine, record, world.now)
+        told = diagnose(world.engine.view, record, world.now)
     invariants.check(world.engine)
-    assert diagnose(world.engine, record, world.now) == told, "asking changes nothing"
+    assert diagnose(world.engine.view, record, world.now) == told, "asking changes nothing"
     if told.stage == "bound":
         assert told.node == world.pod("asked").node
         return
@@ -185,9 +188,9 @@ def check_counts(told: Diagnosis, nodes: int) -> None:
 
 
 def explained(world: World, name: str) -> Diagnosis:
-    record = find(world.engine, "default", name)
+    record = find(world.engine.view, "default", name)
     assert record is not None
-    told = diagnose(world.engine, record, world.now)
+    told = diagnose(world.engine.view, record, world.now)
     invariants.check(world.engine)
     return told
 
@@ -265,7 +268,7 @@ def test_pods_in_every_stage_are_told_apart() -> None:
     queue = explained(world, "big").queue
     assert queue is not None
     assert (queue.place, queue.position, queue.length) == ("unschedulable", 2, 3)
-    assert find(world.engine, "default", "nobody") is None
+    assert find(world.engine.view, "default", "nobody") is None
 
 
 def test_a_cordoned_node_and_a_host_port_are_named() -> None:
@@ -293,3 +296,23 @@ def test_a_pod_that_preempts_says_whom_it_waits_for_and_others_may_not_have_that
     late = explained(world, "late")
     assert not late.fits, "room is held for the other one"
     assert [c.text for c in late.changes] == ["ask for 400m of cpu instead of 600m"]
+
+
+def test_a_pod_with_claims_for_devices_is_refused_with_what_to_do() -> None:
+    manifest = {
+        "metadata": {"name": "claiming", "namespace": "default", "uid": "c"},
+        "spec": {
+            "schedulerName": names.SCHEDULER,
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+            "containers": [{"name": "main", "resources": {"claims": [{"name": "gpu"}]}}],
+        },
+    }
+    world = World(make.node("n"))
+    world.create(PodProjector()(msgspec.convert(manifest, PodWire)))
+    world.settle()
+    assert not world.placed()
+    told = explained(world, "claiming")
+    assert (told.stage, told.waits_for) == ("refused", ("a changed pod",))
+    for said in (told.message, world.reports[-1].message):
+        assert "spec.resourceClaims" in said
+        assert "leave the pod to kube-scheduler" in said

@@ -113,7 +113,7 @@ def profile(scheduler: str = "test", plugin: Any = None) -> Profile:
 
 
 def diary(engine: Engine) -> Diary:
-    found = engine.accounts.cluster.observations.of("Crowded")
+    found = engine.view.cluster.observations.of("Crowded")
     assert isinstance(found, Diary)
     return found
 
@@ -173,7 +173,7 @@ def test_a_score_is_made_anew_only_when_its_observer_has_learned_something() -> 
         (events.PodChanged(pod("q", node="n")), 3),
     ]:
         engine.learn([event], 0.0)
-        engine.evaluations.of(spec, ours)
+        engine.view.evaluate(spec, ours)
         assert plugin.compiled == times
 
 
@@ -188,7 +188,7 @@ def test_profiles_share_what_a_plugin_learns_and_engines_do_not() -> None:
 def test_what_was_learned_is_saved_by_the_name_of_the_plugin_and_goes_on_elsewhere() -> None:
     engine, again = Engine([profile()]), Engine([profile()])
     engine.learn([events.PodChanged(pod("p")), events.PodGone("uid-default-p")], 0.0)
-    taken = snapshot.decode(snapshot.encode(snapshot.take(engine, (), 0, 0.0)))
+    taken = snapshot.decode(snapshot.encode(snapshot.take(engine.view, (), 0, 0.0)))
     assert taken.plugins == {"Crowded": {"pods": {"default": 1}}}
     again.learn(list(snapshot.told(taken)), 0.0)
     assert diary(again).pods == {"default": 1}
@@ -212,7 +212,7 @@ def test_a_state_that_is_none_of_the_plugins_is_refused() -> None:
 def test_a_snapshot_with_a_damaged_state_is_refused_as_damaged() -> None:
     assembly = Assembly(Configuration())
     engine = Engine(assembly.profiles())
-    taken = decode(snapshot.encode(snapshot.take(engine, assembly.explicit(), 0, 0.0)))
+    taken = decode(snapshot.encode(snapshot.take(engine.view, assembly.explicit(), 0, 0.0)))
     broken = msgspec.structs.replace(taken, plugins={"OpportunityCost": {"mix": 1}})
     with pytest.raises(SnapshotError, match="file is a damaged snapshot: state of plugin Opp"):
         replay(broken, "file")
@@ -225,8 +225,8 @@ def test_without_an_observing_plugin_nothing_is_learned(monkeypatch: pytest.Monk
     engine = Engine(blind)
     engine.learn([events.NodeChanged(make.node("n")), events.PodChanged(make.pod("p"))], 0.0)
     engine.step([], 1.0)
-    assert engine.accounts.cluster.observations.changes == 0
-    assert snapshot.take(engine, (), 0, 0.0).plugins == {}
+    assert engine.view.cluster.observations.changes == 0
+    assert snapshot.take(engine.view, (), 0, 0.0).plugins == {}
 
 
 def test_an_observer_that_fails_is_said_to_and_all_else_goes_on() -> None:
@@ -245,7 +245,7 @@ def test_an_observer_that_fails_is_said_to_and_all_else_goes_on() -> None:
         ],
         0.0,
     )
-    assert engine.observers.save() == {}
+    assert engine.view.plugin_states() == {}
     points = ("learned", "node_changed", "pod_added", "pod_gone", "node_gone", "restore", "learn")
     assert [line.partition(" failed in its observer's ")[2] for line in said] == [
         f"{point}: RuntimeError: {point}" for point in (*points, "save")

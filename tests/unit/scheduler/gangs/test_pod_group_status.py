@@ -1,8 +1,11 @@
 """What a PodGroup's status says, given its pods."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
+from alnair.kube.group_members import MemberWire, project_member
 from alnair.model.api import Condition, PodGroupStatus
 from alnair.scheduler.gangs.pod_group_status import (
     Group,
@@ -158,3 +161,117 @@ def test_a_native_group_of_other_schedulers_is_left_alone() -> None:
     pods = [Member("a", "Running", True, scheduler="default-scheduler")]
     status = group_status(Group("ns", "g", 1), pods, NOW)
     assert native_conditions("PodGroupScheduled", [], status, pods) == []
+
+
+# --- new members of a group that failed ----------------------------------------------------------
+
+
+def at(minute: int, second: int = 0) -> str:
+    return f"2026-11-21T12:{minute:02}:{second:02}Z"
+
+
+def pod(name: str, phase: str, created: str, ended: str = "") -> Member:
+    return Member(name, phase, phase != "Pending", created=created, ended=ended)
+
+
+A, B = pod("a", "Running", at(0)), pod("b", "Running", at(0))
+LOST = pod("c", "Failed", at(0), ended=at(3))
+NEW = pod("d", "Running", at(4))
+
+
+def told(
+    before: PodGroupStatus, pods: Sequence[Member], now: str = LATER, minimum: int = 3
+) -> PodGroupStatus:
+    """The status that follows; a second look at the same must change nothing."""
+    status = group_status(Group("ns", "g", minimum, before), pods, now)
+    assert group_status(Group("ns", "g", minimum, status), pods, at(59)) == status
+    return status
+
+
+FAILED = told(PodGroupStatus(), [A, B, LOST], at(3, 1))
+
+
+@pytest.mark.parametrize("kept", [[LOST], []], ids=["the failed pod is kept", "it is deleted"])
+def test_a_failed_group_whose_owner_makes_a_new_member_goes_on(kept: list[Member]) -> None:
+    assert FAILED.phase == "Failed"
+    waits = told(FAILED, [A, B, *kept, pod("d", "Pending", at(4))])
+    assert waits.phase == "Scheduling"
+    assert [c.type for c in waits.conditions or ()] == ["Scheduled"]
+    assert waits.failed == len(kept)
+    runs = told(waits, [A, B, *kept, NEW])
+    assert runs.phase == "Running"
+    again = told(runs, [A, msgspec.structs.replace(LOST, name="b", ended=at(5)), *kept, NEW])
+    assert again.phase == "Failed", "one that fails after that fails the group again"
+
+
+def test_a_group_that_is_made_anew_as_a_whole_goes_on() -> None:
+    dead = [pod(n, "Failed", at(0), ended=at(2)) for n in "abc"]
+    failed = told(PodGroupStatus(), dead)
+    assert failed.phase == "Failed"
+    some = told(failed, [*dead, pod("d", "Pending", at(3))])
+    assert (some.phase, condition(some, "Scheduled").reason) == ("Pending", "NotEnoughPods")
+    new = [pod(n, "Succeeded", at(3)) for n in "def"]
+    assert told(some, [*dead, *new]).phase == "Finished"
+
+
+def test_a_new_member_within_the_second_of_the_failure_is_told_from_those_of_before() -> None:
+    lost = msgspec.structs.replace(LOST, ended=at(0))
+    assert told(PodGroupStatus(), [A, B, lost]).phase == "Failed", "all were made in that second"
+    assert told(PodGroupStatus(), [A, B, lost, pod("d", "Pending", at(0))]).phase == "Scheduling"
+
+
+def test_a_new_member_that_was_made_before_we_saw_the_failure_counts() -> None:
+    late = told(PodGroupStatus(), [A, B, LOST], at(9))
+    assert told(late, [A, B, pod("d", "Pending", at(4))]).phase == "Scheduling"
+
+
+def test_a_failed_group_that_is_only_cleaned_up_stays_so() -> None:
+    for left in ([A, B], [A], []):
+        assert told(FAILED, left) == FAILED
+
+
+def test_where_conditions_are_not_kept_a_whole_group_is_a_new_one() -> None:
+    bare = PodGroupStatus(phase="Failed")
+    assert told(bare, [A, B]) == bare
+    assert told(bare, [A, B, pod("d", "Running", at(4))]).phase == "Running"
+
+
+def test_a_finished_group_stays_so_whatever_comes() -> None:
+    done = told(PodGroupStatus(), [pod(n, "Succeeded", at(0)) for n in "abc"])
+    assert told(done, [pod("d", "Pending", at(9))]) == done
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [
+        ({"phase": "Running", "conditions": [{"lastTransitionTime": at(1)}]}, ""),
+        ({"phase": "Failed"}, ""),
+        (
+            {
+                "phase": "Failed",
+                "conditions": [{"type": "DisruptionTarget", "lastTransitionTime": at(7)}],
+            },
+            at(7),
+        ),
+        (
+            {
+                "phase": "Failed",
+                "conditions": [{"type": "Ready", "lastTransitionTime": at(9)}],
+                "initContainerStatuses": [{"state": {"terminated": {"finishedAt": at(2)}}}],
+                "containerStatuses": [
+                    {"state": {"terminated": {"finishedAt": at(5)}}},
+                    {"state": {"waiting": {}}},
+                    {},
+                ],
+            },
+            at(5),
+        ),
+    ],
+)
+def test_a_failed_pod_ended_with_its_last_container(status: dict[str, object], ended: str) -> None:
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    metadata = {"name": "p", "labels": labels, "creationTimestamp": at(0)}
+    wire = msgspec.convert({"metadata": metadata, "spec": {}, "status": status}, MemberWire)
+    member = project_member(wire).member
+    assert member is not None
+    assert (member.created, member.ended) == (at(0), ended)

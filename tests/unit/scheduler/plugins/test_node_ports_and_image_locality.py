@@ -121,11 +121,11 @@ def test_a_pulled_image_wakes_nobody_and_changes_no_row() -> None:
     engine = Engine(profiles())
     plain, pulled = make.node("n"), make.node("n", images=[BIG])
     engine.learn([events.NodeChanged(plain)], 0.0)
-    assert engine.accounts.put_node(pulled) is False
-    changes = engine.accounts.columns.nodes_changed.end
-    assert engine.accounts.put_node(plain) is False
-    assert engine.accounts.columns.nodes_changed.end == changes
-    assert engine.accounts.put_node(make.node("n", images=[BIG], cpu=1)) is True
+    assert engine._accounts.put_node(pulled) is False
+    changes = engine.view.cluster.columns.nodes_changed.end
+    assert engine._accounts.put_node(plain) is False
+    assert engine.view.cluster.columns.nodes_changed.end == changes
+    assert engine._accounts.put_node(make.node("n", images=[BIG], cpu=1)) is True
 
 
 def test_an_image_that_another_node_has_leads_there_but_not_to_nodes_with_gpus() -> None:

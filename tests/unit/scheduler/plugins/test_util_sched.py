@@ -150,7 +150,7 @@ def test_the_score_of_a_gpu_is_the_documented_formula(
         max_utilization=limit, weights=Weights(1.0, 2.0, 3.0), model_weights={"A100": weight}
     )
     spec: PodSpec = slice_pod("p", expected, memory).spec
-    scores = UtilSched(arguments).gpus(spec, there.engine.accounts.cluster)
+    scores = UtilSched(arguments).gpus(spec, there.engine.view.cluster)
     assert scores is not None
     got = scores(slice(0, 1))[:, 0]
     basic = weight
@@ -182,7 +182,7 @@ def test_arguments_out_of_range_are_refused_with_the_field() -> None:
 def test_interference_prefers_gpus_whose_tenants_leave_time() -> None:
     there = world(loaded("n", (80.0, 0), (20.0, 0), None))
     there.step()
-    scores = Interference().gpus(slice_pod("p", util=70.0).spec, there.engine.accounts.cluster)
+    scores = Interference().gpus(slice_pod("p", util=70.0).spec, there.engine.view.cluster)
     assert scores is not None
     assert [round(s, 1) for s in scores(slice(0, 1))[:, 0]] == [66.7, 100.0, 100.0]
 
@@ -194,7 +194,7 @@ def test_what_is_learned_takes_the_place_of_the_plain_model() -> None:
 
     there = world(loaded("n", (0.0, 0)))
     there.step()
-    scores = Interference(Learned()).gpus(slice_pod("p").spec, there.engine.accounts.cluster)
+    scores = Interference(Learned()).gpus(slice_pod("p").spec, there.engine.view.cluster)
     assert scores is not None
     assert scores(slice(0, 1))[0, 0] == 50.0
 

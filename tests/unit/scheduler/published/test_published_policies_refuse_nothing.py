@@ -140,7 +140,7 @@ def test_opportunity_cost_is_a_number_whatever_is_asked_of_whatever_nodes(seed: 
     plugin = profile("OpportunityCost").scores[-1]
     for _ in range(40):
         spec = hostile_spec(chance)
-        cluster = stream.engine.accounts.cluster
+        cluster = stream.engine.view.cluster
         score = plugin.score(spec, cluster)
         assert score is not None
         with np.errstate(all="raise", under="ignore"):

@@ -227,6 +227,11 @@ def test_pods_that_run_go_on_and_what_they_need_comes_along(tmp_path: Path) -> N
         ("cpu: 0.5", "cpu: .nan", "'.nan' is not a quantity"),
         ("- name: main", "- name: 5", "line 9: column 11, spec.containers[0].name: Expected"),
         ("  containers:", "  other:", "spec: containers is empty or missing"),
+        (
+            "spec:",
+            "spec:\n  resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]",
+            "spec: spec.resourceClaims asks for devices by dynamic resource allocation",
+        ),
         ("spec:", "specs:", "line 2: column 1, Object missing required field spec"),
         ("kind: Pod", "kind: 7", "apiVersion or kind is missing"),
         ("apiVersion: v1", "apiVersion: v2", "Pod is not known in v2: write v1"),

@@ -27,7 +27,7 @@ def saved(tmp_path: Path) -> Path:
     world.create(make.pod("b", make.spec(whole=4)), *make.members("h", 2, make.spec(whole=4)))
     world.create(make.pod("other", whole, scheduler="default-scheduler"))
     world.settle(0.0)
-    taken = snapshot.take(world.engine, PROFILES, 0, world.now + 100)
+    taken = snapshot.take(world.engine.view, PROFILES, 0, world.now + 100)
     path = tmp_path / "cluster.snapshot"
     path.write_bytes(snapshot.encode(taken))
     return path

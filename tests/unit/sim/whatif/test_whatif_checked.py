@@ -99,7 +99,7 @@ def test_a_cluster_after_drains_additions_and_submissions_keeps_every_promise(se
     assert finding.bound > 15
     assert not [p for p in course.api.pods.values() if p.node in ("a1", "b0")]
 
-    tries = (freed(course.engine, Freeing(4, moves=5, nodes=n)) for n in range(1, 8))
+    tries = (freed(course.engine.view, Freeing(4, moves=5, nodes=n)) for n in range(1, 8))
     plan = next(plan for plan in tries if plan.moves)
     moved = dict(course.api.pods)
     for move in plan.moves:

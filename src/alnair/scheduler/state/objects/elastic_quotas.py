@@ -98,6 +98,10 @@ class Quotas:
         """Return what the namespace holds."""
         return self._usage.of(namespace)
 
+    def tenant(self, namespace: str) -> str:
+        """Return which tenant a namespace is: itself, or "" together with all without a quota."""
+        return namespace if namespace in self._of else ""
+
     def turn(self, namespace: str) -> tuple[int, float]:
         """Return when the namespace's turn is among others with pods of the same priority.
 

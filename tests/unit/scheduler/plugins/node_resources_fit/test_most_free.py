@@ -33,7 +33,7 @@ def test_what_is_called_hopeless_fits_nowhere(
 
 def test_it_follows_the_books_and_the_nodes() -> None:
     engine = Engine(profiles())
-    plugin, cluster = NodeResourcesFit(), engine.accounts.cluster
+    plugin, cluster = NodeResourcesFit(), engine.view.cluster
     asked = make.spec(cpu=1000)
     assert plugin.hopeless(asked, cluster)
     engine.step([events.NodeChanged(make.node(cpu=1000))], 0.0)

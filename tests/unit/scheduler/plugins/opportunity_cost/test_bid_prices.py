@@ -22,7 +22,7 @@ def node(name: str, gpus: int = 4, model: str = "A100", cpu: int = 64000) -> Nod
 
 
 def bids_of(stream: Stream) -> BidPrices:
-    learned: DemandObserver = stream.engine.accounts.cluster.observations.of("OpportunityCost")
+    learned: DemandObserver = stream.engine.view.cluster.observations.of("OpportunityCost")
     return learned.bids
 
 
@@ -106,7 +106,7 @@ def test_prices_can_be_saved_and_restored() -> None:
 def test_a_node_that_joins_has_the_price_of_its_like() -> None:
     stream = Stream(node("t", model="T4"), *(node(f"a{i}") for i in range(6)))
     stream.hear_of(*[ONE] * 32, *[T4] * 32)
-    columns = stream.engine.accounts.columns
+    columns = stream.engine.view.cluster.columns
     stream.engine.learn([events.NodeChanged(node("late", model="T4"))], 0.0)
     assert bids_of(stream).share[columns.row_of["late"]] == 2.0
     stream.engine.learn([events.NodeGone("late"), events.NodeChanged(node("plain"))], 0.0)

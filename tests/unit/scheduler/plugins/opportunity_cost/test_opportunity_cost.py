@@ -113,10 +113,10 @@ def test_what_is_kept_is_what_would_be_computed_anew(seed: int) -> None:
     for _ in range(150):
         stream.place(chance.choice(specs))
         if chance.random() < 0.3:
-            stream.end(chance.choice(list(stream.engine.accounts.records)))
-    cluster = stream.engine.accounts.cluster
+            stream.end(chance.choice(list(stream.engine.view.pods)))
+    cluster = stream.engine.view.cluster
     for spec in specs:
-        kept = stream.engine.evaluations.of(spec, stream.profile)
+        kept = stream.engine.view.evaluate(spec, stream.profile)
         anew = Evaluation(spec, profile("OpportunityCost"), cluster)
         anew.refresh()
         assert np.array_equal(kept.rank, anew.rank)
@@ -130,10 +130,10 @@ def test_it_refuses_no_node(seed: int) -> None:
     specs = [random_spec(chance) for _ in range(30)]
     for spec in specs * 4:
         stream.place(spec)
-        cluster = stream.engine.accounts.cluster
+        cluster = stream.engine.view.cluster
         without = Evaluation(spec, profile(), cluster)
         without.refresh()
-        kept = stream.engine.evaluations.of(spec, stream.profile)
+        kept = stream.engine.view.evaluate(spec, stream.profile)
         assert np.array_equal(kept.rank >= 0, without.rank >= 0)
 
 
@@ -197,7 +197,7 @@ def test_a_snapshot_goes_on_as_the_scheduler_does_that_it_was_taken_of(seed: int
     for _ in range(60):
         first.place(random_spec(chance))
     # No pod was seen on its node yet; that the Bindings were accepted is all that is known.
-    taken = snapshot.take(first.engine, (), 0, 60.0)
+    taken = snapshot.take(first.engine.view, (), 0, 60.0)
     second.engine = Engine([second.profile], order=[n.name for n in nodes], patience=None)
     second.engine.learn(list(snapshot.told(taken)), 60.0)
     second.count = first.count
@@ -211,7 +211,7 @@ def test_a_snapshot_from_before_plugins_had_states_is_read_as_it_was_meant() -> 
     stream = Stream(*random_nodes(chance))
     for _ in range(100):
         stream.place(random_spec(chance))
-    taken = snapshot.take(stream.engine, (), 0, 60.0)
+    taken = snapshot.take(stream.engine.view, (), 0, 60.0)
     now = msgspec.to_builtins(taken)
     then = {**now, **now.pop("plugins")["OpportunityCost"]}
     del then["plugins"]
@@ -221,7 +221,9 @@ def test_a_snapshot_from_before_plugins_had_states_is_read_as_it_was_meant() -> 
         data = content if isinstance(content, bytes) else msgspec.json.encode(content)
         engine.learn(list(snapshot.told(snapshot.decode(data))), 60.0)
     assert (
-        engines[1].observers.save() == engines[0].observers.save() == stream.engine.observers.save()
+        engines[1].view.plugin_states()
+        == engines[0].view.plugin_states()
+        == stream.engine.view.plugin_states()
     )
 
 

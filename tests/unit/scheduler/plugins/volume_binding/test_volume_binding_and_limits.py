@@ -343,7 +343,7 @@ def test_promises_are_taken_back_with_the_bookings() -> None:
     store(here, make.local_volume("v", "a"), make.claim("data"))
     here.create(user("p", "data"))
     here.step()
-    index = here.engine.accounts.volumes
+    index = here.engine.view.cluster.volumes
     assert index.promised_to("v") == ("default", "data")
     here.delete("p")
     here.step()
@@ -406,7 +406,7 @@ def test_a_gang_takes_one_volume_each_or_nothing() -> None:
     here.create(*pods)
     here.settle()
     assert here.placed() == set()
-    assert here.engine.accounts.volumes.promised_to("v") is None
+    assert here.engine.view.cluster.volumes.promised_to("v") is None
     store(here, make.local_volume("x", "b"))
     here.settle()
     assert here.placed() == {"g-0", "g-1", "g-2"}

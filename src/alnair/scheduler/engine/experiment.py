@@ -1,0 +1,69 @@
+"""Trying things on the engine's own books, to see what would become of pods; all is undone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from alnair.model.workload import PodSpec
+from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.gangs.gangs import GangState
+from alnair.scheduler.placement.admission import Admission
+from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.gang_placement import GangPlacement
+from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.state.accounts import Record
+from alnair.scheduler.state.without_pods import WhatIf
+
+
+class Experiment:
+    """A series of attempts on the engine's books, each undone when its `with` block is left.
+
+    Evaluations are the experiment's own: what the engine keeps for pods that really wait stays.
+
+    Args:
+        context: the engine's.
+        admission: the engine's: quotas and the reservation hold here, too.
+        now: seconds since the epoch.
+
+    Attributes:
+        admission: what holds pods back besides their nodes.
+        now: seconds since the epoch.
+    """
+
+    def __init__(self, context: Context, admission: Admission, now: float) -> None:
+        evaluations = Evaluations(context.accounts.cluster)
+        self._context = msgspec.structs.replace(context, evaluations=evaluations)
+        self.admission = admission
+        self.now = now
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """The engine's profiles, by scheduler name."""
+        return self._context.profiles
+
+    def evaluate(self, spec: PodSpec, profile: Profile) -> Evaluation:
+        """Return what all nodes are worth to a class of pods, as the attempt has left the books."""
+        return self._context.evaluations.of(spec, profile)
+
+    @contextmanager
+    def attempt(self) -> Iterator[tuple[Statement, WhatIf]]:
+        """Place pods on the statement, and lift others off the books; leaving undoes both."""
+        accounts = self._context.accounts
+        statement = Statement(accounts, self._context.evaluations, self.now)
+        with WhatIf(accounts) as lifted:
+            try:
+                yield statement, lifted
+            finally:
+                statement.rollback()
+
+    @contextmanager
+    def gang_attempt(self, state: GangState, pods: Sequence[Record]) -> Iterator[GangPlacement]:
+        """Place pods of a gang by its rules; leaving takes them off the books again."""
+        placement = GangPlacement(self._context, self.admission, state, pods, self.now)
+        try:
+            yield placement
+        finally:
+            placement.statement.rollback()
