@@ -157,3 +157,7 @@ def test_a_view_counts_the_queue_and_follows_the_engine() -> None:
     assert unit is not None
     assert list(view.units()) == [unit]
     assert (view.reservation, view.quota_refusal(record(world, "p"))) == (None, "")
+
+
+def test_all_else_of_an_engine_is_its_own() -> None:
+    assert {name for name in vars(Engine([])) if name[0] != "_"} == {"tally", "view"}
