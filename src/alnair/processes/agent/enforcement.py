@@ -7,17 +7,13 @@ log has it.
 
 import asyncio
 import logging
-import time
 from typing import Final
 
-import msgspec
-
-from alnair.kube.annotations import rfc3339
 from alnair.kube.backoff import Backoff
-from alnair.kube.client import STRATEGIC_MERGE, Client
+from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError, NotFound
 from alnair.kube.events import EventRecorder, ObjectReference
-from alnair.kube.resources import PODS
+from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names
 from alnair.node.vgpu.assignment import Pod
 from alnair.node.vgpu.container import Container
@@ -97,22 +93,15 @@ class Enforcement:
 
     async def _mark_now(self, client: Client, pod: Pod) -> None:
         told = self._told.get(pod.uid, {})
-        condition = {
-            "type": names.VGPU_VIOLATION,
-            "status": "True" if told else "False",
-            "reason": REASON if told else "WithinSlice",
-            "message": "; ".join(told.values()),
-            "lastTransitionTime": rfc3339(time.time()),
-        }
-        # The uid makes the server refuse the patch if another pod has the name by now.
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        found = condition(
+            names.VGPU_VIOLATION,
+            is_true=bool(told),
+            reason=REASON if told else "WithinSlice",
+            message="; ".join(told.values()),
+        )
+        status = {"conditions": [found]}
         try:
-            await client.raw(
-                "PATCH",
-                PODS.item(pod.name, pod.namespace, "status"),
-                body=msgspec.json.encode(patch),
-                content_type=STRATEGIC_MERGE,
-            )
+            await patch_pod_status(client, pod.namespace, pod.name, pod.uid, status)
         except NotFound:
             self._told.pop(pod.uid, None)
         except KubeError as error:  # the next change writes it anew

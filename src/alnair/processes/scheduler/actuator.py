@@ -12,11 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
-
 from alnair.kube import wire
-from alnair.kube.annotations import gang_plan, gpu_assignment, rfc3339
-from alnair.kube.client import STRATEGIC_MERGE, Client
+from alnair.kube.annotations import gang_plan, gpu_assignment
+from alnair.kube.client import Client
 from alnair.kube.errors import (
     ApiError,
     Conflict,
@@ -28,6 +26,7 @@ from alnair.kube.errors import (
 from alnair.kube.podgroups import BY_API
 from alnair.kube.projection import PREEMPTION_BY_SCHEDULER
 from alnair.kube.resources import PODS
+from alnair.kube.status import condition, patch_pod_status
 from alnair.live.feed import Feed
 from alnair.model import names
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
@@ -252,22 +251,12 @@ class Actuator:
             _log.warning("nominating %s/%s: %s", pod.namespace, pod.name, error)
 
     async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
-        # The uid makes the server refuse the patch if another pod has the name by now.
-        patch = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._client.raw(
-            "PATCH",
-            PODS.item(pod.name, pod.namespace, "status"),
-            body=msgspec.json.encode(patch),
-            content_type=STRATEGIC_MERGE,
-        )
+        await patch_pod_status(self._client, pod.namespace, pod.name, pod.uid, status)
 
 
 def _preempted() -> dict[str, Any]:
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": PREEMPTION_BY_SCHEDULER,
-        "message": f"{names.SCHEDULER}: preempting to accommodate a higher priority pod",
-        "lastTransitionTime": rfc3339(time.time()),
-    }
-    return {"conditions": [condition]}
+    message = f"{names.SCHEDULER}: preempting to accommodate a higher priority pod"
+    target = condition(
+        "DisruptionTarget", is_true=True, reason=PREEMPTION_BY_SCHEDULER, message=message
+    )
+    return {"conditions": [target]}
