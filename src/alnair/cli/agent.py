@@ -160,6 +160,8 @@ def status(folder: FolderOption = DEFAULT_FOLDER, json: Json = False) -> None:
     if shown.nvml:
         typer.echo(f"NVML: {shown.nvml}")
     _isolation(shown)
+    for name, problem in sorted(shown.damaged.items()):
+        typer.echo(f"container {name} is refused, for its folder is damaged: {problem}")
     _table(shown)
 
 

@@ -85,6 +85,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
         tick_ms: Mean duration of a tick.
         isolation: The tiers that the node offers; None: not known.
         mps: The MPS daemon, if there shall be one.
+        damaged: Why the folder of a container cannot be used, by its name; it is refused.
     """
 
     pid: int
@@ -95,6 +96,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
     tick_ms: float
     isolation: Offer | None = None
     mps: MpsHealth | None = None
+    damaged: dict[str, str] = {}
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -276,6 +278,7 @@ class Admin:
             tick_ms=round(seconds / max(count, 1) * 1000, 3),
             isolation=self._isolation.offer if self._isolation else None,
             mps=mps.health if mps else None,
+            damaged=dict(self._server.damaged),
         )
 
     def _with_context(self, gpu: Gpu) -> Gpu:
