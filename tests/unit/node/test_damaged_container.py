@@ -24,6 +24,10 @@ def page(folder: Path) -> abi.Limits:
     return abi.Limits.from_buffer_copy((folder / "limits").read_bytes())
 
 
+def descriptors() -> list[Path]:
+    return sorted(Path("/proc/self/fd").iterdir())
+
+
 def replace_by_folder(name: str) -> Callable[[Path], None]:
     """Damage: a file that is a folder."""
 
@@ -49,11 +53,11 @@ async def test_a_container_that_cannot_be_made_leaves_nothing_open(
     folder = tmp_path / "a"
     folder.mkdir()
     damage(folder)
-    before = sorted(Path("/proc/self/fd").iterdir())
+    before = descriptors()
     for _ in range(3):
         with pytest.raises(IsADirectoryError):
             Container(folder, Entry(assignment("a"), 0), Proc(), lambda: None)
-    assert sorted(Path("/proc/self/fd").iterdir()) == before
+    assert descriptors() == before
 
 
 async def test_a_damaged_container_is_refused_and_the_others_are_served(

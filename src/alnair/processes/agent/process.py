@@ -76,6 +76,7 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             found = config.in_cluster() if settings.in_cluster else config.load(settings.kubeconfig)
             client = await stack.enter_async_context(Client(found, user_agent=names.AGENT))
         enforcement = Enforcement(client, settings.node)
+        enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await stack.enter_async_context(_beside(enforcement.run()))
         gpus: tuple[Gpu, ...] = ()
         inspection, problem = None, ""

@@ -8,9 +8,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
 
-from alnair.kube.backoff import Backoff
+from alnair.kube.backoff import Backoff, Timers
 from alnair.kube.client import Client
 from alnair.kube.errors import (
     ApiError,
@@ -35,18 +34,6 @@ _WORKERS = 4
 _FIRST_WAIT, _LAST_WAIT = 0.05, 1.0
 #: Most seconds between tries of one that may wait for its budget; `kubectl drain` asks as often.
 _LAST_WAIT_FOR_BUDGET = 5.0
-
-
-class Timers(Protocol):
-    """A clock that wakes: an event loop."""
-
-    def time(self) -> float:
-        """Return monotonic seconds."""
-        ...
-
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> object:
-        """Call something after so many seconds."""
-        ...
 
 
 class _Eviction:

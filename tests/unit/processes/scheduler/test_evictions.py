@@ -1,13 +1,9 @@
 """Evictions that a disruption budget refuses: which of them end in a deletion, and who waits."""
 
 import asyncio
-import contextlib
-import heapq
-import itertools
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from aiohttp import web
@@ -25,6 +21,7 @@ from alnair.scheduler.engine.budgets import budget_seconds
 from alnair.scheduler.engine.engine import INCOMPLETE
 from alnair.scheduler.engine.evictions import CROSSED
 from unit.kube.faultserver import FaultServer, serving, status
+from unit.processes.manual_clock import Clock, running
 
 
 class Budget(FaultServer):
@@ -52,44 +49,6 @@ class Budget(FaultServer):
                 self.news.clear()
                 await self.news.wait()
         return self.asked
-
-
-class Clock:
-    """Time that passes when the test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._order = itertools.count()
-        self._calls: list[tuple[float, int, Callable[[], Any]]] = []
-        self.parked = asyncio.Event()
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> None:
-        call = (self.now + delay, next(self._order), lambda: callback(*args))
-        heapq.heappush(self._calls, call)
-        self.parked.set()
-
-    async def until_next(self) -> None:
-        """Wait until something waits for its time, and let the time come."""
-        async with asyncio.timeout(10):
-            while not self._calls:
-                self.parked.clear()
-                await self.parked.wait()
-        self.now, _, call = heapq.heappop(self._calls)
-        call()
-
-
-@asynccontextmanager
-async def running(work: Any) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 @pytest.fixture
