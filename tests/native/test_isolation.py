@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -77,7 +78,7 @@ async def test_a_node_with_an_older_driver_has_the_interposer(
 
 
 async def test_without_nvml_the_interposer_is_left_and_the_reason_told(server: VgpuServer) -> None:
-    kept = Isolation(server, nvml="there is no driver")
+    kept = Isolation(server, driver=SimpleNamespace(opened=0, problem="there is no driver"))
     await kept.look()
     assert kept.offer.label == "B-B"
     missing = {standing.tier: standing.missing for standing in kept.offer.standings}

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from alnair.node.gpu_driver import GpuDriver
 from alnair.node.mps import MpsHealth
 from alnair.node.vgpu.assignment import Assignment
 from alnair.node.vgpu.container import Status
@@ -120,8 +121,7 @@ class Admin:
     Args:
         path: Of the socket.
         server: What the requests are about.
-        gpus: The GPUs of the node.
-        nvml: What is wrong with NVML, or "".
+        driver: NVML, which knows the GPUs of the node.
         isolation: What the node offers, to be told.
         costs: What contexts cost, to be told.
     """
@@ -130,18 +130,25 @@ class Admin:
         self,
         path: Path,
         server: VgpuServer,
-        gpus: tuple[Gpu, ...] = (),
-        nvml: str = "",
+        driver: GpuDriver | None = None,
         isolation: Isolation | None = None,
         costs: ContextCosts | None = None,
     ) -> None:
         self._path = path
         self._server = server
-        self._gpus = gpus
-        self._nvml = nvml
+        self._driver = driver
         self._isolation = isolation
         self._costs = costs
         self._serving: asyncio.Server | None = None
+
+    @property
+    def _gpus(self) -> tuple[Gpu, ...]:
+        found = self._driver.gpus if self._driver else ()
+        return tuple(Gpu(g.index, g.uuid, g.model, g.memory_bytes >> 20) for g in found)
+
+    @property
+    def _nvml(self) -> str:
+        return self._driver.problem if self._driver else ""
 
     async def __aenter__(self) -> Self:
         self._path.unlink(missing_ok=True)

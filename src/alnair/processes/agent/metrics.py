@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from alnair.node.gpu_driver import GpuDriver
 from alnair.node.vgpu import abi
 from alnair.node.vgpu.assignment import guaranteed
 from alnair.node.vgpu.container import Container
@@ -21,19 +22,31 @@ _Row = tuple[Container, int]
 
 def exposition(
     server: VgpuServer,
-    inspection: Inspection | None,
+    driver: GpuDriver,
+    inspection: Inspection,
     enforcement: Enforcement,
     isolation: Isolation,
     costs: ContextCosts,
 ) -> str:
-    """Return all metrics as text; `inspection` is None without NVML."""
+    """Return all metrics as text; what the driver says only once there was one."""
     # A pod that was made anew under its old name has two for a moment. The newer is shown: a series
     # that occurs twice makes the whole answer invalid.
     by_age = sorted(server.containers.values(), key=lambda c: c.since)
     containers = list({tuple(_of(c).values()): c for c in by_age}.values())
     parts = [*_slices(containers), *_containers(containers), *_server(server), *process_figures()]
-    if inspection is not None:
+    if driver.opened:
         parts += _inspected(containers, inspection)
+    is_up = not driver.problem and not inspection.problem
+    parts.append(
+        gauge("alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(is_up))]),
+    )
+    parts.append(
+        gauge(
+            "alnair_vgpu_damaged_containers",
+            "Containers whose folder cannot be used, so that they are refused.",
+            [({}, len(server.damaged))],
+        )
+    )
     parts.append(
         counter(
             "alnair_vgpu_evictions_total",
@@ -107,9 +120,6 @@ def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[
         "alnair_vgpu_stray_processes",
         "Processes on a GPU with slices that are of no container known here.",
         (({"gpu": uuid}, count) for uuid, count in sorted(inspection.strays.items())),
-    )
-    yield gauge(
-        "alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(not inspection.problem))]
     )
 
 

@@ -15,12 +15,12 @@ from aiohttp import web
 from alnair.kube import config
 from alnair.kube.client import Client
 from alnair.model import names
+from alnair.node.gpu_driver import GpuDriver
 from alnair.node.mps import MpsDaemon, MpsOptions
-from alnair.node.nvml import Nvml, NvmlError
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
-from alnair.processes.agent.admin_socket import Admin, Gpu
+from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.enforcement import Enforcement
 from alnair.processes.agent.isolation import Isolation
 from alnair.processes.agent.metrics import exposition
@@ -78,50 +78,45 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await stack.enter_async_context(_beside(enforcement.run()))
-        gpus: tuple[Gpu, ...] = ()
-        inspection, problem = None, ""
-        try:
-            nvml = await asyncio.to_thread(Nvml.open)
-        except NvmlError as error:
-            problem = str(error)
-            _log.warning("%s; limits hold, but nobody looks whether they are gone round", error)
-            costs = ContextCosts(server, given_mib=settings.context_mib)
-        else:
-            stack.callback(nvml.close)
-            gpus = tuple(Gpu(g.index, g.uuid, g.model, g.memory_bytes >> 20) for g in nvml.gpus)
-            policy = Policy(settings.policy)
-            inspection = Inspection(server, nvml, policy, enforcement.tell)
-            await stack.enter_async_context(_beside(inspection.run()))
-            costs = ContextCosts(
-                server,
-                nvml.gpus,
-                nvml.driver,
-                given_mib=settings.context_mib,
-                probes=settings.probes,
-            )
-        await stack.enter_async_context(_beside(costs.run()))
+        driver = GpuDriver()
+        stack.callback(driver.close)
+        # What is served first shall know the GPUs, if there is a driver already.
+        await driver.look()
+        await stack.enter_async_context(_beside(driver.run()))
+        inspection = Inspection(server, driver, Policy(settings.policy), enforcement.tell)
+        await stack.enter_async_context(_beside(_inspect(inspection, driver)))
+        costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
+        await stack.enter_async_context(_beside(costs.follow(driver)))
         tell = partial(tell_node, client, settings.node) if client is not None else None
-        isolation = Isolation(server, _mps(settings, gpus), problem, tell)
+        isolation = Isolation(server, driver=driver, tell=tell)
+        if settings.mps:
+            isolation.mps_missing = "the GPUs are not known yet"
+            await stack.enter_async_context(_beside(_give_mps(isolation, settings, driver)))
         await stack.enter_async_context(_beside(isolation.run()))
-        figures = partial(exposition, server, inspection, enforcement, isolation, costs)
+        figures = partial(exposition, server, driver, inspection, enforcement, isolation, costs)
         http = Server(_application(figures), settings.host, settings.port)
         await stack.enter_async_context(http)
-        admin = Admin(settings.folder / "admin.sock", server, gpus, problem, isolation, costs)
+        admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
         yield http.url
 
 
-def _mps(settings: Settings, gpus: tuple[Gpu, ...]) -> MpsDaemon | None:
-    if not settings.mps:
-        return None
+async def _inspect(inspection: Inspection, driver: GpuDriver) -> None:
+    await driver.reopened(0)
+    await inspection.run()
+
+
+async def _give_mps(isolation: Isolation, settings: Settings, driver: GpuDriver) -> None:
     mib = settings.mps_memory_mib
+    if mib:  # it is given to each GPU by its number
+        await driver.reopened(0)
     options = MpsOptions(
         folder=settings.folder / "mps",
-        gpus=tuple(gpu.uuid for gpu in gpus),
+        gpus=tuple(gpu.uuid for gpu in driver.gpus),
         percent=settings.mps_percent,
-        memory_mib=dict.fromkeys(range(len(gpus)), mib) if mib else {},
+        memory_mib=dict.fromkeys(range(len(driver.gpus)), mib) if mib else {},
     )
-    return MpsDaemon(options)
+    isolation.mps = MpsDaemon(options)
 
 
 @contextlib.asynccontextmanager
