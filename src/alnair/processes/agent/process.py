@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 from aiohttp import web
+from prometheus_client.metrics_core import Metric
 
 from alnair.kube import config
 from alnair.kube.client import Client
@@ -23,9 +24,9 @@ from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.enforcement import Enforcement
 from alnair.processes.agent.isolation import Isolation
-from alnair.processes.agent.metrics import exposition
+from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
-from alnair.serving.exposition import CONTENT_TYPE
+from alnair.serving.exposition import endpoint
 from alnair.serving.server import Server
 from alnair.sharing.violations import Policy
 
@@ -93,7 +94,7 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             isolation.mps_missing = "the GPUs are not known yet"
             await stack.enter_async_context(_beside(_give_mps(isolation, settings, driver)))
         await stack.enter_async_context(_beside(isolation.run()))
-        figures = partial(exposition, server, driver, inspection, enforcement, isolation, costs)
+        figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
         http = Server(_application(figures), settings.host, settings.port)
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
@@ -134,14 +135,11 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         raise errors.exceptions[0] from None
 
 
-def _application(figures: Callable[[], str]) -> web.Application:
+def _application(figures: Callable[[], Iterable[Metric]]) -> web.Application:
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=figures().encode(), headers={"Content-Type": CONTENT_TYPE})
-
     app = web.Application()
     app.router.add_get("/healthz", healthz)
-    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/metrics", endpoint(figures))
     return app

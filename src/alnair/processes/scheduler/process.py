@@ -8,8 +8,10 @@ import platform
 import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from prometheus_client.metrics_core import Metric
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration, seconds
@@ -23,7 +25,7 @@ from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.dry_run import Rehearsal
 from alnair.processes.scheduler.endpoints import NotLeadingError, application
 from alnair.processes.scheduler.loop import Decisions, Loop
-from alnair.processes.scheduler.metrics import exposition
+from alnair.processes.scheduler.metrics import metrics
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
@@ -107,9 +109,9 @@ class _Process:
             finally:
                 await asyncio.shield(self._reporter.drain(_DRAIN))
 
-    def _metrics(self) -> str:
+    def _metrics(self) -> Iterable[Metric]:
         lease = self._configuration.leader_election.resource_name
-        return exposition(self._tally, census(self._engine) if self._engine else None, lease)
+        return metrics(self._tally, census(self._engine) if self._engine else None, lease)
 
     def _snapshot(self) -> Snapshot | None:
         if self._engine is None:
