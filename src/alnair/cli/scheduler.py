@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from alnair.cli.connect import ContextOption, KubeconfigOption, NameOption
+from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -50,14 +51,20 @@ def scheduler(
         str | None, typer.Option(help="Name in the lease; default host and a random part.")
     ] = None,
     lease_duration: Annotated[
-        int | None, typer.Option(help="Seconds without renewal until another may lead; default 12.")
+        int | None,
+        typer.Option(
+            help=f"Seconds without renewal until another may lead; default {LEASE_DURATION}."
+        ),
     ] = None,
     renew_deadline: Annotated[
         float | None,
-        typer.Option(help="Seconds without renewal until a leader stops binding; default 8."),
+        typer.Option(
+            help="Seconds without renewal until a leader stops binding; "
+            f"default {RENEW_DEADLINE:g}."
+        ),
     ] = None,
     retry_period: Annotated[
-        float | None, typer.Option(help="Seconds between renewals; default 2.")
+        float | None, typer.Option(help=f"Seconds between renewals; default {RETRY_PERIOD:g}.")
     ] = None,
     host: Annotated[
         str | None, typer.Option(help="Address to serve health and metrics on; default 127.0.0.1.")

@@ -3,15 +3,12 @@
 import asyncio
 import contextlib
 import logging
-import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from aiohttp import web
-from prometheus_client.metrics_core import Metric
 
 from alnair.kube import config
 from alnair.kube.client import Client
@@ -22,11 +19,12 @@ from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.admin_socket import Admin
+from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
 from alnair.processes.agent.isolation import Isolation
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
-from alnair.serving.exposition import endpoint
+from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
 from alnair.sharing.violations import Policy
 
@@ -57,15 +55,15 @@ async def serve(settings: Settings) -> None:
         OSError: The folder cannot be used.
         ServeError: The address of the metrics is taken.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    await run_until_stopped(_serve(settings))
+    _log.info("stopped; containers keep their limits")
+
+
+async def _serve(settings: Settings) -> None:
     async with _agent(settings) as url:
         # Scripts and tests wait for this line.
         print(f"ready: folder {settings.folder}, metrics {url}/metrics", flush=True)
-        await stop.wait()
-    _log.info("stopped; containers keep their limits")
+        await asyncio.Event().wait()
 
 
 @contextlib.asynccontextmanager
@@ -95,7 +93,7 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             await stack.enter_async_context(_beside(_give_mps(isolation, settings, driver)))
         await stack.enter_async_context(_beside(isolation.run()))
         figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
-        http = Server(_application(figures), settings.host, settings.port)
+        http = Server(application(figures), settings.host, settings.port)
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
@@ -133,13 +131,3 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     except BaseExceptionGroup as errors:
         # Of a group of one, as it is nearly always: whoever catches OSError shall see it.
         raise errors.exceptions[0] from None
-
-
-def _application(figures: Callable[[], Iterable[Metric]]) -> web.Application:
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/metrics", endpoint(figures))
-    return app

@@ -11,6 +11,7 @@ from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.serving.exposition import endpoint
+from alnair.serving.health import add_health
 from alnair.snapshots.snapshot import Snapshot, encode
 
 
@@ -66,14 +67,6 @@ def application(
             NotLeadingError.
     """
 
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def readyz(_: web.Request) -> web.Response:
-        if ready():
-            return web.Response(text="ok")
-        return web.Response(status=503, text="the cluster's objects are still being read")
-
     async def debug_snapshot(_: web.Request) -> web.Response:
         taken = snapshot()
         if taken is None:
@@ -99,8 +92,7 @@ def application(
         return web.Response(body=msgspec.json.encode(report), content_type="application/json")
 
     app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
+    add_health(app, ready)
     app.router.add_get("/metrics", endpoint(metrics))
     app.router.add_get("/debug/decisions", debug_decisions)
     app.router.add_get("/debug/snapshot", debug_snapshot)
