@@ -2,19 +2,18 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 from native.fake import Fake
 
 SCRIPT = """
-import asyncio
+import asyncio, os
 from alnair.node.gpu_driver import GpuDriver
 
 async def main():
     driver = GpuDriver()
     await driver.look()
     print(driver.opened, driver.problem, flush=True)
-    input()
+    os.environ["FAKEGPU_STATE"] = input()
     await driver.look()
     print(driver.opened, driver.problem, *(gpu.uuid for gpu in driver.gpus), flush=True)
     driver.close()
@@ -23,9 +22,9 @@ asyncio.run(main())
 """
 
 
-def test_a_driver_that_comes_later_is_seen(fake: Fake, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    environment = {**fake.environment(), "FAKEGPU_STATE": str(state)}
+def test_a_driver_that_comes_later_is_seen(fake: Fake) -> None:
+    environment = fake.environment()
+    del environment["FAKEGPU_STATE"]
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
         env=environment,
@@ -35,6 +34,5 @@ def test_a_driver_that_comes_later_is_seen(fake: Fake, tmp_path: Path) -> None:
     ) as process:
         assert process.stdout
         assert process.stdout.readline().startswith("0 the NVIDIA driver does not answer: ")
-        state.symlink_to(fake.state)
-        said, _ = process.communicate("\n", timeout=30)
+        said, _ = process.communicate(f"{fake.state}\n", timeout=30)
     assert said.split() == ["1", f"GPU-{fake.uuid()}"]
