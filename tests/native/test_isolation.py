@@ -16,15 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 from alnair.cli import main
-from alnair.kube.errors import ConnectionFailed
-from alnair.node import memory_limits
+from alnair.node import isolation, memory_limits
 from alnair.node.cgroups import Proc
+from alnair.node.isolation import Isolation
 from alnair.node.memory_limits import MemoryLimit
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.assignment import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
-from alnair.processes.agent import isolation
-from alnair.processes.agent.isolation import Isolation
 from alnair.sharing.tiers import Offer, Tier
 from native.fake import Fake
 from native.mps_kit import STAND_IN, faults, healthy, is_gone, options, pid_of, until
@@ -100,12 +98,13 @@ async def test_what_is_offered_is_told_until_it_is_heard(gpu: object, server: Vg
     heard: list[str] = []
     deaf = 2
 
-    async def tell(found: Offer) -> None:
+    async def tell(found: Offer) -> str:
         nonlocal deaf
         deaf -= 1
         if deaf >= 0:
-            raise ConnectionFailed("no API server")
+            return "no API server"
         heard.append(found.label)
+        return ""
 
     kept = Isolation(server, tell=tell)
     for _ in range(5):

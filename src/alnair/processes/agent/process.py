@@ -12,8 +12,10 @@ import msgspec
 
 from alnair.kube import config
 from alnair.kube.client import Client
+from alnair.kube.errors import KubeError
 from alnair.model import names
 from alnair.node.gpu_driver import GpuDriver
+from alnair.node.isolation import Isolation
 from alnair.node.mps import MpsDaemon, MpsOptions
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
@@ -21,11 +23,11 @@ from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
-from alnair.processes.agent.isolation import Isolation
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
+from alnair.sharing.tiers import Offer
 from alnair.sharing.violations import Policy
 
 _log = logging.getLogger(__name__)
@@ -86,7 +88,7 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         await stack.enter_async_context(_beside(_inspect(inspection, driver)))
         costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
         await stack.enter_async_context(_beside(costs.follow(driver)))
-        tell = partial(tell_node, client, settings.node) if client is not None else None
+        tell = partial(_tell_node, client, settings.node) if client is not None else None
         isolation = Isolation(server, driver=driver, tell=tell)
         if settings.mps:
             isolation.mps_missing = "the GPUs are not known yet"
@@ -98,6 +100,14 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
         yield http.url
+
+
+async def _tell_node(client: Client, node: str, offer: Offer) -> str:
+    try:
+        await tell_node(client, node, offer)
+    except KubeError as error:
+        return str(error)
+    return ""
 
 
 async def _inspect(inspection: Inspection, driver: GpuDriver) -> None:

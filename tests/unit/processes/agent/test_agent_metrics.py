@@ -5,12 +5,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from alnair.node.gpu_driver import GpuDriver
+from alnair.node.isolation import Isolation
 from alnair.node.vgpu.assignment import Assignment, Pod, Share, Who
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.enforcement import Enforcement
-from alnair.processes.agent.isolation import Isolation
 from alnair.processes.agent.metrics import metrics
 from alnair.serving.exposition import text_of
 from alnair.sharing.tiers import NodeFacts, offer

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from alnair.kube.errors import KubeError
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.library import interposer
 from alnair.node.vgpu.server import VgpuServer
@@ -36,7 +35,7 @@ class Isolation:
         server: The containers.
         mps: The daemon; None: the operator did not choose MPS.
         driver: NVML; None: it is open, and stays so.
-        tell: Told of each change, again and again until it does not raise KubeError.
+        tell: Told of each change, again and again until it does not answer why it could not hear.
 
     Attributes:
         offer: What the node offers, as of the last look; at first nothing.
@@ -49,7 +48,7 @@ class Isolation:
         server: VgpuServer,
         mps: MpsDaemon | None = None,
         driver: DriverState | None = None,
-        tell: Callable[[Offer], Awaitable[None]] | None = None,
+        tell: Callable[[Offer], Awaitable[str]] | None = None,
     ) -> None:
         self.offer: Offer = offer(NodeFacts(driver="", interposer="not known yet", accounting="-"))
         self.mps = mps
@@ -92,10 +91,8 @@ class Isolation:
             _log.info("isolation %s; not %s", found.label, "; not ".join(lacks) or "less")
             self.offer = found
         if self._tell and self._told != found:
-            try:
-                await self._tell(found)
-            except KubeError as error:
-                _log.warning("the node's label: %s", error)
+            if problem := await self._tell(found):
+                _log.warning("the node's label: %s", problem)
             else:
                 self._told = found
 
