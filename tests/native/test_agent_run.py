@@ -59,14 +59,16 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     # By then the driver's figures have been looked at several times.
     text = urllib.request.urlopen(agent.url).read().decode()
     figures = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
-    of = f'{{container="{one["assignment"]["name"]}",pod="",namespace="",gpu="GPU-{fake.uuid()}"'
+    name, rest = one["assignment"]["name"], 'namespace="",pod=""'
+    of = f'{{container="{name}",gpu="GPU-{fake.uuid()}",{rest}'
     assert float(figures[f"alnair_vgpu_compute_charged_seconds_total{of}}}"]) > 0.5
     assert float(figures[f"alnair_vgpu_compute_throttled_seconds_total{of}}}"]) > 0.1
     driver = float(figures[f"alnair_vgpu_memory_driver_bytes{of}}}"])
     used = float(figures[f"alnair_vgpu_memory_used_bytes{of}}}"])
     overhead = float(figures[f"alnair_vgpu_memory_overhead_bytes{of}}}"])
     assert driver <= used + overhead
-    assert figures[f'alnair_vgpu_violation{of},kind="unregistered"}}'] == "0"
+    of_kind = of.replace(",namespace", ',kind="unregistered",namespace')
+    assert float(figures[f"alnair_vgpu_violation{of_kind}}}"]) == 0
     within.communicate()
     assert within.returncode == 0
     assert containers(tmp_path) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -223,7 +224,9 @@ def test_a_container_has_its_limit_less_exactly_what_a_context_costs(
         wait(lambda: known(tmp_path) == mib * MIB, 20)
         assert f", a context {mib} MiB\n" in alnair(tmp_path, "status").stdout
         figures = urllib.request.urlopen(agent.url).read().decode()
-        assert f'alnair_vgpu_context_bytes{{gpu="GPU-{fake.uuid()}"}} {mib * MIB}\n' in figures
+        name = f'alnair_vgpu_context_bytes{{gpu="GPU-{fake.uuid()}"}}'
+        (cost,) = re.findall(f"^{name} (.*)$", figures, re.MULTILINE)
+        assert float(cost) == mib * MIB
         fake.watch((mib + 1000) * MIB)
         for asked, said in ((1000, "held"), (1002, OUT_OF_MEMORY)):
             done = run(tmp_path, "--memory", mib + 1000, "--", asked)

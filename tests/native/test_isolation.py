@@ -10,20 +10,19 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from alnair.cli import main
-from alnair.kube.errors import ConnectionFailed
-from alnair.node import memory_limits
+from alnair.node import isolation, memory_limits
 from alnair.node.cgroups import Proc
+from alnair.node.isolation import Isolation
 from alnair.node.memory_limits import MemoryLimit
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.assignment import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
-from alnair.processes.agent import isolation
-from alnair.processes.agent.isolation import Isolation
 from alnair.sharing.tiers import Offer, Tier
 from native.fake import Fake
 from native.mps_kit import STAND_IN, faults, healthy, is_gone, options, pid_of, until
@@ -77,7 +76,7 @@ async def test_a_node_with_an_older_driver_has_the_interposer(
 
 
 async def test_without_nvml_the_interposer_is_left_and_the_reason_told(server: VgpuServer) -> None:
-    kept = Isolation(server, nvml="there is no driver")
+    kept = Isolation(server, driver=SimpleNamespace(opened=0, problem="there is no driver"))
     await kept.look()
     assert kept.offer.label == "B-B"
     missing = {standing.tier: standing.missing for standing in kept.offer.standings}
@@ -99,12 +98,13 @@ async def test_what_is_offered_is_told_until_it_is_heard(gpu: object, server: Vg
     heard: list[str] = []
     deaf = 2
 
-    async def tell(found: Offer) -> None:
+    async def tell(found: Offer) -> str:
         nonlocal deaf
         deaf -= 1
         if deaf >= 0:
-            raise ConnectionFailed("no API server")
+            return "no API server"
         heard.append(found.label)
+        return ""
 
     kept = Isolation(server, tell=tell)
     for _ in range(5):

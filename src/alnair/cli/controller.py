@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from alnair.cli.failures import expected
+from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 
 def controller(
@@ -21,11 +22,11 @@ def controller(
     ] = None,
     lease_duration: Annotated[
         int, typer.Option(help="Seconds without renewal after which another may lead.")
-    ] = 12,
+    ] = LEASE_DURATION,
     renew_deadline: Annotated[
         float, typer.Option(help="Seconds without renewal after which a leader stops writing.")
-    ] = 8.0,
-    retry_period: Annotated[float, typer.Option(help="Seconds between renewals.")] = 2.0,
+    ] = RENEW_DEADLINE,
+    retry_period: Annotated[float, typer.Option(help="Seconds between renewals.")] = RETRY_PERIOD,
     host: Annotated[str, typer.Option(help="Address to serve health on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to serve health on; 0 takes a free one.")

@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from alnair.configuration.strict_yaml import DocumentError, parse, read
+from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from alnair.model import names
 from alnair.scheduler.profiles import PROFILES
 
@@ -42,9 +43,9 @@ class LeaderElection(_Section, frozen=True):
     """
 
     leader_elect: bool = True
-    lease_duration: str = "12s"
-    renew_deadline: str = "8s"
-    retry_period: str = "2s"
+    lease_duration: str = f"{LEASE_DURATION}s"
+    renew_deadline: str = f"{RENEW_DEADLINE:g}s"
+    retry_period: str = f"{RETRY_PERIOD:g}s"
     resource_name: str = names.SCHEDULER
     resource_namespace: str = names.NAMESPACE
     #: Unique per process; empty = host and a random part.

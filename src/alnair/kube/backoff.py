@@ -2,6 +2,19 @@
 
 import random
 from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Timers(Protocol):
+    """A clock that wakes, as an event loop is one; tests have their own."""
+
+    def time(self) -> float:
+        """Return monotonic seconds."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> object:
+        """Call something after so many seconds."""
+        ...
 
 
 class Backoff:

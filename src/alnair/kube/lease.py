@@ -28,6 +28,7 @@ from alnair.kube.errors import (
     LeadershipLost,
     NotFound,
 )
+from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from alnair.kube.resources import LEASES, Manifest
 
 #: Seconds that a graceful release may take; after it the lease simply expires.
@@ -82,9 +83,9 @@ class LeaderElector:
         name: str,
         identity: str,
         annotations: Mapping[str, str] | None = None,
-        lease_duration: int = 12,
-        renew_deadline: float = 8.0,
-        retry_period: float = 2.0,
+        lease_duration: int = LEASE_DURATION,
+        renew_deadline: float = RENEW_DEADLINE,
+        retry_period: float = RETRY_PERIOD,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], dt.datetime] = utc_now,
         jitter: Callable[[], float] = random.random,
@@ -155,6 +156,18 @@ class LeaderElector:
         for task in (work, renewal):
             if not task.cancelled():
                 task.result()
+
+    async def run_again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the leader's work whenever we lead, and stand by between; ends only by an exception.
+
+        Args:
+            work: Begun anew at each election.
+        """
+        while True:
+            try:
+                await self.run(work)
+            except LeadershipLost as error:
+                _log.warning("%s; standing by", error)
 
     async def _acquire(self) -> None:
         while True:

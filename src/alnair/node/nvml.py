@@ -5,11 +5,12 @@ driver hangs, so they are made in a thread.
 """
 
 import contextlib
-from typing import Any, Final, Self
+import logging
+from typing import Any, Self
 
 import msgspec
 
-_MIB: Final = 1 << 20
+_log = logging.getLogger(__name__)
 
 
 class NvmlError(Exception):
@@ -51,6 +52,7 @@ class Nvml:
         self._api = api
         self._handles: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
+        self._count = 0
         self.gpus: tuple[Gpu, ...] = ()
         self.driver = ""
 
@@ -65,11 +67,24 @@ class Nvml:
             import pynvml  # noqa: PLC0415 (an extra that other commands lack)
         except ImportError as error:
             raise NvmlError("nvidia-ml-py is missing: install alnair[agent]") from error
-        made = cls(pynvml)
+        return cls.of(pynvml)
+
+    @classmethod
+    def of(cls, api: Any) -> Self:
+        """Open what has the functions of `pynvml`, and list the GPUs.
+
+        Raises:
+            NvmlError: There is no driver.
+        """
+        made = cls(api)
         try:
-            pynvml.nvmlInit()
-            made._list()
-        except pynvml.NVMLError as error:
+            api.nvmlInit()
+            try:
+                made._list()
+            except BaseException:
+                made.close()  # opened again later, it must not count twice
+                raise
+        except api.NVMLError as error:
             raise NvmlError(f"the NVIDIA driver does not answer: {error}") from error
         return made
 
@@ -78,14 +93,35 @@ class Nvml:
         with contextlib.suppress(self._api.NVMLError):
             self._api.nvmlShutdown()
 
+    def check(self) -> None:
+        """Make sure that it is still the driver that was opened, with as many GPUs.
+
+        Raises:
+            NvmlError: It is not, or it does not answer: close it, and open it again.
+        """
+        api = self._api
+        try:
+            found = _text(api.nvmlSystemGetDriverVersion()), api.nvmlDeviceGetCount()
+        except api.NVMLError as error:
+            raise NvmlError(f"the NVIDIA driver does not answer: {error}") from error
+        if found != (self.driver, self._count):
+            raise NvmlError(f"the NVIDIA driver is another: {found[0]}, with {found[1]} GPUs")
+
     def _list(self) -> None:
         api, gpus = self._api, []
         self.driver = _text(api.nvmlSystemGetDriverVersion())
-        for index in range(api.nvmlDeviceGetCount()):
-            handle = api.nvmlDeviceGetHandleByIndex(index)
-            uuid = _text(api.nvmlDeviceGetUUID(handle))
-            memory = int(api.nvmlDeviceGetMemoryInfo(handle).total)
-            gpus.append(Gpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
+        self._count = api.nvmlDeviceGetCount()
+        for index in range(self._count):
+            try:
+                handle = api.nvmlDeviceGetHandleByIndex(index)
+                uuid = _text(api.nvmlDeviceGetUUID(handle))
+                memory = int(api.nvmlDeviceGetMemoryInfo(handle).total)
+                gpus.append(Gpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
+            except api.NVMLError as error:
+                if self._count == 1:
+                    raise
+                _log.warning("GPU %d does not answer: %s", index, error)  # the others may
+                continue
             self._handles[uuid] = handle
         self.gpus = tuple(gpus)
 

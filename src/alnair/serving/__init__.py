@@ -1,1 +1,1 @@
-"""What several processes share toward their operators: HTTP, metrics, logs."""
+"""What several processes share toward their operators: life and health, HTTP, metrics, logs."""

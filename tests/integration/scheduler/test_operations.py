@@ -64,7 +64,7 @@ async def test_the_figures_of_a_live_scheduler_are_sound(
         return len(await bound(admin, namespace)) == 3
 
     await eventually(all_bound)
-    pending = 'scheduler_pending_pods{queue="unschedulable"} 1'
+    pending = 'scheduler_pending_pods{queue="unschedulable"} 1.0'
 
     async def is_counted() -> bool:
         return pending in await get(f"{address(scheduler)}/metrics")
@@ -72,10 +72,11 @@ async def test_the_figures_of_a_live_scheduler_are_sound(
     await eventually(is_counted, what=pending)
     text = await get(f"{address(scheduler)}/metrics")
     assert (
-        'scheduler_schedule_attempts_total{result="scheduled",profile="alnair-scheduler"} 3' in text
+        'scheduler_schedule_attempts_total{profile="alnair-scheduler",result="scheduled"} 3.0'
+        in text
     )
-    assert 'extension_point="Bind",status="Success",profile="alnair-scheduler"} 3' in text
-    assert 'leader_election_master_status{name="alnair-scheduler"} 1' in text
+    assert 'extension_point="Bind",profile="alnair-scheduler",status="Success"} 3.0' in text
+    assert 'leader_election_master_status{name="alnair-scheduler"} 1.0' in text
     assert complaints(text) == ""
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from alnair.cli.option_groups import OptionGroup
+from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 if TYPE_CHECKING:
     from alnair.configuration.scheduler_file import Configuration
@@ -41,14 +42,20 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
         str | None, typer.Option(help="Name in the lease; default host and a random part.")
     ] = None
     lease_duration: Annotated[
-        int | None, typer.Option(help="Seconds without renewal until another may lead; default 12.")
+        int | None,
+        typer.Option(
+            help=f"Seconds without renewal until another may lead; default {LEASE_DURATION}."
+        ),
     ] = None
     renew_deadline: Annotated[
         float | None,
-        typer.Option(help="Seconds without renewal until a leader stops binding; default 8."),
+        typer.Option(
+            help="Seconds without renewal until a leader stops binding; "
+            f"default {RENEW_DEADLINE:g}."
+        ),
     ] = None
     retry_period: Annotated[
-        float | None, typer.Option(help="Seconds between renewals; default 2.")
+        float | None, typer.Option(help=f"Seconds between renewals; default {RETRY_PERIOD:g}.")
     ] = None
     host: Annotated[
         str | None, typer.Option(help="Address to serve health and metrics on; default 127.0.0.1.")

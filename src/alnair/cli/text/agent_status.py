@@ -16,6 +16,8 @@ def lines(shown: AgentStatus) -> Iterator[str]:
     if shown.nvml:
         yield f"NVML: {shown.nvml}"
     yield from _isolation(shown)
+    for name, problem in sorted(shown.damaged.items()):
+        yield f"container {name} is refused, for its folder is damaged: {problem}"
 
 
 def _isolation(shown: AgentStatus) -> Iterator[str]:

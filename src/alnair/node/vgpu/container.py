@@ -1,6 +1,7 @@
 """One container as the server keeps it: its folder, its pages, its socket, its processes."""
 
 import asyncio
+import contextlib
 import shutil
 import socket
 import time
@@ -55,15 +56,23 @@ class Container:
         self._contexts = contexts
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.chmod(0o755)
-        self.page = LimitsPage(folder / "limits")
-        self.counters = CountersFile(folder / "counters", len(self.assignment.shares))
+        # What is open is closed again if the rest cannot be made: nobody would know of it.
+        with contextlib.ExitStack() as made:
+            self._open(entry, made)
+            self._opened = made.pop_all()
+
+    def _open(self, entry: Entry, made: contextlib.ExitStack) -> None:
+        self.page = LimitsPage(self.folder / "limits")
+        made.callback(self.page.close)
+        self.counters = CountersFile(self.folder / "counters", len(self.assignment.shares))
+        made.callback(self.counters.close)
         if not self.counters.was_valid or self.counters.generation != entry.generation:
             self.counters.rebuild(entry.generation + 1)
         # A living container finds its page as it left it; a torn or lost page is written anew.
         state = abi.State.REGISTERED if self.group is not None else abi.State.WAITING
         if entry.message:
             state = abi.State.REFUSED
-        self.page.assign(self.assignment, state, self.counters.generation, contexts)
+        self.page.assign(self.assignment, state, self.counters.generation, self._contexts)
         if entry.message:
             self.page.say(state, entry.message)
         self.page.beat(time.monotonic_ns())
@@ -71,15 +80,14 @@ class Container:
         self.is_gone: float | None = None
         self.totals = Totals(len(self.assignment.shares))
         self.slots: tuple[Slot, ...] = ()
-        self.census = Census(proc, self.counters, self.read)
-        self.door = Door(folder, self._answer)
+        self.census = Census(self._proc, self.counters, self.read)
+        made.callback(self.census.close)
+        self.door = Door(self.folder, self._answer)
+        made.callback(self.door.close)
 
     def close(self) -> None:
         """Let go of it; the container goes on by its pages."""
-        self.door.close()
-        self.census.close()
-        self.counters.close()
-        self.page.close()
+        self._opened.close()
 
     def delete(self) -> None:
         """Close it, and remove its folder."""

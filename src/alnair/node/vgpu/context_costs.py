@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from alnair.node.gpu_driver import GpuDriver
 from alnair.node.nvml import Gpu
 from alnair.node.vgpu.context_probe import Measured, environment
 from alnair.node.vgpu.journal import replace
@@ -100,6 +101,23 @@ class ContextCosts:
                 return
             await asyncio.sleep(AGAIN)
 
+    async def follow(self, driver: GpuDriver) -> None:
+        """Learn, again for each driver and each set of GPUs that comes, until cancelled."""
+        learning: asyncio.Task[None] | None = None
+        try:
+            while True:
+                opened = driver.opened
+                if opened and (driver.gpus, driver.version) != (self._gpus, self._driver):
+                    await _end(learning)
+                    self._gpus, self._driver = driver.gpus, driver.version
+                    self.known, self.problems = {}, {}
+                    learning = asyncio.create_task(self.run())
+                elif learning is None:
+                    learning = asyncio.create_task(self.run())  # what was said by hand
+                await driver.reopened(opened)
+        finally:
+            await _end(learning)
+
     async def _learn(self, model: str) -> None:
         """Measure on the first GPU of a model that lets itself be measured."""
         same = [gpu.uuid for gpu in self._gpus if gpu.model == model]
@@ -143,6 +161,13 @@ class ContextCosts:
         except OSError as error:
             # After a restart it is measured once more; nothing else is lost.
             _log.warning("%s cannot be written: %s", self._path, error)
+
+
+async def _end(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 def joined(tries: Sequence[Measured]) -> Measured:

@@ -78,18 +78,25 @@ class CountersFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         self._path = path
         self._fd = os.open(path, flags, 0o600)
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            os.close(self._fd)
-            raise OSError(f"{path} is not a file: remove it")
-        os.fchmod(self._fd, 0o666)
         self.rows = rows
         self.generation = 0
         self.repaired = 0
         self._quiet = 0
         self._last = b""
         self._slots: tuple[Slot, ...] = ()
-        head = os.pread(self._fd, _HEAD.size, 0)
         #: Whether it was valid when it was opened.
+        self.was_valid = False
+        try:
+            self._take_over()
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def _take_over(self) -> None:
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            raise OSError(f"{self._path} is not a file: remove it")
+        os.fchmod(self._fd, 0o666)
+        head = os.pread(self._fd, _HEAD.size, 0)
         self.was_valid = len(head) == _HEAD.size and self._is_valid(head)
         if self.was_valid:
             self.generation = _HEAD.unpack(head)[3]

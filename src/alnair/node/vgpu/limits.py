@@ -5,6 +5,7 @@ even `sequence`, and a reader that saw an odd one, or two different ones, reads 
 before a system call is seen before data written after it, which is what makes that an order.
 """
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -34,9 +35,8 @@ class LimitsPage:
     """
 
     def __init__(self, path: Path) -> None:
-        self._fd = _open(path)
+        self._fd, found = _open(path)
         self.page = abi.Limits()
-        found = os.pread(self._fd, abi.LIMITS_BYTES, 0)
         if len(found) == abi.LIMITS_BYTES:
             self.page = abi.Limits.from_buffer_copy(found)
         if (self.page.magic, self.page.abi) != (abi.LIMITS_MAGIC, abi.ABI):
@@ -141,7 +141,18 @@ class _Writing:
         self._page.sequence(self._page.page.sequence + 1)
 
 
-def _open(path: Path) -> int:
+def refuse(folder: Path, message: str) -> None:
+    """Let no process of a container that cannot be served use CUDA, as far as its page allows."""
+    with contextlib.suppress(Exception):
+        page = LimitsPage(folder / "limits")
+        try:
+            page.say(abi.State.REFUSED, message)
+        finally:
+            page.close()
+
+
+def _open(path: Path) -> tuple[int, bytes]:
+    """Open the file for writing, of the right size and mode; return it with what it holds."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         fd = os.open(path, flags, 0o600)
@@ -149,9 +160,12 @@ def _open(path: Path) -> int:
         # Not root, and the file is read-only to its owner too.
         path.chmod(0o600)
         fd = os.open(path, flags, 0o600)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(f"{path} is not a file: remove it")
+        os.ftruncate(fd, abi.LIMITS_BYTES)
+        os.fchmod(fd, 0o444)
+        return fd, os.pread(fd, abi.LIMITS_BYTES, 0)
+    except BaseException:
         os.close(fd)
-        raise OSError(f"{path} is not a file: remove it")
-    os.ftruncate(fd, abi.LIMITS_BYTES)
-    os.fchmod(fd, 0o444)
-    return fd
+        raise

@@ -19,11 +19,14 @@ from alnair.node.vgpu.assignment import Assignment, problem
 from alnair.node.vgpu.compute import TICK_NS, Compute
 from alnair.node.vgpu.container import Container, Status
 from alnair.node.vgpu.journal import Entry, Journal, JournalError
+from alnair.node.vgpu.limits import refuse
 
 #: Seconds between looks at which processes live; a pidfd tells of those that are known at once.
 LOOK: Final = 0.5
 #: Seconds after which a container whose control group is gone is removed.
 LINGER: Final = 10.0
+#: Seconds between looks at whether a damaged container can be served again.
+REPAIR: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +42,8 @@ class VgpuServer:
         containers: By name.
         compute: The rates.
         ticks: Ticks so far, and the seconds that they took together.
+        damaged: Why the folder of a container cannot be used, by its name: such a container is
+            refused, and the others are served.
     """
 
     def __init__(self, folder: Path, proc: Proc | None = None) -> None:
@@ -47,6 +52,9 @@ class VgpuServer:
         self.containers: dict[str, Container] = {}
         self.compute = Compute()
         self.ticks = (0, 0.0)
+        self.damaged: dict[str, str] = {}
+        self._unserved: dict[str, Entry] = {}
+        self._repair_at = 0.0
         self._contexts: tuple[Mapping[str, int], int] | None = None
         self._journal = Journal(folder)
         self._tasks: list[asyncio.Task[None]] = []
@@ -73,7 +81,7 @@ class VgpuServer:
             entries = self._journal.load()
             _raise_descriptors()
             for entry in entries:
-                self._open(entry)
+                self._take_over(entry)
         except (OSError, JournalError):
             await self.__aexit__()
             raise
@@ -112,6 +120,8 @@ class VgpuServer:
         if taken := self._taken(assignment):
             return taken
         before = self.containers.get(assignment.name)
+        if assignment.name in self._unserved:
+            self._give_up(assignment.name)  # it begins anew
         if before is not None:
             uuids = [
                 [share.uuid for share in one.shares] for one in (assignment, before.assignment)
@@ -174,6 +184,9 @@ class VgpuServer:
         Raises:
             OSError: The journal cannot be written.
         """
+        if name in self._unserved:
+            self._give_up(name)
+            return ""
         container = self.containers.get(name)
         if container is None:
             return missing(name)
@@ -219,6 +232,36 @@ class VgpuServer:
             folder, entry, self.proc, self._try_to_save, self._context_bytes
         )
 
+    def _take_over(self, entry: Entry) -> None:
+        """Open a container that was there before; one that is damaged must not keep out others."""
+        name = entry.assignment.name
+        try:
+            self._open(entry)
+        except Exception as error:  # noqa: BLE001 (logged)
+            if self.damaged.get(name) != str(error):
+                _log.exception("container %s cannot be served and is refused", name)
+            self.damaged[name] = str(error)
+            self._unserved[name] = entry
+            refuse(self.folder / "containers" / name, f"the folder of this container: {error}")
+        else:
+            if self.damaged.pop(name, None) is not None:
+                _log.info("container %s is served again", name)
+            self._unserved.pop(name, None)
+
+    def _give_up(self, name: str) -> None:
+        """Forget a damaged container, and remove its folder."""
+        entry, folder = self._unserved.pop(name), self.folder / "containers" / name
+        try:
+            self._save()
+        except OSError:
+            self._unserved[name] = entry
+            raise
+        del self.damaged[name]
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            folder.unlink(missing_ok=True)
+
     def _forget(self, name: str) -> None:
         self.containers.pop(name, None)
         self.compute.forget(name)
@@ -231,13 +274,14 @@ class VgpuServer:
             _log.error("the journal cannot be written: %s", error)
 
     def _save(self) -> None:
-        self._journal.save(tuple(c.entry for _, c in sorted(self.containers.items())))
+        entries = {name: c.entry for name, c in self.containers.items()} | self._unserved
+        self._journal.save(tuple(entry for _, entry in sorted(entries.items())))
 
     def _sweep(self) -> None:
         """Remove folders that no entry of the journal names: a server died between the two."""
         with contextlib.suppress(FileNotFoundError):
             for folder in (self.folder / "containers").iterdir():
-                if folder.name not in self.containers:
+                if folder.name not in self.containers and folder.name not in self._unserved:
                     shutil.rmtree(folder, ignore_errors=True)
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -263,6 +307,10 @@ class VgpuServer:
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
+        if self._unserved and now >= self._repair_at:
+            self._repair_at = now + REPAIR
+            for entry in tuple(self._unserved.values()):
+                self._take_over(entry)
         for name, container in tuple(self.containers.items()):
             self._guarded(container, partial(container.look, now))
             gone = container.is_gone

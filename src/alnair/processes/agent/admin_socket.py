@@ -12,13 +12,16 @@ from typing import Final, Self
 
 import msgspec
 
+from alnair.node import nvml
+from alnair.node.gpu_driver import GpuDriver
+from alnair.node.isolation import Isolation
 from alnair.node.mps import MpsHealth
 from alnair.node.vgpu.assignment import Assignment
 from alnair.node.vgpu.container import Status
 from alnair.node.vgpu.context_costs import ContextCosts
+from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus, uuid_of
 from alnair.node.vgpu.peers import credentials
 from alnair.node.vgpu.server import VgpuServer, missing
-from alnair.processes.agent.isolation import Isolation
 from alnair.sharing.tiers import Offer
 
 _MOST_BYTES: Final = 1 << 20
@@ -85,6 +88,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
         tick_ms: Mean duration of a tick.
         isolation: The tiers that the node offers; None: not known.
         mps: The MPS daemon, if there shall be one.
+        damaged: Why the folder of a container cannot be used, by its name; it is refused.
     """
 
     pid: int
@@ -95,6 +99,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
     tick_ms: float
     isolation: Offer | None = None
     mps: MpsHealth | None = None
+    damaged: dict[str, str] = {}
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,8 +123,7 @@ class Admin:
     Args:
         path: Of the socket.
         server: What the requests are about.
-        gpus: The GPUs of the node.
-        nvml: What is wrong with NVML, or "".
+        driver: NVML, which knows the GPUs of the node.
         isolation: What the node offers, to be told.
         costs: What contexts cost, to be told.
     """
@@ -128,18 +132,24 @@ class Admin:
         self,
         path: Path,
         server: VgpuServer,
-        gpus: tuple[Gpu, ...] = (),
-        nvml: str = "",
+        driver: GpuDriver | None = None,
         isolation: Isolation | None = None,
         costs: ContextCosts | None = None,
     ) -> None:
         self._path = path
         self._server = server
-        self._gpus = gpus
-        self._nvml = nvml
+        self._driver = driver
         self._isolation = isolation
         self._costs = costs
         self._serving: asyncio.Server | None = None
+
+    @property
+    def _gpus(self) -> tuple[nvml.Gpu, ...]:
+        return self._driver.gpus if self._driver else ()
+
+    @property
+    def _nvml(self) -> str:
+        return self._driver.problem if self._driver else ""
 
     async def __aenter__(self) -> Self:
         self._path.unlink(missing_ok=True)
@@ -186,7 +196,7 @@ class Admin:
         try:
             match request:
                 case Add(assignment):
-                    given = self._by_uuid(assignment)
+                    given = by_uuid(self._gpus, assignment)
                     said = self._unlike_gpus(given) or self._server.prepare(given)
                     return Answer(said) if said else Answer(warning=self._overbooked(given))
                 case Change():
@@ -199,16 +209,6 @@ class Admin:
             return Answer(f"it cannot be written: {error}")
         return Answer(status=self.status())
 
-    def _by_uuid(self, assignment: Assignment) -> Assignment:
-        shares = tuple(
-            msgspec.structs.replace(share, uuid=self._uuid(share.uuid))
-            for share in assignment.shares
-        )
-        return msgspec.structs.replace(assignment, shares=shares)
-
-    def _uuid(self, gpu: str) -> str:
-        return next((one.uuid for one in self._gpus if str(one.index) == gpu), gpu)
-
     def _change(self, wanted: Change) -> Answer:
         container = self._server.containers.get(wanted.name)
         if container is None:
@@ -219,7 +219,7 @@ class Admin:
             for name in ("memory_mib", "compute_percent", "soft", "low_priority")
             if (value := getattr(wanted, name)) is not None
         }
-        gpu = self._uuid(wanted.gpu) if wanted.gpu is not None else None
+        gpu = uuid_of(self._gpus, wanted.gpu) if wanted.gpu is not None else None
         if gpu is not None and gpu not in {share.uuid for share in old.shares}:
             return Answer(f"container {wanted.name} has no slice of {wanted.gpu}")
         shares = tuple(
@@ -231,37 +231,11 @@ class Admin:
         return Answer(said) if said else Answer(warning=self._overbooked(given))
 
     def _unlike_gpus(self, wanted: Assignment) -> str:
-        """Why the node's GPUs cannot give this; "" if they can, or if they are not known."""
-        known = {gpu.uuid: gpu for gpu in self._gpus}
-        for share in wanted.shares:
-            gpu = known.get(share.uuid)
-            if gpu is not None and share.memory_mib > gpu.memory_mib:
-                return (
-                    f"{share.memory_mib} MiB of GPU {gpu.index}, which has {gpu.memory_mib}: "
-                    "give less, or 0 for no limit"
-                )
-            if gpu is None and known and not share.uuid.startswith("MIG-"):
-                has = ", ".join(f"{one.index} ({one.uuid})" for one in self._gpus)
-                return f"there is no GPU {share.uuid}: this node has {has}"
-            if share.uuid.isdecimal():
-                return f"GPU {share.uuid} is not known ({self._nvml or 'no GPUs'}): give its UUID"
-        return ""
+        return unlike_gpus(self._gpus, wanted, self._nvml)
 
     def _overbooked(self, given: Assignment) -> str:
-        """What the slices of a container's GPUs add up to where that is more than there is."""
-        said = []
-        for gpu in (one for one in self._gpus if one.uuid in {s.uuid for s in given.shares}):
-            slices = [
-                share
-                for container in self._server.containers.values()
-                for share in container.assignment.shares
-                if share.uuid == gpu.uuid
-            ]
-            if (percent := sum(share.compute_percent for share in slices)) > 100:
-                said.append(f"{percent} % of GPU {gpu.index}")
-            if (mib := sum(share.memory_mib for share in slices)) > gpu.memory_mib:
-                said.append(f"{mib} MiB of GPU {gpu.index}, which has {gpu.memory_mib}")
-        return f"all containers together may use {' and '.join(said)}" if said else ""
+        containers = self._server.containers.values()
+        return overbooked(self._gpus, given, [s for c in containers for s in c.assignment.shares])
 
     def status(self) -> AgentStatus:
         """How things are now."""
@@ -276,9 +250,11 @@ class Admin:
             tick_ms=round(seconds / max(count, 1) * 1000, 3),
             isolation=self._isolation.offer if self._isolation else None,
             mps=mps.health if mps else None,
+            damaged=dict(self._server.damaged),
         )
 
-    def _with_context(self, gpu: Gpu) -> Gpu:
+    def _with_context(self, found: nvml.Gpu) -> Gpu:
+        gpu = Gpu(found.index, found.uuid, found.model, found.memory_bytes >> 20)
         if self._costs is None:
             return gpu
         return msgspec.structs.replace(

@@ -7,26 +7,17 @@ log has it.
 
 import asyncio
 import logging
-import time
-from typing import Final
+from collections.abc import Iterable
 
-import msgspec
-
-from alnair.kube.annotations import rfc3339
 from alnair.kube.backoff import Backoff
-from alnair.kube.client import STRATEGIC_MERGE, Client
-from alnair.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError, NotFound
+from alnair.kube.client import Client
+from alnair.kube.errors import ApiError, Conflict, ConnectionFailed, NotFound
 from alnair.kube.events import EventRecorder, ObjectReference
-from alnair.kube.resources import PODS
 from alnair.model import names
 from alnair.node.vgpu.assignment import Pod
 from alnair.node.vgpu.container import Container
+from alnair.processes.agent.violation_conditions import REASON, ViolationConditions
 from alnair.sharing.violations import Action, Cleared, Evict, Throttle, Violation
-
-#: Reason of the event on a pod.
-REASON: Final = "GpuSliceExceeded"
-#: Violations of one container are told together in its pod's condition.
-_Told = dict[str, dict[str, str]]
 
 _log = logging.getLogger(__name__)
 
@@ -47,79 +38,46 @@ class Enforcement:
         self._recorder = (
             EventRecorder(client, names.AGENT, instance=node) if client is not None else None
         )
-        self._work: asyncio.Queue[tuple[Pod, str | None]] = asyncio.Queue()
-        self._told: _Told = {}
-        self._marking = asyncio.Lock()
+        self._evictions: asyncio.Queue[tuple[Pod, str]] = asyncio.Queue()
+        self._conditions = ViolationConditions(client)
         self.evictions = 0
 
     def tell(self, container: Container, uuid: str, action: Action) -> None:
         """Take something over; returns at once."""
         pod, name = container.assignment.pod, container.assignment.name
-        told = self._told.setdefault(pod.uid, {})
         match action:
             case Violation(kind, message):
                 said = f"container {pod.container or name} on {uuid}: {message}"
                 _log.warning("%s", said)
-                told[f"{name} {uuid} {kind}"] = said
+                self._conditions.add(pod, f"{name} {uuid} {kind}", said)
                 if self._recorder is not None and pod.uid:
                     self._recorder.record(_reference(pod), REASON, said, "Warning")
-                self._work.put_nowait((pod, None))
             case Cleared(kind):
                 _log.info("container %s on %s: no more %s", pod.container or name, uuid, kind)
-                told.pop(f"{name} {uuid} {kind}", None)
-                self._work.put_nowait((pod, None))
+                self._conditions.remove(pod, f"{name} {uuid} {kind}")
             case Evict(message):
                 if self._client is None or not pod.uid:
                     _log.warning("container %s would be evicted: %s", name, message)
                 else:
-                    self._work.put_nowait((pod, message))
+                    self._evictions.put_nowait((pod, message))
             case Throttle(on):
                 _log.info("container %s on %s: throttled %s", name, uuid, "on" if on else "off")
+
+    def take_over(self, pods: Iterable[Pod]) -> None:
+        """Note the pods that run already, of which an agent before this one may have told."""
+        self._conditions.take_over(pods)
 
     async def run(self) -> None:
         """Make the requests, until cancelled."""
         async with asyncio.TaskGroup() as group:
             if self._recorder is not None:
                 group.create_task(self._recorder.run())
+            group.create_task(self._conditions.run())
             while True:
-                pod, message = await self._work.get()
-                if self._client is not None and pod.uid:
+                pod, message = await self._evictions.get()
+                if self._client is not None:
                     # Each on its own: a disruption budget may refuse one for hours.
-                    if message is None:
-                        group.create_task(self._mark(self._client, pod))
-                    else:
-                        group.create_task(self._evict(self._client, pod, message))
-
-    async def _mark(self, client: Client, pod: Pod) -> None:
-        """Write the pod's condition as it is when its turn comes, so that the last one is true."""
-        async with self._marking:
-            await self._mark_now(client, pod)
-
-    async def _mark_now(self, client: Client, pod: Pod) -> None:
-        told = self._told.get(pod.uid, {})
-        condition = {
-            "type": names.VGPU_VIOLATION,
-            "status": "True" if told else "False",
-            "reason": REASON if told else "WithinSlice",
-            "message": "; ".join(told.values()),
-            "lastTransitionTime": rfc3339(time.time()),
-        }
-        # The uid makes the server refuse the patch if another pod has the name by now.
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        try:
-            await client.raw(
-                "PATCH",
-                PODS.item(pod.name, pod.namespace, "status"),
-                body=msgspec.json.encode(patch),
-                content_type=STRATEGIC_MERGE,
-            )
-        except NotFound:
-            self._told.pop(pod.uid, None)
-        except KubeError as error:  # the next change writes it anew
-            _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
-        else:
-            if not self._told.get(pod.uid):
-                self._told.pop(pod.uid, None)
+                    group.create_task(self._evict(self._client, pod, message))
 
     async def _evict(self, client: Client, pod: Pod, message: str) -> None:
         """Ask until it is accepted, or there is no such pod any more."""

@@ -3,6 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from prometheus_client.metrics_core import Metric
+
+from alnair.node.gpu_driver import GpuDriver
+from alnair.node.isolation import Isolation
 from alnair.node.vgpu import abi
 from alnair.node.vgpu.assignment import guaranteed
 from alnair.node.vgpu.container import Container
@@ -10,49 +14,48 @@ from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.enforcement import Enforcement
-from alnair.processes.agent.isolation import Isolation
-from alnair.serving.exposition import Labels, counter, gauge
-from alnair.serving.process_metrics import process_figures
+from alnair.serving.exposition import Labels, counter, gauge, of_this_process
 from alnair.sharing.violations import Kind
 
 _GIGA: Final = 1_000_000_000
 _Row = tuple[Container, int]
 
 
-def exposition(
+def metrics(
     server: VgpuServer,
-    inspection: Inspection | None,
+    driver: GpuDriver,
+    inspection: Inspection,
     enforcement: Enforcement,
     isolation: Isolation,
     costs: ContextCosts,
-) -> str:
-    """Return all metrics as text; `inspection` is None without NVML."""
+) -> Iterator[Metric]:
+    """Return all families; what the driver says only once there was one."""
     # A pod that was made anew under its old name has two for a moment. The newer is shown: a series
     # that occurs twice makes the whole answer invalid.
     by_age = sorted(server.containers.values(), key=lambda c: c.since)
     containers = list({tuple(_of(c).values()): c for c in by_age}.values())
-    parts = [*_slices(containers), *_containers(containers), *_server(server), *process_figures()]
-    if inspection is not None:
-        parts += _inspected(containers, inspection)
-    parts.append(
-        counter(
-            "alnair_vgpu_evictions_total",
-            "Pods whose eviction the API server has accepted.",
-            [({}, enforcement.evictions)],
-        )
+    yield from _slices(containers)
+    yield from _containers(containers)
+    yield from _server(server)
+    yield from of_this_process()
+    if driver.opened:
+        yield from _inspected(containers, inspection)
+    is_up = not driver.problem and not inspection.problem
+    yield gauge("alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(is_up))])
+    yield counter(
+        "alnair_vgpu_evictions_total",
+        "Pods whose eviction the API server has accepted.",
+        [({}, enforcement.evictions)],
     )
-    parts += _isolated(isolation)
-    parts.append(
-        gauge(
-            "alnair_vgpu_context_bytes",
-            "Memory of the GPU that a CUDA context is reckoned to cost, where that is known.",
-            (({"gpu": uuid}, cost) for uuid, cost in sorted(costs.known.items())),
-        )
+    yield from _isolated(isolation)
+    yield gauge(
+        "alnair_vgpu_context_bytes",
+        "Memory of the GPU that a CUDA context is reckoned to cost, where that is known.",
+        (({"gpu": uuid}, cost) for uuid, cost in sorted(costs.known.items())),
     )
-    return "".join(parts)
 
 
-def _isolated(isolation: Isolation) -> Iterator[str]:
+def _isolated(isolation: Isolation) -> Iterator[Metric]:
     """Which tiers there are."""
     yield gauge(
         "alnair_node_tier",
@@ -70,7 +73,7 @@ def _isolated(isolation: Isolation) -> Iterator[str]:
     )
 
 
-def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[str]:
+def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[Metric]:
     """What the driver says."""
     by_name = {container.assignment.name: container for container in containers}
     slices = [(c, share.uuid) for c in containers for share in c.assignment.shares]
@@ -108,12 +111,9 @@ def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[
         "Processes on a GPU with slices that are of no container known here.",
         (({"gpu": uuid}, count) for uuid, count in sorted(inspection.strays.items())),
     )
-    yield gauge(
-        "alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(not inspection.problem))]
-    )
 
 
-def _slices(containers: list[Container]) -> Iterator[str]:
+def _slices(containers: list[Container]) -> Iterator[Metric]:
     """What there is per container and GPU."""
     rows: list[_Row] = [(c, row) for c in containers for row in range(len(c.assignment.shares))]
 
@@ -182,7 +182,7 @@ def _granted(container: Container, row: int) -> float:
     return float(device.rate_ppm / 1e6 if device.rate_ppm else device.compute_percent / 100)
 
 
-def _containers(containers: list[Container]) -> Iterator[str]:
+def _containers(containers: list[Container]) -> Iterator[Metric]:
     """What there is per container."""
 
     def calls(part: int, scale: float = 1) -> Iterable[tuple[Labels, float]]:
@@ -233,10 +233,15 @@ def _containers(containers: list[Container]) -> Iterator[str]:
     )
 
 
-def _server(server: VgpuServer) -> Iterator[str]:
+def _server(server: VgpuServer) -> Iterator[Metric]:
     count, seconds = server.ticks
     yield counter("alnair_vgpu_ticks_total", "Ticks of the server, 20 a second.", [({}, count)])
     yield counter("alnair_vgpu_tick_seconds_total", "Time in them.", [({}, seconds)])
+    yield gauge(
+        "alnair_vgpu_damaged_containers",
+        "Containers whose folder cannot be used, so that they are refused.",
+        [({}, len(server.damaged))],
+    )
 
 
 def _of(container: Container) -> dict[str, str]:

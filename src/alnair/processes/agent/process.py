@@ -3,30 +3,31 @@
 import asyncio
 import contextlib
 import logging
-import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from aiohttp import web
 
 from alnair.kube import config
 from alnair.kube.client import Client
+from alnair.kube.errors import KubeError
 from alnair.model import names
+from alnair.node.gpu_driver import GpuDriver
+from alnair.node.isolation import Isolation
 from alnair.node.mps import MpsDaemon, MpsOptions
-from alnair.node.nvml import Nvml, NvmlError
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
-from alnair.processes.agent.admin_socket import Admin, Gpu
+from alnair.processes.agent.admin_socket import Admin
+from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
-from alnair.processes.agent.isolation import Isolation
-from alnair.processes.agent.metrics import exposition
+from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
-from alnair.serving.exposition import CONTENT_TYPE
+from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
+from alnair.sharing.tiers import Offer
 from alnair.sharing.violations import Policy
 
 _log = logging.getLogger(__name__)
@@ -56,15 +57,15 @@ async def serve(settings: Settings) -> None:
         OSError: The folder cannot be used.
         ServeError: The address of the metrics is taken.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    await run_until_stopped(_serve(settings))
+    _log.info("stopped; containers keep their limits")
+
+
+async def _serve(settings: Settings) -> None:
     async with _agent(settings) as url:
         # Scripts and tests wait for this line.
         print(f"ready: folder {settings.folder}, metrics {url}/metrics", flush=True)
-        await stop.wait()
-    _log.info("stopped; containers keep their limits")
+        await asyncio.Event().wait()
 
 
 @contextlib.asynccontextmanager
@@ -76,51 +77,55 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             found = config.in_cluster() if settings.in_cluster else config.load(settings.kubeconfig)
             client = await stack.enter_async_context(Client(found, user_agent=names.AGENT))
         enforcement = Enforcement(client, settings.node)
+        enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await stack.enter_async_context(_beside(enforcement.run()))
-        gpus: tuple[Gpu, ...] = ()
-        inspection, problem = None, ""
-        try:
-            nvml = await asyncio.to_thread(Nvml.open)
-        except NvmlError as error:
-            problem = str(error)
-            _log.warning("%s; limits hold, but nobody looks whether they are gone round", error)
-            costs = ContextCosts(server, given_mib=settings.context_mib)
-        else:
-            stack.callback(nvml.close)
-            gpus = tuple(Gpu(g.index, g.uuid, g.model, g.memory_bytes >> 20) for g in nvml.gpus)
-            policy = Policy(settings.policy)
-            inspection = Inspection(server, nvml, policy, enforcement.tell)
-            await stack.enter_async_context(_beside(inspection.run()))
-            costs = ContextCosts(
-                server,
-                nvml.gpus,
-                nvml.driver,
-                given_mib=settings.context_mib,
-                probes=settings.probes,
-            )
-        await stack.enter_async_context(_beside(costs.run()))
-        tell = partial(tell_node, client, settings.node) if client is not None else None
-        isolation = Isolation(server, _mps(settings, gpus), problem, tell)
+        driver = GpuDriver()
+        stack.callback(driver.close)
+        # What is served first shall know the GPUs, if there is a driver already.
+        await driver.look()
+        await stack.enter_async_context(_beside(driver.run()))
+        inspection = Inspection(server, driver, Policy(settings.policy), enforcement.tell)
+        await stack.enter_async_context(_beside(_inspect(inspection, driver)))
+        costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
+        await stack.enter_async_context(_beside(costs.follow(driver)))
+        tell = partial(_tell_node, client, settings.node) if client is not None else None
+        isolation = Isolation(server, driver=driver, tell=tell)
+        if settings.mps:
+            isolation.mps_missing = "the GPUs are not known yet"
+            await stack.enter_async_context(_beside(_give_mps(isolation, settings, driver)))
         await stack.enter_async_context(_beside(isolation.run()))
-        figures = partial(exposition, server, inspection, enforcement, isolation, costs)
-        http = Server(_application(figures), settings.host, settings.port)
+        figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
+        http = Server(application(figures), settings.host, settings.port)
         await stack.enter_async_context(http)
-        admin = Admin(settings.folder / "admin.sock", server, gpus, problem, isolation, costs)
+        admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
         yield http.url
 
 
-def _mps(settings: Settings, gpus: tuple[Gpu, ...]) -> MpsDaemon | None:
-    if not settings.mps:
-        return None
+async def _tell_node(client: Client, node: str, offer: Offer) -> str:
+    try:
+        await tell_node(client, node, offer)
+    except KubeError as error:
+        return str(error)
+    return ""
+
+
+async def _inspect(inspection: Inspection, driver: GpuDriver) -> None:
+    await driver.reopened(0)
+    await inspection.run()
+
+
+async def _give_mps(isolation: Isolation, settings: Settings, driver: GpuDriver) -> None:
     mib = settings.mps_memory_mib
+    if mib:  # it is given to each GPU by its number
+        await driver.reopened(0)
     options = MpsOptions(
         folder=settings.folder / "mps",
-        gpus=tuple(gpu.uuid for gpu in gpus),
+        gpus=tuple(gpu.uuid for gpu in driver.gpus),
         percent=settings.mps_percent,
-        memory_mib=dict.fromkeys(range(len(gpus)), mib) if mib else {},
+        memory_mib=dict.fromkeys(range(len(driver.gpus)), mib) if mib else {},
     )
-    return MpsDaemon(options)
+    isolation.mps = MpsDaemon(options)
 
 
 @contextlib.asynccontextmanager
@@ -136,16 +141,3 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     except BaseExceptionGroup as errors:
         # Of a group of one, as it is nearly always: whoever catches OSError shall see it.
         raise errors.exceptions[0] from None
-
-
-def _application(figures: Callable[[], str]) -> web.Application:
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=figures().encode(), headers={"Content-Type": CONTENT_TYPE})
-
-    app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/metrics", metrics)
-    return app

@@ -17,6 +17,7 @@ from alnair.kube.errors import Conflict, KubeError, NotFound
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.projection import PodProjector
 from alnair.kube.resources import ELASTIC_QUOTAS, PODS
+from alnair.kube.status import patch_status_of_version
 
 _log = logging.getLogger(__name__)
 
@@ -118,13 +119,10 @@ class Quotas:
         used = {resource: _quantity(resource, held[resource]) for resource in seen.resources}
         if used == seen.used:
             return
-        patch = {
-            "metadata": {"resourceVersion": seen.version},
-            "status": {"used": {**dict.fromkeys(seen.used), **used}},
-        }
+        status = {"used": {**dict.fromkeys(seen.used), **used}}
         try:
-            await self._client.merge_patch(
-                ELASTIC_QUOTAS, name, patch, namespace, subresource="status"
+            await patch_status_of_version(
+                self._client, ELASTIC_QUOTAS, name, namespace, seen.version, status
             )
         except NotFound:
             return

@@ -22,6 +22,7 @@ from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, No
 from alnair.kube.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
+from alnair.kube.status import patch_status_of_version
 from alnair.model import names
 from alnair.model.api import PodGroupStatus
 from alnair.scheduler.gangs.pod_group_status import (
@@ -182,12 +183,13 @@ class Groups:
             try:
                 for one in told:
                     await self._tell(kind.resource, seen, one, now)
-                patch = {
-                    "metadata": {"resourceVersion": seen.version},
-                    "status": msgspec.to_builtins(status),
-                }
-                await self._client.merge_patch(
-                    kind.resource, seen.name, patch, seen.namespace, subresource="status"
+                await patch_status_of_version(
+                    self._client,
+                    kind.resource,
+                    seen.name,
+                    seen.namespace,
+                    seen.version,
+                    msgspec.to_builtins(status),
                 )
             except NotFound:
                 return

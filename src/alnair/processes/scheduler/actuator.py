@@ -10,13 +10,10 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
-
-import msgspec
 
 from alnair.kube import wire
-from alnair.kube.annotations import gang_plan, gpu_assignment, rfc3339
-from alnair.kube.client import STRATEGIC_MERGE, Client
+from alnair.kube.annotations import gang_plan, gpu_assignment
+from alnair.kube.client import Client
 from alnair.kube.errors import (
     ApiError,
     Conflict,
@@ -26,12 +23,12 @@ from alnair.kube.errors import (
     TooManyRequests,
 )
 from alnair.kube.podgroups import BY_API
-from alnair.kube.projection import PREEMPTION_BY_SCHEDULER
 from alnair.kube.resources import PODS
+from alnair.kube.status import patch_pod_status
 from alnair.live.feed import Feed
 from alnair.model import names
-from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
-from alnair.model.workload import Pod
+from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.processes.scheduler.evictor import Evictor
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.processes.scheduler.storage_claims import Claims
 from alnair.scheduler.counters import Tally
@@ -41,8 +38,8 @@ _log = logging.getLogger(__name__)
 
 #: Seconds between tries of the same request, doubling from the first to the last.
 _FIRST_WAIT, _LAST_WAIT = 0.05, 1.0
-#: A disruption budget may hold up an eviction that ends an over-commitment for this long (seconds).
-_EVICTION_PATIENCE = 3.0
+#: Writes under way at once of plans of gangs, and of nominations.
+_PLANNERS, _NOMINATORS = 4, 2
 
 
 class Actuator:
@@ -79,7 +76,9 @@ class Actuator:
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._storing: asyncio.Queue[list[Bind]] = asyncio.Queue()
         self._gathering: dict[str, list[Bind]] = {}
-        self._rare: asyncio.Queue[WritePlan | Evict | Nominate] = asyncio.Queue()
+        self._plans: asyncio.Queue[WritePlan] = asyncio.Queue()
+        self._nominations: asyncio.Queue[Nominate] = asyncio.Queue()
+        self._evictor = Evictor(client, may_act, self._evicted)
         self._claims = Claims(client, feed, self._insist)
 
     async def run(self) -> None:
@@ -88,8 +87,12 @@ class Actuator:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._binders):
                     group.create_task(self._bind_all())
-                for _ in range(4):
-                    group.create_task(self._do_rare())
+                # Plans, evictions and nominations have workers of their own: none waits for others.
+                for _ in range(_PLANNERS):
+                    group.create_task(self._write_plans())
+                for _ in range(_NOMINATORS):
+                    group.create_task(self._nominate_all())
+                group.create_task(self._evictor.run())
                 while True:
                     # Storage may take minutes: such pods wait beside the others, without limit.
                     batch = await self._storing.get()
@@ -108,8 +111,13 @@ class Actuator:
                     self._bind_soon(action)
             case Report():
                 self._reporter.report(action)
-            case WritePlan() | Evict() | Nominate():
-                self._rare.put_nowait(action)
+            case WritePlan():
+                self._plans.put_nowait(action)
+            case Nominate():
+                self._nominations.put_nowait(action)
+            case Evict():
+                self._reporter.evicting(action)
+                self._evictor.evict(action)
 
     def _bind_soon(self, bind: Bind) -> None:
         self._unbound += 1
@@ -198,17 +206,16 @@ class Actuator:
         # Who leads now finds out how it ended; we must not guess.
         return await asyncio.Future()
 
-    async def _do_rare(self) -> None:
+    async def _write_plans(self) -> None:
         while True:
-            action = await self._rare.get()
-            if isinstance(action, WritePlan):
-                error = await self._write_plan(action)
-                gang = action.gang
-                self._feed.put(events.PlanDone(gang.namespace, gang.name, error))
-            elif isinstance(action, Nominate):
-                await self._nominate(action)
-            else:
-                self._feed.put(events.EvictDone(action.pod.uid, await self._evict(action)))
+            action = await self._plans.get()
+            error = await self._write_plan(action)
+            gang = action.gang
+            self._feed.put(events.PlanDone(gang.namespace, gang.name, error))
+
+    async def _nominate_all(self) -> None:
+        while True:
+            await self._nominate(await self._nominations.get())
 
     async def _write_plan(self, action: WritePlan) -> str:
         gang = action.gang
@@ -220,54 +227,17 @@ class Actuator:
 
         return await self._insist(f"plan of {gang.namespace}/{gang.name}", send)
 
-    async def _evict(self, action: Evict) -> str:
-        pod = action.pod
-        self._reporter.evicting(action)
-        patience = time.monotonic() + _EVICTION_PATIENCE
-
-        async def send() -> None:
-            # NotFound: it is gone; Conflict: another pod has its name by now.
-            with contextlib.suppress(NotFound, Conflict):
-                if action.reason == PREEMPTED:
-                    # As kube-scheduler does: budgets counted in the choice and do not bind.
-                    await self._patch_status(pod, _preempted())
-                    await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
-                elif time.monotonic() < patience:
-                    await self._client.evict(pod.namespace, pod.name, pod.uid)
-                else:
-                    # The room is promised twice; a budget cannot make there be more of it.
-                    await self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
-
-        return await self._insist(f"evicting {pod.namespace}/{pod.name}", send)
+    def _evicted(self, uid: str, error: str) -> None:
+        self._feed.put(events.EvictDone(uid, error))
 
     async def _nominate(self, action: Nominate) -> None:
         pod = action.pod
 
         async def send() -> None:
+            status = {"nominatedNodeName": action.node or None}
             with contextlib.suppress(NotFound, Conflict):
-                await self._patch_status(pod, {"nominatedNodeName": action.node or None})
+                await patch_pod_status(self._client, pod.namespace, pod.name, pod.uid, status)
 
         # Nobody waits for it: should it be refused, only the next leader does not know.
         if error := await self._insist(f"nominating {pod.namespace}/{pod.name}", send):
             _log.warning("nominating %s/%s: %s", pod.namespace, pod.name, error)
-
-    async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
-        # The uid makes the server refuse the patch if another pod has the name by now.
-        patch = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._client.raw(
-            "PATCH",
-            PODS.item(pod.name, pod.namespace, "status"),
-            body=msgspec.json.encode(patch),
-            content_type=STRATEGIC_MERGE,
-        )
-
-
-def _preempted() -> dict[str, Any]:
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": PREEMPTION_BY_SCHEDULER,
-        "message": f"{names.SCHEDULER}: preempting to accommodate a higher priority pod",
-        "lastTransitionTime": rfc3339(time.time()),
-    }
-    return {"conditions": [condition]}

@@ -1,15 +1,17 @@
 """What the process says about itself over HTTP: health, readiness, figures, decisions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 from aiohttp import web
+from prometheus_client.metrics_core import Metric
 
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnosis import Diagnosis
-from alnair.serving.exposition import CONTENT_TYPE
+from alnair.serving.exposition import endpoint
+from alnair.serving.health import add_health
 from alnair.snapshots.snapshot import Snapshot, encode
 
 
@@ -50,7 +52,7 @@ def nothing_known(namespace: str, name: str) -> Diagnosis | None:
 def application(
     decisions: Decisions,
     ready: Callable[[], bool],
-    metrics: Callable[[], str] = str,
+    metrics: Callable[[], Iterable[Metric]] = tuple,
     snapshot: Callable[[], Snapshot | None] = lambda: None,
     explain: Callable[[str, str], Diagnosis | None] = nothing_known,
 ) -> web.Application:
@@ -59,22 +61,11 @@ def application(
     Args:
         decisions: What /debug/decisions reports on.
         ready: Whether the caches are filled; a standby is ready too.
-        metrics: Text of /metrics.
+        metrics: Families of /metrics.
         snapshot: What the engine knows; None while this process does not lead.
         explain: Diagnosis of a pod by namespace and name, None if it is not known; raises
             NotLeadingError.
     """
-
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def readyz(_: web.Request) -> web.Response:
-        if ready():
-            return web.Response(text="ok")
-        return web.Response(status=503, text="the cluster's objects are still being read")
-
-    async def show_metrics(_: web.Request) -> web.Response:
-        return web.Response(body=metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def debug_snapshot(_: web.Request) -> web.Response:
         taken = snapshot()
@@ -101,9 +92,8 @@ def application(
         return web.Response(body=msgspec.json.encode(report), content_type="application/json")
 
     app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", show_metrics)
+    add_health(app, ready)
+    app.router.add_get("/metrics", endpoint(metrics))
     app.router.add_get("/debug/decisions", debug_decisions)
     app.router.add_get("/debug/snapshot", debug_snapshot)
     app.router.add_get("/debug/explain", _explaining(explain))

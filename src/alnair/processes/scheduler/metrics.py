@@ -5,29 +5,29 @@ Everything is read when somebody asks: what the engine counted, and what its pre
 
 from collections.abc import Iterator
 
+from prometheus_client.metrics_core import Metric
+
 from alnair.model import names
 from alnair.scheduler.advice.census import Census, GpuCensus
 from alnair.scheduler.counters import Tally
-from alnair.serving.exposition import counter, gauge, histogram
-from alnair.serving.process_metrics import process_figures
+from alnair.serving.exposition import counter, gauge, histogram, of_this_process
 
 
-def exposition(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> str:
-    """Return all metrics as text; `state` is None while this process does not lead."""
-    parts = [*_counted(tally), *process_figures()]
-    parts.append(
-        gauge(
-            "leader_election_master_status",
-            "Whether this process leads (1) or stands by (0).",
-            [({"name": lease}, float(state is not None))],
-        )
+def metrics(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> Iterator[Metric]:
+    """Return all families; `state` is None while this process does not lead."""
+    yield from _counted(tally)
+    yield from of_this_process()
+    yield gauge(
+        "leader_election_master_status",
+        "Whether this process leads (1) or stands by (0).",
+        [({"name": lease}, float(state is not None))],
     )
     if state is not None:
-        parts += [*_present(state), *_gpus(state.gpus)]
-    return "".join(parts)
+        yield from _present(state)
+        yield from _gpus(state.gpus)
 
 
-def _counted(tally: Tally) -> Iterator[str]:
+def _counted(tally: Tally) -> Iterator[Metric]:
     attempts = sorted(tally.attempts.items())
     yield counter(
         "scheduler_schedule_attempts_total",
@@ -85,7 +85,7 @@ def _counted(tally: Tally) -> Iterator[str]:
     )
 
 
-def _present(state: Census) -> Iterator[str]:
+def _present(state: Census) -> Iterator[Metric]:
     yield gauge(
         "scheduler_pending_pods",
         "Pending pods by queue: active, backoff, unschedulable (tried, and fits nowhere), gated.",
@@ -119,7 +119,7 @@ def _present(state: Census) -> Iterator[str]:
     )
 
 
-def _gpus(gpus: GpuCensus) -> Iterator[str]:
+def _gpus(gpus: GpuCensus) -> Iterator[Metric]:
     yield gauge(
         "alnair_gpus",
         "GPUs by state: free, shared by slices, held whole.",

@@ -1,21 +1,20 @@
 """The scheduler process: stands by with full caches, and schedules while it leads."""
 
 import asyncio
-import contextlib
 import gc
 import logging
 import platform
-import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from prometheus_client.metrics_core import Metric
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration, seconds
 from alnair.kube import config
 from alnair.kube.client import Client
-from alnair.kube.errors import LeadershipLost
 from alnair.kube.lease import LeaderElector
 from alnair.live.feed import Feed
 from alnair.model import names
@@ -23,13 +22,14 @@ from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.dry_run import Rehearsal
 from alnair.processes.scheduler.endpoints import NotLeadingError, application
 from alnair.processes.scheduler.loop import Decisions, Loop
-from alnair.processes.scheduler.metrics import exposition
+from alnair.processes.scheduler.metrics import metrics
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine.engine import Engine
+from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
 from alnair.snapshots.snapshot import Snapshot, take
 
@@ -46,21 +46,14 @@ async def serve(configuration: Configuration, assembly: Assembly) -> None:
         configuration: What the process was told.
         assembly: Makes its profiles, anew for each term of leading.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    await run_until_stopped(_run(configuration, assembly))
+
+
+async def _run(configuration: Configuration, assembly: Assembly) -> None:
     wanted = configuration.client_connection
     connection = config.load(_path(wanted.kubeconfig), wanted.context or None)
     async with Client(connection, max_connections=wanted.bindings + 32) as client:
-        work = asyncio.create_task(_Process(configuration, assembly, client).run())
-        ended = asyncio.create_task(stop.wait())
-        await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
-        ended.cancel()
-        if not work.done():
-            work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+        await _Process(configuration, assembly, client).run()
 
 
 def _path(text: str) -> Path | None:
@@ -107,9 +100,9 @@ class _Process:
             finally:
                 await asyncio.shield(self._reporter.drain(_DRAIN))
 
-    def _metrics(self) -> str:
+    def _metrics(self) -> Iterable[Metric]:
         lease = self._configuration.leader_election.resource_name
-        return exposition(self._tally, census(self._engine.view) if self._engine else None, lease)
+        return metrics(self._tally, census(self._engine.view) if self._engine else None, lease)
 
     def _snapshot(self) -> Snapshot | None:
         if self._engine is None:
@@ -143,11 +136,7 @@ class _Process:
         async def lead() -> None:
             await self._schedule(lambda: elector.is_leader)
 
-        while True:
-            try:
-                await elector.run(lead)
-            except LeadershipLost as error:
-                _log.warning("%s; standing by", error)
+        await elector.run_again_and_again(lead)
 
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
         # A new term starts from what the cluster says, not from what this process once intended.

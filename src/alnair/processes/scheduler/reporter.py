@@ -6,15 +6,11 @@ written; events are the recorder's matter.
 
 import asyncio
 import logging
-import time
 
-import msgspec
-
-from alnair.kube.annotations import rfc3339
-from alnair.kube.client import STRATEGIC_MERGE, Client
+from alnair.kube.client import Client
 from alnair.kube.errors import KubeError, NotFound
 from alnair.kube.events import EventKind, EventRecorder, ObjectReference
-from alnair.kube.resources import PODS
+from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names
 from alnair.model.action import PREEMPTED, Evict, Report
 from alnair.model.workload import Pod
@@ -74,22 +70,12 @@ class Reporter:
 
     async def _write(self, report: Report) -> None:
         pod = report.pod
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": report.message,
-            "lastTransitionTime": rfc3339(time.time()),
-        }
-        # The uid makes the server refuse the patch if another pod has the name by now.
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        refused = condition(
+            "PodScheduled", is_true=False, reason="Unschedulable", message=report.message
+        )
+        status = {"conditions": [refused]}
         try:
-            await self._client.raw(
-                "PATCH",
-                PODS.item(pod.name, pod.namespace, "status"),
-                body=msgspec.json.encode(patch),
-                content_type=STRATEGIC_MERGE,
-            )
+            await patch_pod_status(self._client, pod.namespace, pod.name, pod.uid, status)
         except NotFound:
             return
         except KubeError as error:

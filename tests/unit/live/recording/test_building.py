@@ -16,8 +16,9 @@ from alnair.live.recording.decisions import read
 from alnair.live.recording.known import Known, Line
 from alnair.live.recording.observed import NodeWire, PodWire
 from alnair.live.recording.watching import Notes
-from alnair.processes.scheduler.metrics import exposition
+from alnair.processes.scheduler.metrics import metrics
 from alnair.scheduler.counters import Tally
+from alnair.serving.exposition import text_of
 from alnair.traces.openb import TraceNode
 
 #: When all begins; what follows is in seconds from it.
@@ -287,7 +288,7 @@ def test_decisions_are_read_from_the_schedulers_own_metrics() -> None:
     tally = Tally()
     tally.algorithm.observe(0.25)
     tally.algorithm.observe(0.5)
-    assert read(exposition(tally, None)) == (2, 0.75)
+    assert read(text_of(metrics(tally, None))) == (2, 0.75)
     assert read("") is None
 
 

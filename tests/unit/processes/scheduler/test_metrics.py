@@ -7,23 +7,32 @@ from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_families,
+)
 
 from alnair.model.action import Bind
 from alnair.model.quota import Quota
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
-from alnair.processes.scheduler.metrics import exposition
-from alnair.scheduler.advice.census import census
+from alnair.processes.scheduler.metrics import metrics
+from alnair.scheduler.advice.census import Census, census
 from alnair.scheduler.counters import Histogram, Tally
 from alnair.scheduler.engine import events
-from alnair.serving.exposition import CONTENT_TYPE, counter, histogram
+from alnair.serving.exposition import counter, exposition, gauge, histogram, text_of
 from kit import make
+from kit.described_metrics import described
 from kit.world import World
+
+
+def render(tally: Tally, state: Census | None) -> str:
+    """The page in the text format."""
+    return text_of(metrics(tally, state))
 
 
 def figures(world: World) -> dict[str, float]:
     """All samples: name with labels → value."""
-    text = exposition(world.engine.tally, census(world.engine.view))
+    text = render(world.engine.tally, census(world.engine.view))
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
@@ -53,7 +62,7 @@ def test_pods_count_by_queue_and_by_what_refuses_them() -> None:
 
 def test_attempts_count_by_result() -> None:
     world = busy_world()
-    attempts = 'scheduler_schedule_attempts_total{result="%s",profile="alnair-scheduler"}'
+    attempts = 'scheduler_schedule_attempts_total{profile="alnair-scheduler",result="%s"}'
     found = figures(world)
     assert found[attempts % "scheduled"] == 1
     assert found[attempts % "unschedulable"] == 2
@@ -69,13 +78,13 @@ def test_a_failed_binding_is_an_error_and_its_pod_needs_a_second_attempt() -> No
     world.settle(5.0)
     found = figures(world)
     profile = 'profile="alnair-scheduler"'
-    assert found[f'scheduler_schedule_attempts_total{{result="error",{profile}}}'] == 1
+    assert found[f'scheduler_schedule_attempts_total{{{profile},result="error"}}'] == 1
     assert found["scheduler_pod_scheduling_attempts_sum"] == 2
     assert found['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="2"}'] == 1
     assert found['scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="2"}'] == 1.0
-    entered = 'scheduler_queue_incoming_pods_total{queue="%s",event="%s"}'
-    assert found[entered % ("backoff", "BindingFailure")] == 1
-    assert found[entered % ("active", "BackoffComplete")] == 1
+    entered = 'scheduler_queue_incoming_pods_total{event="%s",queue="%s"}'
+    assert found[entered % ("BindingFailure", "backoff")] == 1
+    assert found[entered % ("BackoffComplete", "active")] == 1
 
 
 def test_time_in_the_queue_does_not_count_the_time_behind_gates() -> None:
@@ -149,33 +158,33 @@ def test_pods_that_a_quota_keeps_back_count_for_it() -> None:
 
 
 def test_a_standby_shows_what_it_counted_and_no_state() -> None:
-    text = exposition(Tally(), None)
-    assert 'leader_election_master_status{name="alnair-scheduler"} 0' in text
+    text = render(Tally(), None)
+    assert 'leader_election_master_status{name="alnair-scheduler"} 0.0' in text
     assert "scheduler_pending_pods" not in text
-    assert "scheduler_preemption_attempts_total 0" in text
+    assert "scheduler_preemption_attempts_total 0.0" in text
 
 
 def test_a_value_on_a_bound_belongs_to_its_bucket_and_buckets_add_up() -> None:
     values = Histogram((1.0, 2.0))
     for value in (0.5, 1.0, 1.5, 9.0):
         values.observe(value)
-    assert histogram("h", "Help.", [({"a": "b"}, values)]).splitlines() == [
+    assert text_of([histogram("h", "Help.", [({"a": "b"}, values)])]).splitlines() == [
         "# HELP h Help.",
         "# TYPE h histogram",
-        'h_bucket{a="b",le="1"} 2',
-        'h_bucket{a="b",le="2"} 3',
-        'h_bucket{a="b",le="+Inf"} 4',
-        'h_sum{a="b"} 12',
-        'h_count{a="b"} 4',
+        'h_bucket{a="b",le="1"} 2.0',
+        'h_bucket{a="b",le="2"} 3.0',
+        'h_bucket{a="b",le="+Inf"} 4.0',
+        'h_sum{a="b"} 12.0',
+        'h_count{a="b"} 4.0',
     ]
 
 
 def test_label_values_and_help_are_escaped() -> None:
-    text = counter("c_total", "two\nlines", [({"l": 'a"b\\c\nd'}, 1)])
+    text = text_of([counter("c_total", "two\nlines", [({"l": 'a"b\\c\nd'}, 1)])])
     assert text.splitlines() == [
         r"# HELP c_total two\nlines",
         "# TYPE c_total counter",
-        r'c_total{l="a\"b\\c\nd"} 1',
+        r'c_total{l="a\"b\\c\nd"} 1.0',
     ]
 
 
@@ -185,7 +194,7 @@ def everything() -> str:
     world.engine.tally.preempted(2)
     world.engine.tally.evicted("Preempted")
     world.engine.tally.ran("Bind", "Success", "alnair-scheduler", 0.002)
-    return exposition(world.engine.tally, census(world.engine.view))
+    return render(world.engine.tally, census(world.engine.view))
 
 
 def test_every_family_is_there_once_with_help_and_samples() -> None:
@@ -209,11 +218,37 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
 
 
 async def test_the_page_is_served_as_prometheus_reads_it() -> None:
-    app = application(Decisions(), lambda: True, lambda: exposition(Tally(), None))
+    app = application(Decisions(), lambda: True, lambda: metrics(Tally(), None))
     async with TestClient(TestServer(app)) as client:
         answer = await client.get("/metrics")
-        assert answer.headers["Content-Type"] == CONTENT_TYPE
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         assert "process_cpu_seconds_total" in await answer.text()
+
+
+def test_openmetrics_is_for_those_who_ask_for_it() -> None:
+    values = Histogram((1.0,))
+    values.observe(0.5)
+    families = [
+        histogram("h", "Help.", [({}, values)]),
+        counter("c_total", "Help.", [({}, 2)]),
+        gauge("g", "Help.", [({"l": "x"}, 3)]),
+    ]
+    body, content_type = exposition(families, "application/openmetrics-text;version=1.0.0,*/*")
+    assert content_type.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    read = {family.name: family for family in openmetrics_families(body.decode())}
+    assert {name: family.type for name, family in read.items()} == {
+        "h": "histogram",
+        "c": "counter",
+        "g": "gauge",
+    }
+    bounds = [s.labels["le"] for s in read["h"].samples if s.name == "h_bucket"]
+    assert bounds == ["1.0", "+Inf"]
+    assert body.endswith(b"# EOF\n")
+
+
+def test_names_types_labels_and_helps_are_those_that_users_know() -> None:
+    golden = Path(__file__).parents[3] / "golden" / "metrics-of-the-scheduler.tsv"
+    assert described(everything()) == golden.read_text().splitlines()
 
 
 def test_the_reference_lists_every_metric() -> None:

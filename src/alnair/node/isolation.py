@@ -6,11 +6,10 @@ Which tiers the node offers is asked again and again, for a GPU may be lost and 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from alnair.kube.errors import KubeError
 from alnair.node.mps import MpsDaemon
 from alnair.node.vgpu.library import interposer
 from alnair.node.vgpu.server import VgpuServer
@@ -22,31 +21,40 @@ EVERY: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
+class DriverState(Protocol):
+    """What is to be known of NVML: see `alnair.node.gpu_driver.GpuDriver`."""
+
+    opened: int
+    problem: str
+
+
 class Isolation:
     """Keeps what a node offers.
 
     Args:
         server: The containers.
         mps: The daemon; None: the operator did not choose MPS.
-        nvml: "" if NVML is open, else why it is not.
-        tell: Told of each change, again and again until it does not raise KubeError.
+        driver: NVML; None: it is open, and stays so.
+        tell: Told of each change, again and again until it does not answer why it could not hear.
 
     Attributes:
         offer: What the node offers, as of the last look; at first nothing.
-        mps: As given.
+        mps: As given; may be given later, once the GPUs are known.
+        mps_missing: Why there is none.
     """
 
     def __init__(
         self,
         server: VgpuServer,
         mps: MpsDaemon | None = None,
-        nvml: str = "",
-        tell: Callable[[Offer], Awaitable[None]] | None = None,
+        driver: DriverState | None = None,
+        tell: Callable[[Offer], Awaitable[str]] | None = None,
     ) -> None:
         self.offer: Offer = offer(NodeFacts(driver="", interposer="not known yet", accounting="-"))
         self.mps = mps
         self._server = server
-        self._nvml = nvml
+        self.mps_missing = "not chosen"
+        self._driver = driver
         self._tell = tell
         self._told: Offer | None = None
 
@@ -57,11 +65,18 @@ class Isolation:
             OSError: The MPS daemon's folder cannot be written.
         """
         async with asyncio.TaskGroup() as group:
-            if self.mps:
-                group.create_task(self.mps.run())
+            caring: asyncio.Task[None] | None = None
             limiting: asyncio.Task[None] | None = None
+            opened = 0
             while True:
+                if caring is None and self.mps:
+                    caring = group.create_task(self.mps.run())
                 await self.look()
+                if self._driver and self._driver.opened != opened:
+                    opened = self._driver.opened
+                    if limiting is not None:  # a driver that was reloaded has forgotten the limits
+                        limiting.cancel()
+                        limiting = None
                 if limiting is None and self.offer.memory is Tier.DRIVER:
                     from alnair.node.vgpu.driver_limits import DriverLimits
 
@@ -76,18 +91,17 @@ class Isolation:
             _log.info("isolation %s; not %s", found.label, "; not ".join(lacks) or "less")
             self.offer = found
         if self._tell and self._told != found:
-            try:
-                await self._tell(found)
-            except KubeError as error:
-                _log.warning("the node's label: %s", error)
+            if problem := await self._tell(found):
+                _log.warning("the node's label: %s", problem)
             else:
                 self._told = found
 
     def _facts(self) -> NodeFacts:
-        mps = self.mps.health.missing if self.mps else "not chosen"
+        mps = self.mps.health.missing if self.mps else self.mps_missing
+        problem = self._driver.problem if self._driver else ""
         library = "" if interposer() else "libalnair_vgpu.so is not installed"
-        unknown = NodeFacts(driver="", interposer=library, mps=mps, accounting=self._nvml)
-        if self._nvml:
+        unknown = NodeFacts(driver="", interposer=library, mps=mps, accounting=problem)
+        if problem:
             return unknown
         import pynvml
 

@@ -1,0 +1,160 @@
+"""NVML is opened when there is a driver, and again when the driver was reloaded."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from alnair.node.gpu_driver import GpuDriver
+from alnair.node.nvml import Nvml, NvmlError
+
+
+class ApiError(Exception):
+    """As `pynvml.NVMLError`."""
+
+    value = 999
+
+
+class Api:
+    """The functions of `pynvml` that are used, on a driver that comes and goes.
+
+    A handle holds only as long as NVML is open, as with the real driver.
+    """
+
+    NVMLError = ApiError
+    NVML_ERROR_NOT_SUPPORTED = 3
+    NVML_ERROR_FUNCTION_NOT_FOUND = 13
+
+    def __init__(self) -> None:
+        self.version = ""
+        self.gpus: list[str] = []
+        self.lost: set[str] = set()
+        self.opens = 0
+        self.open_now = 0
+
+    def _there(self) -> None:
+        if not self.version:
+            raise ApiError("driver not loaded")
+
+    def nvmlInit(self) -> None:  # noqa: N802 (NVML's names)
+        self._there()
+        self.opens += 1
+        self.open_now += 1
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.open_now -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        self._there()
+        return self.version
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        self._there()
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> tuple[str, int]:  # noqa: N802
+        return self.gpus[index], self.opens
+
+    def nvmlDeviceGetUUID(self, handle: tuple[str, int]) -> str:  # noqa: N802
+        self._answers(handle)
+        return handle[0]
+
+    def nvmlDeviceGetName(self, handle: tuple[str, int]) -> str:  # noqa: N802
+        return "T"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: tuple[str, int]) -> Any:  # noqa: N802
+        return SimpleNamespace(total=1 << 34)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: tuple[str, int]) -> list[Any]:  # noqa: N802
+        self._answers(handle)
+        return []
+
+    nvmlDeviceGetGraphicsRunningProcesses = nvmlDeviceGetComputeRunningProcesses  # noqa: N815
+    nvmlDeviceGetMPSComputeRunningProcesses = nvmlDeviceGetComputeRunningProcesses  # noqa: N815
+
+    def nvmlDeviceGetProcessUtilization(self, handle: tuple[str, int], since: int) -> list[Any]:  # noqa: N802
+        return []
+
+    def _answers(self, handle: tuple[str, int]) -> None:
+        if not self.version or handle[0] in self.lost or handle[1] != self.opens:
+            raise ApiError("GPU is lost")
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.fixture
+async def driver(api: Api) -> GpuDriver:
+    return GpuDriver(lambda: Nvml.of(api))
+
+
+async def test_a_driver_that_comes_later_is_seen(api: Api, driver: GpuDriver) -> None:
+    await driver.look()
+    assert (driver.opened, driver.gpus) == (0, ())
+    assert driver.problem == "the NVIDIA driver does not answer: driver not loaded"
+    with pytest.raises(NvmlError, match="driver not loaded"):
+        driver.load("a")
+    waiting = asyncio.create_task(driver.reopened(0))
+    api.version, api.gpus = "1", ["a", "b"]
+    await driver.look()
+    await waiting
+    assert (driver.opened, driver.problem, driver.version) == (1, "", "1")
+    assert [gpu.uuid for gpu in driver.gpus] == ["a", "b"]
+    assert driver.load("a").memory == {}
+
+
+async def test_nothing_is_opened_again_while_all_is_well(api: Api, driver: GpuDriver) -> None:
+    api.version, api.gpus = "1", ["a"]
+    for _ in range(3):
+        await driver.look()
+        driver.load("a")
+    assert (api.opens, driver.opened) == (1, 1)
+    driver.close()
+    assert api.open_now == 0
+
+
+async def test_a_driver_that_was_reloaded_is_opened_anew(api: Api, driver: GpuDriver) -> None:
+    api.version, api.gpus = "1", ["a"]
+    await driver.look()
+    api.version = ""
+    await driver.look()
+    assert driver.problem
+    api.version, api.gpus = "2", ["a", "b"]
+    await driver.look()
+    assert (driver.opened, driver.problem, driver.version) == (2, "", "2")
+    assert driver.load("b").memory == {}
+    assert api.open_now == 1
+
+
+async def test_a_reload_between_two_looks_is_noticed(api: Api, driver: GpuDriver) -> None:
+    api.version, api.gpus = "1", ["a"]
+    await driver.look()
+    api.version = "2"
+    await driver.look()
+    assert (driver.opened, driver.version) == (2, "2")
+
+
+async def test_for_a_gpu_that_is_lost_it_is_opened_once_and_the_others_go_on(
+    api: Api, driver: GpuDriver
+) -> None:
+    api.version, api.gpus = "1", ["a", "b"]
+    await driver.look()
+    driver.load("a")
+    driver.load("b")
+    api.lost = {"a"}
+    for _ in range(3):
+        with pytest.raises(NvmlError):
+            driver.load("a")
+        await driver.look()
+        assert driver.load("b").memory == {}
+    assert driver.opened == 2
+
+
+async def test_an_opening_that_fails_half_way_leaves_nothing_open(api: Api) -> None:
+    api.version, api.gpus, api.lost = "1", ["a"], {"a"}
+    with pytest.raises(NvmlError):
+        Nvml.of(api)
+    assert api.open_now == 0

@@ -1,0 +1,43 @@
+"""What /metrics of the agent says of its containers."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from alnair.node.gpu_driver import GpuDriver
+from alnair.node.isolation import Isolation
+from alnair.node.vgpu.assignment import Assignment, Pod, Share, Who
+from alnair.node.vgpu.context_costs import ContextCosts
+from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent.enforcement import Enforcement
+from alnair.processes.agent.metrics import metrics
+from alnair.serving.exposition import text_of
+from alnair.sharing.tiers import NodeFacts, offer
+from alnair.sharing.violations import Kind, Policy
+from kit.described_metrics import described
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "metrics-of-the-agent.tsv"
+GPU = "GPU-00000000-0000-0000-0000-000000000001"
+
+
+async def everything(folder: Path) -> str:
+    """A page on which every family has samples."""
+    async with VgpuServer(folder) as server:
+        pod = Pod("default", "train", "uid-1", "main")
+        server.prepare(Assignment("a", Who(pod="uid-1"), (Share(GPU, 1024, 50),), pod))
+        driver = cast("GpuDriver", SimpleNamespace(opened=1, problem="", gpus=(), version="1"))
+        inspection = Inspection(server, driver, Policy.WARN, lambda *_: None)
+        inspection.confirmed["a", GPU, Kind.MEMORY] = 2
+        inspection.strays[GPU] = 1
+        costs = ContextCosts(server)
+        costs.known[GPU] = 1 << 29
+        isolation = Isolation(server)
+        isolation.offer = offer(NodeFacts(driver="1", interposer="", accounting=""))
+        isolation.mps = cast("Any", SimpleNamespace(health=SimpleNamespace(clients=(), restarts=0)))
+        enforcement = Enforcement(None, "n")
+        return text_of(metrics(server, driver, inspection, enforcement, isolation, costs))
+
+
+async def test_names_types_labels_and_helps_are_those_that_users_know(tmp_path: Path) -> None:
+    assert described(await everything(tmp_path)) == GOLDEN.read_text().splitlines()
