@@ -274,7 +274,7 @@ def test_the_observing_plugin_of_the_guide_works() -> None:
     engine.learn([*there, events.NodeGone("spot"), there[1]], 0.0)
     again.learn([*there, events.PluginStates(engine.view.plugin_states())], 0.0)
     for one in (engine, again):
-        cluster = one.accounts.cluster
+        cluster = one.view.cluster
         scores = profile.scores[0].score(PodSpec(), cluster)(slice(0, 2))
         assert scores[cluster.columns.row_of["spot"]] == 50
         assert scores[cluster.columns.row_of["gpus"]] == 100
