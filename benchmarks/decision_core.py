@@ -29,7 +29,7 @@ import numpy as np
 
 from alnair.model import names
 from alnair.model.action import Bind
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import STEP_LIMIT, Engine

@@ -23,7 +23,7 @@ from collections import defaultdict
 
 from alnair.model import names
 from alnair.model.action import WritePlan
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod, PodSpec, Topology
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine

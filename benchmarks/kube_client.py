@@ -203,12 +203,12 @@ class Meter:
 async def alnair_client(
     kubeconfig: str, events: int, selector: str | None = None
 ) -> dict[str, float]:
-    from alnair.kube import config
+    from alnair.kube.access import client_config
     from alnair.kube.client import Client
     from alnair.kube.informer import Change, ChangeKind, Informer
-    from alnair.kube.projection import PodProjector
+    from alnair.kube.objects.projection import PodProjector
+    from alnair.kube.objects.wire import PodWire
     from alnair.kube.resources import PODS
-    from alnair.kube.wire import PodWire
     from alnair.model.workload import Pod
 
     meter = Meter(events)
@@ -218,7 +218,7 @@ async def alnair_client(
         if change.kind is ChangeKind.MODIFIED and meter.tick():
             done.set()
 
-    async with Client(config.load(kubeconfig)) as client:
+    async with Client(client_config.load(kubeconfig)) as client:
         informer = Informer(
             client, PODS.typed(PodWire), PodProjector(), on_change, label_selector=selector
         )
@@ -289,18 +289,18 @@ def read_attributes(kind: str, metadata: Any, spec: Any, status: Any, name: str)
 
 async def memory(kubeconfig: str, pods: int) -> dict[str, float]:
     """What the process grows by when an informer of ours has listed all pods."""
-    from alnair.kube import config
+    from alnair.kube.access import client_config
     from alnair.kube.client import Client
     from alnair.kube.informer import Change, Informer
-    from alnair.kube.projection import PodProjector
+    from alnair.kube.objects.projection import PodProjector
+    from alnair.kube.objects.wire import PodWire
     from alnair.kube.resources import PODS
-    from alnair.kube.wire import PodWire
     from alnair.model.workload import Pod
 
     def ignore(change: Change[Pod]) -> None:
         pass
 
-    async with Client(config.load(kubeconfig)) as client:
+    async with Client(client_config.load(kubeconfig)) as client:
         informer = Informer(
             client, PODS.typed(PodWire), PodProjector(), ignore, identity=lambda pod: pod.uid
         )

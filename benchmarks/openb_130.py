@@ -28,9 +28,9 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.checker.contract import SCHEDULERS
+from alnair.checker.objects.api_names import SCHEDULERS
 from alnair.cli.trace_replay import carry_out
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.live import checking
 from alnair.live.replay.session import Settings
@@ -79,7 +79,7 @@ async def run(cluster: LocalCluster, profile: str) -> dict[str, object]:
     trace = openb_files.load()
     arrivals = in_given_order(trace.pods, openb_files.names(f"{ORDER}.pods"), ORDER)
     control = first_fit(trace, arrivals)
-    connection = config.load(cluster.kubeconfig())
+    connection = client_config.load(cluster.kubeconfig())
     begun = time.monotonic()
     settings = Settings(profile=profile, in_flight=1)
     async with Client(connection) as client:

@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
     EVENTS,
@@ -158,7 +158,7 @@ async def measure(cluster: LocalCluster, scheduler: str, kind: Kind, case: Case)
     namespace = case.namespace
     pods, before = kind.pods(case), kind.before(case)
     lease_space = "kube-system" if scheduler == KUBE else "alnair-system"
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         for group in kind.groups(case):
             await client.create(PODGROUPS, group, namespace)
@@ -259,7 +259,7 @@ async def bench(arguments: argparse.Namespace) -> dict[str, Any]:
             await cluster.up()
             for scheduler in (KUBE, OURS):
                 await cluster.stop(scheduler, signal.SIGTERM)
-            async with Client(config.load(cluster.kubeconfig())) as client:
+            async with Client(client_config.load(cluster.kubeconfig())) as client:
                 await create_all(client, NODES, kind.nodes(arguments.nodes))
                 await client.create(PRIORITY_CLASSES, {"metadata": {"name": HIGH}, "value": 1000})
             for repeat in range(arguments.repeat):

@@ -21,8 +21,8 @@ import uuid
 from pathlib import Path
 
 from alnair.node.cgroups import Proc
-from alnair.node.vgpu import abi
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from lib.machine import describe
 

@@ -13,8 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 from alnair.cli import main as cli
-from alnair.kube.crd import crd, to_yaml
-from alnair.kube.definitions import DEFINITIONS
+from alnair.kube.crds.manifests import crd, to_yaml
+from alnair.kube.crds.our_crds import DEFINITIONS
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 CRDS = Path(__file__).parent / "reference" / "crds"

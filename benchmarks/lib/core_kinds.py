@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 
 from alnair.model import names
 from alnair.model.action import Bind, Evict, WritePlan
-from alnair.model.cluster import Gpu, Node
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.nodes import Gpu, Node
 from alnair.model.workload import (
     Gang,
     LabelSelector,

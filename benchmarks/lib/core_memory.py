@@ -11,10 +11,10 @@ import resource
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Final
 
-from alnair.kube import wire
 from alnair.kube.codec import codec_of
-from alnair.kube.projection import PodProjector, project_node
-from alnair.kube.simulated_nodes import manifest
+from alnair.kube.objects import wire
+from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.simulated_nodes import manifest
 from alnair.model import names
 from alnair.model.action import Bind
 from alnair.model.workload import Pod, PodSpec

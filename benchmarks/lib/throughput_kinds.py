@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from alnair.kube import simulated_nodes
+from alnair.kube.objects import simulated_nodes
 from alnair.kube.resources import PODGROUPS
 from alnair.local.nodelist import alike
 from alnair.model import names

@@ -6,21 +6,21 @@ from typing import Any, Final, TypeVar
 import msgspec
 import numpy as np
 
-from alnair.kube import storage, wire
-from alnair.kube.peers import (
+from alnair.kube.objects import storage, wire
+from alnair.kube.objects.controller_selectors import (
     MapSelecting,
     Selecting,
     project_map_selecting,
     project_selecting,
 )
-from alnair.kube.projection import (
+from alnair.kube.objects.numa_topology import project_topology
+from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire
+from alnair.kube.objects.projection import (
     PodProjector,
     project_budget,
     project_namespace,
     project_node,
 )
-from alnair.kube.topology import project_topology
-from alnair.kube.topology_wire import NodeResourceTopologyWire
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS

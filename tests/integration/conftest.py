@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES
-from alnair.local.components import BARE
+from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from kit.live.shared_clusters import SharedClusters, discard
 from lanes import lane
@@ -90,7 +90,7 @@ def make_cluster(cluster_root: Path) -> Iterator[ClusterFactory]:
 @pytest.fixture
 async def client(cluster: LocalCluster) -> AsyncIterator[Client]:
     """Our client, as the cluster's administrator."""
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         yield client
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from alnair.kube.connection import Connection
+from alnair.kube.access.connection import Connection
 from alnair.kube.resources import Resource, grouped
 
 Fault = Callable[["FaultServer", web.Request], Awaitable[web.StreamResponse]]

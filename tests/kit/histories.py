@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from alnair.history.history import End, History, JobHistory, NodeHistory, Part, PodHistory, Stay
 from alnair.history.metrics.fragmentation import CAUSES, Wanted
-from alnair.model.cluster import Gpu, Node
+from alnair.model.nodes import Gpu, Node
 
 GIB = 1 << 30
 

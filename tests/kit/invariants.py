@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from alnair.model.cluster import Gpu
+from alnair.model.nodes import Gpu
 from alnair.model.workload import Labels, PodTerm
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.evaluation import Evaluation

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
-from alnair.model.requests import SCORED_CPU, SCORED_MEMORY
+from alnair.model.nodes import Gpu, Image, Node, Taint
+from alnair.model.pod_requests import SCORED_CPU, SCORED_MEMORY
 from alnair.model.volumes import CLAIM, Claim, PersistentVolume
 from alnair.model.workload import (
     Assignment,

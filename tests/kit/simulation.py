@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alnair.history.history import History
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.quota import Quota
 from alnair.model.workload import PodSpec
 from alnair.scheduler.profiles import profiles

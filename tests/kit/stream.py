@@ -1,7 +1,7 @@
 """Pods that come one after another to an engine with few plugins, for tests of scores."""
 
 from alnair.model.action import Bind
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine

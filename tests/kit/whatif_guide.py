@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.snapshots.snapshot import encode, take
 from kit import make

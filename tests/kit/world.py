@@ -11,14 +11,14 @@ import msgspec
 
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report
-from alnair.model.cluster import Node
 from alnair.model.disruption import DisruptionBudget
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
-from alnair.sim.api import VirtualApi
+from alnair.sim.virtual_api import VirtualApi
 from kit import invariants
 
 OURS = frozenset(p.scheduler for p in profiles())

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from alnair.node.cgroups import Proc
-from alnair.node.vgpu import abi
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.pages import abi
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
 OTHER_GPU = "GPU-00000000-0000-0000-0000-000000000002"

@@ -1,4 +1,4 @@
-"""Both sides of the shared pages: the C header and `alnair.node.vgpu.abi` say the same."""
+"""Both sides of the shared pages: the C header and `alnair.node.vgpu.pages.abi` say the same."""
 
 import ctypes
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alnair.node.vgpu import abi
+from alnair.node.vgpu.pages import abi
 
 HEADER = Path(__file__).resolve().parents[2] / "native" / "vgpu" / "abi.h"
 STRUCTS = {

@@ -15,7 +15,7 @@ import pytest
 from alnair.node.cgroups import Proc
 from alnair.node.nvml import Gpu
 from alnair.node.vgpu import context_costs
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
 from alnair.node.vgpu.context_costs import ContextCosts, joined, probe
 from alnair.node.vgpu.context_probe import Measured, environment
 from alnair.node.vgpu.server import VgpuServer

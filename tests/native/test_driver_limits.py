@@ -8,7 +8,7 @@ import pytest
 
 from alnair.node import memory_limits
 from alnair.node.memory_limits import MemoryLimit
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
 from alnair.node.vgpu.driver_limits import PATIENCE, DriverLimits
 from alnair.node.vgpu.server import VgpuServer
 from native import build

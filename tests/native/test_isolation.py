@@ -21,7 +21,7 @@ from alnair.node.cgroups import Proc
 from alnair.node.isolation import Isolation
 from alnair.node.memory_limits import MemoryLimit
 from alnair.node.mps import MpsDaemon
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import Offer, Tier
 from native.fake import Fake

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from alnair.node.vgpu import abi
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from native.server_kit import GPU, OTHER_GPU, claim, limits
 

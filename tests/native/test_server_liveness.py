@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from alnair.node.vgpu import abi
+from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from native.server_kit import Group, claim, control_group, limits, slot, write
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alnair.node.vgpu import abi, registration
+from alnair.node.vgpu.containers import registration
+from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from native.server_kit import Group, Tenant, control_group, limits
 

@@ -18,8 +18,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from alnair.cli import main
-from alnair.node.vgpu import abi
-from alnair.node.vgpu.journal import Journal
+from alnair.node.vgpu.containers.journal import Journal
+from alnair.node.vgpu.pages import abi
 from native.server_kit import GPU, Group, claim, control_group, limits, slot
 
 OK = int(abi.Reply.OK)

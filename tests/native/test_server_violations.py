@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from alnair.node.nvml import Nvml, NvmlError
-from alnair.node.vgpu.assignment import Assignment, Share, Who
-from alnair.node.vgpu.compute import THROTTLED
+from alnair.node.vgpu.compute_shares import THROTTLED
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.violations import Action, Evict, Kind, Policy, Rules, Throttle, Violation

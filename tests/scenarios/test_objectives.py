@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from alnair.model import names
-from alnair.model.cluster import GpuLoad, Node
+from alnair.model.nodes import GpuLoad, Node
 from alnair.model.workload import LabelSelector, Pod, PodSpec, Requirement, SpreadConstraint
 from kit import make
 from kit.world import World

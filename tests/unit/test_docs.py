@@ -21,14 +21,15 @@ from alnair.checker.violation import Violation
 from alnair.cli import main
 from alnair.configuration import scheduler_file, strict_yaml
 from alnair.configuration.profile_assembly import assemble
-from alnair.kube import definitions, wire
-from alnair.kube.device_claims import device_claims_problem
-from alnair.kube.projection import pod_spec
+from alnair.kube.crds import our_crds
+from alnair.kube.objects import wire
+from alnair.kube.objects.device_claims import device_claims_problem
+from alnair.kube.objects.projection import pod_spec
 from alnair.live.replay.report import Report
 from alnair.local.installation import documents
-from alnair.model import api, names
-from alnair.model.cluster import Gpu, Node
+from alnair.model import api_types, names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.nodes import Gpu, Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler import profiles
 from alnair.scheduler.engine import events
@@ -100,16 +101,16 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
                 assert spec.gpu is not None
                 assert not spec.gpu.problem
             elif kind == "PodGroup":
-                assert msgspec.convert(document["spec"], api.PodGroupSpec).min_member > 1
+                assert msgspec.convert(document["spec"], api_types.PodGroupSpec).min_member > 1
 
 
 def test_every_json_example_of_the_names_follows_its_type() -> None:
     static, load, expected, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
-    assert msgspec.json.decode(static, type=api.GpuStatic).v == 1
-    assert msgspec.json.decode(load, type=api.GpuLoad).v == 1
-    assert msgspec.json.decode(expected, type=api.Expected).v == 1
-    assert msgspec.json.decode(assignment, type=api.GpuAssignment).v == 1
-    assert msgspec.json.decode(plan, type=api.GangPlan).v == 1
+    assert msgspec.json.decode(static, type=api_types.GpuStatic).v == 1
+    assert msgspec.json.decode(load, type=api_types.GpuLoad).v == 1
+    assert msgspec.json.decode(expected, type=api_types.Expected).v == 1
+    assert msgspec.json.decode(assignment, type=api_types.GpuAssignment).v == 1
+    assert msgspec.json.decode(plan, type=api_types.GangPlan).v == 1
 
 
 def test_the_page_of_names_has_them_all() -> None:
@@ -121,14 +122,14 @@ def test_the_page_of_names_has_them_all() -> None:
 
 def test_the_page_of_custom_resources_has_them_all() -> None:
     text = (DOCS / "reference" / "custom-resources.md").read_text()
-    for d in definitions.DEFINITIONS:
+    for d in our_crds.DEFINITIONS:
         assert f"| {d.kind} | `{d.group}/{d.version}` |" in text
 
 
 def test_the_page_of_custom_resources_says_what_is_installed() -> None:
     text = (DOCS / "reference" / "custom-resources.md").read_text()
     rows = re.findall(r"^\| (\w+) \| `(\S+)` \| `\S+` \| (.+?) \|", text, re.MULTILINE)
-    assert len(rows) == len(definitions.DEFINITIONS)
+    assert len(rows) == len(our_crds.DEFINITIONS)
     said = {(kind, group) for kind, group, installed in rows if installed == "installs it"}
     assert {installed for _, _, installed in rows} == {"installs it", "leaves it out"}
     specs = [d["spec"] for d in documents() if d["kind"] == "CustomResourceDefinition"]

@@ -3,8 +3,8 @@
 import msgspec
 
 from alnair.checker import registry
-from alnair.checker.pods import Pod
-from alnair.checker.state import Cluster
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.state import Cluster
 from alnair.checker.violation import Violation
 
 

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from alnair.checker.groups import Group
-from alnair.checker.nodes import Node
-from alnair.checker.pods import Pod
+from alnair.checker.objects.groups import Group
+from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.state import Cluster
 from alnair.checker.rules import (
-    assigned,
     capacity,
     devices,
     gangs,
+    gpu_assignment,
+    gpu_request,
     neighbours,
     placement,
     ports,
-    possible,
     storage,
 )
-from alnair.checker.state import Cluster
 from alnair.checker.violation import Violation
 
 NodeRule = Callable[[Node, Sequence[Pod]], Iterable[Violation]]
@@ -44,13 +44,13 @@ POD_RULES: Final[Mapping[str, PodRule]] = {
     "node-affinity": placement.node_affinity,
     "node-taints": placement.node_taints,
     "gpu-model": placement.gpu_model,
-    "gpu-exists": assigned.gpu_exists,
-    "assignment-present": assigned.assignment_present,
-    "assignment-readable": assigned.assignment_readable,
-    "assignment-amounts": assigned.assignment_amounts,
-    "slices-together": assigned.slices_together,
-    "possible-request": possible.possible_request,
-    "claims-allocated": possible.claims_allocated,
+    "gpu-exists": gpu_assignment.gpu_exists,
+    "assignment-present": gpu_assignment.assignment_present,
+    "assignment-readable": gpu_assignment.assignment_readable,
+    "assignment-amounts": gpu_assignment.assignment_amounts,
+    "slices-together": gpu_assignment.slices_together,
+    "possible-request": gpu_request.possible_request,
+    "claims-allocated": gpu_request.claims_allocated,
 }
 #: About a gang.
 GANG_RULES: Final[Mapping[str, GangRule]] = {"gang-whole": gangs.gang_whole}

@@ -80,8 +80,8 @@ def check(
       alnair check --watch --for 60
     """
     from alnair.checker.cluster import Finding
-    from alnair.checker.contract import SCHEDULERS
-    from alnair.checker.watching import Watching
+    from alnair.checker.objects.api_names import SCHEDULERS
+    from alnair.checker.over_time.live_check import Watching
     from alnair.cli.interrupts import until_interrupted
     from alnair.live import checking
 

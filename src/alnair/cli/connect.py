@@ -13,8 +13,8 @@ from alnair.cli.failures import UNREADABLE, expected
 from alnair.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
+    from alnair.kube.access.connection import Connection
     from alnair.kube.client import Client
-    from alnair.kube.connection import Connection
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def connection(kubeconfig: Path | None, context: str | None, name: str | None) -
         ConfigError: There is none, or its kubeconfig cannot be used.
         LocalClusterError: The name is not one of a cluster.
     """
-    from alnair.kube import config
+    from alnair.kube.access import client_config
     from alnair.kube.errors import ConfigError
     from alnair.local.controlplane import LocalCluster
     from alnair.local.layout import DEFAULT_NAME
@@ -73,12 +73,12 @@ def connection(kubeconfig: Path | None, context: str | None, name: str | None) -
     if name is not None and kubeconfig is not None:
         raise ConfigError("--name", "", "and --kubeconfig both say which cluster: give one of them")
     if kubeconfig is not None or (context is not None and name is None):
-        return config.load(kubeconfig, context)
+        return client_config.load(kubeconfig, context)
     if name is None and os.environ.get("KUBECONFIG"):
-        return config.load()
+        return client_config.load()
     local = LocalCluster(name or DEFAULT_NAME).kubeconfig()
     if local.exists():
-        return config.load(local, context)
+        return client_config.load(local, context)
     option = f" --name {name}" if name else ""
     raise ConfigError(
         f"local cluster {name or DEFAULT_NAME}",

@@ -10,7 +10,7 @@ from alnair.cli.failures import FAILED, INTERRUPTED, expected
 
 if TYPE_CHECKING:
     from alnair.checker.cluster import Finding
-    from alnair.kube.connection import Connection
+    from alnair.kube.access.connection import Connection
     from alnair.live.replay.session import Outcome
 
 
@@ -33,7 +33,7 @@ def demo(
       alnair demo --name mine --pods 500
     """
     from alnair.cli.progress import Display
-    from alnair.kube import config
+    from alnair.kube.access import client_config
     from alnair.kube.errors import KubeError
     from alnair.local.controlplane import LocalCluster
     from alnair.local.errors import LocalClusterError
@@ -44,7 +44,7 @@ def demo(
             cluster = LocalCluster(name, scheduler=True, report=display)
             cluster.prepare()
             asyncio.run(cluster.up())
-        connection = config.load(cluster.kubeconfig())
+        connection = client_config.load(cluster.kubeconfig())
         _heading(f"2. The first {pods} pods of the openb trace, placed by Alnair")
         outcome = _replay(connection, pods)
         _heading("3. The independent check: is every promise kept?")
@@ -81,7 +81,7 @@ def _replay(connection: "Connection", pods: int) -> "Outcome":
 
 
 def _check(connection: "Connection", pods: int) -> "Finding":
-    from alnair.checker.contract import SCHEDULERS
+    from alnair.checker.objects.api_names import SCHEDULERS
     from alnair.live import checking
 
     namespaces = frozenset({"openb"})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from alnair.cli.interrupts import setting
 from alnair.cli.progress import CountDisplay
 from alnair.kube.client import Client
-from alnair.live.replay.ledger import Counts
+from alnair.live.replay.replayed_pods import Counts
 from alnair.live.replay.session import Outcome, Settings, replay
 from alnair.local import simnodes
 from alnair.traces.arrivals import Arrival

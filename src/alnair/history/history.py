@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 
 #: How a pod's stay on a node ended: its work was done, it failed by itself, it made room for
 #: another pod, it was evicted for another reason, its node was lost, its owner deleted it; empty =

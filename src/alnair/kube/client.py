@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from alnair.kube.access.connection import Connection
 from alnair.kube.codec import Body, Page, codec_of, encode, key_of
-from alnair.kube.connection import Connection
 from alnair.kube.errors import Gone
 from alnair.kube.resources import PODS, Resource
 from alnair.kube.transport import USER_AGENT, Transport

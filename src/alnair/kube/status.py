@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from alnair.kube.annotations import rfc3339
 from alnair.kube.client import STRATEGIC_MERGE, Client
+from alnair.kube.objects.annotations import rfc3339
 from alnair.kube.resources import PODS, Resource
 
 

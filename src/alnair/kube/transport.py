@@ -16,8 +16,8 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from alnair.kube.connection import Connection
-from alnair.kube.credentials import Certificate
+from alnair.kube.access.connection import Connection
+from alnair.kube.access.credentials import Certificate
 from alnair.kube.errors import (
     ApiError,
     ConnectionFailed,

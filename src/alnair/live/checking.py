@@ -9,9 +9,9 @@ from typing import Any, Final
 from alnair.checker import cluster as whole
 from alnair.checker import registry
 from alnair.checker.cluster import Finding
-from alnair.checker.state import Cluster, cluster_of
+from alnair.checker.objects.state import Cluster, cluster_of
+from alnair.checker.over_time.live_check import Change, Watching
 from alnair.checker.violation import Violation
-from alnair.checker.watching import Change, Watching
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
 from alnair.kube.resources import (
@@ -25,7 +25,7 @@ from alnair.kube.resources import (
     Manifest,
     Resource,
 )
-from alnair.live.following import Batch, follow
+from alnair.live.list_and_watch import Batch, follow
 
 #: What may be wrong for a moment only is looked at again after so long (seconds).
 SECOND_LOOK: Final = 5.5

@@ -8,13 +8,13 @@ import aiohttp
 import msgspec
 from msgspec.structs import replace
 
-from alnair.kube import wire
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
-from alnair.kube.projection import PodProjector
+from alnair.kube.objects import wire
+from alnair.kube.objects.projection import PodProjector
 from alnair.kube.resources import PODS
-from alnair.live.feed import Feed
-from alnair.live.leader import lease
+from alnair.live.engine_feed import Feed
+from alnair.live.scheduler_lease import lease
 from alnair.model import names
 from alnair.model.workload import Pod
 from alnair.scheduler.advice.diagnose import diagnose

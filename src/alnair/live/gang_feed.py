@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from alnair.kube import podgroups
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
-from alnair.kube.podgroups import Dialect
+from alnair.kube.pod_groups import dialects
+from alnair.kube.pod_groups.dialects import Dialect
 from alnair.model.workload import Gang
 from alnair.scheduler.engine import events
 
@@ -30,7 +30,7 @@ class GangFeed:
     ) -> None:
         self._client = client
         self._tell = tell
-        self._followed = [(dialect, self._informer(dialect)) for dialect in podgroups.CUSTOM]
+        self._followed = [(dialect, self._informer(dialect)) for dialect in dialects.CUSTOM]
         self._discovered = asyncio.Event()
 
     async def run(self) -> None:
@@ -38,7 +38,7 @@ class GangFeed:
         async with asyncio.TaskGroup() as group:
             for _, informer in self._followed:
                 group.create_task(informer.run())
-            native = await podgroups.native(self._client, self._discovered.set)
+            native = await dialects.native(self._client, self._discovered.set)
             informer = self._informer(native)
             self._followed.append((native, informer))
             self._discovered.set()

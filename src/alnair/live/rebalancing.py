@@ -9,7 +9,7 @@ from typing import Final
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
 from alnair.kube.resources import NODES, PODS, Manifest
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.scheduler.advice.rebalance import Move, Outcome, Rebalance
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine

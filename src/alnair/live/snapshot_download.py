@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import aiohttp
 
+from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
-from alnair.kube.connection import Connection
 from alnair.kube.errors import NotFound
 from alnair.kube.resources import LEASES
 from alnair.model import names

@@ -16,22 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.local import (
-    components,
-    health,
-    installation,
-    kubeconfigs,
-    locks,
-    ports,
-    preflight,
-    processes,
-    simnodes,
-    state,
-)
-from alnair.local.certificates import Pki
-from alnair.local.components import COMPONENTS, OURS
+from alnair.local import installation, preflight, simnodes, state
+from alnair.local.access import kubeconfigs
+from alnair.local.access.certificates import Pki
+from alnair.local.components import components, health, locks, ports, processes
+from alnair.local.components.components import COMPONENTS, OURS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
 from alnair.local.report import SILENCE, Report
@@ -131,7 +122,7 @@ class LocalCluster:
             await self._stop_unwanted(settled.components)
             for name in components.BARE:
                 await self._ensure(name, at, settled, context)
-            async with Client(config.load(self.kubeconfig())) as client:
+            async with Client(client_config.load(self.kubeconfig())) as client:
                 # Permissions first: nobody shall start with refusals.
                 await installation.install(client)
                 others = [name for name in settled.components if name not in components.BARE]
@@ -144,7 +135,7 @@ class LocalCluster:
         Returns:
             How many were made.
         """
-        async with Client(config.load(self.kubeconfig())) as client:
+        async with Client(client_config.load(self.kubeconfig())) as client:
             return await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), self._report)
 
     async def down(self, *, keep_data: bool = False) -> None:

@@ -11,8 +11,8 @@ import msgspec
 import yaml
 
 from alnair.kube.client import Client
-from alnair.kube.crd import crd
-from alnair.kube.definitions import DEFINITIONS, LEGACY_POD_GROUP
+from alnair.kube.crds.manifests import crd
+from alnair.kube.crds.our_crds import DEFINITIONS, LEGACY_POD_GROUP
 from alnair.kube.errors import Forbidden
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,

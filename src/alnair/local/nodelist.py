@@ -18,7 +18,7 @@ def alike(count: int, gpus: int, model: str) -> list[TraceNode]:
     Args:
         count: How many.
         gpus: GPUs on each; 0 makes CPU nodes.
-        model: Their model, as in `model.gpus`; upper or lower case.
+        model: Their model, as in `model.gpu_models`; upper or lower case.
 
     Raises:
         InvalidArgumentError: A number is out of range or the model is not known.

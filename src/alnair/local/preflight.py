@@ -7,9 +7,9 @@ import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from alnair.local import binaries, build, toolchain
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder, clusters_folder
+from alnair.local.programs import binaries, build, toolchain
 from alnair.local.report import Report
 
 #: What a cluster may write before anybody looks again: etcd's data and logs, in MiB.

@@ -13,8 +13,8 @@ import msgspec
 
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists
+from alnair.kube.objects.simulated_nodes import FAKE, capacity, manifest
 from alnair.kube.resources import LEASES, NODES
-from alnair.kube.simulated_nodes import FAKE, capacity, manifest
 from alnair.local.errors import LocalClusterError
 from alnair.local.report import Report
 from alnair.model import names

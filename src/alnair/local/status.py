@@ -5,15 +5,16 @@ import time
 import msgspec
 import psutil
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.kube.resources import NODES, PODS, Manifest, Resource
-from alnair.local import health, versions
-from alnair.local.components import COMPONENTS
+from alnair.local.components import health
+from alnair.local.components.components import COMPONENTS
+from alnair.local.components.ports import API_SERVER
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
-from alnair.local.ports import API_SERVER
+from alnair.local.programs import versions
 
 
 class ComponentStatus(msgspec.Struct, omit_defaults=True):
@@ -95,7 +96,7 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
     nodes = pods = None
     if any(one.name == API_SERVER and one.healthy for one in found):
         try:
-            async with Client(config.load(cluster.kubeconfig())) as client:
+            async with Client(client_config.load(cluster.kubeconfig())) as client:
                 nodes, pods = await _count(client, NODES), await _count(client, PODS)
         except KubeError:
             pass

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from alnair.node.mps import MpsDaemon
-from alnair.node.vgpu.library import interposer
+from alnair.node.vgpu.interposer_path import interposer
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import NodeFacts, Offer, Tier, offer
 

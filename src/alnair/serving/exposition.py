@@ -15,7 +15,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from alnair.scheduler.counters import Histogram
+from alnair.scheduler.metric_counters import Histogram
 
 Labels = Mapping[str, str]
 

@@ -8,14 +8,14 @@ import msgspec
 
 from alnair.history.history import End
 from alnair.model.workload import Pod
-from alnair.sim.api import VirtualApi
-from alnair.sim.clock import Agenda, Ends
+from alnair.sim.duration_estimates import Estimates
 from alnair.sim.elastic import ElasticJob
-from alnair.sim.estimates import Estimates
+from alnair.sim.event_queue import Agenda, Ends
 from alnair.sim.jobs import Job
 from alnair.sim.recorder import Recorder
-from alnair.sim.tenancy import Tenancy
-from alnair.sim.work import Member, Task
+from alnair.sim.shared_gpus import Tenancy
+from alnair.sim.task_progress import Member, Task
+from alnair.sim.virtual_api import VirtualApi
 
 #: Percent.
 _ROUGHLY: Final = 5.0

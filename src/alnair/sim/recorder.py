@@ -17,7 +17,7 @@ from alnair.history.history import (
     Stay,
 )
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
-from alnair.model.cluster import Gpu, Node
+from alnair.model.nodes import Gpu, Node
 from alnair.model.workload import Assignment, GpuDemand, Pod
 from alnair.sim.jobs import Job
 

@@ -21,15 +21,15 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.state.gpus.gpu_loads import SETTLE_SECONDS
-from alnair.sim.api import GRACE, VirtualApi
-from alnair.sim.clock import Agenda, Arrives, Ends, Gone, Happening, Reports
 from alnair.sim.controller import Controller
+from alnair.sim.duration_estimates import Durations, Estimates
 from alnair.sim.elastic import ElasticPlan
-from alnair.sim.estimates import Durations, Estimates
+from alnair.sim.event_queue import Agenda, Arrives, Ends, Gone, Happening, Reports
 from alnair.sim.interference import Interference
 from alnair.sim.jobs import NodeEvent, Scenario
 from alnair.sim.recorder import Recorder
-from alnair.sim.tenancy import Tenancy
+from alnair.sim.shared_gpus import Tenancy
+from alnair.sim.virtual_api import GRACE, VirtualApi
 
 #: Seconds without a change after which nothing more is expected of an engine that still looks.
 _REST: Final = 1800.0

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from alnair.kube.kinds import object_types
-from alnair.model.cluster import Node
+from alnair.kube.objects.watched_kinds import object_types
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.view import View

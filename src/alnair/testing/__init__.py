@@ -4,7 +4,7 @@ It needs no cluster, no API server and no test framework; its checks raise `Cont
 is an AssertionError. Nodes and pods come through the same projection as in the live scheduler.
 """
 
-from alnair.testing.bench import ContractError, PluginBench
 from alnair.testing.builders import node, pod
+from alnair.testing.plugin_bench import ContractError, PluginBench
 
 __all__ = ["ContractError", "PluginBench", "node", "pod"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from alnair.kube import wire
-from alnair.kube.projection import PodProjector, project_node
+from alnair.kube.objects import wire
+from alnair.kube.objects.projection import PodProjector, project_node
 from alnair.model import names
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 
 

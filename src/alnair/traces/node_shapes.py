@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from alnair.model import quantity
-from alnair.model.gpus import MODELS
+from alnair.model.gpu_models import MODELS
 from alnair.traces.openb import TraceNode
 
 MOST_NODES: Final = 10_000
@@ -33,7 +33,7 @@ def alike(count: int, gpus: int, model: str) -> list[TraceNode]:
     Args:
         count: How many.
         gpus: GPUs on each; 0 makes CPU nodes.
-        model: Their model, as in `model.gpus`; upper or lower case.
+        model: Their model, as in `model.gpu_models`; upper or lower case.
 
     Raises:
         ValueError: A number is out of range or the model is not known.

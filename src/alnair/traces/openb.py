@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from alnair.model.gpus import MODELS
+from alnair.model.gpu_models import MODELS
 from alnair.traces.csv_table import Problem, Row, rows
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import msgspec
 
-from alnair.kube import wire
-from alnair.kube.podgroups import GangProjector, PodGroupWire
-from alnair.kube.projection import PodProjector, base_units, project_node, timestamp
+from alnair.kube.objects import wire
+from alnair.kube.objects.projection import PodProjector, base_units, project_node, timestamp
+from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
 from alnair.model import names
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, PODS
 from alnair.model import names
-from alnair.node.vgpu.assignment import Assignment, Pod, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Pod, Share, Who
 from alnair.processes.agent.enforcement import REASON, Enforcement
 from alnair.sharing.violations import Cleared, Evict, Kind, Violation
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from alnair.kube.client import Client
+from alnair.kube.objects.simulated_nodes import gpu_uuid
 from alnair.kube.resources import PODGROUPS, PODS
-from alnair.kube.simulated_nodes import gpu_uuid
 from alnair.local.controlplane import LocalCluster
 from kit.command import COMMAND, alnair, last_json
 from kit.live.scheduler_process import eventually

@@ -9,7 +9,7 @@ import pytest
 
 from alnair.kube import errors
 from alnair.kube.client import Client
-from alnair.kube.crd import AGE, Column, CrdDefinition, Rule, Scale, crd
+from alnair.kube.crds.manifests import AGE, Column, CrdDefinition, Rule, Scale, crd
 from alnair.kube.resources import CRDS, Manifest
 
 

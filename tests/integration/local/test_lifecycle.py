@@ -14,12 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import Forbidden
 from alnair.kube.resources import CONFIGMAPS, NODES
-from alnair.local import controlplane, ports, processes
-from alnair.local.components import BARE
+from alnair.local import controlplane
+from alnair.local.components import ports, processes
+from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.status import status
@@ -38,7 +39,7 @@ def listening(pids: set[int]) -> set[int]:
 
 async def remember(cluster: LocalCluster, name: str) -> None:
     """Writes an object."""
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         document = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -49,7 +50,7 @@ async def remember(cluster: LocalCluster, name: str) -> None:
 
 async def remembers(cluster: LocalCluster, name: str) -> bool:
     """Whether an object is there."""
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         listed = await client.list(CONFIGMAPS, "default")
         return any(one["metadata"]["name"] == name for one in listed.items)
 
@@ -259,7 +260,7 @@ def start_and_kill(cluster: LocalCluster, delay: float) -> None:
 
 
 async def test_the_schedulers_identity_may_do_its_work_and_no_more(cluster: LocalCluster) -> None:
-    async with Client(config.load(cluster.kubeconfig("alnair-scheduler"))) as client:
+    async with Client(client_config.load(cluster.kubeconfig("alnair-scheduler"))) as client:
         await client.list(NODES)
         with pytest.raises(Forbidden):
             await client.list(CONFIGMAPS)

@@ -13,7 +13,7 @@ from alnair.local import nodelist, simnodes
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.report import SILENCE
-from alnair.model.api import GpuStatic
+from alnair.model.api_types import GpuStatic
 from alnair.traces.openb import TraceNode
 
 MakeNamespace = Callable[..., Awaitable[str]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS
 from alnair.local.controlplane import LocalCluster
@@ -26,7 +26,7 @@ def replay_cluster(shared_clusters: SharedClusters) -> LocalCluster:
 @pytest.fixture
 async def admin(replay_cluster: LocalCluster) -> AsyncIterator[Client]:
     """Our client as the administrator of that cluster."""
-    async with Client(config.load(replay_cluster.kubeconfig())) as client:
+    async with Client(client_config.load(replay_cluster.kubeconfig())) as client:
         yield client
 
 

@@ -4,17 +4,17 @@ import asyncio
 import uuid
 from pathlib import Path
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.projection import PodProjector
+from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.wire import PodWire
 from alnair.kube.resources import PODS
-from alnair.kube.wire import PodWire
-from alnair.local.components import ALNAIR_SCHEDULER, BARE
+from alnair.local.components.components import ALNAIR_SCHEDULER, BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.model.workload import Assignment
 from alnair.scheduler.profiles import profiles
-from alnair.sim.inputs.stamping import PodStamp, node
+from alnair.sim.inputs.pod_templates import PodStamp, node
 from alnair.sim.jobs import Job, Scenario
 from alnair.sim.simulation import Simulation
 from alnair.traces import openb_files
@@ -50,7 +50,7 @@ def simulated(trace: openb_files.Trace, arrivals: list[Arrival]) -> Places:
 async def live(cluster: LocalCluster) -> Places:
     """Where the live scheduler has bound them, by what the API server says."""
     project = PodProjector()
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         found = (await client.list(PODS.typed(PodWire), NAMESPACE)).items
     return {pod.name: (pod.node, pod.assignment) for pod in map(project, found)}
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from alnair.kube.client import Client
+from alnair.kube.objects.simulated_nodes import gpu_uuid
 from alnair.kube.resources import PODGROUPS, PODS
-from alnair.kube.simulated_nodes import gpu_uuid
 from alnair.live.recording import record_file
 from alnair.live.recording.record_file import RecordError
 from alnair.local.controlplane import LocalCluster

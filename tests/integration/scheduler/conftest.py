@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import LEASES, NAMESPACES, NODES, PODS
-from alnair.local.components import BARE
+from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
@@ -85,7 +85,7 @@ def start_controller(gpu_cluster: LocalCluster, tmp_path: Path) -> Iterator[Star
 @pytest.fixture
 async def admin(gpu_cluster: LocalCluster) -> AsyncIterator[Client]:
     """Our client as the administrator of the GPU cluster; no lease is left from another test."""
-    async with Client(config.load(gpu_cluster.kubeconfig())) as client:
+    async with Client(client_config.load(gpu_cluster.kubeconfig())) as client:
         await client.delete_collection(LEASES, names.NAMESPACE)
         for node in (await client.list(NODES)).items:
             if node["spec"].get("unschedulable"):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, NODES, PODGROUPS, PODS
-from alnair.local.components import FULL
+from alnair.local.components.components import FULL
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
@@ -56,7 +56,7 @@ async def test_nothing_is_over_committed_lost_or_leaked_whatever_happens(
     cluster = make_cluster(components=FULL)
     await cluster.up()
     await cluster.add_nodes(alike(NODE_COUNT, GPUS, "T4"))
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         await client.create(NAMESPACES, {"metadata": {"name": "churn"}})
         churn = Churn(cluster, client, "churn", tmp_path, SEED)
         checker = Checker(cluster, tmp_path, GANG_GRACE)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
     PODS,
@@ -64,7 +64,7 @@ async def compare(
             and of pods by two ways, so it may have been behind.
     """
     profile = _profile(left_out)
-    kubeconfig = config.load(judges.cluster.kubeconfig())
+    kubeconfig = client_config.load(judges.cluster.kubeconfig())
     async with Client(kubeconfig) as client:
         await have(client, random)
         found: list[str] = []

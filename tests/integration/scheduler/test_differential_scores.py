@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS, Manifest
 from alnair.model import names
@@ -65,7 +65,7 @@ async def compare(judges: Judges, random: RandomCluster, ours: Profile) -> tuple
     log = judges.cluster.layout.log("kube-scheduler")
     judges.extender.lets_pass = True
     try:
-        async with Client(config.load(judges.cluster.kubeconfig())) as client:
+        async with Client(client_config.load(judges.cluster.kubeconfig())) as client:
             await have(client, random)
             created = await create(client, PODS, random.wishes)
             engine = await engine_of(client, ours)

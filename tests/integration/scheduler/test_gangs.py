@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from alnair.kube.client import Client
-from alnair.kube.crd import crd
-from alnair.kube.definitions import LEGACY_POD_GROUP
+from alnair.kube.crds.manifests import crd
+from alnair.kube.crds.our_crds import LEGACY_POD_GROUP
 from alnair.kube.errors import NotFound
 from alnair.kube.resources import (
     CRDS,

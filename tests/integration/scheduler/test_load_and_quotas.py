@@ -5,11 +5,11 @@ import time
 
 import msgspec
 
-from alnair.kube.annotations import rfc3339
 from alnair.kube.client import Client
+from alnair.kube.objects.annotations import rfc3339
 from alnair.kube.resources import ELASTIC_QUOTAS, LEASES, NODES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster
-from alnair.model import api, names
+from alnair.model import api_types, names
 from kit.live.scheduler_process import StartController, StartScheduler, bound, eventually, pod
 
 LIMITS = {names.VGPU_MEMORY: 2048}
@@ -27,7 +27,7 @@ async def report(client: Client, node: Manifest, util: float) -> None:
     static = msgspec.json.decode(node["metadata"]["annotations"][names.GPU_STATIC])
     written = {
         f"{names.GPU_LOAD}{gpu['index']}": msgspec.json.encode(
-            api.GpuLoad(1, rfc3339(time.time()), gpu["uuid"], util, 4096)
+            api_types.GpuLoad(1, rfc3339(time.time()), gpu["uuid"], util, 4096)
         ).decode()
         for gpu in static["gpus"]
     }

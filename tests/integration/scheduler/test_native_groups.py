@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from alnair.kube import config, podgroups
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
+from alnair.kube.pod_groups import dialects
 from alnair.kube.resources import NAMESPACES, PODS, Manifest
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from kit.live.scheduler_process import ControllerProcess, SchedulerProcess, bound, eventually, pod
 
-V1ALPHA2 = podgroups.NATIVE["v1alpha2"]
+V1ALPHA2 = dialects.NATIVE["v1alpha2"]
 FLAGS = (
     "--feature-gates=GenericWorkload=true,GangScheduling=true",
     "--runtime-config=scheduling.k8s.io/v1alpha2=true",
@@ -34,7 +35,7 @@ async def test_a_native_group_is_placed_whole_and_told_that_it_is_scheduled(
         ControllerProcess(cluster, tmp_path, "controller-0"),
     ]
     try:
-        async with Client(config.load(cluster.kubeconfig())) as admin:
+        async with Client(client_config.load(cluster.kubeconfig())) as admin:
             await admin.create(NAMESPACES, {"metadata": {"name": "native"}})
             group = {
                 "apiVersion": V1ALPHA2.api_version,

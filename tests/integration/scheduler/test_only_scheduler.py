@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import NODES, PODS, Manifest, grouped
-from alnair.local.components import FULL
+from alnair.local.components.components import FULL
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from alnair.model import names
@@ -41,7 +41,7 @@ async def test_a_cluster_without_kube_scheduler_places_everything(
     cluster.prepare()
     await cluster.up()
     await cluster.add_nodes(alike(COUNT, 2, "T4"))
-    async with Client(config.load(cluster.kubeconfig())) as admin:
+    async with Client(client_config.load(cluster.kubeconfig())) as admin:
         taint = [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]
         first = (await admin.list(NODES)).items[0]["metadata"]["name"]
         await admin.merge_patch(NODES, first, {"spec": {"taints": taint}})

@@ -9,6 +9,7 @@ import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
+from alnair.kube.objects.storage import SELECTED_NODE
 from alnair.kube.resources import (
     CLAIMS,
     NODES,
@@ -17,7 +18,6 @@ from alnair.kube.resources import (
     STORAGE_CLASSES,
     Manifest,
 )
-from alnair.kube.storage import SELECTED_NODE
 from alnair.local.controlplane import LocalCluster
 from kit.live.scheduler_process import SHORT_LEASE, StartScheduler, bound, eventually, pod
 

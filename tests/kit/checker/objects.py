@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from alnair.checker.cluster import Finding, check
-from alnair.checker.state import cluster_of
+from alnair.checker.objects.state import cluster_of
 
 Manifest = dict[str, Any]
 CPU = "cpu"

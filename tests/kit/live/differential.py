@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import (
     CLAIMS,
@@ -22,7 +22,7 @@ from alnair.kube.resources import (
     Manifest,
     Resource,
 )
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.scheduler.engine.engine import Engine
@@ -51,7 +51,7 @@ async def start(cluster: LocalCluster, extender: Extender, folder: Path) -> None
     path = folder / "config.yaml"
     extender.write_config(path, cluster.kubeconfig("kube-scheduler"), names.SCHEDULER)
     await cluster.start("kube-scheduler", extra_args=[f"--config={path}", *SCORES_LOGGED])
-    async with Client(config.load(cluster.kubeconfig())) as client:
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
         for name, labels in NAMESPACE_LABELS.items():
             await client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
             await create(client, SERVICES, services(name))

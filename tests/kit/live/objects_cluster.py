@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from alnair.local import nodelist, simnodes
-from alnair.local.components import BARE
+from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.report import SILENCE
 from kit.live.shared_clusters import SharedClusters
@@ -21,7 +21,7 @@ def objects_cluster(shared_clusters: SharedClusters) -> LocalCluster:
     """A bare cluster with two nodes of two T4s: t4x2-0000 and t4x2-0001."""
 
     async def add_nodes(cluster: LocalCluster) -> None:
-        async with Client(config.load(cluster.kubeconfig())) as client:
+        async with Client(client_config.load(cluster.kubeconfig())) as client:
             nodes = nodelist.alike(2, 2, "T4")
             await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), SILENCE)
 
@@ -31,7 +31,7 @@ def objects_cluster(shared_clusters: SharedClusters) -> LocalCluster:
 @pytest.fixture
 async def admin(objects_cluster: LocalCluster) -> AsyncIterator[Client]:
     """Our client as the administrator of that cluster."""
-    async with Client(config.load(objects_cluster.kubeconfig())) as client:
+    async with Client(client_config.load(objects_cluster.kubeconfig())) as client:
         yield client
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from alnair.local import processes
+from alnair.local.components import processes
 from alnair.local.controlplane import LocalCluster
 
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node, Taint
+from alnair.model.nodes import Gpu, Node, Taint
 from alnair.model.workload import GpuDemand, HostPort, PodSpec, Requirement, Term, Toleration
 
 

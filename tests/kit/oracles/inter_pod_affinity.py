@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import LabelSelector, Pod, PodAffinity, PodTerm
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import LabelSelector, Pod, SpreadConstraint
 from kit.oracles.evaluation import matches, tolerates
 

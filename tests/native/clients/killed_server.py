@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
 from alnair.node.vgpu.server import VgpuServer
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"

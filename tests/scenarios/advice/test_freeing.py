@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from alnair.model import names
 from alnair.scheduler.advice.rebalance import Outcome, Rebalance
-from alnair.sim.whatif.fates import indices
+from alnair.sim.whatif.pod_results import indices
 from kit import invariants, make
 from kit.world import World
 

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from alnair.checker.cluster import check
+from alnair.checker.objects.state import cluster_of
+from alnair.checker.over_time.live_check import Watching
 from alnair.checker.registry import CLUSTER_RULES
-from alnair.checker.state import cluster_of
 from alnair.checker.violation import Violation
-from alnair.checker.watching import Watching
-from alnair.kube import wire
-from alnair.kube.annotations import gpu_assignment
-from alnair.kube.kinds import STORAGE
-from alnair.kube.podgroups import GangProjector, PodGroupWire
-from alnair.kube.projection import PodProjector, project_node, project_quota
+from alnair.kube.objects import wire
+from alnair.kube.objects.annotations import gpu_assignment
+from alnair.kube.objects.projection import PodProjector, project_node, project_quota
+from alnair.kube.objects.watched_kinds import STORAGE
+from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
 from kit.world import World
 
 Manifest = dict[str, Any]

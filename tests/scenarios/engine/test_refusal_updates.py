@@ -3,7 +3,7 @@
 import itertools
 import random
 
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.model.quota import Quota
 from alnair.scheduler.advice.diagnose import diagnose, find
 from kit import make

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node
-from alnair.model.fingerprint import pods_fingerprint
 from alnair.model.gpu_demand import ContainerGpus
-from alnair.model.topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.nodes import Gpu, Node
+from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, Pod, PodSpec
 from kit import make
 from kit.world import World

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.model.action import Action, Bind
-from alnair.model.fingerprint import pods_fingerprint
-from alnair.model.topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, Pod, PodSpec
 from kit import make
 from kit.world import World

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from alnair.model.action import Evict, Nominate
-from alnair.model.cluster import GpuLoad
 from alnair.model.gpu_demand import ContainerGpus
+from alnair.model.nodes import GpuLoad
 from alnair.model.workload import Topology
 from alnair.scheduler.advice.diagnose import diagnose, find
 from kit import invariants, make

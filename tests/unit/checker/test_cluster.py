@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import alnair.checker
-from alnair.checker.amounts import UnreadableError, amount, shown
+from alnair.checker.objects.amounts import UnreadableError, amount, shown
 from kit.checker.objects import container, found, group, node, pod, rules
 
 ALLOWED = ("alnair.checker",)
@@ -82,7 +82,7 @@ def test_the_expected_number_of_pods_is_checked() -> None:
 
 def test_other_names_of_our_schedulers_can_be_given() -> None:
     from alnair.checker.cluster import check
-    from alnair.checker.state import cluster_of
+    from alnair.checker.objects.state import cluster_of
 
     bad = pod("p", container(percent=10), scheduler="mine")
     assert not check(cluster_of([node(gpus=1)], [bad], [])).violations

@@ -3,8 +3,8 @@
 import pytest
 
 from alnair.checker.cluster import check
+from alnair.checker.objects.state import cluster_of
 from alnair.checker.registry import CLUSTER_RULES, GANG_RULES, NODE_RULES, POD_RULES
-from alnair.checker.state import cluster_of
 from alnair.checker.violation import Violation
 from kit.checker.worlds import Objects, slice_pod, world
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 
 from alnair.cli import main
 from alnair.history import history_file
-from alnair.live.recording.known import Head, Line
-from alnair.live.recording.observed import NodeRecord, PodRecord
 from alnair.live.recording.record_file import RecordFile
+from alnair.live.recording.record_lines import NodeRecord, PodRecord
+from alnair.live.recording.recorded_cluster import Head, Line
 from kit.histories import history, job, node, stay
 
 

@@ -14,9 +14,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from alnair.kube.access.connection import Connection
+from alnair.kube.access.credentials import Certificate, Credential, Fixed
 from alnair.kube.client import Client
-from alnair.kube.connection import Connection
-from alnair.kube.credentials import Certificate, Credential, Fixed
 from alnair.kube.errors import (
     ConfigError,
     ConnectionFailed,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from alnair.kube.access.connection import Connection
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
-from alnair.kube.connection import Connection
 from alnair.kube.events import EventRecorder, ObjectReference
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)

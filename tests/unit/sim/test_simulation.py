@@ -9,8 +9,8 @@ import pytest
 from alnair.history.history import History, Stay
 from alnair.history.metrics import compute
 from alnair.scheduler.profiles import profiles
+from alnair.sim.duration_estimates import Durations, Estimates
 from alnair.sim.elastic import ElasticJob
-from alnair.sim.estimates import Durations, Estimates
 from alnair.sim.interference import Proportional, Tenant, measured
 from alnair.sim.jobs import Elastic, Job, NodeEvent
 from alnair.sim.simulation import Options, Simulation

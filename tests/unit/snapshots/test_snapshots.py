@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration
-from alnair.kube.kinds import object_types
+from alnair.kube.objects.watched_kinds import object_types
 from alnair.model import names
 from alnair.model.action import Bind
 from alnair.processes.scheduler.endpoints import application

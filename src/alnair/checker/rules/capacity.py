@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from alnair.checker.amounts import shown
-from alnair.checker.nodes import Node
-from alnair.checker.pods import Pod
+from alnair.checker.objects.amounts import shown
+from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.pods import Pod
 from alnair.checker.violation import Violation
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from alnair.checker import contract
-from alnair.checker.amounts import shown
-from alnair.checker.assignments import Part
-from alnair.checker.nodes import Gpu, Node
-from alnair.checker.pods import Pod
-from alnair.checker.requests import moments
+from alnair.checker.objects import api_names
+from alnair.checker.objects.amounts import shown
+from alnair.checker.objects.assignments import Part
+from alnair.checker.objects.nodes import Gpu, Node
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.requests import moments
 from alnair.checker.violation import Violation
 
 
@@ -38,7 +38,7 @@ def gpu_memory(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
         used = sum(_most(pod, parts, "memory_mib") for pod, parts in _shares(gpu, pods))
         if used > gpu.memory_mib:
             yield Violation(
-                "gpu-memory", contract.MEMORY, node.name, gpu.uuid, used, gpu.memory_mib
+                "gpu-memory", api_names.MEMORY, node.name, gpu.uuid, used, gpu.memory_mib
             )
 
 
@@ -49,7 +49,7 @@ def gpu_compute(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
         used = sum(_most(pod, parts, "compute") for pod, parts in _shares(gpu, pods))
         if used > limit:
             yield Violation(
-                "gpu-compute", contract.COMPUTE, node.name, gpu.uuid, used, shown(limit)
+                "gpu-compute", api_names.COMPUTE, node.name, gpu.uuid, used, shown(limit)
             )
 
 
@@ -59,7 +59,7 @@ def gpu_compute_hard(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
         shares = _shares(gpu, pods)
         used = sum(_most(pod, parts, "compute") for pod, parts in shares if pod.hard)
         if used > 100:
-            yield Violation("gpu-compute-hard", contract.COMPUTE, node.name, gpu.uuid, used, 100)
+            yield Violation("gpu-compute-hard", api_names.COMPUTE, node.name, gpu.uuid, used, 100)
 
 
 def gpu_exclusive(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
@@ -69,7 +69,7 @@ def gpu_exclusive(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
         if not any(part.whole for _, parts in shares for part in parts):
             continue
         if len(shares) > 1:
-            yield Violation("gpu-exclusive", contract.WHOLE, node.name, gpu.uuid, len(shares), 1)
+            yield Violation("gpu-exclusive", api_names.WHOLE, node.name, gpu.uuid, len(shares), 1)
             continue
         pod, parts = shares[0]
         for together in moments(pod.containers):
@@ -90,11 +90,11 @@ def gpu_count(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
         return
     named = {part.uuid for pod in pods for part in pod.parts or ()} & node.gpus.keys()
     unnamed = sum(
-        (pod.needs.get(contract.WHOLE, Fraction(0)) for pod in pods if pod.parts is None),
+        (pod.needs.get(api_names.WHOLE, Fraction(0)) for pod in pods if pod.parts is None),
         Fraction(0),
     )
     used = len(named) + unnamed
     if unnamed and used > len(node.gpus):
         yield Violation(
-            "gpu-count", contract.WHOLE, node.name, used=shown(used), limit=len(node.gpus)
+            "gpu-count", api_names.WHOLE, node.name, used=shown(used), limit=len(node.gpus)
         )

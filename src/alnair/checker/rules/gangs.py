@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from alnair.checker.groups import Group
-from alnair.checker.pods import Pod
-from alnair.checker.state import Cluster
+from alnair.checker.objects.groups import Group
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.state import Cluster
 from alnair.checker.violation import Violation
 
 

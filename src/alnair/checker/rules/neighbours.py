@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from alnair.checker.matching import about
-from alnair.checker.pods import Pod
-from alnair.checker.state import Cluster
-from alnair.checker.terms import Term
+from alnair.checker.objects.affinity_terms import Term
+from alnair.checker.objects.matching import about
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.state import Cluster
 from alnair.checker.violation import Violation
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from alnair.checker import contract
-from alnair.checker.matching import accepts, tolerates
-from alnair.checker.nodes import Node
-from alnair.checker.pods import Pod
+from alnair.checker.objects import api_names
+from alnair.checker.objects.matching import accepts, tolerates
+from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.pods import Pod
 from alnair.checker.violation import Violation
 
 Found = Iterator[Violation]
@@ -72,7 +72,7 @@ def node_taints(pod: Pod, node: Node | None) -> Found:
     for taint in node.taints:
         if taint.get("effect") not in {"NoSchedule", "NoExecute"}:
             continue
-        if taint.get("key", "").startswith(contract.LIFECYCLE_TAINTS) or tolerates(pod, taint):
+        if taint.get("key", "").startswith(api_names.LIFECYCLE_TAINTS) or tolerates(pod, taint):
             continue
         yield Violation(
             "node-taints",

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from alnair.checker.nodes import Node
-from alnair.checker.pods import Pod
+from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.pods import Pod
 from alnair.checker.violation import Violation
 
 _ANY = "0.0.0.0"

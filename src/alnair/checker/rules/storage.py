@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from alnair.checker.matching import accepts
-from alnair.checker.pods import Pod
-from alnair.checker.state import Cluster
+from alnair.checker.objects.matching import accepts
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.state import Cluster
 from alnair.checker.violation import Violation
 
 _ONE_POD = "ReadWriteOncePod"

@@ -54,7 +54,7 @@ def add(
       alnair agent container add mine --gpu 0 --memory 8192 --compute 50 --cgroup /mine
       alnair agent container add both --gpu 0 --gpu 1 --memory 4096 --soft --pod UID
     """
-    from alnair.node.vgpu.assignment import Assignment, Share, Who
+    from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
     from alnair.processes.agent.admin_socket import Add
 
     shares = tuple(Share(one, memory, compute, soft=soft, low_priority=low_priority) for one in gpu)

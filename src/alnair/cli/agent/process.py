@@ -83,7 +83,7 @@ def agent(
     import platform
 
     from alnair.kube.errors import KubeError
-    from alnair.node.vgpu.journal import JournalError
+    from alnair.node.vgpu.containers.journal import JournalError
     from alnair.processes.agent.process import Settings, serve
     from alnair.serving import logs
     from alnair.serving.server import ServeError

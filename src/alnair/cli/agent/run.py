@@ -36,8 +36,8 @@ def run(
       alnair agent run --gpu 0 --memory 8192 --compute 50 -- python train.py
       alnair agent run --gpu 0 --memory 2048 --soft -- nvidia-smi
     """
-    from alnair.node.vgpu.assignment import Share
-    from alnair.processes.agent.trial_run import TrialError, run_with_slices
+    from alnair.node.vgpu.containers.container_slices import Share
+    from alnair.processes.agent.run_command import TrialError, run_with_slices
 
     shares = tuple(Share(one, memory, compute, soft=soft) for one in gpu)
     with expected(TrialError, prefix="error: "):

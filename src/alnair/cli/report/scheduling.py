@@ -79,7 +79,7 @@ def scheduling(
     """
     from alnair.history import report as reports
     from alnair.history.history_file import HistoryFileError
-    from alnair.live.recording import watching, windows
+    from alnair.live.recording import recorder, windows
     from alnair.live.recording.record_file import RecordError
 
     if record is not None and (history or since or namespace or folder or json):
@@ -108,7 +108,7 @@ def scheduling(
         if history:
             found = windows.read(history, part)
         else:
-            known = ask(cluster.connection(), "report", watching.look)
+            known = ask(cluster.connection(), "report", recorder.look)
             what = "one look at a cluster: deleted pods are not in it"
             found = {"cluster": windows.history_of(known, part, what)}
         _show(found, folder, json=json)
@@ -131,7 +131,7 @@ def _bad_parameters() -> Iterator[None]:
 
 def _record(path: Path, cluster: ClusterOptions, seconds: float | None) -> None:
     from alnair.cli.interrupts import until_interrupted
-    from alnair.live.recording import watching
+    from alnair.live.recording import recorder
     from alnair.live.recording.record_file import RecordFile
 
     def tell(nodes: int, pods: int) -> None:
@@ -140,7 +140,7 @@ def _record(path: Path, cluster: ClusterOptions, seconds: float | None) -> None:
     async def work(client: "Client") -> None:
         stop = until_interrupted(seconds)
         with RecordFile(path) as file:
-            await watching.record(client, file, stop, tell)
+            await recorder.record(client, file, stop, tell)
 
     ask(cluster.connection(), "report", work)
 

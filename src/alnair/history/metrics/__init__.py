@@ -4,7 +4,7 @@ Pure functions of `alnair.history.history.History`. `compute` gives all of them 
 docs/reference/metrics-of-scheduling.md defines each, with its source.
 """
 
-from alnair.history.metrics.compute import TAU, compute
+from alnair.history.metrics.all_metrics import TAU, compute
 from alnair.history.metrics.result import Metrics
 
 __all__ = ["TAU", "Metrics", "compute"]

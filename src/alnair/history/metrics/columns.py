@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from alnair.history.history import History, PodHistory, Stay
 from alnair.history.metrics.steps import Floats
 from alnair.model import names
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 
 Integers = NDArray[np.int64]
 

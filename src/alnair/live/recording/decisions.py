@@ -6,7 +6,7 @@ from typing import Final
 import aiohttp
 
 from alnair.kube.client import Client
-from alnair.live.leader import lease
+from alnair.live.scheduler_lease import lease
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _METRIC: Final = "scheduler_scheduling_algorithm_duration_seconds"

@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 
-from alnair.live.recording.known import Known, Line
+from alnair.live.recording.recorded_cluster import Known, Line
 
 _encode = msgspec.json.Encoder().encode
 _BLOCK = 1 << 16

@@ -10,8 +10,8 @@ import msgspec
 from alnair.history import history_file
 from alnair.history.history import History
 from alnair.live.recording import record_file
-from alnair.live.recording.building import build
-from alnair.live.recording.known import Known
+from alnair.live.recording.history_from_record import build
+from alnair.live.recording.recorded_cluster import Known
 from alnair.model import durations
 
 

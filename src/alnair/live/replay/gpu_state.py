@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alnair.kube.client import Client
-from alnair.kube.projection import PodProjector, project_node
+from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.kube.resources import NODES, PODS
-from alnair.kube.wire import NodeWire, PodWire
 from alnair.model import names
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.published.fragmentation import FreeNode
 from alnair.traces.openb import WHOLE

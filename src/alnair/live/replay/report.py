@@ -5,7 +5,7 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.live.replay import gpu_state, scheduler
-from alnair.live.replay.ledger import Ledger, percentile
+from alnair.live.replay.replayed_pods import Ledger, percentile
 from alnair.scheduler.published.fragmentation import WorkloadClass, fragmentation
 
 

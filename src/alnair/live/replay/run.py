@@ -15,11 +15,11 @@ import msgspec
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound
+from alnair.kube.objects.trace_pods import SELECTOR, Asking, manifest
+from alnair.kube.objects.wire import PodWire
 from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Manifest
-from alnair.kube.trace_pods import SELECTOR, Asking, manifest
-from alnair.kube.wire import PodWire
-from alnair.live.following import follow
-from alnair.live.replay.ledger import Ledger
+from alnair.live.list_and_watch import follow
+from alnair.live.replay.replayed_pods import Ledger
 from alnair.traces.arrivals import Arrival
 
 #: Without a pod created, bound or judged for so long (seconds), nothing more is expected.

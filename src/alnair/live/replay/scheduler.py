@@ -8,7 +8,7 @@ import msgspec
 
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
-from alnair.live.leader import lease
+from alnair.live.scheduler_lease import lease
 from alnair.model import names
 
 #: Profiles of our scheduler, whose lease can be looked at.

@@ -10,7 +10,7 @@ import msgspec
 
 from alnair.kube.client import Client
 from alnair.live.replay import scheduler
-from alnair.live.replay.ledger import Counts
+from alnair.live.replay.replayed_pods import Counts
 from alnair.live.replay.report import Report, report
 from alnair.live.replay.run import ReplayError, Run, StalledError
 from alnair.scheduler.published.fragmentation import target_workload

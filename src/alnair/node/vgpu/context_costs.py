@@ -17,8 +17,8 @@ import msgspec
 
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.nvml import Gpu
+from alnair.node.vgpu.containers.journal import replace
 from alnair.node.vgpu.context_probe import Measured, environment
-from alnair.node.vgpu.journal import replace
 from alnair.node.vgpu.server import VgpuServer
 
 VERSION: Final = 1

@@ -15,7 +15,7 @@ import msgspec
 import pynvml
 
 from alnair.node import memory_limits
-from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.containers.container import Container
 from alnair.node.vgpu.server import VgpuServer
 
 #: Seconds between looks: a container shall be limited before its first allocation.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alnair.node.nvml import Gpu
-from alnair.node.vgpu.assignment import Assignment, Share
+from alnair.node.vgpu.containers.container_slices import Assignment, Share
 
 
 def uuid_of(gpus: Iterable[Gpu], gpu: str) -> str:

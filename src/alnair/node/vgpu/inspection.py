@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from alnair.node.nvml import Load, NvmlError
-from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.containers.container import Container
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing import rates
 from alnair.sharing.corrections import Overhead, learn

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final, Self
 
 from alnair.node.cgroups import Proc
-from alnair.node.vgpu import abi
-from alnair.node.vgpu.assignment import Assignment, problem
-from alnair.node.vgpu.compute import TICK_NS, Compute
-from alnair.node.vgpu.container import Container, Status
-from alnair.node.vgpu.journal import Entry, Journal, JournalError
-from alnair.node.vgpu.limits import refuse
+from alnair.node.vgpu.compute_shares import TICK_NS, Compute
+from alnair.node.vgpu.containers.container import Container, Status
+from alnair.node.vgpu.containers.container_slices import Assignment, problem
+from alnair.node.vgpu.containers.journal import Entry, Journal, JournalError
+from alnair.node.vgpu.pages import abi
+from alnair.node.vgpu.pages.limits_page import refuse
 
 #: Seconds between looks at which processes live; a pidfd tells of those that are known at once.
 LOOK: Final = 0.5

@@ -16,11 +16,11 @@ from alnair.node import nvml
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.isolation import Isolation
 from alnair.node.mps import MpsHealth
-from alnair.node.vgpu.assignment import Assignment
-from alnair.node.vgpu.container import Status
+from alnair.node.vgpu.containers.container import Status
+from alnair.node.vgpu.containers.container_slices import Assignment
+from alnair.node.vgpu.containers.peer_credentials import credentials
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus, uuid_of
-from alnair.node.vgpu.peers import credentials
 from alnair.node.vgpu.server import VgpuServer, missing
 from alnair.sharing.tiers import Offer
 

@@ -14,8 +14,8 @@ from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, Conflict, ConnectionFailed, NotFound
 from alnair.kube.events import EventRecorder, ObjectReference
 from alnair.model import names
-from alnair.node.vgpu.assignment import Pod
-from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container_slices import Pod
 from alnair.processes.agent.violation_conditions import REASON, ViolationConditions
 from alnair.sharing.violations import Action, Cleared, Evict, Throttle, Violation
 

@@ -7,11 +7,11 @@ from prometheus_client.metrics_core import Metric
 
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.isolation import Isolation
-from alnair.node.vgpu import abi
-from alnair.node.vgpu.assignment import guaranteed
-from alnair.node.vgpu.container import Container
+from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container_slices import guaranteed
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.enforcement import Enforcement
 from alnair.serving.exposition import Labels, counter, gauge, of_this_process

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.model import names
@@ -74,7 +74,11 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         server = await stack.enter_async_context(VgpuServer(settings.folder))
         client = None
         if settings.kubeconfig is not None or settings.in_cluster:
-            found = config.in_cluster() if settings.in_cluster else config.load(settings.kubeconfig)
+            found = (
+                client_config.in_cluster()
+                if settings.in_cluster
+                else client_config.load(settings.kubeconfig)
+            )
             client = await stack.enter_async_context(Client(found, user_agent=names.AGENT))
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())

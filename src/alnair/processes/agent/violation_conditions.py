@@ -16,7 +16,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, KubeError, NotFound
 from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names
-from alnair.node.vgpu.assignment import Pod
+from alnair.node.vgpu.containers.container_slices import Pod
 
 #: Reason of the condition and of the event on a pod.
 REASON: Final = "GpuSliceExceeded"

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import msgspec
 
-from alnair.kube import podgroups
-from alnair.kube.annotations import rfc3339
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
-from alnair.kube.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
+from alnair.kube.objects.annotations import rfc3339
+from alnair.kube.pod_groups import dialects
+from alnair.kube.pod_groups.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
 from alnair.kube.status import patch_status_of_version
 from alnair.model import names
-from alnair.model.api import PodGroupStatus
+from alnair.model.api_types import PodGroupStatus
 from alnair.scheduler.gangs.pod_group_status import (
     Group,
     Member,
@@ -49,7 +49,7 @@ _NATIVE_CONDITION: Final = {
     resource.api_version: "PodGroupScheduled"
     if version == "v1alpha2"
     else "PodGroupInitiallyScheduled"
-    for version, resource in podgroups.NATIVE.items()
+    for version, resource in dialects.NATIVE.items()
 }
 
 
@@ -83,7 +83,7 @@ class Groups:
         self._news = asyncio.Event()
         self._pods = Informer(client, PODS.typed(MemberWire), project_member, self._pod)
         self._kinds: dict[str, _Kind] = {}
-        for dialect in podgroups.CUSTOM:
+        for dialect in dialects.CUSTOM:
             self._add(dialect.resource, _custom)
         self._discovered = asyncio.Event()
 
@@ -93,7 +93,7 @@ class Groups:
             group.create_task(self._pods.run())
             for kind in list(self._kinds.values()):
                 group.create_task(kind.informer.run())
-            native = await podgroups.native(self._client, self._discovered.set)
+            native = await dialects.native(self._client, self._discovered.set)
             group.create_task(self._add(native.resource, _native).informer.run())
             self._discovered.set()
 
@@ -168,7 +168,7 @@ class Groups:
             return
         members = tuple(self._members.get(key, {}).values())
         legacy = kind.resource.group == LEGACY_PODGROUPS.group
-        native = kind.resource.group == podgroups.NATIVE_GROUP
+        native = kind.resource.group == dialects.NATIVE_GROUP
         group = Group(seen.namespace, seen.name, seen.min_member, seen.status, legacy)
         now = time.time()
         status = group_status(group, members, rfc3339(now))
@@ -235,8 +235,8 @@ class Groups:
             return  # it was told before, or the namespace is being deleted
 
 
-def _custom(group: podgroups.PodGroupWire) -> Seen:
-    spec = group.spec or podgroups.PodGroupSpecWire()
+def _custom(group: dialects.PodGroupWire) -> Seen:
+    spec = group.spec or dialects.PodGroupSpecWire()
     meta = group.metadata
     return Seen(
         meta.name,
@@ -248,8 +248,8 @@ def _custom(group: podgroups.PodGroupWire) -> Seen:
     )
 
 
-def _native(group: podgroups.NativeWire) -> Seen:
-    gang = podgroups.NativeProjector("")(group)
+def _native(group: dialects.NativeWire) -> Seen:
+    gang = dialects.NativeProjector("")(group)
     meta = group.metadata
     conditions = list(group.status.conditions or ()) if group.status else []
     return Seen(

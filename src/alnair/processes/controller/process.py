@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
@@ -44,7 +44,7 @@ async def serve(settings: Settings) -> None:
 
 
 async def _connect(settings: Settings) -> None:
-    connection = config.load(settings.kubeconfig, settings.context)
+    connection = client_config.load(settings.kubeconfig, settings.context)
     async with Client(connection, max_connections=_CONNECTIONS) as client:
         await _run(settings, client)
 

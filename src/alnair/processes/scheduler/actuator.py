@@ -11,8 +11,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from alnair.kube import wire
-from alnair.kube.annotations import gang_plan, gpu_assignment
 from alnair.kube.client import Client
 from alnair.kube.errors import (
     ApiError,
@@ -22,17 +20,19 @@ from alnair.kube.errors import (
     ServerUnavailable,
     TooManyRequests,
 )
-from alnair.kube.podgroups import BY_API
+from alnair.kube.objects import wire
+from alnair.kube.objects.annotations import gang_plan, gpu_assignment
+from alnair.kube.pod_groups.dialects import BY_API
 from alnair.kube.resources import PODS
 from alnair.kube.status import patch_pod_status
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.processes.scheduler.evictor import Evictor
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.processes.scheduler.storage_claims import Claims
-from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine import events
+from alnair.scheduler.metric_counters import Tally
 
 _log = logging.getLogger(__name__)
 

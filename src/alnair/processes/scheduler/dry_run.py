@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.scheduler.engine import events
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.model.action import Action, Evict
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.dry_run import Rehearsal

@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 
 from alnair.model import names
 from alnair.scheduler.advice.census import Census, GpuCensus
-from alnair.scheduler.counters import Tally
+from alnair.scheduler.metric_counters import Tally
 from alnair.serving.exposition import counter, gauge, histogram, of_this_process
 
 

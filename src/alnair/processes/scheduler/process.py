@@ -13,10 +13,10 @@ from prometheus_client.metrics_core import Metric
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration, seconds
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.model import names
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.dry_run import Rehearsal
@@ -27,8 +27,8 @@ from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
-from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.metric_counters import Tally
 from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
 from alnair.snapshots.snapshot import Snapshot, take
@@ -51,7 +51,7 @@ async def serve(configuration: Configuration, assembly: Assembly) -> None:
 
 async def _run(configuration: Configuration, assembly: Assembly) -> None:
     wanted = configuration.client_connection
-    connection = config.load(_path(wanted.kubeconfig), wanted.context or None)
+    connection = client_config.load(_path(wanted.kubeconfig), wanted.context or None)
     async with Client(connection, max_connections=wanted.bindings + 32) as client:
         await _Process(configuration, assembly, client).run()
 

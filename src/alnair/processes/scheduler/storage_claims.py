@@ -13,9 +13,9 @@ from typing import Final
 
 from alnair.kube.client import Client
 from alnair.kube.errors import Conflict
+from alnair.kube.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from alnair.kube.resources import CLAIMS, PERSISTENT_VOLUMES, Manifest
-from alnair.kube.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.model.action import Bind
 from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
 from alnair.model.workload import LabelSelector

@@ -9,7 +9,6 @@ from typing import Final
 
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler.counters import Tally
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.attempts import Attempts
 from alnair.scheduler.engine.evictions import Evictions, evict_crossed
@@ -20,6 +19,7 @@ from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.gangs.membership import Membership
+from alnair.scheduler.metric_counters import Tally
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.backfill import PATIENCE, Backfill
 from alnair.scheduler.placement.context import Context
@@ -31,7 +31,7 @@ from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.objects.api_objects import Key
 from alnair.scheduler.state.objects.elastic_quotas import Quotas
-from alnair.scheduler.state.pods import peers
+from alnair.scheduler.state.pods import default_selectors
 
 #: Reason of evictions of what a crash left of a gang.
 INCOMPLETE: Final = "GangIncomplete"
@@ -234,7 +234,7 @@ class Engine:
             case events.AgentAlive(lease, renewed):
                 self._note_loads(self._accounts.loads.renew(lease, renewed, now))
             case events.ObjectChanged(kind, namespace, name, value):
-                if kind in peers.KINDS:
+                if kind in default_selectors.KINDS:
                     self._members.notice_peers(kind, value)
                 if self._accounts.objects.put(kind, (namespace, name), value):
                     self._object_helps(kind, (namespace, name))

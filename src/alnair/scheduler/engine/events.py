@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 
 

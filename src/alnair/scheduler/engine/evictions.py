@@ -5,7 +5,7 @@ from collections.abc import Container
 from typing import Final
 
 from alnair.model.action import Action, Evict
-from alnair.scheduler.engine.crossing import crossed
+from alnair.scheduler.engine.binding_conflicts import crossed
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS
 from alnair.scheduler.placement.context import Context
 from alnair.scheduler.preemption.preemption import Preemption

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.framework.relaxation import Relaxation

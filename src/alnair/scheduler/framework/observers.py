@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.framework.contract import Observer, ObserverPlugin, Profile
 from alnair.scheduler.state.cluster import Cluster

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.model.workload import Toleration
 from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.state.cluster import Cluster

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from alnair.model import names
-from alnair.model.api import Condition, PodGroupStatus
+from alnair.model.api_types import Condition, PodGroupStatus
 
 PENDING: Final = "Pending"
 #: The legacy API's word for Scheduling while no member has a node yet.

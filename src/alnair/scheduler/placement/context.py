@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from alnair.scheduler.counters import Tally
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import Gangs
 from alnair.scheduler.gangs.membership import Membership
+from alnair.scheduler.metric_counters import Tally
 from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Accounts

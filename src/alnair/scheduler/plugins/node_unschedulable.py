@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.model.workload import PodSpec, Toleration
 from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.framework.relaxation import Relaxation

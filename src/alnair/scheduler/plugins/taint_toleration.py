@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.model.workload import PodSpec, Toleration
 from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.framework.normalize import fewer_is_better

@@ -5,7 +5,7 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
-from alnair.scheduler.published.room import Ask, Room, lifted
+from alnair.scheduler.published.free_resources import Ask, Room, lifted
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 

@@ -7,9 +7,9 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.published.fragmentation import WorkloadClass
-from alnair.scheduler.published.room import Ask
-from alnair.scheduler.published.strands import Strands
-from alnair.scheduler.published.target import Index
+from alnair.scheduler.published.fragmentation_table import Index
+from alnair.scheduler.published.free_resources import Ask
+from alnair.scheduler.published.node_fragmentation import Strands
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.changed_rows import Renewal
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows

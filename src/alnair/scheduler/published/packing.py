@@ -4,7 +4,7 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Depends, Normalize
-from alnair.scheduler.published.room import Ask, Room
+from alnair.scheduler.published.free_resources import Ask, Room
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 from alnair.traces.openb import WHOLE

@@ -12,9 +12,9 @@ from alnair.scheduler.published.clustering import PublishedClustering
 from alnair.scheduler.published.dot_product import PublishedDotProd
 from alnair.scheduler.published.fgd import PublishedFGD
 from alnair.scheduler.published.fragmentation import WorkloadClass
+from alnair.scheduler.published.free_resources import ResourcesFit
 from alnair.scheduler.published.packing import PublishedPacking
 from alnair.scheduler.published.random_fit import PublishedRandom
-from alnair.scheduler.published.room import ResourcesFit
 
 Policy = Literal[
     "opportunitycost", "fgd", "bestfit", "dotprod", "packing", "clustering", "firstfit", "random"

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from alnair.scheduler.counters import Tally
+from alnair.scheduler.metric_counters import Tally
 from alnair.scheduler.queue.active_units import Active
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
 from alnair.scheduler.queue.unit import ClassKey, Place, Unit, WaitingClass

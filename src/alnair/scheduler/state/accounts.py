@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.cluster import Gpu, Image, Node
+from alnair.model.nodes import Gpu, Image, Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.state.cluster import Cluster

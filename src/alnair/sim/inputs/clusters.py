@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from alnair.model.cluster import Node
-from alnair.sim.inputs.stamping import node
+from alnair.model.nodes import Node
+from alnair.sim.inputs.pod_templates import node
 from alnair.traces import files
 from alnair.traces.csv_table import Problem, TableError
 from alnair.traces.files import Source, TraceFileError

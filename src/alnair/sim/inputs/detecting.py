@@ -6,7 +6,7 @@ from typing import Final
 
 from alnair.sim.inputs.options import Format
 from alnair.snapshots import snapshot
-from alnair.traces import philly
+from alnair.traces import job_table
 from alnair.traces.openb import NODE_COLUMNS
 
 #: So much of a file is looked at.
@@ -50,9 +50,9 @@ def _table(header: str) -> Format:
         return ""
     if {"num_gpu", "gpu_milli"} <= columns:
         return "openb"
-    known = set(philly.REQUIRED)
-    for column in philly.REQUIRED:
-        known.update(philly.ALIASES[column])
+    known = set(job_table.REQUIRED)
+    for column in job_table.REQUIRED:
+        known.update(job_table.ALIASES[column])
     if len(columns) > 1 and columns & known:
         return "philly"
     return ""

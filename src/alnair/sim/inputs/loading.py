@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.sim.inputs import (
     clusters,
     detecting,
-    fitting,
     manifests,
     openb_jobs,
     philly_jobs,
@@ -17,9 +16,10 @@ from alnair.sim.inputs import (
     swf_jobs,
     synthetic,
     timing,
+    unplaceable_jobs,
     utilisation,
 )
-from alnair.sim.inputs.failures import failures
+from alnair.sim.inputs.node_failures import failures
 from alnair.sim.inputs.options import DEFAULTS, Found, Loaded, Options
 from alnair.sim.jobs import Job, Scenario
 from alnair.traces import files
@@ -197,7 +197,7 @@ def _loaded(found: Found, source: str, options: Options) -> Loaded:
         source=source,
         format=found.format,
         notes=tuple(found.notes),
-        warnings=tuple(fitting.warnings(jobs, found.nodes)),
+        warnings=tuple(unplaceable_jobs.warnings(jobs, found.nodes)),
     )
 
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
-from alnair.kube import podgroups
-from alnair.kube.kinds import OBJECTS, PEERS
-from alnair.kube.projection import project_node
-from alnair.kube.wire import NodeWire
-from alnair.model.cluster import Node
+from alnair.kube.objects.projection import project_node
+from alnair.kube.objects.watched_kinds import OBJECTS, PEERS
+from alnair.kube.objects.wire import NodeWire
+from alnair.kube.pod_groups import dialects
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang
 from alnair.sim.inputs.options import Found, Options
 from alnair.sim.inputs.submissions import Submissions
@@ -22,13 +22,13 @@ from alnair.traces.yaml_documents import Document
 _OTHERS: Final = {(r.api_version, r.kind): (r.type, project) for r, project in (*OBJECTS, *PEERS)}
 _GROUPS: Final[dict[tuple[str, str], tuple[Any, Callable[[Any], Gang]]]] = {
     (dialect.resource.api_version, "PodGroup"): (dialect.resource.type, dialect.project)
-    for dialect in podgroups.CUSTOM
+    for dialect in dialects.CUSTOM
 } | {
     (resource.api_version, "PodGroup"): (
-        podgroups.NativeWire,
-        podgroups.NativeProjector(resource.api_version),
+        dialects.NativeWire,
+        dialects.NativeProjector(resource.api_version),
     )
-    for resource in podgroups.NATIVE.values()
+    for resource in dialects.NATIVE.values()
 }
 _NODE: Final = ("v1", "Node")
 _PRIORITY: Final = ("scheduling.k8s.io/v1", "PriorityClass")

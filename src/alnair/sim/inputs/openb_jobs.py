@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.sim.inputs import clusters
 from alnair.sim.inputs.options import Found, Options
-from alnair.sim.inputs.stamping import PodStamp, node
+from alnair.sim.inputs.pod_templates import PodStamp, node
 from alnair.sim.inputs.timing import without_run_time
 from alnair.sim.jobs import Job
 from alnair.traces import files, openb_files

@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from alnair.model import names
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.sim.jobs import Job, Scenario
 
 #: The formats, by the names that people choose them by; empty = told by the content.

@@ -1,15 +1,15 @@
-"""A table in the manner of Microsoft's Philly trace (`traces.philly`) as GPU jobs."""
+"""A table in the manner of Microsoft's Philly trace (`traces.job_table`) as GPU jobs."""
 
 from collections.abc import Iterable
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.sim.inputs.options import Found, Options
-from alnair.sim.inputs.stamping import PodStamp, commonest, gpu_shape, parts
+from alnair.sim.inputs.pod_templates import PodStamp, commonest, gpu_shape, parts
 from alnair.sim.inputs.timing import without_run_time
 from alnair.sim.jobs import Job
 from alnair.traces.csv_table import Problem
+from alnair.traces.job_table import PhillyJob, object_name, read_table
 from alnair.traces.node_shapes import EXAMPLES
-from alnair.traces.philly import PhillyJob, object_name, read_table
 
 _NAMESPACE = "philly"
 

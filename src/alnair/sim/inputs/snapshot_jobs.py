@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
-from alnair.sim.api import GRACE
 from alnair.sim.inputs.options import Found, Options
 from alnair.sim.jobs import Job
+from alnair.sim.virtual_api import GRACE
 from alnair.snapshots import snapshot
 from alnair.snapshots.snapshot import Snapshot, SnapshotError
 from alnair.traces.files import TraceFileError

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from alnair.kube import wire
-from alnair.kube.loads import read_expected
-from alnair.kube.projection import PodProjector
-from alnair.model.cluster import Node
+from alnair.kube.objects import wire
+from alnair.kube.objects.load_annotations import read_expected
+from alnair.kube.objects.projection import PodProjector
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, LabelSelector, NodeAffinity, Pod, Requirement, Term
 from alnair.scheduler.state.nodes.tolerations import tolerated
 from alnair.scheduler.state.pods.label_selectors import matches

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.sim.inputs.options import Found, Options
-from alnair.sim.inputs.stamping import PodStamp, commonest, node, parts
+from alnair.sim.inputs.pod_templates import PodStamp, commonest, node, parts
 from alnair.sim.inputs.timing import without_run_time
 from alnair.sim.jobs import Job
 from alnair.traces.csv_table import Problem

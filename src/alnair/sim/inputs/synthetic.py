@@ -8,9 +8,9 @@ import math
 import random
 from collections.abc import Iterator
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.sim.inputs.options import Found, Mix, Options
-from alnair.sim.inputs.stamping import PodStamp, commonest, gpu_shape, parts
+from alnair.sim.inputs.pod_templates import PodStamp, commonest, gpu_shape, parts
 from alnair.sim.jobs import Job
 from alnair.traces.files import TraceFileError
 from alnair.traces.node_shapes import EXAMPLES

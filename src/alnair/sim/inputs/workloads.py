@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from alnair.kube import wire
+from alnair.kube.objects import wire
 from alnair.model import names
 
 Amount = Annotated[int, Meta(ge=0)]

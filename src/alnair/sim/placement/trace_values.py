@@ -7,7 +7,7 @@ thousandths. Cores and memory are those of the trace; the number of pods per nod
 
 from typing import Final
 
-from alnair.model.cluster import Gpu, Node
+from alnair.model.nodes import Gpu, Node
 from alnair.model.workload import GpuDemand, GpuRequest, Pod, PodSpec
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.clustering import LABEL, company

@@ -6,7 +6,7 @@ from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
 from alnair.scheduler.state.disruption_budgets import KIND
 from alnair.scheduler.state.pods.label_selectors import matches
-from alnair.sim.api import VirtualApi
+from alnair.sim.virtual_api import VirtualApi
 
 
 def of(api: VirtualApi, pod: Pod) -> list[DisruptionBudget]:

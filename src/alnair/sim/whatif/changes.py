@@ -8,10 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from alnair.model import names
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim.whatif import budgets
-from alnair.sim.whatif.course import Course
+from alnair.sim.whatif.lookahead import Course
 
 #: Nodes that are named when another was meant.
 _NAMED: Final = 5

@@ -7,11 +7,11 @@ import msgspec
 
 from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import assemble
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.scheduler.engine import events
 from alnair.scheduler.framework.contract import Profile
 from alnair.sim.inputs.workloads import PriorityClass
-from alnair.sim.whatif import shapes
+from alnair.sim.whatif import new_nodes as shapes
 from alnair.sim.whatif.changes import Changes
 from alnair.sim.whatif.submitted import Submission, copies, new_nodes, submission
 from alnair.snapshots import snapshot_profiles as saved

@@ -7,10 +7,10 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.framework.contract import Profile
 from alnair.sim.whatif.answer import Answer
 from alnair.sim.whatif.changes import Changes, check, make
-from alnair.sim.whatif.course import Course
-from alnair.sim.whatif.fates import Fates
 from alnair.sim.whatif.figures import figures, mix
+from alnair.sim.whatif.lookahead import Course
 from alnair.sim.whatif.plans import Freeing, freed, moved
+from alnair.sim.whatif.pod_results import Fates
 
 #: Seconds that the scheduler gets to work off the changes: it backs off after preemptions.
 SETTLE: Final = 60.0

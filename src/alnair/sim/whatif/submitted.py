@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim.inputs import manifests
 from alnair.sim.inputs.options import Options

@@ -6,7 +6,7 @@ import aiohttp
 import msgspec
 
 from alnair.cli.text.explanation import render
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from alnair.history.history import History, PairRate
 from alnair.history.metrics import compute
-from alnair.history.metrics.compute import SPANS
+from alnair.history.metrics.all_metrics import SPANS
 from alnair.history.metrics.fairness import jain
 from alnair.history.metrics.fragmentation import workload
 from alnair.history.metrics.isolated import Alone, completions

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from alnair.live.recording.known import Head, Line
-from alnair.live.recording.observed import PodRecord
 from alnair.live.recording.record_file import RecordError, RecordFile, load
+from alnair.live.recording.record_lines import PodRecord
+from alnair.live.recording.recorded_cluster import Head, Line
 
 
 def pod(name: str) -> PodRecord:

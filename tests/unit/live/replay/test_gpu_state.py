@@ -1,7 +1,7 @@
 """What is left of every GPU, from nodes and pods."""
 
 from alnair.live.replay.gpu_state import GpuState, gpu_state
-from alnair.model.cluster import Gpu, Node
+from alnair.model.nodes import Gpu, Node
 from alnair.model.workload import GpuDemand, GpuRequest, GpuShare, Pod, PodSpec
 from alnair.scheduler.published.fragmentation import FreeNode
 

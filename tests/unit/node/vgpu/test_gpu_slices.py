@@ -3,7 +3,7 @@
 import pytest
 
 from alnair.node.nvml import Gpu
-from alnair.node.vgpu.assignment import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
 from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus
 
 GPUS = (Gpu(0, "GPU-a", "T", 1000 << 20), Gpu(1, "GPU-b", "T", 2000 << 20))

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.isolation import Isolation
-from alnair.node.vgpu.assignment import Assignment, Pod, Share, Who
+from alnair.node.vgpu.containers.container_slices import Assignment, Pod, Share, Who
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from alnair.kube.client import Client
 from alnair.model import names
-from alnair.node.vgpu.assignment import Pod
+from alnair.node.vgpu.containers.container_slices import Pod
 from alnair.processes.agent.violation_conditions import ViolationConditions
 from kit.fault_server import FaultServer, serving, status
 from kit.manual_clock import Clock, running

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from alnair.kube.client import Client
-from alnair.kube.podgroups import BY_API
-from alnair.live.feed import Feed
+from alnair.kube.pod_groups.dialects import BY_API
+from alnair.live.engine_feed import Feed
 from alnair.model.action import PREEMPTED, Evict, WritePlan
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.evictor import Evictor

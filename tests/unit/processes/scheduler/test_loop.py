@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from alnair.model.action import Action, Report
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.processes.scheduler import loop
 from alnair.processes.scheduler.loop import Decisions, Loop
 from alnair.scheduler.engine import events

@@ -17,8 +17,8 @@ from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.processes.scheduler.metrics import metrics
 from alnair.scheduler.advice.census import Census, census
-from alnair.scheduler.counters import Histogram, Tally
 from alnair.scheduler.engine import events
+from alnair.scheduler.metric_counters import Histogram, Tally
 from alnair.serving.exposition import counter, exposition, gauge, histogram, text_of
 from kit import make
 from kit.described_metrics import described

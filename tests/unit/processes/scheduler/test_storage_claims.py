@@ -10,11 +10,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from alnair.kube import storage
 from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, NotFound
+from alnair.kube.objects import storage
 from alnair.kube.resources import Manifest, Resource
-from alnair.live.feed import Feed
+from alnair.live.engine_feed import Feed
 from alnair.model.action import Bind
 from alnair.model.volumes import ClaimBinding
 from alnair.processes.scheduler.actuator import Actuator

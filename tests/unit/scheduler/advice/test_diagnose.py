@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alnair.kube.projection import PodProjector
-from alnair.kube.wire import PodWire
+from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.wire import PodWire
 from alnair.model import names
 from alnair.model.action import Evict
-from alnair.model.cluster import Node, Taint
+from alnair.model.nodes import Node, Taint
 from alnair.model.workload import (
     HostPort,
     NodeAffinity,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import Allocation, ScoringStrategy, Strategy
 from alnair.scheduler.framework.arguments import ArgumentError, made

@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 )
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Image, Node, Taint
 from alnair.model.gpu_demand import ContainerGpus
+from alnair.model.nodes import Gpu, Image, Node, Taint
 from alnair.model.workload import (
     GpuDemand,
     HostPort,

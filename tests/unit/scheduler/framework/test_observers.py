@@ -10,13 +10,13 @@ import pytest
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Depends, Normalize, Observer, Profile
-from alnair.scheduler.framework.guard import Faults, Guarded
 from alnair.scheduler.framework.observers import StateError
+from alnair.scheduler.framework.plugin_errors import Faults, Guarded
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import WorkloadMix
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles

@@ -1,6 +1,6 @@
 """Why a pod is pending, in kube-scheduler's words and form."""
 
-from alnair.model.cluster import Node, Taint
+from alnair.model.nodes import Node, Taint
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.refusal_message import refusal_message

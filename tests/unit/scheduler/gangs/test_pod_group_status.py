@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from alnair.kube.group_members import MemberWire, project_member
-from alnair.model.api import Condition, PodGroupStatus
+from alnair.kube.pod_groups.group_members import MemberWire, project_member
+from alnair.model.api_types import Condition, PodGroupStatus
 from alnair.scheduler.gangs.pod_group_status import (
     Group,
     Member,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from alnair.model.cluster import Image, Node
+from alnair.model.nodes import Image, Node
 from alnair.model.workload import HostPort, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine

@@ -9,8 +9,8 @@ from alnair.model.workload import Pod
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.published.fgd import PublishedFGD
 from alnair.scheduler.published.fragmentation import FreeNode, WorkloadClass, node_fragmentation
-from alnair.scheduler.published.rounding import Rounding
-from alnair.scheduler.published.strands import Strands
+from alnair.scheduler.published.fragmentation_rounding import Rounding
+from alnair.scheduler.published.node_fragmentation import Strands
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.sim.placement import trace_values

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alnair.model.action import Bind
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine

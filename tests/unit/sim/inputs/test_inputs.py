@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from alnair.kube import trace_pods
-from alnair.kube.projection import PodProjector, project_node
-from alnair.kube.simulated_nodes import manifest as node_manifest
-from alnair.kube.wire import NodeWire, PodWire
+from alnair.kube.objects import trace_pods
+from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.simulated_nodes import manifest as node_manifest
+from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.model import names
 from alnair.sim.inputs import Loaded, Mix, Options, load, utilisation
 from alnair.traces import openb_files

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from alnair.kube.projection import PodProjector
-from alnair.kube.wire import PodWire
+from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.wire import PodWire
 from alnair.model import names
 from alnair.sim.inputs import Loaded, Options, load
 from alnair.sim.jobs import Job

@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from alnair.kube.wire import ObjectMeta
+from alnair.kube.objects.wire import ObjectMeta
 from alnair.model import names
 from alnair.model.quota import Quota
 from alnair.sim.inputs.workloads import PriorityClass

@@ -4,18 +4,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from alnair.model.cluster import Node
 from alnair.model.durations import seconds, span
+from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
-from alnair.sim.api import VirtualApi
+from alnair.sim.virtual_api import VirtualApi
 from alnair.sim.whatif.answer import Answer, Fate
 from alnair.sim.whatif.changes import ChangeError, Changes
+from alnair.sim.whatif.new_nodes import ShapeError, nodes
 from alnair.sim.whatif.plans import Freeing
 from alnair.sim.whatif.question import ask
-from alnair.sim.whatif.shapes import ShapeError, nodes
 from kit import make
 
 NOW = 1_000_000.0

@@ -9,18 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from alnair.checker.cluster import check
-from alnair.checker.state import cluster_of
-from alnair.kube.annotations import gpu_assignment
-from alnair.kube.projection import PodProjector, project_node
-from alnair.kube.simulated_nodes import manifest
-from alnair.kube.wire import NodeWire, PodWire
+from alnair.checker.objects.state import cluster_of
+from alnair.kube.objects.annotations import gpu_assignment
+from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.simulated_nodes import manifest
+from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.model import names
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
-from alnair.sim.api import VirtualApi
+from alnair.sim.virtual_api import VirtualApi
 from alnair.sim.whatif.changes import Changes, make
-from alnair.sim.whatif.course import Course
+from alnair.sim.whatif.lookahead import Course
 from alnair.sim.whatif.plans import Freeing, freed
 from alnair.traces.openb import TraceNode
 from kit.live.scheduler_process import pod

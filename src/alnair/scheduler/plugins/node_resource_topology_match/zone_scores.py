@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.topology import FAR
+from alnair.model.numa_topology import FAR
 from alnair.model.workload import ContainerPart as Part
 from alnair.scheduler.state.nodes.columns import Column, Mask
 from alnair.scheduler.state.numa.numa_zones import ABSENT, Zones

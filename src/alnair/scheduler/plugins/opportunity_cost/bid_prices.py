@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.cluster import Gpu, Node
+from alnair.model.nodes import Gpu, Node
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask, WorkloadMix
 from alnair.scheduler.state.gpus.devices import LEVELS, Devices
 from alnair.scheduler.state.nodes.columns import Column, Columns

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.framework.contract import Observer
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidPrices, BidState

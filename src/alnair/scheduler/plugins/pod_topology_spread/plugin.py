@@ -13,7 +13,7 @@ from alnair.scheduler.plugins.pod_topology_spread.arguments import SpreadArgumen
 from alnair.scheduler.plugins.pod_topology_spread.filter import Skew
 from alnair.scheduler.plugins.pod_topology_spread.score import Crowding
 from alnair.scheduler.state.cluster import Cluster
-from alnair.scheduler.state.pods.peers import KINDS, peers
+from alnair.scheduler.state.pods.default_selectors import KINDS, peers
 
 
 class PodTopologySpread:

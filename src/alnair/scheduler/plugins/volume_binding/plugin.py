@@ -13,7 +13,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments
 from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.framework.refuse_all import Nowhere
-from alnair.scheduler.plugins.volume_binding.offers import Storage, reach
+from alnair.scheduler.plugins.volume_binding.volume_choice import Storage, reach
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.objects.api_objects import Objects, Read

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.cluster import Gpu
+from alnair.model.nodes import Gpu
 from alnair.scheduler.state.gpus.gpu_links import Cliques, cliques, wiring
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 

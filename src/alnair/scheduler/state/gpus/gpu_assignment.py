@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from alnair.model.cluster import Gpu
+from alnair.model.nodes import Gpu
 from alnair.model.workload import Assignment, GpuDemand, GpuShare, Pod
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 

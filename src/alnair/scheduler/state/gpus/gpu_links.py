@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.cluster import Gpu
+from alnair.model.nodes import Gpu
 
 #: Nodes with more GPUs are not searched: the subsets would be too many.
 MOST_GPUS: Final = 16

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from alnair.model.cluster import Gpu, GpuLoad
+from alnair.model.nodes import Gpu, GpuLoad
 from alnair.scheduler.state.nodes.columns import Column, Rows
 
 #: Nothing is known of the GPU.

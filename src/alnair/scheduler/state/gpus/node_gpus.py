@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from alnair.model import names
-from alnair.model.cluster import Gpu, Node
+from alnair.model.nodes import Gpu, Node
 from alnair.scheduler.state.gpus.devices import Booking
 
 #: More nameless GPUs on a node than this are not believed.

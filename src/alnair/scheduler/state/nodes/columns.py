@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.cluster import Node, Taint
+from alnair.model.nodes import Node, Taint
 from alnair.scheduler.state.nodes.labels import LabelColumns
 
 Column = NDArray[np.float64]

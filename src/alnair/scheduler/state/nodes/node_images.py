@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from alnair.model.cluster import Image
+from alnair.model.nodes import Image
 from alnair.scheduler.state.nodes.columns import Column
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.model.workload import Toleration
 from alnair.scheduler.state.nodes.integers import parse_int
 

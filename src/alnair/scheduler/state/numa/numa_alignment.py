@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.requests import ContainerRequests, pod_requests
+from alnair.model.pod_requests import ContainerRequests, pod_requests
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.state.nodes.columns import Column, Columns, Mask
 from alnair.scheduler.state.numa.numa_zones import ABSENT, Take, Zones

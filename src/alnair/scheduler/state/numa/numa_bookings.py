@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from alnair.model.fingerprint import pods_fingerprint
-from alnair.model.topology import Topology
+from alnair.model.numa_topology import Topology
+from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import Pod
 from alnair.scheduler.state.nodes.columns import Columns
 from alnair.scheduler.state.numa.numa_alignment import Alignment, is_native

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.topology import FAR, SINGLE_NUMA, Topology
+from alnair.model.numa_topology import FAR, SINGLE_NUMA, Topology
 from alnair.scheduler.state.nodes.columns import Column, Mask
 
 #: What a zone has of a resource that it does not report.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from alnair.model.workload import Controller, Labels, LabelSelector, Pod, PodSpec
-from alnair.scheduler.state.pods.peers import CONTROLLERS
+from alnair.scheduler.state.pods.default_selectors import CONTROLLERS
 
 _KEPT = 50_000
 

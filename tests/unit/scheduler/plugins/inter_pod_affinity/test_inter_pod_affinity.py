@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import LabelSelector, Pod, PodAffinity, PodTerm, Requirement
 from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.framework.contract import Profile

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.model.fingerprint import pods_fingerprint
-from alnair.model.topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.framework.contract import Reason

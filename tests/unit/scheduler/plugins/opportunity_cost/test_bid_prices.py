@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import EVERY, BidPrices, BidState

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import ArgumentError, made

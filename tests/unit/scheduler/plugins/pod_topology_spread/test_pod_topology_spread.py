@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.model.cluster import Node, Taint
+from alnair.model.nodes import Node, Taint
 from alnair.model.workload import (
     LabelSelector,
     NodeAffinity,

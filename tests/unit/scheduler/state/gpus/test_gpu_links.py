@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.model.cluster import Gpu
+from alnair.model.nodes import Gpu
 from alnair.scheduler.state.gpus.gpu_links import Cliques, Wiring, quality, strength, wiring
 from kit import make
 

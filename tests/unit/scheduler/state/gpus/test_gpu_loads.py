@@ -1,6 +1,6 @@
 """Measured loads are fresh as long as their agent lives, and count what was placed since."""
 
-from alnair.model.cluster import Gpu, GpuLoad
+from alnair.model.nodes import Gpu, GpuLoad
 from alnair.scheduler.state.gpus.gpu_loads import (
     HEARTBEAT_SECONDS,
     LEASE_SECONDS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alnair.model.cluster import Node
+from alnair.model.nodes import Node
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from alnair.model.cluster import Taint
+from alnair.model.nodes import Taint
 from alnair.model.workload import Requirement, Term, Toleration
 from alnair.scheduler.framework.selector_validation import is_well_formed
 from alnair.scheduler.state.nodes.integers import parse_int

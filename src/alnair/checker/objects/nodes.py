@@ -1,0 +1,95 @@
+"""A node as the checker sees it."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from alnair.checker.objects import api_names
+from alnair.checker.objects.amounts import UnreadableError
+from alnair.checker.objects.requests import read
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """One GPU as the node's annotation describes it."""
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+
+
+class Node(msgspec.Struct, frozen=True):
+    """What a node offers.
+
+    Attributes:
+        gpus: UUID → GPU; empty if the node describes none.
+        described: The node has a GPU description, so assignments can be checked against it.
+        problem: Why a part of it cannot be read; empty if all can.
+    """
+
+    name: str
+    allocatable: dict[str, Fraction]
+    labels: dict[str, str]
+    taints: tuple[dict[str, str], ...]
+    unschedulable: bool
+    gpus: dict[str, Gpu]
+    described: bool = False
+    problem: str = ""
+
+    def compute_factor(self) -> Fraction:
+        """How far the compute of a GPU may be promised beyond 100 %, as the node publishes it."""
+        offered = self.allocatable.get(api_names.COMPUTE)
+        if not offered or not self.gpus:
+            return Fraction(1)
+        return offered / (100 * len(self.gpus))
+
+
+def node_of(manifest: Mapping[str, Any]) -> Node:
+    """Return a node; what cannot be read becomes its problem."""
+    metadata = manifest.get("metadata") or {}
+    spec = manifest.get("spec") or {}
+    status = manifest.get("status") or {}
+    problem = ""
+    allocatable: dict[str, Fraction] = {}
+    gpus: dict[str, Gpu] = {}
+    text = (metadata.get("annotations") or {}).get(api_names.STATIC)
+    try:
+        allocatable = read(status.get("allocatable") or status.get("capacity"))
+        gpus = gpus_of(text) if text is not None else {}
+    except UnreadableError as error:
+        problem = str(error)
+    return Node(
+        name=metadata.get("name", ""),
+        allocatable=allocatable,
+        labels=dict(metadata.get("labels") or {}),
+        taints=tuple(spec.get("taints") or ()),
+        unschedulable=bool(spec.get("unschedulable")),
+        gpus=gpus,
+        described=text is not None,
+        problem=problem,
+    )
+
+
+def gpus_of(text: str) -> dict[str, Gpu]:
+    """Read the GPU description of a node.
+
+    Raises:
+        UnreadableError: It is not what the contract says.
+    """
+    try:
+        document = json.loads(text)
+        entries = document["gpus"]
+        if document["v"] != 1:
+            raise UnreadableError(f"{api_names.STATIC}: version {document['v']!r}")
+        found = [Gpu(e["uuid"], int(e["index"]), e["model"], int(e["memory_mib"])) for e in entries]
+        by_uuid = {gpu.uuid: gpu for gpu in found}
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        if isinstance(error, UnreadableError):
+            raise
+        raise UnreadableError(f"{api_names.STATIC}: {type(error).__name__}: {error}") from error
+    if len(by_uuid) < len(found) or len({gpu.index for gpu in found}) < len(found):
+        raise UnreadableError(f"{api_names.STATIC}: a GPU is there twice")
+    return by_uuid

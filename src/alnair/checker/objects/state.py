@@ -1,0 +1,42 @@
+"""The objects of a cluster at one moment, as the checker sees them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from alnair.checker.objects import api_names
+from alnair.checker.objects.groups import Group, group_of
+from alnair.checker.objects.nodes import Node, node_of
+from alnair.checker.objects.pods import Pod, pod_of
+from alnair.checker.objects.storage import Claim, Volume, claim_of, volume_of
+
+Manifests = Iterable[Mapping[str, Any]]
+
+
+class Cluster(msgspec.Struct):
+    """Nodes by name, pods, gangs, claims by namespace and name, volumes by name."""
+
+    nodes: dict[str, Node]
+    pods: list[Pod]
+    groups: list[Group]
+    claims: dict[tuple[str, str], Claim]
+    volumes: dict[str, Volume]
+
+
+def cluster_of(
+    nodes: Manifests,
+    pods: Manifests,
+    groups: Manifests,
+    ours: frozenset[str] = api_names.SCHEDULERS,
+    claims: Manifests = (),
+    volumes: Manifests = (),
+) -> Cluster:
+    """Read the objects of a cluster."""
+    return Cluster(
+        {node.name: node for node in map(node_of, nodes)},
+        [pod_of(pod, ours) for pod in pods],
+        [group_of(group) for group in groups],
+        {claim.key: claim for claim in map(claim_of, claims)},
+        {volume.name: volume for volume in map(volume_of, volumes)},
+    )

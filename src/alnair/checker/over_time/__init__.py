@@ -1,0 +1,1 @@
+"""What is judged over time: a cluster followed change by change, every instant."""

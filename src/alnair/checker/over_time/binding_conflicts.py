@@ -1,0 +1,51 @@
+"""Whose fault an over-commit is when several schedulers share a node.
+
+The API server checks no resources at binding, so two schedulers that bind at the same moment can
+cross. The rule: an over-commit among our own pods is ours at once. One that involves a foreign pod
+is ours if we bound although the foreign binding had been visible for half a second, or if it lasts
+longer than five seconds, for then we did not clear it up.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from alnair.checker import registry
+from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.pods import Pod
+from alnair.checker.violation import Violation
+
+#: Seconds for which a foreign binding must have been visible for us to be blamed.
+VISIBLE: Final = 0.5
+#: Seconds after which an over-commit is ours, however it came about.
+LASTING: Final = 5.0
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A pod on a node, and when its binding was seen (seconds, monotonic; -inf = at the start)."""
+
+    pod: Pod
+    seen: float
+
+
+def ours_alone(node: Node, holders: Sequence[Holder]) -> list[Violation]:
+    """Return the over-commits that our own pods make without any other."""
+    return registry.of_node(node, [h.pod for h in holders if h.pod.ours])
+
+
+def knowingly(node: Node, holders: Sequence[Holder], bound: float) -> list[Violation]:
+    """Return what was over-committed by a binding of ours with all that was visible before it.
+
+    Args:
+        node: The node.
+        holders: What is on it, the new pod included.
+        bound: The earliest moment at which our binding can have happened.
+    """
+    known = [h.pod for h in holders if h.pod.ours or h.seen <= bound - VISIBLE]
+    return registry.of_node(node, known)
+
+
+def not_cleared(node: Node, holders: Sequence[Holder]) -> list[Violation]:
+    """Return what is over-committed still, our pods that are on their way out apart."""
+    return registry.of_node(node, [h.pod for h in holders if not (h.pod.ours and h.pod.deleting)])

@@ -1,0 +1,68 @@
+"""What cannot be had is not placed: whole GPUs and slices at once, claims nobody allocates for."""
+
+from collections.abc import Iterator
+
+from alnair.checker.objects import api_names
+from alnair.checker.objects.amounts import shown
+from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.requests import Container, most
+from alnair.checker.violation import Violation
+
+
+def possible_request(pod: Pod, node: Node | None) -> Iterator[Violation]:
+    """A bound pod of ours asks for GPUs in a way that some GPU could satisfy."""
+    if not pod.ours:
+        return
+    for said, limit in _impossible(pod):
+        yield Violation(
+            "possible-request", pod.title, node.name if node else pod.node, used=said, limit=limit
+        )
+
+
+def claims_allocated(pod: Pod, node: Node | None) -> Iterator[Violation]:
+    """A bound pod of ours claims no devices: our schedulers do not allocate them."""
+    if pod.ours and pod.device_claims:
+        yield Violation(
+            "claims-allocated",
+            pod.title,
+            node.name if node else pod.node,
+            used=f"resourceClaims {', '.join(pod.device_claims)}",
+            limit="none",
+        )
+
+
+def _impossible(pod: Pod) -> Iterator[tuple[str, str]]:
+    for container in pod.containers:
+        for said, limit in _in_container(container):
+            yield f"container {container.name}: {said}", limit
+    together = most(pod.containers, api_names.COMPUTE)
+    if together > 100 and all(c.amounts.get(api_names.COMPUTE, 0) <= 100 for c in pod.containers):
+        yield f"containers together: {shown(together)} % of one GPU", "100 %"
+    for name, models in ((api_names.MODELS, pod.models), (api_names.MODELS_NOT, pod.models_not)):
+        if name not in pod.annotations:
+            continue
+        if not models:
+            yield f"{name} is empty", "a GPU model"
+        if not pod.wants_gpus:
+            yield f"0 GPUs with {name} {', '.join(models)}", "a request for a GPU"
+    if both := set(pod.models) & set(pod.models_not):
+        yield f"{', '.join(sorted(both))} accepted and refused", "one of both"
+    policy = pod.annotations.get(api_names.POLICY, "hard")
+    if policy not in {"hard", "soft"}:
+        yield f"{api_names.POLICY} {policy!r}", "hard or soft"
+
+
+def _in_container(container: Container) -> Iterator[tuple[str, str]]:
+    whole, memory, compute = (
+        container.amounts.get(resource, 0)
+        for resource in (api_names.WHOLE, api_names.MEMORY, api_names.COMPUTE)
+    )
+    if whole and (memory or compute):
+        yield "whole GPUs and a slice", "one of them"
+    if compute and not memory:
+        yield f"{api_names.COMPUTE} without {api_names.MEMORY}", "both"
+    if compute > 100:
+        yield f"{compute} % of one GPU", "100 %"
+    if 0 < memory < api_names.LEAST_MEMORY:
+        yield f"{memory} MiB", f"at least {api_names.LEAST_MEMORY} MiB"

@@ -1,0 +1,1 @@
+"""Our custom resources as CustomResourceDefinition manifests, generated from types."""

@@ -1,0 +1,1 @@
+"""PodGroups of all dialects, and which pods are their members."""

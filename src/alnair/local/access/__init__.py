@@ -1,0 +1,1 @@
+"""Certificates and kubeconfig files of the cluster, one identity for every process."""

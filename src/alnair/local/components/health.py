@@ -1,0 +1,137 @@
+"""Asking components whether they are well."""
+
+import asyncio
+import contextlib
+import os
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import psutil
+
+from alnair.local.access.certificates import Pki
+from alnair.local.components import processes
+from alnair.local.components.components import COMPONENTS, ETCD_SOCKET
+from alnair.local.errors import LocalClusterError
+from alnair.local.layout import Layout
+
+_PROBE_SECONDS = 2.0
+#: The longest path of a socket that every supported system takes, in bytes.
+_SOCKET_PATH = 100
+
+
+def trust(layout: Layout, pki: Pki) -> ssl.SSLContext:
+    """TLS towards the cluster's servers, as its administrator.
+
+    Raises:
+        LocalClusterError: The certificates are missing or damaged.
+    """
+    admin = pki.client("admin")
+    try:
+        context = ssl.create_default_context(cafile=str(pki.ca.certificate))
+        context.load_cert_chain(admin.certificate, admin.key)
+    except OSError as error:
+        # SSLError is an OSError, too.
+        raise LocalClusterError(
+            f"the certificates of cluster {layout.name} are missing or damaged:"
+            f" run 'alnair up --name {layout.name}', which makes new ones"
+        ) from error
+    return context
+
+
+async def probe(name: str, layout: Layout, port: int | None, context: ssl.SSLContext) -> str | None:
+    """Asks a component once.
+
+    Returns:
+        None when it is well, otherwise what it (or the connection to it) says.
+    """
+    url = COMPONENTS[name].health
+    if name == "etcd":
+        with _short_path(layout.folder) as folder:
+            return await _ask(url, aiohttp.UnixConnector(path=f"{folder}/{ETCD_SOCKET}"))
+    return await _ask(url.format(port=port), aiohttp.TCPConnector(ssl=context))
+
+
+async def wait_ready(
+    name: str,
+    layout: Layout,
+    port: int | None,
+    context: ssl.SSLContext,
+    process: psutil.Process,
+    deadline: float,
+) -> bool:
+    """Waits until a component is well.
+
+    Args:
+        name: The component.
+        layout: Its cluster.
+        port: Where it listens.
+        context: Trust towards it.
+        process: The process that has to come up.
+        deadline: Seconds to wait.
+
+    Returns:
+        Whether it is; False when it still was not at the deadline.
+
+    Raises:
+        LocalClusterError: The process ended.
+    """
+    until = time.monotonic() + deadline
+    pause = 0.02
+    while await probe(name, layout, port, context) is not None:
+        if not processes.is_alive(process):
+            log = layout.log(name)
+            raise LocalClusterError(
+                f"{name} stopped while it was starting: {processes.last_words(log)}"
+                f" (all of it is in {log})"
+            )
+        if time.monotonic() > until:
+            return False
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 0.25)
+    return True
+
+
+async def _ask(url: str, connector: aiohttp.BaseConnector) -> str | None:
+    timeout = aiohttp.ClientTimeout(total=_PROBE_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
+            session.get(url) as response,
+        ):
+            text = await response.text()
+            if response.status == 200 and '"health":"false"' not in text:
+                return None
+            return f"{response.status}: {_telling(text)}"
+    except TimeoutError:
+        return f"no answer within {_PROBE_SECONDS:g} s"
+    except (aiohttp.ClientError, OSError) as error:
+        return str(error) or type(error).__name__
+
+
+def _telling(text: str) -> str:
+    """The line that matters: the first failing check of a list of checks, or the first of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    failing = [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
+    return (failing or lines or ["no answer"])[0][:200]
+
+
+@contextlib.contextmanager
+def _short_path(folder: Path) -> Iterator[str]:
+    """A path of the folder that is short enough for a socket in it."""
+    if len(os.fsencode(folder)) + len(ETCD_SOCKET) + 1 <= _SOCKET_PATH:
+        yield str(folder)
+        return
+    if not sys.platform.startswith("linux"):
+        raise LocalClusterError(
+            f"the path {folder} is too long for a socket on this system:"
+            " set ALNAIR_STATE to a shorter folder"
+        )
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

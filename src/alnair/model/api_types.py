@@ -1,0 +1,205 @@
+"""Custom resources and annotation documents.
+
+One Struct per kind: schema, parser and documentation at once. The CRD manifests are generated from
+these types by `alnair.kube.crds.manifests`.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+#: A Kubernetes quantity: a number, or a number with a suffix.
+Quantity = str | int
+
+
+class PodGroupSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What a gang needs to start."""
+
+    min_member: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
+    """Pods that must be placed together; fewer are never placed."""
+    min_resources: dict[str, Quantity] | None = None
+    """Resources that the cluster must have free before the gang is tried."""
+    schedule_timeout_seconds: Count | None = None
+    """Seconds that a gang may stay partly bound, after a crash, before it is evicted."""
+
+
+Timestamp = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+
+
+class Condition(msgspec.Struct, frozen=True, rename="camel"):
+    """A condition of an object, as Kubernetes writes them."""
+
+    type: str
+    status: str
+    """True, False or Unknown."""
+    reason: str
+    """One word in CamelCase, for programs."""
+    message: str
+    """A sentence, for people."""
+    last_transition_time: Timestamp
+    """When the status last changed, RFC 3339."""
+
+
+class PodGroupStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What has become of a gang."""
+
+    phase: str | None = None
+    """Pending, PreScheduling, Scheduling, Scheduled, Running, Unknown, Finished or Failed."""
+    occupied_by: str | None = None
+    """Owners of the pods, as namespace/name, separated by commas."""
+    scheduled: Count | None = None
+    """Members that have a node or had one."""
+    running: Count | None = None
+    succeeded: Count | None = None
+    failed: Count | None = None
+    schedule_start_time: Timestamp | None = None
+    """When there first were enough members to be tried, RFC 3339."""
+    conditions: list[Condition] | None = None
+    """Scheduled, Finished and Failed."""
+
+
+class ElasticQuotaSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A namespace's share of the cluster."""
+
+    min: dict[str, Quantity] | None = None
+    """Guaranteed to the namespace."""
+    max: dict[str, Quantity] | None = None
+    """Never exceeded, also when others leave their share idle."""
+
+
+class ElasticQuotaStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What of a quota is in use."""
+
+    used: dict[str, Quantity] | None = None
+
+
+class NamedValue(msgspec.Struct, rename="camel"):
+    """A named text value."""
+
+    name: str
+    value: str
+
+
+class ZoneCost(msgspec.Struct, rename="camel"):
+    """Distance to another zone."""
+
+    name: str
+    value: int
+
+
+class ZoneResource(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A resource of one topology zone."""
+
+    name: str
+    capacity: Quantity
+    allocatable: Quantity
+    available: Quantity
+
+
+class Zone(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A topology zone of a node, such as a NUMA node."""
+
+    name: str
+    type: str
+    parent: str | None = None
+    costs: list[ZoneCost] | None = None
+    attributes: list[NamedValue] | None = None
+    resources: list[ZoneResource] | None = None
+
+
+class GpuStaticEntry(msgspec.Struct, frozen=True):
+    """One GPU of a node, as its agent describes it."""
+
+    uuid: Annotated[str, msgspec.Meta(min_length=1)]
+    index: Count
+    model: Annotated[str, msgspec.Meta(min_length=1)]
+    memory_mib: Count
+    numa: int | None = None
+    #: Index of another GPU, as text → kind of link, such as `NV4` or `PIX`.
+    links: dict[str, str] = {}
+
+
+class GpuStatic(msgspec.Struct, frozen=True):
+    """The node annotation `gpu-static`; `t` is RFC 3339."""
+
+    v: int
+    t: str
+    gpus: list[GpuStaticEntry]
+
+
+class AssignedGpu(msgspec.Struct, frozen=True):
+    """A container's part of one GPU."""
+
+    uuid: str
+    index: int
+    memory_mib: int
+    compute: int
+    whole: bool
+
+
+class GpuAssignment(msgspec.Struct, frozen=True):
+    """The pod annotation `gpu-assignment`; `t` is RFC 3339, `containers` maps name → parts."""
+
+    v: int
+    t: str
+    containers: dict[str, list[AssignedGpu]]
+
+
+class PlannedPod(msgspec.Struct, frozen=True):
+    """Where a gang's member goes: its node, and per container the indices of the GPUs."""
+
+    node: str
+    gpus: dict[str, list[int]] = {}
+
+
+class GangPlan(msgspec.Struct, frozen=True):
+    """The PodGroup annotation `gang-plan`, written before the first Binding; `t` is RFC 3339."""
+
+    v: int
+    t: str
+    pods: dict[str, PlannedPod]
+
+
+class PodUtilization(msgspec.Struct, frozen=True):
+    """What scheduling reads of the pod annotation `utilization`; times are RFC 3339."""
+
+    v: int
+    t: str
+    gpu: float = 0.0
+    """Percent of its GPUs' compute that the pod uses."""
+    idle_since: str | None = None
+    """Since when its GPUs have been idle; absent while they are not."""
+
+
+Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
+class GpuLoad(msgspec.Struct, frozen=True):
+    """The node annotation `gpu-<index>`: what one GPU does, as the node's agent measured it."""
+
+    v: int
+    t: str
+    """When these values were first true, RFC 3339; a steady GPU's are not written again."""
+    uuid: Annotated[str, msgspec.Meta(min_length=1)]
+    util: Percent
+    """Percent of time in which kernels ran, mean over the window."""
+    memory_used_mib: Count
+    window_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    """Seconds over which `util` was measured."""
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """The pod annotation `expected`: what the pod will need, as far as anybody knows."""
+
+    v: int
+    t: str
+    """When it was written, RFC 3339."""
+    util: Percent | None = None
+    """Percent of one GPU's time that it will use."""
+    memory_mib: Count | None = None
+    """MiB of GPU memory that it will use."""
+    duration_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Seconds that it will run."""
+    source: str = ""
+    """Who says so: `trial`, `history` or `user`."""

@@ -1,0 +1,160 @@
+"""The rates of compute: what each container was seen to use becomes what each may use now.
+
+`alnair.sharing.rates` decides; this feeds it with what the counters say and writes its answers. A
+rate holds for five ticks only, so that a server that died leaves nobody with more, or less, than
+the guaranteed share.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container_slices import guaranteed
+from alnair.node.vgpu.pages.counters import Slot
+from alnair.sharing import rates
+
+#: Time between ticks; the control loop's delay, so a tenth of the 500 ms that limits may take.
+TICK_NS: Final = 50_000_000
+_HOLDS_NS: Final = 5 * TICK_NS
+#: What a container may use of a GPU while it is throttled for a violation.
+THROTTLED: Final = 0.01
+#: The share that stands for a tenant without a limit that used nothing yet.
+_LEAST: Final = 0.01
+
+#: A share below which a tenant without work is not looked at until its counters move.
+_ASLEEP: Final = 0.001
+_MILLION: Final = 1_000_000
+
+_Key = tuple[str, str]
+
+
+class Compute:
+    """The rates on all GPUs.
+
+    Attributes:
+        throttled: (container, GPU) held down because of a violation.
+    """
+
+    def __init__(self) -> None:
+        self._activity: dict[_Key, rates.Activity] = {}
+        self._seen: dict[str, tuple[Slot, ...]] = {}
+        self._asleep: set[_Key] = set()
+        self._busy: set[str] = set()
+        self._turns: dict[str, dict[str, rates.Turn]] = {}
+        self.throttled: set[_Key] = set()
+
+    def forget(self, name: str) -> None:
+        """Drop what is known of a container."""
+        self._seen.pop(name, None)
+        self._activity = {key: a for key, a in self._activity.items() if key[0] != name}
+        self._asleep = {key for key in self._asleep if key[0] != name}
+        self.throttled = {key for key in self.throttled if key[0] != name}
+
+    def tick(self, containers: Iterable[Container], now_ns: int) -> None:
+        """Read the use of all, and write the rates that follow."""
+        all_, busy = list(containers), set[str]()
+        for container in all_:
+            name, slots = container.assignment.name, container.slots
+            is_idle = self._seen.get(name) is slots
+            self._seen[name] = slots
+            for row, share in enumerate(container.assignment.shares):
+                key = name, share.uuid
+                before = self._activity.get(key)
+                if is_idle and key in self._asleep:
+                    continue  # most containers, most of the time
+                self._activity[key] = after = _observe(container, row, now_ns, before)
+                if after.is_active(now_ns):
+                    busy.add(share.uuid)
+                elif after.used < _ASLEEP:
+                    self._asleep.add(key)
+                    continue
+                self._asleep.discard(key)
+        busy |= {uuid for _, uuid in self.throttled}
+        for uuid in busy | self._busy:
+            self._divide(uuid, all_, now_ns, is_busy=uuid in busy)
+        self._busy = busy
+
+    def _divide(
+        self, uuid: str, containers: list[Container], now_ns: int, *, is_busy: bool
+    ) -> None:
+        """Write the rates of one GPU; where nobody works, everybody has the guaranteed share."""
+        rows = [
+            (container, row, share)
+            for container in containers
+            for row, share in enumerate(container.assignment.shares)
+            if share.uuid == uuid
+        ]
+        claims = {}
+        for container, _, share in rows:
+            seen = self._activity[container.assignment.name, uuid]
+            percent = guaranteed(share)
+            claims[container.assignment.name] = rates.Claim(
+                guaranteed=percent / 100 if percent else min(1.0, max(_LEAST, seen.used)),
+                soft=share.soft,
+                low=share.low_priority,
+                active=seen.is_active(now_ns),
+                used=seen.used,
+                held_back=seen.held_back,
+                pressed=seen.pressed,
+                used_long=seen.used_long,
+                limited=bool(percent),
+            )
+        granted = rates.grant(claims) if is_busy else {}
+        turns = rates.turns(claims, granted, self._turns.get(uuid)) if granted else {}
+        self._turns[uuid] = turns
+        for container, row, _ in rows:
+            turn = turns.get(container.assignment.name)
+            self._write(container, row, claims, granted, turn, now_ns)
+
+    def _write(
+        self,
+        container: Container,
+        row: int,
+        claims: dict[str, rates.Claim],
+        granted: dict[str, float],
+        turn: rates.Turn | None,
+        now_ns: int,
+    ) -> None:
+        share = container.assignment.shares[row]
+        name, percent = container.assignment.name, guaranteed(share)
+        ppm = 0
+        if (name, share.uuid) in self.throttled:
+            ppm = round(THROTTLED * _MILLION)
+        elif granted:
+            ppm = round((turn.share if turn else granted[name]) * _MILLION)
+        # Without a rate the guaranteed share holds: the page of who has just that is left alone.
+        if not percent or (not turn and ppm == percent * _MILLION // 100):
+            ppm = 0
+        device = container.page.page.device[row]
+        until = 0
+        if ppm:
+            until = device.rate_until_ns
+            if ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
+                until = now_ns + _HOLDS_NS
+        count, used = rates.neighbours(name, claims) if granted else (0, 0.0)
+        period_us = rates.PERIOD_NS // 1000 if turn else 0
+        container.page.update(
+            row,
+            rate_ppm=ppm,
+            rate_until_ns=until,
+            neighbours=count,
+            others_ppm=round(used * _MILLION),
+            window_period_us=period_us,
+            window_begin_us=int(turn.begin * period_us) if turn else 0,
+            window_us=int(turn.length * period_us) if turn else 0,
+        )
+
+
+def _observe(
+    container: Container, row: int, now_ns: int, before: rates.Activity | None
+) -> rates.Activity:
+    sums = container.totals.devices[row]
+    waiting = sum(slot.devices[row].waiting for slot in container.slots if slot.owner)
+    if before is not None and now_ns - before.last.now_ns > 2 * TICK_NS:
+        # It slept, and was not looked at: nothing happened until the tick before this one.
+        last = msgspec.structs.replace(before.last, now_ns=now_ns - TICK_NS)
+        before = msgspec.structs.replace(before, last=last)
+    reading = rates.Reading(now_ns, sums["charged_ns"], sums["launches"], min(waiting, 1 << 20))
+    return rates.observe(before, reading)

@@ -1,0 +1,1 @@
+"""A container as the server keeps it: its slices, folder, socket, processes and journal."""

@@ -1,0 +1,201 @@
+"""One container as the server keeps it: its folder, its pages, its socket, its processes."""
+
+import asyncio
+import contextlib
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from alnair.node.cgroups import Cgroup, Proc
+from alnair.node.vgpu.containers import peer_credentials
+from alnair.node.vgpu.containers.container_slices import Assignment, Who
+from alnair.node.vgpu.containers.journal import Entry, Group
+from alnair.node.vgpu.containers.liveness import Census
+from alnair.node.vgpu.containers.registration import Door
+from alnair.node.vgpu.pages import abi
+from alnair.node.vgpu.pages.counters import CountersFile, Slot
+from alnair.node.vgpu.pages.limits_page import Contexts, LimitsPage
+from alnair.node.vgpu.pages.totals import Totals
+
+
+class Container:
+    """A container that was prepared, in the running event loop.
+
+    Args:
+        folder: Its own; made if it is not there.
+        entry: What is assigned to it and known of it.
+        proc: This machine's.
+        on_news: Called when there is something that the journal must hold.
+        contexts: Tells what a context costs on a GPU.
+
+    Attributes:
+        assignment: What it may use now.
+        group: Its control group, once a process has registered.
+        since: Monotonic seconds at which it was prepared or first registered.
+        totals: What it used since this server started.
+        slots: Its processes, as of the last look.
+        is_gone: Monotonic seconds since when its control group is gone; None while it is not.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        entry: Entry,
+        proc: Proc,
+        on_news: Callable[[], None],
+        contexts: Contexts = lambda _: None,
+    ) -> None:
+        self.folder = folder
+        self.assignment = entry.assignment
+        self.group = entry.group
+        self._proc = proc
+        self._on_news = on_news
+        self._contexts = contexts
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder.chmod(0o755)
+        # What is open is closed again if the rest cannot be made: nobody would know of it.
+        with contextlib.ExitStack() as made:
+            self._open(entry, made)
+            self._opened = made.pop_all()
+
+    def _open(self, entry: Entry, made: contextlib.ExitStack) -> None:
+        self.page = LimitsPage(self.folder / "limits")
+        made.callback(self.page.close)
+        self.counters = CountersFile(self.folder / "counters", len(self.assignment.shares))
+        made.callback(self.counters.close)
+        if not self.counters.was_valid or self.counters.generation != entry.generation:
+            self.counters.rebuild(entry.generation + 1)
+        # A living container finds its page as it left it; a torn or lost page is written anew.
+        state = abi.State.REGISTERED if self.group is not None else abi.State.WAITING
+        if entry.message:
+            state = abi.State.REFUSED
+        self.page.assign(self.assignment, state, self.counters.generation, self._contexts)
+        if entry.message:
+            self.page.say(state, entry.message)
+        self.page.beat(time.monotonic_ns())
+        self.since = asyncio.get_running_loop().time()
+        self.is_gone: float | None = None
+        self.totals = Totals(len(self.assignment.shares))
+        self.slots: tuple[Slot, ...] = ()
+        self.census = Census(self._proc, self.counters, self.read)
+        made.callback(self.census.close)
+        self.door = Door(self.folder, self._answer)
+        made.callback(self.door.close)
+
+    def close(self) -> None:
+        """Let go of it; the container goes on by its pages."""
+        self._opened.close()
+
+    def delete(self) -> None:
+        """Close it, and remove its folder."""
+        self.page.say(abi.State.REFUSED, "the slices of this container were taken back")
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def entry(self) -> Entry:
+        """What the journal must hold of it."""
+        message = self.page.page.message.decode() if self.is_refused else ""
+        return Entry(self.assignment, self.counters.generation, self.group, message)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it may not use CUDA at all."""
+        return bool(self.page.page.state == abi.State.REFUSED)
+
+    def change(self, assignment: Assignment) -> None:
+        """Put other limits in force, at once; the GPUs must be the same, in the same order."""
+        self.assignment = assignment
+        state = abi.State(self.page.page.state)
+        self.page.assign(assignment, state, self.counters.generation, self._contexts)
+
+    def learn(self) -> None:
+        """Take in what contexts cost, for those that are made from now on."""
+        for row, share in enumerate(self.assignment.shares):
+            cost = self._contexts(share.uuid)
+            if not share.context_mib and cost is not None:
+                self.page.update(row, context_bytes=cost)
+
+    def refuse(self, message: str) -> None:
+        """Let no process of it use CUDA from now on; those that run are not touched."""
+        self.page.say(abi.State.REFUSED, message)
+        self._on_news()
+
+    def read(self, *, whole: bool = True) -> None:
+        """Take in what its processes counted; all of it, or what is likely to have changed."""
+        slots = self.counters.read(whole=whole)
+        if slots is not self.slots:
+            self.totals.add(slots)
+            self.slots = slots
+
+    def tick(self, now_ns: int) -> None:
+        """Take in what it used, and tell it that the server lives."""
+        self.read(whole=False)
+        self.page.beat(now_ns)
+
+    def look(self, now: float) -> None:
+        """Find out which of its processes live."""
+        self.counters.repair()
+        self.read()
+        is_there = self.census.look(self.slots, self.group)
+        self.read()  # slots may have been freed
+        if is_there:
+            self.is_gone = None
+        elif self.is_gone is None:
+            self.is_gone = now
+
+    def held(self, row: int) -> int:
+        """Bytes that its living processes hold on a GPU, by its own word."""
+        return sum(slot.devices[row].held for slot in self.slots if slot.owner)
+
+    def _answer(self, connection: socket.socket) -> tuple[abi.Reply, str]:
+        try:
+            pid, place = peer_credentials.identify(connection, self._proc)
+        except peer_credentials.UnknownPeerError as error:
+            return abi.Reply.REFUSED, str(error)
+        if not self.has(place):
+            name = self.assignment.name
+            text = f"process {pid} is not of container {name}: its cgroup is {place.path}"
+            return abi.Reply.REFUSED, text
+        if self.is_refused:
+            return abi.Reply.REFUSED, self.page.page.message.decode()
+        if self.group is None:
+            self.group = learned(self.assignment.who, place)
+            self.since = asyncio.get_running_loop().time()
+            # In the journal first: a server that dies now must not find a page that it never
+            # registered. The other way round only costs another registration.
+            self._on_news()
+            self.page.say(abi.State.REGISTERED)
+        return abi.Reply.OK, ""
+
+    def has(self, place: Cgroup) -> bool:
+        """Tell whether a process in this place is of this container."""
+        if not self.assignment.who.is_met_by(place):
+            return False
+        return self.group is None or (
+            place.controller == self.group.controller and place.is_below(self.group.path)
+        )
+
+
+def learned(who: Who, place: Cgroup) -> Group:
+    """Return the group of a container, from where its first process is."""
+    path = place.root
+    if who.cgroup and not (who.container or place.container):
+        path = who.cgroup.rstrip("/")
+    return Group(path, place.controller, place.container)
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A container for people and programs; row i of the lists is share i."""
+
+    assignment: Assignment
+    folder: str
+    state: str
+    group: Group | None
+    processes: int
+    held_bytes: tuple[int, ...]
+    overhead_bytes: tuple[int, ...]

@@ -1,0 +1,50 @@
+"""By what a container's processes are told, and what its page says of its share."""
+
+import pytest
+
+from alnair.node.cgroups import Cgroup
+from alnair.node.vgpu.containers.container_slices import Share, Who, row, uuid_bytes
+from alnair.node.vgpu.pages import abi
+
+ID = "3f4b8c1d" * 8
+POD = "6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"
+PLACE = Cgroup(f"/kubepods/pod{POD}/{ID}/x", f"/kubepods/pod{POD}/{ID}", ID, POD)
+
+CASES = {
+    "the id": (Who(container=ID), True),
+    "the beginning of the id": (Who(container=ID[:12]), True),
+    "another id": (Who(container="0" * 64), False),
+    "the pod": (Who(pod=POD), True),
+    "another pod": (Who(pod=POD[:-1] + "0"), False),
+    "a group above": (Who(cgroup=f"/kubepods/pod{POD}"), True),
+    "a group whose name only begins so": (Who(cgroup=f"/kubepods/pod{POD[:-1]}"), False),
+    "pod and id": (Who(container=ID, pod=POD), True),
+    "the pod, but another id": (Who(container="0" * 64, pod=POD), False),
+    "nothing": (Who(), False),
+}
+
+
+@pytest.mark.parametrize(("who", "expected"), CASES.values(), ids=CASES)
+def test_a_process_is_told_by_all_that_is_given(who: Who, expected: bool) -> None:
+    assert who.is_met_by(PLACE) is expected
+
+
+def test_a_process_of_no_container_is_not_told_by_an_id() -> None:
+    assert not Who(container=ID).is_met_by(Cgroup("/a", "/a"))
+
+
+def test_the_page_says_what_the_share_does() -> None:
+    gpu = "GPU-8a1b0000-0000-0000-0000-00000000000f"
+    page = row(Share(gpu, 1024, 30, soft=True, low_priority=True, context_mib=300, tier_a=True))
+    assert bytes(page.uuid) == uuid_bytes(gpu) == bytes.fromhex("8a1b" + "0" * 27 + "f")
+    assert (page.memory_limit, page.context_bytes) == (1 << 30, 300 << 20)
+    assert (page.compute_percent, page.flags) == (
+        30,
+        abi.Flag.SOFT | abi.Flag.LOW_PRIORITY | abi.Flag.TIER_A,
+    )
+
+
+def test_a_soft_share_without_a_guarantee_has_one_percent() -> None:
+    gpu = "GPU-00000000-0000-0000-0000-000000000001"
+    assert row(Share(gpu, soft=True)).compute_percent == 1
+    assert row(Share(gpu)).compute_percent == 0
