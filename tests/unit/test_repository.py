@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import runpy
+import statistics
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: What a tree without git may hold beside its sources.
 NOT_SOURCES = {".venv", "__pycache__", "build", "dist", "shared"}
 MOST_LINES = 500
+MEDIAN_LINES = 150
 BAGS = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
@@ -56,6 +58,12 @@ def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     modules = [path for path in sources() if path.suffix in {".py", ".c", ".h"}]
     lengths = {path: len(path.read_text().splitlines()) for path in modules}
     assert not {p.name: n for p, n in lengths.items() if n > MOST_LINES}
+
+
+def test_half_of_all_modules_are_read_on_a_few_screens() -> None:
+    package = ROOT / "src" / "alnair"
+    lengths = [len(p.read_text().splitlines()) for p in python_files() if package in p.parents]
+    assert statistics.median(lengths) < MEDIAN_LINES
 
 
 def test_no_module_is_a_bag_of_this_and_that() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 
 from alnair.model.workload import Planned, Topology
 from alnair.scheduler.gangs.gangs import GangState
-from alnair.scheduler.gangs.topology_domains import Codes, Demand, Region, lack_of_room, regions
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import Context
 from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.placement.topology_domains import Codes, Demand, Region, lack_of_room, regions
 from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.capacity import capacity

@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 
 from alnair.scheduler.framework.contract import PostFilterPlugin
-from alnair.scheduler.gangs.topology_domains import Level
 from alnair.scheduler.placement.context import Context
 from alnair.scheduler.placement.statement import Statement
+from alnair.scheduler.placement.topology_domains import Level
 from alnair.scheduler.preemption.victim_search import Search
 from alnair.scheduler.preemption.victims import Cost, cost, importance
 from alnair.scheduler.queue.unit import ClassKey
