@@ -16,6 +16,7 @@ from alnair.kube.objects.device_claims import device_claims_problem
 from alnair.kube.objects.disks import pod_volumes
 from alnair.kube.objects.images_and_ports import host_ports, node_images, pod_images
 from alnair.kube.objects.load_annotations import Expectation, agent_lease, read_expected, read_loads
+from alnair.kube.objects.start_order import in_start_order
 from alnair.kube.pod_groups.gang_labels import group_of, pod_topology, topology_problem
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names, quantity
@@ -241,12 +242,9 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
         QuantityError: a quantity does not parse.
         ValueError: a resource request is negative.
     """
-    containers = [(c, True, c.restart_policy == "Always") for c in spec.init_containers or ()] + [
-        (c, False, False) for c in spec.containers or ()
-    ]
     requests = []
     gpus = []
-    for container, init, sidecar in containers:
+    for container, init, sidecar in in_start_order(spec):
         amounts = _container_requests(container)
         requests.append(ContainerRequests(amounts, init, sidecar))
         if not _GPU_RESOURCES.isdisjoint(amounts):

@@ -257,7 +257,7 @@ def _models(pod: Pod) -> tuple[str, ...]:
 
 def _shares(pod: Pod) -> tuple[Share, ...]:
     """Return the most that a pod has of each GPU at one moment."""
-    init = {r.container for r in pod.spec.gpu.requests if r.init} if pod.spec.gpu else set()
+    init = pod.spec.gpu.init_containers() if pod.spec.gpu else frozenset()
     found: dict[str, tuple[int, int]] = {}
     for is_init in (False, True):  # an init container has ended when the others run
         for container, shares in _containers(pod.assignment, init, is_init=is_init):
@@ -272,7 +272,7 @@ def _shares(pod: Pod) -> tuple[Share, ...]:
     return tuple(Share(uuid, *amounts) for uuid, amounts in found.items())
 
 
-def _containers(assignment: Assignment, init: set[str], *, is_init: bool) -> Assignment:
+def _containers(assignment: Assignment, init: frozenset[str], *, is_init: bool) -> Assignment:
     return tuple(item for item in assignment if (item[0] in init) == is_init)
 
 

@@ -64,7 +64,7 @@ def _free(node: Node, count: int, pods: Sequence[Pod]) -> list[int]:
     free = [WHOLE] * count
     slots = {gpu.uuid: slot for slot, gpu in enumerate(node.gpus)}
     for pod in pods:
-        init = {r.container for r in pod.spec.gpu.requests if r.init} if pod.spec.gpu else set()
+        init = pod.spec.gpu.init_containers() if pod.spec.gpu else frozenset()
         # An init container has ended when the others run: what counts is the most at one moment.
         stay: dict[int, int] = {}
         peak: dict[int, int] = {}
