@@ -47,7 +47,7 @@ def gpu_demand(
             init=ends_first(c),
         )
         for c in order
-        if any(c.resources.get(r) for r in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
+        if any(c.resources.get(r) for r in names.GPU_REQUESTS)
     )
     named = [name for name in _ABOUT_MODELS if name in annotations]
     if not requests and not named:
@@ -69,11 +69,16 @@ def gpu_demand(
     return msgspec.structs.replace(demand, problem=problem) if problem else demand
 
 
+def whole_gpus(count: int) -> GpuDemand | None:
+    """Return the demand of a container for so many whole GPUs of any model; None for 0."""
+    return gpu_demand([ContainerGpus("main", {names.GPU: count})], {})
+
+
 def _peak(order: list[ContainerGpus]) -> tuple[int, int, int]:
     """Return the most in use at once of (whole GPUs, MiB, percent), as Kubernetes sums requests."""
     whole, memory, compute = (
         most_at_once((c, c.resources.get(resource, 0)) for c in order)
-        for resource in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE)
+        for resource in names.GPU_REQUESTS
     )
     return whole, memory, compute
 

@@ -8,6 +8,7 @@ import msgspec
 
 from alnair.kube.objects import wire
 from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.simulated_nodes import gpu_capacity
 from alnair.model import names
 from alnair.model.nodes import Node
 from alnair.model.workload import Pod
@@ -30,10 +31,7 @@ def node(
     resources = {"cpu": cpu, "memory": memory, "pods": "110", **(allocatable or {})}
     annotations = {}
     if gpus:
-        resources[names.GPU] = str(gpus)
-        resources[names.VGPU_MEMORY] = str(gpus * gpu_memory_mib)
-        resources[names.VGPU_COMPUTE] = str(gpus * 100)
-        resources[names.VGPU] = str(gpus * names.VGPU_SLOTS)
+        resources |= gpu_capacity(gpus, gpu_memory_mib)
         described = [
             {
                 "uuid": f"GPU-{name}-{index}",

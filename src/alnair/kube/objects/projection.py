@@ -48,7 +48,6 @@ from alnair.model.workload import (
 _DAEMONS: Final = ("DaemonSet", "Node")
 #: Reason of the condition DisruptionTarget of pods that a scheduler preempts.
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
-_GPU_RESOURCES: Final = frozenset((names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
 _FINISHED: Final = ("Succeeded", "Failed")
 #: Controllers whose selector says which pods are peers, by the API that they are of.
 _CONTROLLERS: Final = {
@@ -247,7 +246,7 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
     for container, init, sidecar in in_start_order(spec):
         amounts = _container_requests(container)
         requests.append(ContainerRequests(amounts, init, sidecar))
-        if not _GPU_RESOURCES.isdisjoint(amounts):
+        if any(name in amounts for name in names.GPU_REQUESTS):
             gpus.append(ContainerGpus(container.name, amounts, init, sidecar))
     overhead = base_units(spec.overhead)
     pod_level = base_units(spec.resources.requests if spec.resources else None)

@@ -310,7 +310,7 @@ def node_record(node: NodeWire) -> NodeRecord:
         created=timestamp(node.metadata.creation_timestamp),
         cpu_milli=known.allocatable.get("cpu", 0),
         memory=known.allocatable.get("memory", 0),
-        gpu_count=len(known.gpus) or known.allocatable.get(names.GPU, 0),
+        gpu_count=known.gpu_count,
         model=known.labels.get(names.GPU_MODEL_LABEL, ""),
         gpus=tuple(Gpu(g.uuid, g.index, g.model, g.memory_mib) for g in known.gpus),
         ready=ready.status not in ("False", "Unknown"),

@@ -47,7 +47,7 @@ def gpu_state(nodes: Iterable[Node], pods: Iterable[Pod]) -> GpuState:
     capacity = allocated = 0
     left = []
     for node in nodes:
-        count = len(node.gpus) or node.allocatable.get(names.GPU, 0)
+        count = node.gpu_count
         held = on_node.get(node.name, [])
         free = _free(node, count, held)
         capacity += WHOLE * count
