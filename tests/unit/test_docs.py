@@ -24,7 +24,7 @@ from alnair.configuration.profile_assembly import assemble
 from alnair.kube.crds import our_crds
 from alnair.kube.objects import wire
 from alnair.kube.objects.device_claims import device_claims_problem
-from alnair.kube.objects.projection import pod_spec
+from alnair.kube.objects.pod_spec_projection import pod_spec
 from alnair.live.replay.report import Report
 from alnair.local.installation import documents
 from alnair.model import api_types, names

@@ -10,7 +10,8 @@ from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
 from alnair.kube.objects import wire
 from alnair.kube.objects.load_annotations import project_agent_lease
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.watched_kinds import OBJECTS, PEERS
 from alnair.kube.resources import (
     LEASES,

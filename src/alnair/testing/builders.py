@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.simulated_nodes import gpu_capacity
 from alnair.model import names
 from alnair.model.gpu_models import MODELS

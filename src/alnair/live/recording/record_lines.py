@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from alnair.history.history import End
 from alnair.kube.objects import wire
+from alnair.kube.objects.annotation_documents import UNREADABLE, check_version
 from alnair.kube.objects.load_annotations import read_expected
-from alnair.kube.objects.projection import UNREADABLE, PodProjector, check_version, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alnair.kube.client import Client
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.kube.resources import NODES, PODS
 from alnair.model import names
