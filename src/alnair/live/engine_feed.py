@@ -24,9 +24,6 @@ from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events
 
-#: Seconds to wait for kinds that a cluster may not have.
-_OPTIONAL_SECONDS = 5.0
-
 _log = logging.getLogger(__name__)
 
 
@@ -85,9 +82,7 @@ class Feed:
         )
 
     async def _synced_or_missing(self, kind: str, informer: Informer[Any, Any]) -> None:
-        try:
-            await asyncio.wait_for(informer.known.wait(), _OPTIONAL_SECONDS)
-        except TimeoutError:
+        if not await informer.known_soon():
             # Its CRD may not be installed; when it is, its objects come as news.
             _log.warning("no %s can be read: they are taken as absent", kind)
 
