@@ -206,7 +206,7 @@ async def alnair_client(
     from alnair.kube.access import client_config
     from alnair.kube.client import Client
     from alnair.kube.informer import Change, ChangeKind, Informer
-    from alnair.kube.objects.projection import PodProjector
+    from alnair.kube.objects.pod_projection import PodProjector
     from alnair.kube.objects.wire import PodWire
     from alnair.kube.resources import PODS
     from alnair.model.workload import Pod
@@ -292,7 +292,7 @@ async def memory(kubeconfig: str, pods: int) -> dict[str, float]:
     from alnair.kube.access import client_config
     from alnair.kube.client import Client
     from alnair.kube.informer import Change, Informer
-    from alnair.kube.objects.projection import PodProjector
+    from alnair.kube.objects.pod_projection import PodProjector
     from alnair.kube.objects.wire import PodWire
     from alnair.kube.resources import PODS
     from alnair.model.workload import Pod

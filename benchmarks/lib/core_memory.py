@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from alnair.kube.codec import codec_of
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.simulated_nodes import manifest
 from alnair.model import names
 from alnair.model.action import Bind

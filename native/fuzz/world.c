@@ -101,6 +101,6 @@ void world_lay_out(void)
     limits->generation = 1;
     memcpy(limits->device[0].uuid, uuid, 16);
     limits->device[0].memory_limit = 8ull << 30;
-    limits->device[0].context_bytes = 512ull << 20;
+    limits->device[0].context_bytes = VG_CONTEXT_DEFAULT;
     limits->magic = VG_LIMITS_MAGIC;
 }

@@ -13,14 +13,11 @@ from alnair.kube.objects.controller_selectors import (
     project_map_selecting,
     project_selecting,
 )
+from alnair.kube.objects.namespaced_limits import project_budget, project_namespace
+from alnair.kube.objects.node_projection import project_node
 from alnair.kube.objects.numa_topology import project_topology
 from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire
-from alnair.kube.objects.projection import (
-    PodProjector,
-    project_budget,
-    project_namespace,
-    project_node,
-)
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS

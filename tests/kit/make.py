@@ -6,6 +6,7 @@ from typing import Any
 from alnair.model import names
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.gpu_models import MODELS
 from alnair.model.nodes import Gpu, Image, Node, Taint
 from alnair.model.pod_requests import SCORED_CPU, SCORED_MEMORY
 from alnair.model.volumes import CLAIM, Claim, PersistentVolume
@@ -32,6 +33,8 @@ MIB = 1024 * 1024
 GIB = 1024 * MIB
 API = "scheduling.x-k8s.io/v1alpha1"
 #: JSON that parsers give up on, and short enough for an annotation.
+#: MiB of a GPU unless told: of the smaller A100.
+GPU_MEMORY = MODELS["A100-40GB"].memory_mib
 NESTED = "[" * 20_000 + "]" * 20_000
 
 
@@ -39,7 +42,7 @@ def gpu(
     node_name: str,
     index: int,
     model: str = "A100",
-    memory_mib: int = 40960,
+    memory_mib: int = GPU_MEMORY,
     *,
     numa: int | None = None,
     links: Mapping[int, str] | None = None,
@@ -50,7 +53,7 @@ def gpu(
 
 
 def linked(
-    node_name: str, count: int, group: int, *, model: str = "A100", memory_mib: int = 40960
+    node_name: str, count: int, group: int, *, model: str = "A100", memory_mib: int = GPU_MEMORY
 ) -> list[Gpu]:
     """GPUs with NVLinks in groups of so many; the first half on NUMA node 0, the rest on 1."""
     return [
@@ -76,7 +79,7 @@ def node(
     pods: int = 110,
     gpus: int | Sequence[Gpu] = 0,
     model: str = "A100",
-    gpu_memory: int = 40960,
+    gpu_memory: int = GPU_MEMORY,
     factor: float = 1.0,
     nameless_gpus: int = 0,
     labels: Mapping[str, str] | None = None,

@@ -9,13 +9,9 @@
  * single sequentially consistent operations, and a reader takes `pending` before `held`, so that
  * bytes on their way from one word to the other are seen (perhaps twice, never not at all).
  *
- * Why the limit can never be exceeded: of all reservations that hold at an instant (admitted, not
- * yet released), let X be the one announced last. When X's check read the slots, all the others had
- * been announced, and they still held: so its sum was at least the total of this instant. X was
- * admitted, so that sum was within the limit, and so is the total.
- *
- * A SIGKILL anywhere leaves bytes only in the dead process's slot. They count until the slot is
- * freed with the process (vg_reap, by any peer or the server), so nothing is lost or ambiguous.
+ * Why the limit can then never be exceeded, not even by processes that are killed half-way, is
+ * proved in docs/concepts/memory-limit.md. The slot of a dead process is freed by vg_reap, by any
+ * peer or the server.
  *
  * The price: two announcements can see each other and both find the limit exceeded although one
  * would fit, and bytes count until their process has credited them, a little longer than the driver

@@ -18,8 +18,8 @@ static inline uint64_t vg_rounded(uint64_t bytes) /* to blocks; what would wrap 
 
 /* ---- container_ledger.c: exact, and without locks -------------------------------------------- */
 /* Announce, then check: pending += bytes; admitted if the sum over all slots of held + pending,
- * plus the server's overhead, is within the limit. Why that can never exceed it:
- * container_ledger.c. */
+ * plus the server's overhead, is within the limit. The steps: container_ledger.c; why the
+ * sum can never exceed it: docs/concepts/memory-limit.md. */
 bool vg_reserve(int row, uint64_t bytes);
 /* As vg_reserve, but a refusal is not counted (the caller has another way). */
 bool vg_try_reserve(int row, uint64_t bytes);

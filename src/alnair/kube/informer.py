@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -45,6 +45,9 @@ WATCH_SECONDS = 300
 #: A stream that ends sooner than this without an event counts as a failure, or a broken proxy
 #: would be asked without pause.
 SHORT_WATCH = 1.0
+
+#: Seconds to wait for kinds that a cluster may not have.
+OPTIONAL_SECONDS: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -138,6 +141,17 @@ class Informer(Generic[T, V]):
     def items(self) -> Mapping[Key, V]:
         """The values by key, a live view."""
         return MappingProxyType(self._values)
+
+    async def known_soon(self) -> bool:
+        """Wait a little for what there was at the start; returns whether it is known now.
+
+        For a kind that a cluster may not have: its objects come as news if it is installed later.
+        """
+        try:
+            await asyncio.wait_for(self.known.wait(), OPTIONAL_SECONDS)
+        except TimeoutError:
+            return False
+        return True
 
     async def run(self) -> None:
         """Follow the collection until cancelled.

@@ -10,7 +10,8 @@ from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
 from alnair.kube.objects import wire
 from alnair.kube.objects.load_annotations import project_agent_lease
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.watched_kinds import OBJECTS, PEERS
 from alnair.kube.resources import (
     LEASES,
@@ -22,9 +23,6 @@ from alnair.model import names
 from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events
-
-#: Seconds to wait for kinds that a cluster may not have.
-_OPTIONAL_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -84,9 +82,7 @@ class Feed:
         )
 
     async def _synced_or_missing(self, kind: str, informer: Informer[Any, Any]) -> None:
-        try:
-            await asyncio.wait_for(informer.known.wait(), _OPTIONAL_SECONDS)
-        except TimeoutError:
+        if not await informer.known_soon():
             # Its CRD may not be installed; when it is, its objects come as news.
             _log.warning("no %s can be read: they are taken as absent", kind)
 

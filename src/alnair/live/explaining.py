@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.resources import PODS
 from alnair.live.engine_feed import Feed
 from alnair.live.scheduler_lease import lease

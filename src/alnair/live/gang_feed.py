@@ -11,9 +11,6 @@ from alnair.kube.pod_groups.dialects import Dialect
 from alnair.model.workload import Gang
 from alnair.scheduler.engine import events
 
-#: Seconds to wait for kinds that a cluster may not have.
-_OPTIONAL_SECONDS = 5.0
-
 _log = logging.getLogger(__name__)
 
 
@@ -48,9 +45,7 @@ class GangFeed:
         """Wait until all that existed at the start is known."""
         await self._discovered.wait()
         for dialect, informer in self._followed:
-            try:
-                await asyncio.wait_for(informer.known.wait(), _OPTIONAL_SECONDS)
-            except TimeoutError:
+            if not await informer.known_soon():
                 # Its CRD may not be installed; when it is, its gangs come as news.
                 _log.warning(
                     "no %s can be read: gangs of that kind are unknown",

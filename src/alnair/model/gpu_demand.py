@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from alnair.model import names
+from alnair.model.pod_requests import ends_first, most_at_once
 from alnair.model.workload import GpuDemand, GpuRequest
 
 #: The least memory of a slice; a smaller number is almost surely meant in GiB, the old unit.
@@ -43,10 +44,10 @@ def gpu_demand(
             whole=c.resources.get(names.GPU, 0),
             memory_mib=c.resources.get(names.VGPU_MEMORY, 0),
             compute=c.resources.get(names.VGPU_COMPUTE, 0),
-            init=c.init and not c.sidecar,
+            init=ends_first(c),
         )
         for c in order
-        if any(c.resources.get(r) for r in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
+        if any(c.resources.get(r) for r in names.GPU_REQUESTS)
     )
     named = [name for name in _ABOUT_MODELS if name in annotations]
     if not requests and not named:
@@ -68,19 +69,18 @@ def gpu_demand(
     return msgspec.structs.replace(demand, problem=problem) if problem else demand
 
 
+def whole_gpus(count: int) -> GpuDemand | None:
+    """Return the demand of a container for so many whole GPUs of any model; None for 0."""
+    return gpu_demand([ContainerGpus("main", {names.GPU: count})], {})
+
+
 def _peak(order: list[ContainerGpus]) -> tuple[int, int, int]:
     """Return the most in use at once of (whole GPUs, MiB, percent), as Kubernetes sums requests."""
-    peaks = []
-    for resource in (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE):
-        running = peak = 0
-        for container in order:
-            amount = container.resources.get(resource, 0)
-            if container.init and not container.sidecar:
-                peak = max(peak, running + amount)
-            else:
-                running += amount
-        peaks.append(max(peak, running))
-    return peaks[0], peaks[1], peaks[2]
+    whole, memory, compute = (
+        most_at_once((c, c.resources.get(resource, 0)) for c in order)
+        for resource in names.GPU_REQUESTS
+    )
+    return whole, memory, compute
 
 
 def _models(text: str) -> tuple[str, ...]:

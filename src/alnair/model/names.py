@@ -23,6 +23,12 @@ VGPU_COMPUTE: Final = "alnair/vgpu-compute"
 VGPU: Final = "alnair/vgpu"
 #: Slots of `alnair/vgpu` that a node offers per GPU.
 VGPU_SLOTS: Final = 100
+#: What a container asks for that shares a GPU.
+SLICE_RESOURCES: Final = (VGPU_MEMORY, VGPU_COMPUTE)
+#: What users write to ask for GPUs.
+GPU_REQUESTS: Final = (GPU, *SLICE_RESOURCES)
+#: The same, and what admission adds for a slice.
+GPU_RESOURCES: Final = (*GPU_REQUESTS, VGPU)
 
 GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 

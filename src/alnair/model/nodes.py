@@ -2,6 +2,8 @@
 
 import msgspec
 
+from alnair.model import names
+
 
 class Gpu(msgspec.Struct, frozen=True, gc=False):
     """One physical GPU as the node's agent describes it."""
@@ -63,3 +65,8 @@ class Node(msgspec.Struct, frozen=True):
     ignored_loads: str = ""
     #: The Lease that its agent renews.
     agent_lease: str = ""
+
+    @property
+    def gpu_count(self) -> int:
+        """Number of its GPUs; what it has to give out, if nobody describes them."""
+        return len(self.gpus) or self.allocatable.get(names.GPU, 0)

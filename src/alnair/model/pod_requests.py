@@ -5,8 +5,8 @@ or the largest moment of the init phase if that is more; pod-level resources rep
 overhead comes on top.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 import msgspec
 
@@ -15,6 +15,43 @@ SCORED_CPU: Final = 100
 SCORED_MEMORY: Final = 200 * 1024 * 1024
 
 _POD_LEVEL = ("cpu", "memory")
+
+
+class StartsInOrder(Protocol):
+    """A container of whatever kind, as far as it matters when it runs."""
+
+    @property
+    def init(self) -> bool:
+        """Whether it is one of `initContainers`."""
+        ...
+
+    @property
+    def sidecar(self) -> bool:
+        """Whether it is an init container with restartPolicy Always."""
+        ...
+
+
+def ends_first(container: StartsInOrder) -> bool:
+    """Return whether the container ends before the next one starts.
+
+    Init containers do, but not sidecars: they keep running beside all that start later.
+    """
+    return container.init and not container.sidecar
+
+
+def most_at_once(amounts: Iterable[tuple[StartsInOrder, int]]) -> int:
+    """Return the most of a resource that is in use at one moment.
+
+    Args:
+        amounts: containers in the order of their start, with what each requests.
+    """
+    running = peak = 0
+    for container, amount in amounts:
+        if ends_first(container):
+            peak = max(peak, running + amount)
+        else:
+            running += amount
+    return max(peak, running)
 
 
 class ContainerRequests(msgspec.Struct, frozen=True):
@@ -43,14 +80,8 @@ def pod_requests(
     filled = [{**(defaults or {}), **c.requests} for c in containers]
     total: dict[str, int] = {}
     for resource in {name for requests in filled for name in requests}:
-        running = peak = 0
-        for container, requests in zip(containers, filled, strict=True):
-            amount = requests.get(resource, 0)
-            if container.init and not container.sidecar:
-                peak = max(peak, running + amount)
-            else:
-                running += amount
-        total[resource] = max(peak, running)
+        amounts = [requests.get(resource, 0) for requests in filled]
+        total[resource] = most_at_once(zip(containers, amounts, strict=True))
     total |= {
         resource: amount
         for resource, amount in (pod_level or {}).items()

@@ -137,6 +137,10 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
         """Return whether a GPU of this model will do."""
         return model not in self.models_not and (not self.models or model in self.models)
 
+    def init_containers(self) -> frozenset[str]:
+        """Return the names of the containers that have ended when the others run."""
+        return frozenset(r.container for r in self.requests if r.init)
+
 
 class ContainerPart(msgspec.Struct, frozen=True, gc=False):
     """What one container requests, sorted by resource, in base units; init containers come first.

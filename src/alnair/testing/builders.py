@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
+from alnair.kube.objects.simulated_nodes import gpu_capacity
 from alnair.model import names
+from alnair.model.gpu_models import MODELS
 from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 
@@ -20,20 +23,28 @@ def node(
     memory: str = "32Gi",
     gpus: int = 0,
     gpu_model: str = "A100",
-    gpu_memory_mib: int = 40960,
+    gpu_memory_mib: int | None = None,
     labels: Mapping[str, str] | None = None,
     taints: Sequence[Mapping[str, str]] = (),
     unschedulable: bool = False,
     allocatable: Mapping[str, str] | None = None,
 ) -> Node:
-    """Return a node; `allocatable` adds further resources, and taints are as in a manifest."""
+    """Return a node; `allocatable` adds further resources, and taints are as in a manifest.
+
+    Its GPUs have the memory of their model (`alnair.model.gpu_models`), or `gpu_memory_mib`, which
+    a model must have that is not in that table.
+
+    Raises:
+        ValueError: the memory of a GPU is not known, or the node cannot be read.
+    """
     resources = {"cpu": cpu, "memory": memory, "pods": "110", **(allocatable or {})}
     annotations = {}
     if gpus:
-        resources[names.GPU] = str(gpus)
-        resources[names.VGPU_MEMORY] = str(gpus * gpu_memory_mib)
-        resources[names.VGPU_COMPUTE] = str(gpus * 100)
-        resources[names.VGPU] = str(gpus * names.VGPU_SLOTS)
+        if gpu_memory_mib is None and gpu_model not in MODELS:
+            raise ValueError(f"node {name}: give gpu_memory_mib, {gpu_model} is no known model")
+        if gpu_memory_mib is None:
+            gpu_memory_mib = MODELS[gpu_model].memory_mib
+        resources |= gpu_capacity(gpus, gpu_memory_mib)
         described = [
             {
                 "uuid": f"GPU-{name}-{index}",

@@ -5,8 +5,11 @@ from typing import Any, Final
 import msgspec
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector, base_units, project_node, timestamp
+from alnair.kube.objects.amounts import base_units
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
+from alnair.kube.timestamps import timestamp
 from alnair.model import names
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import PodWire
 from alnair.kube.resources import PODS
 from alnair.local.components.components import ALNAIR_SCHEDULER, BARE

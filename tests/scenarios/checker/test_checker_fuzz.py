@@ -14,7 +14,9 @@ from alnair.checker.registry import CLUSTER_RULES
 from alnair.checker.violation import Violation
 from alnair.kube.objects import wire
 from alnair.kube.objects.annotations import gpu_assignment
-from alnair.kube.objects.projection import PodProjector, project_node, project_quota
+from alnair.kube.objects.namespaced_limits import project_quota
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.watched_kinds import STORAGE
 from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
 from kit.world import World

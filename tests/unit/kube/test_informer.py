@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alnair.kube import informer
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind, Informer
@@ -80,6 +81,16 @@ async def test_the_first_list_is_added_then_synced_once(
         await follower.informer.synced.wait()
         assert follower.told == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c"), ("SYNCED", "")]
         assert follower.values == server.values
+
+
+async def test_a_kind_that_may_be_missing_is_waited_for_a_little(
+    server: FaultServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(informer, "OPTIONAL_SECONDS", 0.01)
+    assert not await Follower(client).informer.known_soon()
+    async with following(client) as follower:
+        await follower.informer.synced.wait()
+        assert await follower.informer.known_soon()
 
 
 async def test_changes_bring_the_old_and_the_new_value(server: FaultServer, client: Client) -> None:

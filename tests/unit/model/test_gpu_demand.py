@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from alnair.model import names
-from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.gpu_demand import ContainerGpus, gpu_demand, whole_gpus
 from alnair.model.workload import GpuDemand
 
 GPU, MEMORY, COMPUTE = names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE
@@ -171,3 +171,14 @@ def test_weights_are_read_strictly(weights: str) -> None:
     problem = demand(main(whole=1), weights=weights).problem
     assert problem.startswith(f"annotation {names.GPU_MODEL_WEIGHTS} has ")
     assert "write MODEL=WEIGHT" in problem
+
+
+def test_whole_gpus_are_the_demand_of_a_container_for_so_many() -> None:
+    assert whole_gpus(3) == demand(main(whole=3))
+    assert whole_gpus(0) is None
+
+
+def test_the_sets_of_gpu_resources_differ_by_the_slot_that_admission_adds() -> None:
+    assert set(names.GPU_REQUESTS) == {GPU, MEMORY, COMPUTE}
+    assert set(names.GPU_RESOURCES) - set(names.GPU_REQUESTS) == {names.VGPU}
+    assert set(names.GPU_REQUESTS) - set(names.SLICE_RESOURCES) == {GPU}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.model.pod_requests import ContainerRequests, pod_requests
+from alnair.model.pod_requests import ContainerRequests, ends_first, most_at_once, pod_requests
 
 
 def init(**requests: int) -> ContainerRequests:
@@ -95,3 +95,9 @@ def test_the_request_is_what_runs_at_once_at_the_worst_moment(
         if role is init:
             moments.append(amount + sum(a for r, a in order[:place] if r is sidecar))
     assert pod_requests(containers).get("cpu", 0) == max(moments)
+
+
+def test_only_init_containers_that_are_no_sidecars_end_first() -> None:
+    assert [ends_first(c) for c in (init(), sidecar(), main())] == [True, False, False]
+    assert most_at_once([]) == 0
+    assert most_at_once([(init(), 5), (sidecar(), 2), (init(), 4), (main(), 3)]) == 6

@@ -1,12 +1,15 @@
 """`alnair agent`: what runs on a GPU node."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
 from alnair.cli.agent.slice_options import DEFAULT_FOLDER, FolderOption
 from alnair.cli.failures import expected
+
+#: `CONTEXT_DEFAULT` of `alnair.node.vgpu.pages.abi`, which the help must not import: that is slow.
+CONTEXT_DEFAULT_MIB: Final = 512
 
 
 def agent(
@@ -52,7 +55,8 @@ def agent(
     no_probe: Annotated[
         bool,
         typer.Option(
-            "--no-probe", help="Do not measure: contexts that are not known cost 512 MiB."
+            "--no-probe",
+            help=f"Do not measure: contexts that are not known cost {CONTEXT_DEFAULT_MIB} MiB.",
         ),
     ] = False,
     log_format: Annotated[

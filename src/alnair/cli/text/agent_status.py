@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from alnair.node.vgpu.pages.abi import CONTEXT_DEFAULT
 from alnair.processes.agent.admin_socket import AgentStatus, Gpu
 
 
@@ -35,7 +36,7 @@ def _isolation(shown: AgentStatus) -> Iterator[str]:
 def _context(gpu: Gpu) -> str:
     if gpu.context_bytes:
         return f"a context {gpu.context_bytes / 2**20:.0f} MiB"
-    return f"a context 512 MiB ({gpu.context_problem})"
+    return f"a context {CONTEXT_DEFAULT >> 20} MiB ({gpu.context_problem})"
 
 
 def show_containers(shown: AgentStatus, console: Console) -> None:

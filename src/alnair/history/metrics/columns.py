@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 
 from alnair.history.history import History, PodHistory, Stay
 from alnair.history.metrics.steps import Floats
-from alnair.model import names
-from alnair.model.nodes import Node
 
 Integers = NDArray[np.int64]
 
@@ -52,11 +50,6 @@ class Columns(msgspec.Struct, frozen=True):
     stays: Stays
     parts: Parts
     gpus: Integers
-
-
-def gpus_of(node: Node) -> int:
-    """Return how many GPUs a node has."""
-    return len(node.gpus) or node.allocatable.get(names.GPU, 0)
 
 
 def asked(pod: PodHistory) -> float:
@@ -111,7 +104,7 @@ def columns(history: History) -> Columns:
     return Columns(
         Stays(s[:, 0].astype(np.int64), s[:, 1].astype(np.int64), *(s[:, i] for i in range(2, 6))),
         Parts(p[:, 0].astype(np.int64), p[:, 1].astype(np.int64), p[:, 2]),
-        np.array([gpus_of(item.node) for item in history.nodes.values()], dtype=np.int64),
+        np.array([item.node.gpu_count for item in history.nodes.values()], dtype=np.int64),
     )
 
 

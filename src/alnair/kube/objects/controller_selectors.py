@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from alnair.kube.objects.projection import label_selector
+from alnair.kube.objects.selectors_and_affinity import label_selector
 from alnair.kube.objects.wire import LabelSelectorWire, ObjectMeta
 from alnair.model.workload import LabelSelector
 

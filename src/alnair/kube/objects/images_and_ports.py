@@ -5,6 +5,7 @@ import sys
 from typing import TypedDict
 
 from alnair.kube.objects import wire
+from alnair.kube.objects.start_order import running_together
 from alnair.model.nodes import Image
 from alnair.model.workload import HostPort
 
@@ -18,9 +19,8 @@ class PodImages(TypedDict):
 
 def host_ports(spec: wire.PodSpecWire) -> tuple[HostPort, ...]:
     """Return the host ports of all that runs at the same time, containers and sidecars."""
-    running = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
     found = set()
-    for container in (*running, *(spec.containers or ())):
+    for container in running_together(spec):
         for port in container.ports or ():
             # The API server fills in the host port of pods on the host's network; manifests that
             # never met one get the same here.

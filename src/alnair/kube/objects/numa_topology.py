@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from alnair.kube.objects.amounts import base_units
 from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire, ReportMeta, ZoneWire
-from alnair.kube.objects.projection import base_units
 from alnair.kube.timestamps import timestamp
 from alnair.model import quantity
 from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone

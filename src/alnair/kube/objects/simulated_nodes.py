@@ -64,13 +64,18 @@ def capacity(node: TraceNode) -> dict[str, str]:
         "pods": _PODS,
     }
     if node.gpus:
-        found |= {
-            names.GPU: str(node.gpus),
-            names.VGPU: str(names.VGPU_SLOTS * node.gpus),
-            names.VGPU_MEMORY: str(MODELS[node.model].memory_mib * node.gpus),
-            names.VGPU_COMPUTE: str(100 * node.gpus),
-        }
+        found |= gpu_capacity(node.gpus, MODELS[node.model].memory_mib)
     return found
+
+
+def gpu_capacity(gpus: int, memory_mib: int) -> dict[str, str]:
+    """The resources of so many GPUs of one model, as our device plugin publishes them."""
+    return {
+        names.GPU: str(gpus),
+        names.VGPU: str(names.VGPU_SLOTS * gpus),
+        names.VGPU_MEMORY: str(memory_mib * gpus),
+        names.VGPU_COMPUTE: str(100 * gpus),
+    }
 
 
 def _cpu(milli: int) -> str:

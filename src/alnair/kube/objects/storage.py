@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from alnair.kube.objects import wire
 from alnair.kube.objects.disks import named_disk
-from alnair.kube.objects.projection import label_selector
+from alnair.kube.objects.selectors_and_affinity import label_selector
 from alnair.model import quantity, volumes
 from alnair.model.volumes import Disk
 from alnair.model.workload import Requirement, Term

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import PodWire
 from alnair.kube.resources import Manifest
 from alnair.model import names

@@ -8,9 +8,9 @@ from typing import Any, Final, get_type_hints
 
 from alnair.kube import resources
 from alnair.kube.objects import controller_selectors, storage, wire
+from alnair.kube.objects.namespaced_limits import project_budget, project_namespace, project_quota
 from alnair.kube.objects.numa_topology import project_topology
 from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire
-from alnair.kube.objects.projection import project_budget, project_namespace, project_quota
 from alnair.kube.resources import Resource
 
 Kinds = tuple[tuple[Resource[Any], Callable[[Any], Any]], ...]

@@ -1,7 +1,8 @@
 """API objects as they come over the wire: only the fields that are read, all else is skipped.
 
 msgspec skips unknown fields without building them, which makes decoding several times cheaper than
-generated models. `alnair.kube.objects.projection` turns these into the nouns of `alnair.model`.
+generated models. The modules `*_projection` beside this one turn these into the nouns of
+`alnair.model`.
 """
 
 from msgspec import Struct, field

@@ -17,7 +17,8 @@ from msgspec import Struct
 from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, ConnectionFailed, NotFound
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import UNREADABLE, base_units, check_version
+from alnair.kube.objects.amounts import base_units
+from alnair.kube.objects.annotation_documents import UNREADABLE, check_version
 from alnair.kube.pod_groups.gang_labels import group_topology, topology_problem
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Manifest, Resource, grouped
 from alnair.kube.timestamps import timestamp

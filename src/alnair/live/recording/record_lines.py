@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from alnair.history.history import End
 from alnair.kube.objects import wire
+from alnair.kube.objects.annotation_documents import UNREADABLE, check_version
 from alnair.kube.objects.load_annotations import read_expected
-from alnair.kube.objects.projection import UNREADABLE, PodProjector, check_version, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu
@@ -257,7 +259,7 @@ def _models(pod: Pod) -> tuple[str, ...]:
 
 def _shares(pod: Pod) -> tuple[Share, ...]:
     """Return the most that a pod has of each GPU at one moment."""
-    init = {r.container for r in pod.spec.gpu.requests if r.init} if pod.spec.gpu else set()
+    init = pod.spec.gpu.init_containers() if pod.spec.gpu else frozenset()
     found: dict[str, tuple[int, int]] = {}
     for is_init in (False, True):  # an init container has ended when the others run
         for container, shares in _containers(pod.assignment, init, is_init=is_init):
@@ -272,7 +274,7 @@ def _shares(pod: Pod) -> tuple[Share, ...]:
     return tuple(Share(uuid, *amounts) for uuid, amounts in found.items())
 
 
-def _containers(assignment: Assignment, init: set[str], *, is_init: bool) -> Assignment:
+def _containers(assignment: Assignment, init: frozenset[str], *, is_init: bool) -> Assignment:
     return tuple(item for item in assignment if (item[0] in init) == is_init)
 
 
@@ -310,7 +312,7 @@ def node_record(node: NodeWire) -> NodeRecord:
         created=timestamp(node.metadata.creation_timestamp),
         cpu_milli=known.allocatable.get("cpu", 0),
         memory=known.allocatable.get("memory", 0),
-        gpu_count=len(known.gpus) or known.allocatable.get(names.GPU, 0),
+        gpu_count=known.gpu_count,
         model=known.labels.get(names.GPU_MODEL_LABEL, ""),
         gpus=tuple(Gpu(g.uuid, g.index, g.model, g.memory_mib) for g in known.gpus),
         ready=ready.status not in ("False", "Unknown"),

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alnair.kube.client import Client
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.kube.resources import NODES, PODS
 from alnair.model import names
@@ -47,7 +48,7 @@ def gpu_state(nodes: Iterable[Node], pods: Iterable[Pod]) -> GpuState:
     capacity = allocated = 0
     left = []
     for node in nodes:
-        count = len(node.gpus) or node.allocatable.get(names.GPU, 0)
+        count = node.gpu_count
         held = on_node.get(node.name, [])
         free = _free(node, count, held)
         capacity += WHOLE * count
@@ -64,7 +65,7 @@ def _free(node: Node, count: int, pods: Sequence[Pod]) -> list[int]:
     free = [WHOLE] * count
     slots = {gpu.uuid: slot for slot, gpu in enumerate(node.gpus)}
     for pod in pods:
-        init = {r.container for r in pod.spec.gpu.requests if r.init} if pod.spec.gpu else set()
+        init = pod.spec.gpu.init_containers() if pod.spec.gpu else frozenset()
         # An init container has ended when the others run: what counts is the most at one moment.
         stay: dict[int, int] = {}
         peak: dict[int, int] = {}

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -172,11 +172,3 @@ def reason(message: str) -> str:
         return text
     causes = _NEXT.split(_AVAILABLE.sub("", text).rstrip("."))
     return ", ".join(sorted({_COUNT.sub("", cause).strip() for cause in causes}))
-
-
-def percentile(ascending: Sequence[float], share: float) -> float | None:
-    """Return the value below which a share of the values lies (nearest rank); None without any."""
-    if not ascending:
-        return None
-    rank = -int(-share * len(ascending) // 1)
-    return ascending[max(rank, 1) - 1]

@@ -5,7 +5,8 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.live.replay import gpu_state, scheduler
-from alnair.live.replay.replayed_pods import Ledger, percentile
+from alnair.live.replay.replayed_pods import Ledger
+from alnair.model.percentiles import nearest_rank
 from alnair.scheduler.published.fragmentation import WorkloadClass, fragmentation
 
 
@@ -76,8 +77,8 @@ async def report(
         frag_pct=stranded,
         decision_p50_us=decisions.p50_us,
         decision_p99_us=decisions.p99_us,
-        e2e_p50_ms=_milli(percentile(latencies, 0.50)),
-        e2e_p99_ms=_milli(percentile(latencies, 0.99)),
+        e2e_p50_ms=_milli(nearest_rank(latencies, 50)),
+        e2e_p99_ms=_milli(nearest_rank(latencies, 99)),
         pods_per_second=None if rate is None else round(rate, 1),
     )
 

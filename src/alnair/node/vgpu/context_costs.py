@@ -2,7 +2,8 @@
 
 The figure of a model is measured on one of its GPUs, by three processes one after another (see
 `context_probe`), and goes into the pages of all containers that have none of their own. Without it
-the library reckons 512 MiB, which would let a dearer context pass a limit until NVML shows it.
+the library takes its default (`CONTEXT_DEFAULT` of `pages.abi`), which would let a dearer context
+pass a limit until NVML shows it.
 """
 
 import asyncio

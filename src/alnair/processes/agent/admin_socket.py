@@ -64,7 +64,7 @@ class Gpu(msgspec.Struct, frozen=True):
         uuid: Its name.
         model: As NVML names it.
         memory_mib: All that it has.
-        context_bytes: What a CUDA context is reckoned to cost; 0: the library's 512 MiB.
+        context_bytes: What a CUDA context is reckoned to cost; 0: the library's default.
         context_problem: Why that is not known, or "".
     """
 

@@ -15,7 +15,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, KubeError, NotFound
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.resources import ELASTIC_QUOTAS, PODS
 from alnair.kube.status import patch_status_of_version
 

@@ -42,8 +42,6 @@ _GATHER: Final = 0.1
 _RETRY: Final = 1.0
 #: Writes under way at once.
 _WRITERS: Final = 8
-#: Seconds to wait for kinds that a cluster may not have.
-_OPTIONAL_SECONDS: Final = 5.0
 #: What the condition of a native group is called; 1.37 renamed it.
 _NATIVE_CONDITION: Final = {
     resource.api_version: "PodGroupScheduled"
@@ -102,9 +100,7 @@ class Groups:
         await self._discovered.wait()
         await self._pods.synced.wait()
         for kind in self._kinds.values():
-            try:
-                await asyncio.wait_for(kind.informer.known.wait(), _OPTIONAL_SECONDS)
-            except TimeoutError:
+            if not await kind.informer.known_soon():
                 _log.warning("no %s can be read", kind.resource.collection())
 
     async def run_writes(self) -> None:

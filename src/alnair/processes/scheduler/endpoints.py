@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client.metrics_core import Metric
 
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.model.percentiles import nearest_rank
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.serving.exposition import endpoint
@@ -135,10 +136,9 @@ def _explaining(
 
 def summary(seconds: Sequence[float]) -> DecisionReport:
     """Return the count and percentiles (microseconds) of ascending durations."""
-    if not seconds:
-        return DecisionReport(0, None, None)
 
-    def percentile(share: float) -> float:
-        return round(seconds[min(int(share * len(seconds)), len(seconds) - 1)] * 1e6, 1)
+    def percentile(percent: int) -> float | None:
+        found = nearest_rank(seconds, percent)
+        return None if found is None else round(found * 1e6, 1)
 
-    return DecisionReport(len(seconds), percentile(0.50), percentile(0.99))
+    return DecisionReport(len(seconds), percentile(50), percentile(99))

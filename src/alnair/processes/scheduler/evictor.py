@@ -19,7 +19,7 @@ from alnair.kube.errors import (
     ServerUnavailable,
     TooManyRequests,
 )
-from alnair.kube.objects.projection import PREEMPTION_BY_SCHEDULER
+from alnair.kube.objects.pod_projection import PREEMPTION_BY_SCHEDULER
 from alnair.kube.resources import PODS
 from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from alnair.model import names
-from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.gpu_demand import whole_gpus
 from alnair.model.workload import Pod, PodSpec, Toleration
 from alnair.scheduler.engine.experiment import Experiment
 from alnair.scheduler.engine.view import View
@@ -456,7 +456,7 @@ def _guest_profile(view: View) -> Profile:
 
 
 def _guest(count: int, number: int) -> Pod:
-    demand = gpu_demand([ContainerGpus("main", {names.GPU: count})], {})
+    demand = whole_gpus(count)
     spec = PodSpec(
         requests=((names.GPU, count),), tolerations=(Toleration(operator="Exists"),), gpu=demand
     )

@@ -18,7 +18,6 @@ from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 
 _MIB: Final = 1024 * 1024
-_OF_GPUS: Final = (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE, names.VGPU)
 
 
 class Reduction(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ def reductions(spec: PodSpec) -> Iterator[Reduction]:
     if spec.gpu:
         yield from _gpu_reductions(spec, spec.gpu)
     for resource, asked in spec.requests:
-        if resource == "pods" or (spec.gpu and resource in _OF_GPUS):
+        if resource == "pods" or (spec.gpu and resource in names.GPU_RESOURCES):
             continue
         unit = _MIB if resource in ("memory", "ephemeral-storage") else 1
         if unit > 1:

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from alnair.scheduler.queue.queue import Queue, backoff
+from alnair.scheduler.queue.backoff import backoff
+from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import Place, Unit
 
 #: Units that are tried again per step.

@@ -15,6 +15,7 @@ from typing import Final
 
 from alnair.scheduler.metric_counters import Tally
 from alnair.scheduler.queue.active_units import Active
+from alnair.scheduler.queue.backoff import backoff
 from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
 from alnair.scheduler.queue.unit import ClassKey, Place, Unit, WaitingClass
 from alnair.scheduler.state.accounts import Record
@@ -23,10 +24,6 @@ from alnair.scheduler.state.objects.api_objects import Key, Objects
 from alnair.scheduler.state.objects.elastic_quotas import Quotas
 from alnair.scheduler.state.objects.namespace_usage import Usage
 
-#: Seconds of back-off after a failed attempt: doubles from the first to the last. Source:
-#: kube-scheduler's defaults.
-FIRST_BACKOFF: Final = 1.0
-LAST_BACKOFF: Final = 10.0
 #: Waiting classes that one step looks at, at most; the rest come in the next steps.
 LOOKS: Final = 64
 
@@ -236,11 +233,6 @@ class Queue:
             self._counts[unit.place] -= 1
         unit.place = Place.NOWHERE
         unit.ticket += 1
-
-
-def backoff(attempts: int) -> float:
-    """Return the seconds to wait after so many failed attempts."""
-    return min(FIRST_BACKOFF * 2.0 ** max(0, min(attempts, 30) - 1), LAST_BACKOFF)
 
 
 def _first(waiting: WaitingClass) -> Unit:

@@ -2,8 +2,8 @@
 
 A module per format turns files into jobs and nodes; `load` finds out which it is and makes the
 scenario. Pods become what the live scheduler would read: the manifest that a user would write goes
-through `alnair.kube.objects.projection`. Everything wrong with the files is told at once, with its
-place and what to do, before anything runs.
+through the projections of `alnair.kube.objects`. Everything wrong with the files is told at once,
+with its place and what to do, before anything runs.
 """
 
 from alnair.sim.inputs.loading import load

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from alnair.kube.objects.projection import project_node
+from alnair.kube.objects.node_projection import project_node
 from alnair.kube.objects.watched_kinds import OBJECTS, PEERS
 from alnair.kube.objects.wire import NodeWire
 from alnair.kube.pod_groups import dialects

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alnair.kube.objects import simulated_nodes, trace_pods
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.kube.resources import PODGROUPS
 from alnair.model import names

@@ -9,7 +9,7 @@ import msgspec
 
 from alnair.kube.objects import wire
 from alnair.kube.objects.load_annotations import read_expected
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang, LabelSelector, NodeAffinity, Pod, Requirement, Term
 from alnair.scheduler.state.nodes.tolerations import tolerated

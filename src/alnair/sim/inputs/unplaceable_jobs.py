@@ -13,8 +13,6 @@ from alnair.sim.jobs import Job
 
 #: So many kinds of pods are told one by one.
 _SHOWN = 10
-#: What a node has as GPUs is judged with its GPUs.
-_OF_GPUS = frozenset((names.GPU, names.VGPU, names.VGPU_MEMORY, names.VGPU_COMPUTE))
 _EXACT = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
 
 
@@ -99,7 +97,8 @@ def _reason(spec: PodSpec, kind: _Kind) -> str:
     """Return why a pod cannot go to an empty node of this kind; empty if it can."""
     amounts = dict(kind.amounts)
     for resource, amount in spec.requests:
-        if resource not in _OF_GPUS and amount > amounts.get(resource, 0):
+        # What a node has as GPUs is judged with its GPUs.
+        if resource not in names.GPU_RESOURCES and amount > amounts.get(resource, 0):
             asked = f"{amount / 1000:g}" if resource == "cpu" else f"{amount}"
             return f"too little {resource} (it asks for {asked})"
     selectors = _selectors(spec)

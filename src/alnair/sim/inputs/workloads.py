@@ -113,7 +113,6 @@ KINDS: Final[dict[tuple[str, str], Any]] = {
 }
 #: A Deployment's pods belong to a ReplicaSet with this after its name.
 _HASH: Final = "-simulated"
-_PARTS: Final = frozenset((names.VGPU_MEMORY, names.VGPU_COMPUTE))
 EVERY_NODE: Final = -1
 
 
@@ -173,7 +172,8 @@ def admitted(spec: PodSpec) -> PodSpec:
 def _with_slot(container: wire.Container) -> wire.Container:
     asked = container.resources
     limits = (asked and asked.limits) or {}
-    if asked is None or names.VGPU in limits or _PARTS.isdisjoint(limits):
+    sliced = any(name in limits for name in names.SLICE_RESOURCES)
+    if asked is None or names.VGPU in limits or not sliced:
         return container
     requests = {**limits, **(asked.requests or {}), names.VGPU: "1"}
     resources = msgspec.structs.replace(asked, requests=requests)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from alnair.model import names
-from alnair.model.gpu_demand import ContainerGpus, gpu_demand
+from alnair.model.gpu_demand import whole_gpus
 from alnair.model.workload import PodSpec
 from alnair.scheduler.advice.stranded_gpu import PodClass, Stranded
 from alnair.scheduler.engine.view import View
@@ -106,7 +106,7 @@ def _allocated(cluster: Cluster) -> float:
 
 def _largest_gang(view: View, each: int) -> int:
     """Return how many pods of so many whole GPUs fit at once."""
-    demand = gpu_demand([ContainerGpus("main", {names.GPU: each})], {})
+    demand = whole_gpus(each)
     spec = PodSpec(requests=((names.GPU, each), ("pods", 1)), gpu=demand)
     profile = view.profiles.get(names.SCHEDULER) or next(iter(view.profiles.values()))
     evaluation = view.evaluate(spec, profile)

@@ -10,7 +10,8 @@ import msgspec
 
 from alnair.kube.objects import wire
 from alnair.kube.objects.annotations import gang_plan, gpu_assignment
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu

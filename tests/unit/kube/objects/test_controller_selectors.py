@@ -10,7 +10,7 @@ from alnair.kube.objects.controller_selectors import (
     project_map_selecting,
     project_selecting,
 )
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.workload import LabelSelector, Requirement
 
 WEB = Requirement("app", "In", ("web",))

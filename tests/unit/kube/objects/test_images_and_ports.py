@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.workload import HostPort, PodSpec
 
 

@@ -12,7 +12,8 @@ from alnair.kube.objects.load_annotations import (
     read_expected,
     read_loads,
 )
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu, GpuLoad
 

@@ -8,7 +8,7 @@ import pytest
 from alnair.kube.objects import wire
 from alnair.kube.objects.numa_topology import project_topology
 from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
 from alnair.model.workload import ContainerPart, PodSpec
 

@@ -7,7 +7,7 @@ import pytest
 
 from alnair.kube.objects import storage, wire
 from alnair.kube.objects.disks import pod_volumes
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.volumes import AWS_EBS, CLAIM, EPHEMERAL, GCE_PD, RBD, Disk
 from alnair.model.workload import LabelSelector, Requirement, Term, Volume
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.pod_groups.dialects import GangProjector, NativeProjector, NativeWire, PodGroupWire
 from alnair.kube.pod_groups.gang_labels import group_of
 from alnair.model import names

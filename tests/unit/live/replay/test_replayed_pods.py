@@ -2,7 +2,7 @@
 
 import pytest
 
-from alnair.live.replay.replayed_pods import Counts, Ledger, percentile, reason
+from alnair.live.replay.replayed_pods import Counts, Ledger, reason
 
 
 def ledger(*names: str) -> Ledger:
@@ -134,18 +134,3 @@ def test_reasons_add_up_to_the_refused_pods_most_frequent_first() -> None:
         book.seen(name, name, "", message, 1.0, listed=False)
     book.seen("c", "c", "", "never fits", 1.0, listed=False)
     assert list(book.reasons().items()) == [("Insufficient cpu", 2), ("never fits", 1)]
-
-
-@pytest.mark.parametrize(
-    ("values", "share", "expected"),
-    [
-        ([], 0.5, None),
-        ([7.0], 0.99, 7.0),
-        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
-        ([1.0, 2.0], 0.99, 2.0),
-    ],
-)
-def test_percentiles_are_nearest_ranks(
-    values: list[float], share: float, expected: float | None
-) -> None:
-    assert percentile(values, share) == expected

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.scheduler.queue.queue import LOOKS, Queue, backoff
+from alnair.scheduler.queue.queue import LOOKS, Queue
 from alnair.scheduler.queue.unit import ClassKey, Place, Unit
 from alnair.scheduler.state.accounts import Record
 from kit import invariants, make
@@ -35,10 +35,6 @@ def test_the_smallest_sort_key_goes_first_and_ties_go_to_who_came_first() -> Non
     queue.park(first, key("a"), 0.0)
     queue.activate(first)  # coming back does not cost its place
     assert popped(queue) == ["urgent", "older", "first", "second"]
-
-
-def test_back_off_doubles_up_to_ten_seconds() -> None:
-    assert [backoff(n) for n in (0, 1, 2, 3, 4, 5, 6, 10**9)] == [1, 1, 2, 4, 8, 10, 10, 10]
 
 
 def test_who_backs_off_is_tried_when_its_time_is_over() -> None:

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from alnair.kube.objects import trace_pods
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.simulated_nodes import manifest as node_manifest
 from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.model import names

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import PodWire
 from alnair.model import names
 from alnair.sim.inputs import Loaded, Options, load

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from alnair.checker.cluster import check
 from alnair.checker.objects.state import cluster_of
 from alnair.kube.objects.annotations import gpu_assignment
-from alnair.kube.objects.projection import PodProjector, project_node
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.simulated_nodes import manifest
 from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.model import names

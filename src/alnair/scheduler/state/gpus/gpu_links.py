@@ -19,12 +19,20 @@ from alnair.model.nodes import Gpu
 #: Nodes with more GPUs are not searched: the subsets would be too many.
 MOST_GPUS: Final = 16
 
-#: Kind of link → strength. The order is that of `nvidia-smi topo`, the numbers those of NVIDIA's
-#: go-gpuallocator, where one NVLink counts 100.
-_STRENGTHS: Final = {"SYS": 10, "NODE": 20, "PHB": 30, "PXB": 40, "PIX": 50, "NVSWITCH": 1800}
 _NVLINKS: Final = re.compile(r"NV([0-9]{1,2})")
 _ONE_NVLINK: Final = 100
+#: As a GPU of the H100 or B200 has (`alnair.model.gpu_models`).
 _MOST_NVLINKS: Final = 18
+#: Kind of link → strength. The order is that of `nvidia-smi topo`, the numbers those of NVIDIA's
+#: go-gpuallocator, where one NVLink counts 100.
+_STRENGTHS: Final = {
+    "SYS": 10,
+    "NODE": 20,
+    "PHB": 30,
+    "PXB": 40,
+    "PIX": 50,
+    "NVSWITCH": _ONE_NVLINK * _MOST_NVLINKS,
+}
 _CHOICES_KEPT: Final = 20_000
 
 

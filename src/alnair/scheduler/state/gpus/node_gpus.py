@@ -38,7 +38,7 @@ def gpus_of(node: Node) -> tuple[tuple[Gpu, ...], float]:
     gpus = node.gpus
     if not gpus:
         model = node.labels.get(names.GPU_MODEL_LABEL, "")
-        count = min(node.allocatable.get(names.GPU, 0), _MOST_NAMELESS)
+        count = min(node.gpu_count, _MOST_NAMELESS)
         return tuple(Gpu("", index, model, 0) for index in range(count)), 1.0
     promised = node.allocatable.get(names.VGPU_COMPUTE, 0)
     return gpus, max(1.0, promised / (100 * len(gpus)))

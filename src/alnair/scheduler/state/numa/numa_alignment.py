@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.pod_requests import ContainerRequests, pod_requests
+from alnair.model.pod_requests import ContainerRequests, ends_first, pod_requests
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.state.nodes.columns import Column, Columns, Mask
 from alnair.scheduler.state.numa.numa_zones import ABSENT, Take, Zones
@@ -128,7 +128,7 @@ class Alignment:
             fits = self._fits(part, rows, free)
             found: Mask = np.logical_or.reduce(fits, axis=0)
             (init_ok if part.init else ok).__iand__(found)
-            if not part.init or part.sidecar:
+            if not ends_first(part):
                 chosen.append((part, fits))
                 self._subtract(part, fits.argmax(axis=0), free)
         return ok, init_ok, chosen

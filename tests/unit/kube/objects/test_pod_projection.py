@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from alnair.kube.objects import projection, wire
-from alnair.kube.objects.projection import PodProjector
+from alnair.kube.objects import namespaced_limits, pod_projection, wire
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model import names
 from alnair.model.workload import (
     GpuShare,
@@ -295,7 +295,7 @@ def test_pods_alike_share_one_spec_and_others_do_not() -> None:
 
 
 def test_distinct_specs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "_SPECS_KEPT", 10)
+    monkeypatch.setattr(pod_projection, "_SPECS_KEPT", 10)
     projector = PodProjector()
     for number in range(35):
         assert (
@@ -378,9 +378,9 @@ def test_a_disruption_budget_is_reduced_to_what_preemption_counts() -> None:
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1},
         "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "1970-01-01T00:00:00Z"}},
     }
-    budget = projection.project_budget(msgspec.convert(document, wire.BudgetWire))
+    budget = namespaced_limits.project_budget(msgspec.convert(document, wire.BudgetWire))
     assert (budget.namespace, budget.name, budget.allowed) == ("ns", "b", 2)
     assert budget.selector == LabelSelector((Requirement("app", "In", ("web",)),))
     assert budget.disrupted == {"p"}
-    bare = projection.project_budget(msgspec.convert({"metadata": {}}, wire.BudgetWire))
+    bare = namespaced_limits.project_budget(msgspec.convert({"metadata": {}}, wire.BudgetWire))
     assert (bare.selector, bare.allowed, bare.disrupted) == (None, 0, frozenset())

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import project_node, timestamp
+from alnair.kube.objects.node_projection import project_node
 from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
+from alnair.kube.timestamps import timestamp
 from alnair.model import names
 from alnair.model.nodes import Gpu, Image, Node, Taint
 from alnair.model.workload import Gang

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.kube.objects import wire
-from alnair.kube.objects.projection import PodProjector, project_node, timestamp
+from alnair.kube.objects.node_projection import project_node
+from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.pod_groups.dialects import GangProjector, PodGroupWire
+from alnair.kube.timestamps import timestamp
 from alnair.model import names
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
