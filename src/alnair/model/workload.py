@@ -129,7 +129,7 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
     @property
-    def choosy(self) -> bool:
+    def restricts_models(self) -> bool:
         """Whether some models will not do."""
         return bool(self.models or self.models_not)
 
@@ -149,7 +149,7 @@ class ContainerPart(msgspec.Struct, frozen=True, gc=False):
     sidecar: bool = False
 
 
-class Volume(msgspec.Struct, frozen=True, gc=False):
+class PodVolume(msgspec.Struct, frozen=True, gc=False):
     """A volume of a pod that its feasible nodes depend on.
 
     `kind` is one of those in `alnair.model.volumes`; `name` is that of the claim, or what makes the
@@ -194,7 +194,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     gpu: GpuDemand | None = None
     spread: tuple[SpreadConstraint, ...] = ()
     pod_affinity: PodAffinity | None = None
-    volumes: tuple[Volume, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
     #: Percent of one GPU's time, and MiB of its memory, that the pod is expected to use; 0 if
     #: nobody knows.
     expected_util: float = 0.0
@@ -212,7 +212,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     image_containers: int = 0
 
 
-class GpuShare(msgspec.Struct, frozen=True, gc=False):
+class GpuPart(msgspec.Struct, frozen=True, gc=False):
     """A container's part of one GPU, as written into the `gpu-assignment` annotation.
 
     A whole GPU has all of its memory, 100 percent, and `whole`.
@@ -226,10 +226,10 @@ class GpuShare(msgspec.Struct, frozen=True, gc=False):
 
 
 #: Container name → its parts of GPUs.
-Assignment = tuple[tuple[str, tuple[GpuShare, ...]], ...]
+PodGpuAssignment = tuple[tuple[str, tuple[GpuPart, ...]], ...]
 
 
-class Topology(msgspec.Struct, frozen=True, gc=False):
+class GangTopology(msgspec.Struct, frozen=True, gc=False):
     """How near to each other the pods of a gang shall be, by keys of node labels.
 
     Nodes with the same value of a key are one domain of that level.
@@ -268,8 +268,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     labels: Labels = ()
     controller: Controller | None = None
     #: What it asks of its gang's topology; the PodGroup's own word goes first.
-    topology: Topology | None = None
-    assignment: Assignment = ()
+    topology: GangTopology | None = None
+    assignment: PodGpuAssignment = ()
     #: Why the pod's annotations or resources could not be read, for people; empty if they could.
     problem: str = ""
     #: Pods of lower priority may be evicted for it (preemptionPolicy is not Never).
@@ -310,7 +310,7 @@ class Gang(msgspec.Struct, frozen=True):
     api: str = ""
     #: What must be free in the whole cluster before it is tried, sorted, in base units.
     min_resources: tuple[tuple[str, int], ...] = ()
-    topology: Topology | None = None
+    topology: GangTopology | None = None
     #: Why the PodGroup could not be read, for people; empty if it could.
     problem: str = ""
     #: Pod name → (node, container → GPU indices): the plan that was written before the first bind.

@@ -25,15 +25,15 @@ from alnair.model.nodes import Gpu, Node, Taint
 from alnair.model.pod_requests import SCORED_CPU, SCORED_MEMORY, ContainerRequests, pod_requests
 from alnair.model.quota import Quota
 from alnair.model.workload import (
-    Assignment,
     ContainerPart,
     Controller,
-    GpuShare,
+    GpuPart,
     Labels,
     LabelSelector,
     NodeAffinity,
     Pod,
     PodAffinity,
+    PodGpuAssignment,
     PodSpec,
     PodTerm,
     Preference,
@@ -106,7 +106,7 @@ class PodProjector:
         problem = problem or device_claims_problem(spec)
         if held := pod_volumes(pod):
             shared = self._shared(msgspec.structs.replace(shared, volumes=held))
-        assignment: Assignment = ()
+        assignment: PodGpuAssignment = ()
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
                 assignment = _assignment(text)
@@ -430,14 +430,14 @@ def _requirement(requirement: wire.SelectorRequirement) -> Requirement:
     return Requirement(requirement.key, requirement.operator, tuple(requirement.values or ()))
 
 
-def _assignment(text: str) -> Assignment:
+def _assignment(text: str) -> PodGpuAssignment:
     document = _assignment_decoder.decode(text)
     check_version(document.v)
     return tuple(
         (
             container,
             tuple(
-                GpuShare(sys.intern(g.uuid), g.index, g.memory_mib, g.compute, g.whole)
+                GpuPart(sys.intern(g.uuid), g.index, g.memory_mib, g.compute, g.whole)
                 for g in parts
             ),
         )

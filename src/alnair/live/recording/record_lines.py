@@ -17,7 +17,7 @@ from alnair.kube.objects.projection import UNREADABLE, PodProjector, check_versi
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu
-from alnair.model.workload import Assignment, Pod
+from alnair.model.workload import Pod, PodGpuAssignment
 
 #: Why a pod is being disturbed (condition DisruptionTarget) → how its stay ends. Source:
 #: kubernetes.io, "Disruptions", Pod disruption conditions; anything else counts as evicted.
@@ -272,7 +272,7 @@ def _shares(pod: Pod) -> tuple[Share, ...]:
     return tuple(Share(uuid, *amounts) for uuid, amounts in found.items())
 
 
-def _containers(assignment: Assignment, init: set[str], *, is_init: bool) -> Assignment:
+def _containers(assignment: PodGpuAssignment, init: set[str], *, is_init: bool) -> PodGpuAssignment:
     return tuple(item for item in assignment if (item[0] in init) == is_init)
 
 

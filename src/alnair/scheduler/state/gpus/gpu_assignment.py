@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from alnair.model.nodes import Gpu
-from alnair.model.workload import Assignment, GpuDemand, GpuShare, Pod
+from alnair.model.workload import GpuDemand, GpuPart, Pod, PodGpuAssignment
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 
 
-def assign(demand: GpuDemand, bookings: Sequence[Booking], gpus: Sequence[Gpu]) -> Assignment:
+def assign(demand: GpuDemand, bookings: Sequence[Booking], gpus: Sequence[Gpu]) -> PodGpuAssignment:
     """Return each container's GPUs: of the whole ones, none is given to two that run at once.
 
     Init containers end before what comes after them starts, so their GPUs are given again.
@@ -21,16 +21,14 @@ def assign(demand: GpuDemand, bookings: Sequence[Booking], gpus: Sequence[Gpu]) 
     parts = []
     for request in demand.requests:
         shares = [
-            GpuShare(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
+            GpuPart(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
             for gpu in whole[taken : taken + request.whole]
         ]
         if not request.init:
             taken += request.whole
         if request.memory_mib and shared:
             shares.append(
-                GpuShare(
-                    shared.uuid, shared.index, request.memory_mib, request.compute, whole=False
-                )
+                GpuPart(shared.uuid, shared.index, request.memory_mib, request.compute, whole=False)
             )
         parts.append((request.container, tuple(shares)))
     return tuple(parts)
