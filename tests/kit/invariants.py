@@ -116,7 +116,7 @@ def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:
         free += not here
         memory = gpu.memory_mib - sum(b.memory_mib for b in slices)
         assert devices.slice_memory[slot, row] == (-1 if held else memory)
-        hard = 100 - sum(b.compute for b in slices if b.hard)
+        hard = 100 - sum(b.compute for b in slices if not b.soft)
         assert devices.hard_free[slot, row] == hard
         assert bool(devices.free_slots(row)[slot]) == (not here)
     assert devices.whole_free[row] == free

@@ -117,7 +117,8 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     whole: int = 0
     memory_mib: int = 0
     compute: int = 0
-    #: Compute is a hard limit: such shares never add up to more than the GPU.
+    #: Compute is a hard limit: such shares never add up to more than the GPU. Snapshots hold this
+    #: field; code reads `soft`.
     hard: bool = True
     #: GPU models that will do; empty = any.
     models: tuple[str, ...] = ()
@@ -127,6 +128,11 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     weights: tuple[tuple[str, int], ...] = ()
     #: Why no cluster could ever satisfy this; empty if one could.
     problem: str = ""
+
+    @property
+    def soft(self) -> bool:
+        """Whether compute may exceed the share while others leave some."""
+        return not self.hard
 
     @property
     def restricts_models(self) -> bool:

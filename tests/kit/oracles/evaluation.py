@@ -124,11 +124,11 @@ class Oracle:
     def _takes(self, demand: GpuDemand, node: Node, slot: int, gpu: Gpu) -> bool:
         if self.holders(node, slot) or not gpu.memory_mib:
             return False
-        hard = sum(t.compute for t in self.tenants(node, slot) if t.hard)
+        hard = sum(t.compute for t in self.tenants(node, slot) if not t.soft)
         return (
             self.memory_left(node, slot) >= demand.memory_mib
             and self.compute_left(node, slot) >= demand.compute
-            and not (demand.hard and demand.compute and hard + demand.compute > 100)
+            and not (not demand.soft and demand.compute and hard + demand.compute > 100)
         )
 
     # --- scores -----------------------------------------------------------------------------------

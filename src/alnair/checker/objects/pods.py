@@ -78,9 +78,9 @@ class Pod(msgspec.Struct, frozen=True):
         )
 
     @property
-    def hard(self) -> bool:
-        """Its compute shares are hard limits."""
-        return self.annotations.get(api_names.POLICY) != "soft"
+    def soft(self) -> bool:
+        """Its compute shares are no hard limits: it may use what others leave."""
+        return self.annotations.get(api_names.POLICY) == "soft"
 
     @property
     def models(self) -> tuple[str, ...]:

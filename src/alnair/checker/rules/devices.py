@@ -57,7 +57,7 @@ def gpu_compute_hard(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
     """The hard limits of a GPU's slices never add up to more than the GPU (percent)."""
     for gpu in node.gpus.values():
         shares = _shares(gpu, pods)
-        used = sum(_most(pod, parts, "compute") for pod, parts in shares if pod.hard)
+        used = sum(_most(pod, parts, "compute") for pod, parts in shares if not pod.soft)
         if used > 100:
             yield Violation("gpu-compute-hard", api_names.COMPUTE, node.name, gpu.uuid, used, 100)
 

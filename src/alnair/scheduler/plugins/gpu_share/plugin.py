@@ -70,7 +70,7 @@ class GpuShare:
             if slot is None:
                 return None
             free[slot] = False
-            bookings.append(Booking(slot, demand.memory_mib, demand.compute, demand.hard))
+            bookings.append(Booking(slot, demand.memory_mib, demand.compute, demand.soft))
         if demand.whole:
             slots = whole_slots(demand, devices, row, free, near)
             if slots is None:

@@ -51,7 +51,7 @@ def assigned(pod: Pod, row: int, devices: Devices) -> tuple[Booking, ...] | None
     whole = sorted({slots[s.uuid] for s in shares if s.whole})
     shared = sorted({slots[s.uuid] for s in shares if not s.whole})
     return tuple(
-        [Booking(slot, demand.memory_mib, demand.compute, demand.hard) for slot in shared]
+        [Booking(slot, demand.memory_mib, demand.compute, demand.soft) for slot in shared]
         + [Booking(slot, whole=True) for slot in whole]
     )
 
@@ -79,7 +79,7 @@ def planned_bookings(
     if any(not demand.accepts(gpus[slot].model) for slot in whole | shared):
         return None
     return (
-        *(Booking(slot, demand.memory_mib, demand.compute, demand.hard) for slot in shared),
+        *(Booking(slot, demand.memory_mib, demand.compute, demand.soft) for slot in shared),
         *(Booking(slot, whole=True) for slot in sorted(whole)),
     )
 
@@ -105,4 +105,4 @@ def guess(pod: Pod, row: int, devices: Devices) -> tuple[Booking, ...]:
         devices.compute_free[:, row] >= demand.compute
     )
     slot = next((s for s in rest if has_room[s]), rest[0])
-    return (*whole, Booking(slot, demand.memory_mib, demand.compute, demand.hard))
+    return (*whole, Booking(slot, demand.memory_mib, demand.compute, demand.soft))

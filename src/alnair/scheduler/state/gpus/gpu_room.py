@@ -26,7 +26,7 @@ def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
         fits &= of_rows(devices.compute_free, rows) >= demand.compute
         # Unless soft shares are over-allocated, what is free in all bounds what is free for hard
         # ones.
-        if demand.hard and devices.soft:
+        if not demand.soft and devices.has_soft_factor:
             fits &= of_rows(devices.hard_free, rows) >= demand.compute
     if demand.restricts_models:
         fits &= accepted(demand, devices, rows)
