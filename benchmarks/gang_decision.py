@@ -24,7 +24,7 @@ from collections import defaultdict
 from alnair.model import names
 from alnair.model.action import WritePlan
 from alnair.model.nodes import Node
-from alnair.model.workload import Gang, Pod, PodSpec, Topology
+from alnair.model.workload import Gang, GangTopology, Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
@@ -61,7 +61,7 @@ def make_gangs(count: int, size: int) -> tuple[list[Gang], list[Pod]]:
     gangs, pods = [], []
     for g in range(count):
         name = f"gang-{g:04}"
-        gangs.append(Gang("default", name, size, float(g), topology=Topology(RACK)))
+        gangs.append(Gang("default", name, size, float(g), topology=GangTopology(RACK)))
         pods += [
             Pod(f"{name}-{i}", "default", f"{name}-{i:04}", spec, names.SCHEDULER, 0.0, group=name)
             for i in range(size)

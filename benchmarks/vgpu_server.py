@@ -21,7 +21,7 @@ import uuid
 from pathlib import Path
 
 from alnair.node.cgroups import Proc
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from lib.machine import describe
@@ -65,7 +65,10 @@ async def measure(
         for number in range(containers):
             share = Share(f"GPU-{uuid.UUID(int=number % 8 + 1)}", 1024, 10)
             name = f"c{number}"
-            assert server.prepare(Assignment(name, Who(cgroup=f"/{name}"), (share,))) == ""
+            assert (
+                server.prepare(ContainerSlices(name, ContainerMatch(cgroup=f"/{name}"), (share,)))
+                == ""
+            )
             occupy(server.containers[name].folder, processes)
         await asyncio.sleep(1)
         (ticks, busy), cpu, began = server.ticks, time.process_time(), time.perf_counter()
@@ -100,7 +103,10 @@ async def register(server: VgpuServer) -> list[float]:
     group.mkdir()
     try:
         share = Share(f"GPU-{uuid.UUID(int=1)}")
-        assert server.prepare(Assignment("peer", Who(cgroup=f"/{name}"), (share,))) == ""
+        assert (
+            server.prepare(ContainerSlices("peer", ContainerMatch(cgroup=f"/{name}"), (share,)))
+            == ""
+        )
         read, written = os.pipe()
         if (child := os.fork()) == 0:
             (group / "cgroup.procs").write_text(str(os.getpid()))

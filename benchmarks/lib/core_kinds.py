@@ -16,6 +16,7 @@ from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.nodes import Gpu, Node
 from alnair.model.workload import (
     Gang,
+    GangTopology,
     LabelSelector,
     Pod,
     PodAffinity,
@@ -23,7 +24,6 @@ from alnair.model.workload import (
     PodTerm,
     Requirement,
     SpreadConstraint,
-    Topology,
 )
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import STEP_LIMIT, Engine
@@ -112,7 +112,7 @@ def gang1000(nodes: int, pods: int, seed: int) -> Measured:
     """One gang of 1,000 that must lie in one rack of 50, every rack evaluated."""
     del pods
     engine = _engine(nodes, seed)
-    _declare(engine, "big", GANG, Topology(required=RACK))
+    _declare(engine, "big", GANG, GangTopology(required=RACK))
     with Clock() as clock:
         actions = engine.step((), 1.0, GANG)
     (plan,) = (a.plan for a in actions if isinstance(a, WritePlan))
@@ -128,7 +128,7 @@ def gangs(nodes: int, pods: int, seed: int) -> Measured:
     del pods
     engine = _engine(nodes, seed)
     for number in range(SMALL_GANGS):
-        _declare(engine, f"gang-{number}", SMALL_GANG, Topology(required=RACK))
+        _declare(engine, f"gang-{number}", SMALL_GANG, GangTopology(required=RACK))
     planned = 0
     with Clock() as clock:
         while engine.view.count(Place.ACTIVE):
@@ -261,7 +261,7 @@ def _engine(nodes: int, seed: int) -> Engine:
     return engine
 
 
-def _declare(engine: Engine, name: str, count: int, topology: Topology) -> None:
+def _declare(engine: Engine, name: str, count: int, topology: GangTopology) -> None:
     members = [_pod(f"{name}-{i}", _spec(cpu=2000), group=name) for i in range(count)]
     gang = Gang("default", name, count, 0.0, api=API, topology=topology)
     engine.step(

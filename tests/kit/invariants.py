@@ -116,7 +116,7 @@ def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:
         free += not here
         memory = gpu.memory_mib - sum(b.memory_mib for b in slices)
         assert devices.slice_memory[slot, row] == (-1 if held else memory)
-        hard = 100 - sum(b.compute for b in slices if b.hard)
+        hard = 100 - sum(b.compute for b in slices if not b.soft)
         assert devices.hard_free[slot, row] == hard
         assert bool(devices.free_slots(row)[slot]) == (not here)
     assert devices.whole_free[row] == free
@@ -144,12 +144,12 @@ def check_queue(engine: Engine) -> None:
         state = engine.view.gang_of(record)
         waits = state is not None and (state.planning or state.clearing)
         if queued and not waits:
-            assert unit.place is not Place.NOWHERE, f"{pod.name} is forgotten"
+            assert unit.place is not Place.NOT_QUEUED, f"{pod.name} is forgotten"
         if state is not None:
             assert state.members[pod.uid] is record
             if not state.planning:
                 assert not state.awaiting_plan(), f"{pod.name} waits for no plan"
-    places = Counter(u.place for u in units.values() if u.place is not Place.NOWHERE)
+    places = Counter(u.place for u in units.values() if u.place is not Place.NOT_QUEUED)
     for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED):
         assert engine.view.count(place) == places[place]
     lone = {uid for uid, r in records.items() if not r.group}

@@ -9,24 +9,24 @@ from alnair.model.gpu_demand import ContainerGpus, gpu_demand
 from alnair.model.gpu_models import MODELS
 from alnair.model.nodes import Gpu, Image, Node, Taint
 from alnair.model.pod_requests import SCORED_CPU, SCORED_MEMORY
-from alnair.model.volumes import CLAIM, Claim, PersistentVolume
+from alnair.model.volumes import CLAIM, PersistentVolume, PersistentVolumeClaim
 from alnair.model.workload import (
-    Assignment,
     Gang,
-    GpuShare,
+    GangTopology,
+    GpuPart,
     HostPort,
     LabelSelector,
     NodeAffinity,
     Pod,
     PodAffinity,
+    PodGpuAssignment,
     PodSpec,
     PodTerm,
+    PodVolume,
     Requirement,
     SpreadConstraint,
     Term,
     Toleration,
-    Topology,
-    Volume,
 )
 
 MIB = 1024 * 1024
@@ -132,7 +132,7 @@ def spec(
     spread: Iterable[SpreadConstraint] = (),
     pod_affinity: PodAffinity | None = None,
     claims: Iterable[str] = (),
-    volumes: Iterable[Volume] = (),
+    volumes: Iterable[PodVolume] = (),
     ports: Iterable[HostPort] = (),
     images: Iterable[str] = (),
 ) -> PodSpec:
@@ -166,7 +166,7 @@ def spec(
         gpu=demand,
         spread=tuple(spread),
         pod_affinity=pod_affinity,
-        volumes=(*(Volume(CLAIM, name) for name in claims), *volumes),
+        volumes=(*(PodVolume(CLAIM, name) for name in claims), *volumes),
         ports=tuple(ports),
         images=tuple(images),
         image_containers=len(tuple(images)),
@@ -206,7 +206,7 @@ def pod(
     gated: bool = False,
     group: str = "",
     labels: Mapping[str, str] | None = None,
-    assignment: Assignment = (),
+    assignment: PodGpuAssignment = (),
     problem: str = "",
     time_limit: int = 0,
     preempts: bool = True,
@@ -276,7 +276,7 @@ def gang(
         timeout,
         API,
         tuple(sorted((min_resources or {}).items())),
-        Topology(required, tuple(preferred)) if required or preferred else None,
+        GangTopology(required, tuple(preferred)) if required or preferred else None,
     )
 
 
@@ -303,11 +303,11 @@ def members(
     ]
 
 
-def share(gpu: Gpu, memory_mib: int = 0, compute: int = 0) -> GpuShare:
+def share(gpu: Gpu, memory_mib: int = 0, compute: int = 0) -> GpuPart:
     """A container's part of a GPU: a slice, or all of it if no memory is given."""
     if memory_mib:
-        return GpuShare(gpu.uuid, gpu.index, memory_mib, compute, whole=False)
-    return GpuShare(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
+        return GpuPart(gpu.uuid, gpu.index, memory_mib, compute, whole=False)
+    return GpuPart(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
 
 
 def claim(
@@ -320,9 +320,9 @@ def claim(
     bound: bool | None = None,
     selected_node: str = "",
     owner: str = "",
-) -> Claim:
+) -> PersistentVolumeClaim:
     """A claim in the default namespace; one that names its volume is bound to it."""
-    return Claim(
+    return PersistentVolumeClaim(
         namespace="default",
         name=name,
         uid=f"uid-{name}",

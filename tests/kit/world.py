@@ -186,7 +186,7 @@ class World(VirtualApi):
             for uuid in sliced:
                 memory[uuid] += demand.memory_mib
                 compute[uuid] += demand.compute
-                hard[uuid] += demand.compute if demand.hard else 0
+                hard[uuid] += demand.compute if not demand.soft else 0
         promised = node.allocatable.get(names.VGPU_COMPUTE, 0)
         for gpu in node.gpus:
             most = round(promised / len(node.gpus))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from alnair.node.cgroups import Proc
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.pages import abi
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
@@ -98,10 +98,12 @@ class Group:
         if self.folder.is_dir():
             self.folder.rmdir()
 
-    def assignment(self, name: str = "a", **fields: Any) -> Assignment:
+    def assignment(self, name: str = "a", **fields: Any) -> ContainerSlices:
         """A container whose processes are those of this group, with a slice of one GPU."""
         share = {"memory_mib": 1024, "compute_percent": 50} | fields
-        return Assignment(name, Who(cgroup=self.name), (Share(GPU, **share),), keep=True)
+        return ContainerSlices(
+            name, ContainerMatch(cgroup=self.name), (Share(GPU, **share),), keep=True
+        )
 
 
 @contextmanager

@@ -236,7 +236,7 @@ class Shares:
     # ---- the server's part -------------------------------------------------------------------
 
     def _serve(self, now: int, tick: int) -> None:
-        claims: dict[str, rates.Claim] = {}
+        claims: dict[str, rates.TenantDemand] = {}
         for number, (tenant, container) in enumerate(
             zip(self.tenants, self.containers, strict=True)
         ):
@@ -250,7 +250,7 @@ class Shares:
             activity = rates.observe(self._activity[number], reading)
             self._activity[number] = activity
             percent = container.limits.device[0].compute_percent
-            claims[str(number)] = rates.Claim(
+            claims[str(number)] = rates.TenantDemand(
                 (percent or 100) / 100,
                 tenant.soft,
                 tenant.low,

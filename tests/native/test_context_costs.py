@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from alnair.node.cgroups import Proc
-from alnair.node.nvml import Gpu
+from alnair.node.nvml import NvmlGpu
 from alnair.node.vgpu import context_costs
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.context_costs import ContextCosts, joined, probe
 from alnair.node.vgpu.context_probe import Measured, environment
 from alnair.node.vgpu.server import VgpuServer
@@ -52,13 +52,15 @@ def probes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def gpu(number: int, model: str = "T") -> Gpu:
-    return Gpu(number, f"{GPU[:-1]}{number}", model, 1 << 34)
+def gpu(number: int, model: str = "T") -> NvmlGpu:
+    return NvmlGpu(number, f"{GPU[:-1]}{number}", model, 1 << 34)
 
 
 def prepare(server: VgpuServer, name: str, **share: int) -> Callable[[], int]:
     """Prepare a container; return what reads the context's cost off its page."""
-    wanted = Assignment(name, Who(cgroup=f"/{name}"), (Share(GPU, 1024, **share),), keep=True)
+    wanted = ContainerSlices(
+        name, ContainerMatch(cgroup=f"/{name}"), (Share(GPU, 1024, **share),), keep=True
+    )
     assert server.prepare(wanted) == ""
     folder = server.folder / "containers" / name
     return lambda: int(limits(folder).device[0].context_bytes)
@@ -190,7 +192,7 @@ async def test_a_driver_that_hangs_crashes_or_refuses_leaves_the_default(
 ) -> None:
     with machine("t4", monkeypatch, faults=faults) as fake:
         uuid = f"GPU-{fake.uuid()}"
-        costs = ContextCosts(server, (Gpu(0, uuid, "T", 1 << 34),), "1.0", patience_s=1.5)
+        costs = ContextCosts(server, (NvmlGpu(0, uuid, "T", 1 << 34),), "1.0", patience_s=1.5)
         task = asyncio.create_task(costs.run())
         began = time.monotonic()
         while costs.problems.get(uuid, "not measured yet") == "not measured yet":

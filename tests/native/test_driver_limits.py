@@ -8,7 +8,7 @@ import pytest
 
 from alnair.node import memory_limits
 from alnair.node.memory_limits import MemoryLimit
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.driver_limits import PATIENCE, DriverLimits
 from alnair.node.vgpu.server import VgpuServer
 from native import build
@@ -32,9 +32,9 @@ async def server(tmp_path: Path) -> AsyncIterator[VgpuServer]:
         yield found
 
 
-def assignment(fake: Fake, group: Group, mib: int) -> Assignment:
+def assignment(fake: Fake, group: Group, mib: int) -> ContainerSlices:
     shares = (Share(f"GPU-{fake.uuid()}", memory_mib=mib),)
-    return Assignment("a", Who(cgroup=group.name), shares, keep=True)
+    return ContainerSlices("a", ContainerMatch(cgroup=group.name), shares, keep=True)
 
 
 def holds(fake: Fake, group: Group, mib: int) -> bool:

@@ -21,7 +21,7 @@ from alnair.node.cgroups import Proc
 from alnair.node.isolation import Isolation
 from alnair.node.memory_limits import MemoryLimit
 from alnair.node.mps import MpsDaemon
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import Offer, Tier
 from native.fake import Fake
@@ -60,7 +60,10 @@ async def test_a_node_with_a_new_driver_has_it_limit_its_containers(
         await until(lambda: kept.offer.memory is Tier.DRIVER)
         assert kept.offer.label == "A-B"
         shares = (Share(f"GPU-{fake.uuid()}", memory_mib=512),)
-        assert server.prepare(Assignment("a", Who(cgroup="/mine"), shares, keep=True)) == ""
+        assert (
+            server.prepare(ContainerSlices("a", ContainerMatch(cgroup="/mine"), shares, keep=True))
+            == ""
+        )
         folder = tmp_path / "groups" / "mine"
         expected = MemoryLimit(512 * MIB, 512 * MIB, 0)
         await until(lambda: memory_limits.read(gpu, folder) == expected)

@@ -39,7 +39,7 @@ def test_the_hard_limit_holds_to_the_byte_without_the_interposer(
 ) -> None:
     assert holds(fake, 4096, "container-1")
     context = fake.peak("container-1") - (4096 << 20)
-    assert memory_limits.set_limit(gpu, cgroup, hard=2 * GIB) == ""
+    assert memory_limits.set_limit(gpu, cgroup, limit=2 * GIB) == ""
     fake.reset("container-1")
     fake.watch(2 * GIB, "container-1")
     room = (2 * GIB - context) >> 20
@@ -51,7 +51,7 @@ def test_the_hard_limit_holds_to_the_byte_without_the_interposer(
 
 
 def test_managed_memory_is_beyond_the_drivers_limit(fake: Fake, gpu: object, cgroup: Path) -> None:
-    assert memory_limits.set_limit(gpu, cgroup, hard=GIB) == ""
+    assert memory_limits.set_limit(gpu, cgroup, limit=GIB) == ""
     program, environment = build.client("hold", "-l:libcuda.so.1"), fake.environment("container-1")
     with build.start(program, 4096, "managed", environment=environment) as process:
         assert process.stdout
@@ -67,7 +67,7 @@ def test_managed_memory_is_beyond_the_drivers_limit(fake: Fake, gpu: object, cgr
 def test_a_limit_counts_all_processes_and_changes_live(
     fake: Fake, gpu: object, cgroup: Path
 ) -> None:
-    assert memory_limits.set_limit(gpu, cgroup, hard=3 * GIB) == ""
+    assert memory_limits.set_limit(gpu, cgroup, limit=3 * GIB) == ""
     program = build.client("hold", "-l:libcuda.so.1")
     with ExitStack() as stack:
         first = stack.enter_context(
@@ -78,7 +78,7 @@ def test_a_limit_counts_all_processes_and_changes_live(
         assert not holds(fake, 1024, "container-1")
         found = memory_limits.read(gpu, cgroup)
         assert found == MemoryLimit(3 * GIB, 3 * GIB, fake.used("container-1"))
-        assert memory_limits.set_limit(gpu, cgroup, hard=4 * GIB, soft=GIB) == ""
+        assert memory_limits.set_limit(gpu, cgroup, limit=4 * GIB, guaranteed=GIB) == ""
         assert holds(fake, 1024, "container-1"), "beyond the soft limit it borrows"
         assert memory_limits.clear(gpu, cgroup) == ""
         assert memory_limits.read(gpu, cgroup) is None
@@ -89,7 +89,7 @@ def test_a_limit_counts_all_processes_and_changes_live(
 def test_a_limited_container_sees_its_limit_as_the_gpu(
     fake: Fake, gpu: object, cgroup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert memory_limits.set_limit(gpu, cgroup, hard=2 * GIB) == ""
+    assert memory_limits.set_limit(gpu, cgroup, limit=2 * GIB) == ""
     monkeypatch.setenv("FAKEGPU_TAG", "container-1")
     memory = pynvml.nvmlDeviceGetMemoryInfo(gpu, version=pynvml.nvmlMemory_v2)
     assert (memory.total, memory.used, memory.free) == (2 * GIB, 0, 2 * GIB)
@@ -131,7 +131,7 @@ def test_an_old_driver_answers_a_question_for_limits_with_a_reason(
 ) -> None:
     monkeypatch.setenv("FAKEGPU_CUDA", "12040")
     missing = "the driver has no memory limits"
-    assert memory_limits.set_limit(gpu, cgroup, hard=GIB) == missing
+    assert memory_limits.set_limit(gpu, cgroup, limit=GIB) == missing
     assert memory_limits.read(gpu, cgroup) == Refused(missing)
 
 
@@ -140,19 +140,21 @@ def test_mig_has_no_limits(fake: Fake, gpu: object, cgroup: Path, tmp_path: Path
     facts = memory_limits.observe(interposer="", mps="", cgroups=tmp_path)
     assert facts.mig
     assert offer(facts).memory is Tier.INTERPOSER
-    assert memory_limits.set_limit(gpu, cgroup, hard=GIB)
+    assert memory_limits.set_limit(gpu, cgroup, limit=GIB)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the driver refuses whoever is not root first")
 def test_errors_say_what_to_do(fake: Fake, gpu: object, cgroup: Path) -> None:
     total = pynvml.nvmlDeviceGetMemoryInfo(gpu).total
-    assert "exceeds the GPU" in memory_limits.set_limit(gpu, cgroup, hard=total + 1)
-    assert "the soft the hard one" in memory_limits.set_limit(gpu, cgroup, hard=GIB, soft=2 * GIB)
+    assert "exceeds the GPU" in memory_limits.set_limit(gpu, cgroup, limit=total + 1)
+    assert "the soft the hard one" in memory_limits.set_limit(
+        gpu, cgroup, limit=GIB, guaranteed=2 * GIB
+    )
     gone = cgroup.with_name("gone")
-    assert "still there" in memory_limits.set_limit(gpu, gone, hard=GIB)
+    assert "still there" in memory_limits.set_limit(gpu, gone, limit=GIB)
     found = memory_limits.read(gpu, gone)
     assert isinstance(found, Refused)
     assert "still there" in found.why
-    assert memory_limits.set_limit(gpu, cgroup, hard=total) == ""
+    assert memory_limits.set_limit(gpu, cgroup, limit=total) == ""
     fake.xid(79)
-    assert "fallen off the bus" in memory_limits.set_limit(gpu, cgroup, hard=GIB)
+    assert "fallen off the bus" in memory_limits.set_limit(gpu, cgroup, limit=GIB)

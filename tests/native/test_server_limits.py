@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from native.server_kit import GPU, OTHER_GPU, claim, limits
@@ -27,9 +27,11 @@ async def server() -> AsyncIterator[VgpuServer]:
             yield serving
 
 
-def container(name: str, memory_mib: int = 1024, percent: int = 50, **share: bool) -> Assignment:
+def container(
+    name: str, memory_mib: int = 1024, percent: int = 50, **share: bool
+) -> ContainerSlices:
     slice_ = Share(GPU, memory_mib, percent, **share)
-    return Assignment(name, Who(cgroup=f"/none/{name}"), (slice_,), keep=True)
+    return ContainerSlices(name, ContainerMatch(cgroup=f"/none/{name}"), (slice_,), keep=True)
 
 
 def use(folder: Path, charged_ns: int, waiting: int = 0) -> None:
@@ -133,12 +135,15 @@ async def test_a_borrowed_share_ends_by_itself_when_the_server_does(tmp_path: Pa
 async def test_what_cannot_be_is_refused_in_words(server: VgpuServer) -> None:
     good = container("a")
     assert server.prepare(good) == ""
-    wrong: list[tuple[Assignment, str]] = [
+    wrong: list[tuple[ContainerSlices, str]] = [
         (msgspec.structs.replace(good, name="../b"), "cannot name a container"),
         (msgspec.structs.replace(good, name="b"), "told by the same"),
-        (msgspec.structs.replace(good, name="b", who=Who()), "nothing tells"),
-        (msgspec.structs.replace(good, name="b", who=Who(cgroup="/")), "below the root"),
-        (msgspec.structs.replace(good, name="b", who=Who(container="xyz")), "hexadecimal"),
+        (msgspec.structs.replace(good, name="b", who=ContainerMatch()), "nothing tells"),
+        (msgspec.structs.replace(good, name="b", who=ContainerMatch(cgroup="/")), "below the root"),
+        (
+            msgspec.structs.replace(good, name="b", who=ContainerMatch(container="xyz")),
+            "hexadecimal",
+        ),
         (msgspec.structs.replace(good, name="b", shares=()), "0 GPUs"),
         (msgspec.structs.replace(good, shares=good.shares * 2), "given twice"),
         (container("a", -1), "MiB"),

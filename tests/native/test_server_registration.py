@@ -130,9 +130,9 @@ async def test_frames_of_any_bytes_are_answered_or_dropped_and_nothing_breaks(
         sent.append(frame)
 
     collect()
-    door = server.containers["a"].door
+    socket = server.containers["a"].registration
     for frame in sent:
-        door._credit = registration.BURST  # this is about the frames, not about their number
+        socket._credit = registration.BURST  # this is about the frames, not about their number
         reply, text = await ask(tenant, do="send", hex=frame.hex())
         assert reply in (BAD, OK)
         assert reply == OK or text
@@ -149,7 +149,7 @@ async def test_who_connects_and_says_nothing_is_cut_off_and_holds_nobody_up(
     assert await ask(idle, do="hold", times=20) == 20
     assert (await ask(honest, do="register"))[0] == OK
     assert all(await ask(idle, do="heard"))
-    assert server.containers["a"].door.late == 20
+    assert server.containers["a"].registration.late == 20
 
 
 async def test_peers_that_leave_in_the_middle_leave_nothing_behind(

@@ -15,10 +15,18 @@ import pytest
 
 from alnair.node.nvml import Nvml, NvmlError
 from alnair.node.vgpu.compute_shares import THROTTLED
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
-from alnair.sharing.violations import Action, Evict, Kind, Policy, Rules, Throttle, Violation
+from alnair.sharing.violations import (
+    Action,
+    EvictTenant,
+    Kind,
+    Policy,
+    SliceViolation,
+    Throttle,
+    ViolationRules,
+)
 from native import build
 from native.fake import Fake
 from native.server_kit import Group, claim, control_group, limits
@@ -82,10 +90,13 @@ class Hold:
         return int(stat[19])
 
 
-def assignment(fake: Fake, group: Group, mib: int = 8192, **fields: object) -> Assignment:
+def assignment(fake: Fake, group: Group, mib: int = 8192, **fields: object) -> ContainerSlices:
     share = Share(f"GPU-{fake.uuid()}", mib, 50)
-    return Assignment(
-        "a", Who(cgroup=group.name), (msgspec.structs.replace(share, **fields),), keep=True
+    return ContainerSlices(
+        "a",
+        ContainerMatch(cgroup=group.name),
+        (msgspec.structs.replace(share, **fields),),
+        keep=True,
     )
 
 
@@ -118,7 +129,7 @@ async def test_a_bypass_is_found_and_its_eviction_posted_within_five_seconds(
         nvml,
         Policy.EVICT,
         lambda _, __, action: told.append((time.monotonic(), action)),
-        Rules(grace=0.0),
+        ViolationRules(grace=0.0),
     )
     async with asyncio.TaskGroup() as running:
         task = running.create_task(inspection.run())
@@ -126,14 +137,14 @@ async def test_a_bypass_is_found_and_its_eviction_posted_within_five_seconds(
         assert not told
         with contextlib.closing(await asyncio.to_thread(Hold, fake, group, 64)):
             began = time.monotonic()
-            while not any(isinstance(action, Evict) for _, action in told):
+            while not any(isinstance(action, EvictTenant) for _, action in told):
                 assert time.monotonic() - began < 6
                 await asyncio.sleep(0.05)
             seconds = told[-1][0] - began
             await asyncio.sleep(0.2)
             page = limits(container.folder).device[0]
         assert seconds <= 5
-        assert [type(action) for _, action in told] == [Violation, Throttle, Evict]
+        assert [type(action) for _, action in told] == [SliceViolation, Throttle, EvictTenant]
         assert page.rate_ppm == round(THROTTLED * 1e6)
         assert inspection.confirmed == {("a", f"GPU-{fake.uuid()}", Kind.UNREGISTERED): 1}
         await asyncio.sleep(1.5)  # the process is gone, and the container is let off
@@ -149,7 +160,7 @@ async def test_what_the_driver_charges_beyond_the_ledger_counts_as_used(
     container = server.containers["a"]
     told: list[Action] = []
     inspection = Inspection(
-        server, nvml, Policy.EVICT, lambda _, __, a: told.append(a), Rules(grace=0.0)
+        server, nvml, Policy.EVICT, lambda _, __, a: told.append(a), ViolationRules(grace=0.0)
     )
     tenant = group.start(container.folder)
     await asyncio.to_thread(tenant.ask, do="register")
@@ -204,14 +215,18 @@ async def test_a_process_is_not_taken_for_one_of_a_container_of_its_pod_that_has
         inner = Group(f"{outer.name}/pod{pod}/{'3f4b8c1d' * 8}")
         stack.callback(inner.close)
         for name in ("a-waits", "b-works"):
-            assert server.prepare(Assignment(name, Who(pod=pod), share)) == ""
+            assert server.prepare(ContainerSlices(name, ContainerMatch(pod=pod), share)) == ""
         works = server.containers["b-works"]
         await asyncio.to_thread(inner.start(works.folder).ask, do="register")
         assert works.group is not None
         assert works.group.container == "3f4b8c1d" * 8
         told: list[object] = []
         inspection = Inspection(
-            server, nvml, Policy.EVICT, lambda c, _, a: told.append((c, a)), Rules(grace=0.0)
+            server,
+            nvml,
+            Policy.EVICT,
+            lambda c, _, a: told.append((c, a)),
+            ViolationRules(grace=0.0),
         )
         with contextlib.closing(await asyncio.to_thread(Hold, fake, inner, 64)) as held:
             claim(works.folder, 0, held.process.pid, held.start_time(), held=64 * MIB)

@@ -107,7 +107,7 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
 def test_every_json_example_of_the_names_follows_its_type() -> None:
     static, load, expected, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
     assert msgspec.json.decode(static, type=api_types.GpuStatic).v == 1
-    assert msgspec.json.decode(load, type=api_types.GpuLoad).v == 1
+    assert msgspec.json.decode(load, type=api_types.GpuLoadAnnotation).v == 1
     assert msgspec.json.decode(expected, type=api_types.Expected).v == 1
     assert msgspec.json.decode(assignment, type=api_types.GpuAssignment).v == 1
     assert msgspec.json.decode(plan, type=api_types.GangPlan).v == 1

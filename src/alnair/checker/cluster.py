@@ -3,8 +3,8 @@
 import msgspec
 
 from alnair.checker import registry
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.state import Cluster
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.state import CheckedCluster
 from alnair.checker.violation import Violation
 
 
@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def check(
-    cluster: Cluster, namespaces: frozenset[str] = frozenset(), expected: int | None = None
+    cluster: CheckedCluster, namespaces: frozenset[str] = frozenset(), expected: int | None = None
 ) -> Finding:
     """Check everything.
 
@@ -45,7 +45,7 @@ def check(
     ours = [p for p in cluster.pods if not namespaces or p.namespace in namespaces]
     bound = [p for p in ours if p.node]
     violations = []
-    holding: dict[str, list[Pod]] = {}
+    holding: dict[str, list[CheckedPod]] = {}
     for pod in cluster.pods:
         if pod.holds:
             holding.setdefault(pod.node, []).append(pod)
@@ -56,7 +56,7 @@ def check(
     for pod in bound:
         if pod.holds:
             violations += registry.of_pod(pod, cluster.nodes.get(pod.node))
-    members: dict[tuple[str, str], list[Pod]] = {}
+    members: dict[tuple[str, str], list[CheckedPod]] = {}
     for pod in ours:
         if pod.group:
             members.setdefault((pod.namespace, pod.group), []).append(pod)

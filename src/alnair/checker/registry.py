@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from alnair.checker.objects.groups import Group
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.state import Cluster
+from alnair.checker.objects.groups import CheckedGang
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.state import CheckedCluster
 from alnair.checker.rules import (
     capacity,
     devices,
@@ -20,11 +20,11 @@ from alnair.checker.rules import (
 )
 from alnair.checker.violation import Violation
 
-NodeRule = Callable[[Node, Sequence[Pod]], Iterable[Violation]]
-PodRule = Callable[[Pod, Node | None], Iterable[Violation]]
+NodeRule = Callable[[CheckedNode, Sequence[CheckedPod]], Iterable[Violation]]
+PodRule = Callable[[CheckedPod, CheckedNode | None], Iterable[Violation]]
 #: Told the whole cluster, and on which pods to report.
-ClusterRule = Callable[[Cluster, Sequence[Pod]], Iterable[Violation]]
-GangRule = Callable[[Group, Sequence[Pod]], Iterable[Violation]]
+ClusterRule = Callable[[CheckedCluster, Sequence[CheckedPod]], Iterable[Violation]]
+GangRule = Callable[[CheckedGang, Sequence[CheckedPod]], Iterable[Violation]]
 
 #: About the pods that hold something of a node, together.
 NODE_RULES: Final[Mapping[str, NodeRule]] = {
@@ -72,7 +72,7 @@ WATCH_RULES: Final = (
 )
 
 
-def of_node(node: Node, pods: Sequence[Pod]) -> list[Violation]:
+def of_node(node: CheckedNode, pods: Sequence[CheckedPod]) -> list[Violation]:
     """Return what is wrong with a node and the pods that hold something of it."""
     if not pods:
         # Nothing is promised of it, so nothing about it has to be proved.
@@ -80,16 +80,16 @@ def of_node(node: Node, pods: Sequence[Pod]) -> list[Violation]:
     return [violation for rule in NODE_RULES.values() for violation in rule(node, pods)]
 
 
-def of_pod(pod: Pod, node: Node | None) -> list[Violation]:
+def of_pod(pod: CheckedPod, node: CheckedNode | None) -> list[Violation]:
     """Return what is wrong with a bound pod."""
     return [violation for rule in POD_RULES.values() for violation in rule(pod, node)]
 
 
-def of_gang(group: Group, members: Sequence[Pod]) -> list[Violation]:
+def of_gang(group: CheckedGang, members: Sequence[CheckedPod]) -> list[Violation]:
     """Return what is wrong with a gang."""
     return [violation for rule in GANG_RULES.values() for violation in rule(group, members)]
 
 
-def of_cluster(cluster: Cluster, chosen: Sequence[Pod]) -> list[Violation]:
+def of_cluster(cluster: CheckedCluster, chosen: Sequence[CheckedPod]) -> list[Violation]:
     """Return what is wrong among pods and further objects, as far as it is about these pods."""
     return [v for rule in CLUSTER_RULES.values() for v in rule(cluster, chosen)]

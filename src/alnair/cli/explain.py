@@ -56,8 +56,8 @@ def explain(
     with unreadable(), expected(ExplainError):
         found = cluster.connection()
         space = namespace or found.namespace
-        told = ask(found, "explain", lambda c: explain(c, space, wanted, offline=offline))
+        diagnosis = ask(found, "explain", lambda c: explain(c, space, wanted, offline=offline))
     if json:
-        write_json(told)
+        write_json(diagnosis)
     else:
-        typer.echo(render(told))
+        typer.echo(render(diagnosis))

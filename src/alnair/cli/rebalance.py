@@ -12,7 +12,7 @@ from alnair.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from alnair.kube.client import Client
-    from alnair.scheduler.advice.rebalance import Outcome
+    from alnair.scheduler.advice.rebalance import RebalanceOutcome
 
 
 @grouped
@@ -78,13 +78,13 @@ def rebalance(
     with expected(ConfigurationError, code=USAGE):
         _, profiles = load_profiles(config)
 
-    def show(plan: "Outcome") -> None:
+    def show(plan: "RebalanceOutcome") -> None:
         if json:
             write_json(plan)
         else:
             typer.echo("\n".join(lines(plan)))
 
-    async def work(client: "Client") -> "Outcome":
+    async def work(client: "Client") -> "RebalanceOutcome":
         plan = await rebalancing.plan(client, profiles, free_gpus, node or "", max_moves)
         show(plan)
         if apply and plan.moves:

@@ -72,9 +72,9 @@ _Key = tuple[ObjectReference, str, str]
 
 
 class _Entry:
-    """An event that was told once or often; `name` is "" until an object was written for it."""
+    """An event that was written once or often; `name` is "" until an object was written for it."""
 
-    __slots__ = ("count", "first", "is_queued", "key", "kind", "last", "name", "told_at")
+    __slots__ = ("count", "first", "is_queued", "key", "kind", "last", "name", "written_at")
 
     def __init__(self, key: _Key, kind: EventKind, now: dt.datetime) -> None:
         self.key = key
@@ -84,7 +84,7 @@ class _Entry:
         self.count = 1
         self.name = ""
         self.is_queued = False
-        self.told_at = 0.0
+        self.written_at = 0.0
 
 
 def utc_now() -> dt.datetime:
@@ -171,7 +171,7 @@ class EventRecorder:
         key = (involved, reason, message)
         entry = self._known.get(key)
         moment = self._clock()
-        if entry is not None and (entry.is_queued or moment - entry.told_at < self._window):
+        if entry is not None and (entry.is_queued or moment - entry.written_at < self._window):
             entry.count += 1
             entry.last = self._now()
         else:
@@ -179,7 +179,7 @@ class EventRecorder:
         self._known.move_to_end(key)
         while len(self._known) > max(REMEMBERED, self._capacity):
             self._known.popitem(last=False)
-        entry.told_at = moment
+        entry.written_at = moment
         if not entry.is_queued:
             self._enqueue(entry)
 

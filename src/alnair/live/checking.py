@@ -9,7 +9,7 @@ from typing import Any, Final
 from alnair.checker import cluster as whole
 from alnair.checker import registry
 from alnair.checker.cluster import Finding
-from alnair.checker.objects.state import Cluster, cluster_of
+from alnair.checker.objects.state import CheckedCluster, cluster_of
 from alnair.checker.over_time.live_check import Change, Watching
 from alnair.checker.violation import Violation
 from alnair.kube.client import Client
@@ -47,7 +47,7 @@ async def _listed(client: Client, resource: Resource[Manifest]) -> list[Manifest
         return []  # the kind is not installed: there are no objects of it
 
 
-async def _look(client: Client, ours: frozenset[str]) -> Cluster:
+async def _look(client: Client, ours: frozenset[str]) -> CheckedCluster:
     # Nodes last: each pod's node is then among them, unless it is really gone.
     pods = (await client.list(PODS)).items
     groups = [group for kind in _GROUPS for group in await _listed(client, kind)]
@@ -80,7 +80,7 @@ async def check(
     return first
 
 
-def _may_pass(cluster: Cluster, violation: Violation) -> bool:
+def _may_pass(cluster: CheckedCluster, violation: Violation) -> bool:
     if violation.rule in {*registry.GANG_RULES, *_OF_SEVERAL_LISTS, "node-exists"}:
         return True
     on_node = (pod for pod in cluster.pods if pod.node == violation.node and pod.holds)
@@ -104,7 +104,7 @@ async def watch(
     Raises:
         UnreadError: It ended before all was read, so it proves nothing.
     """
-    told = 0
+    reported = 0
     read = {kind.collection(): asyncio.Event() for kind in (NODES, PODS, ELASTIC_QUOTAS, *_GROUPS)}
 
     async def run() -> None:
@@ -134,9 +134,9 @@ async def watch(
         while not (work.done() or end.done()):
             await asyncio.wait((work, end), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
             watching.tick(time.monotonic())
-            for violation in watching.violations[told:]:
+            for violation in watching.violations[reported:]:
                 tell(violation)
-            told = len(watching.violations)
+            reported = len(watching.violations)
         if work.done():
             work.result()
     finally:
@@ -146,7 +146,7 @@ async def watch(
     if missing := [path for path, listed in read.items() if not listed.is_set()]:
         raise UnreadError(f"the watch ended before {', '.join(missing)} had been read")
     watching.finish(time.monotonic())
-    for violation in watching.violations[told:]:
+    for violation in watching.violations[reported:]:
         tell(violation)
 
 

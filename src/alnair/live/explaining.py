@@ -45,9 +45,9 @@ async def explain(client: Client, namespace: str, name: str, *, offline: bool = 
         ExplainError: there is no such pod, or the cluster cannot be read.
     """
     pod = await _pod(client, namespace, name)
-    told = _settled(pod)
-    if told is not None:
-        return told
+    diagnosis = _settled(pod)
+    if diagnosis is not None:
+        return diagnosis
     notes: tuple[str, ...] = ()
     if pod.scheduler not in names.SCHEDULERS:
         whose = f"it is a pod of the scheduler {pod.scheduler!r}"

@@ -10,7 +10,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
 from alnair.kube.resources import NODES, PODS, Manifest
 from alnair.live.engine_feed import Feed
-from alnair.scheduler.advice.rebalance import Move, Outcome, Rebalance
+from alnair.scheduler.advice.rebalance import Move, Rebalance, RebalanceOutcome
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
@@ -39,7 +39,7 @@ async def learn(client: Client, profiles: Sequence[Profile]) -> Rebalance:
 
 async def plan(
     client: Client, profiles: Sequence[Profile], free_gpus: int | None, node: str, most: int
-) -> Outcome:
+) -> RebalanceOutcome:
     """Read the cluster, and plan moves that free GPUs or a node.
 
     Args:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 import msgspec
 
 from alnair.model.volumes import ClaimBinding
-from alnair.model.workload import Assignment, Gang, Planned, Pod
+from alnair.model.workload import Gang, Planned, Pod, PodGpuAssignment
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class Bind(msgspec.Struct, frozen=True):
 
     pod: Pod
     node: str
-    assignment: Assignment = ()
+    assignment: PodGpuAssignment = ()
     claims: tuple[ClaimBinding, ...] = ()
     patience: float = 0.0
     together: str = ""

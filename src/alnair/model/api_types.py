@@ -175,7 +175,7 @@ class PodUtilization(msgspec.Struct, frozen=True):
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 
 
-class GpuLoad(msgspec.Struct, frozen=True):
+class GpuLoadAnnotation(msgspec.Struct, frozen=True):
     """The node annotation `gpu-<index>`: what one GPU does, as the node's agent measured it."""
 
     v: int

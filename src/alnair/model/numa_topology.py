@@ -10,7 +10,7 @@ SINGLE_NUMA: Final = "single-numa-node"
 FAR: Final = 255
 
 
-class Zone(msgspec.Struct, frozen=True, gc=False):
+class NumaZone(msgspec.Struct, frozen=True, gc=False):
     """One NUMA zone: what is available in it, in base units, and how far other zones are."""
 
     id: int
@@ -19,10 +19,10 @@ class Zone(msgspec.Struct, frozen=True, gc=False):
     costs: tuple[tuple[int, int], ...] = ()
 
 
-class Topology(msgspec.Struct, frozen=True):
+class NumaTopology(msgspec.Struct, frozen=True):
     """The zones of a node, by ascending id, and how its kubelet aligns with them."""
 
-    zones: tuple[Zone, ...] = ()
+    zones: tuple[NumaZone, ...] = ()
     #: none, best-effort, restricted or single-numa-node.
     policy: str = "none"
     #: Pods are aligned as a whole; else each of their containers is.

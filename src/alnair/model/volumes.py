@@ -42,7 +42,7 @@ class Disk(msgspec.Struct, frozen=True, gc=False):
     handle: str
 
 
-class Claim(msgspec.Struct, frozen=True, gc=False):
+class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim; `size` is in bytes."""
 
     namespace: str

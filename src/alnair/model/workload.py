@@ -117,7 +117,8 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     whole: int = 0
     memory_mib: int = 0
     compute: int = 0
-    #: Compute is a hard limit: such shares never add up to more than the GPU.
+    #: Compute is a hard limit: such shares never add up to more than the GPU. Snapshots hold this
+    #: field; code reads `soft`.
     hard: bool = True
     #: GPU models that will do; empty = any.
     models: tuple[str, ...] = ()
@@ -129,7 +130,12 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
     @property
-    def choosy(self) -> bool:
+    def soft(self) -> bool:
+        """Whether compute may exceed the share while others leave some."""
+        return not self.hard
+
+    @property
+    def restricts_models(self) -> bool:
         """Whether some models will not do."""
         return bool(self.models or self.models_not)
 
@@ -153,7 +159,7 @@ class ContainerPart(msgspec.Struct, frozen=True, gc=False):
     sidecar: bool = False
 
 
-class Volume(msgspec.Struct, frozen=True, gc=False):
+class PodVolume(msgspec.Struct, frozen=True, gc=False):
     """A volume of a pod that its feasible nodes depend on.
 
     `kind` is one of those in `alnair.model.volumes`; `name` is that of the claim, or what makes the
@@ -198,7 +204,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     gpu: GpuDemand | None = None
     spread: tuple[SpreadConstraint, ...] = ()
     pod_affinity: PodAffinity | None = None
-    volumes: tuple[Volume, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
     #: Percent of one GPU's time, and MiB of its memory, that the pod is expected to use; 0 if
     #: nobody knows.
     expected_util: float = 0.0
@@ -216,7 +222,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     image_containers: int = 0
 
 
-class GpuShare(msgspec.Struct, frozen=True, gc=False):
+class GpuPart(msgspec.Struct, frozen=True, gc=False):
     """A container's part of one GPU, as written into the `gpu-assignment` annotation.
 
     A whole GPU has all of its memory, 100 percent, and `whole`.
@@ -230,10 +236,10 @@ class GpuShare(msgspec.Struct, frozen=True, gc=False):
 
 
 #: Container name → its parts of GPUs.
-Assignment = tuple[tuple[str, tuple[GpuShare, ...]], ...]
+PodGpuAssignment = tuple[tuple[str, tuple[GpuPart, ...]], ...]
 
 
-class Topology(msgspec.Struct, frozen=True, gc=False):
+class GangTopology(msgspec.Struct, frozen=True, gc=False):
     """How near to each other the pods of a gang shall be, by keys of node labels.
 
     Nodes with the same value of a key are one domain of that level.
@@ -272,8 +278,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     labels: Labels = ()
     controller: Controller | None = None
     #: What it asks of its gang's topology; the PodGroup's own word goes first.
-    topology: Topology | None = None
-    assignment: Assignment = ()
+    topology: GangTopology | None = None
+    assignment: PodGpuAssignment = ()
     #: Why the pod's annotations or resources could not be read, for people; empty if they could.
     problem: str = ""
     #: Pods of lower priority may be evicted for it (preemptionPolicy is not Never).
@@ -314,7 +320,7 @@ class Gang(msgspec.Struct, frozen=True):
     api: str = ""
     #: What must be free in the whole cluster before it is tried, sorted, in base units.
     min_resources: tuple[tuple[str, int], ...] = ()
-    topology: Topology | None = None
+    topology: GangTopology | None = None
     #: Why the PodGroup could not be read, for people; empty if it could.
     problem: str = ""
     #: Pod name → (node, container → GPU indices): the plan that was written before the first bind.

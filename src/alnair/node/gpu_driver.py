@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from alnair.node.nvml import Gpu, Load, Nvml, NvmlError
+from alnair.node.nvml import Load, Nvml, NvmlError, NvmlGpu
 
 #: Seconds between looks at whether the driver is there and is the same.
 EVERY: Final = 10.0
@@ -32,7 +32,7 @@ class GpuDriver:
     """
 
     def __init__(self, opener: Callable[[], Nvml] = Nvml.open) -> None:
-        self.gpus: tuple[Gpu, ...] = ()
+        self.gpus: tuple[NvmlGpu, ...] = ()
         self.version = ""
         self.opened = 0
         self.problem = "the NVIDIA driver has not been asked yet"

@@ -33,13 +33,13 @@ class MemoryLimit(msgspec.Struct, frozen=True):
     """A limit that is set, in bytes.
 
     Attributes:
-        soft: What is guaranteed; between it and `hard` memory is borrowed.
-        hard: Most of it; None: no more than the GPU has.
+        guaranteed: NVML's softLimit; between it and `limit` memory is borrowed.
+        limit: NVML's hardLimit, the most that may be held; None: no more than the GPU has.
         used: What the cgroup's processes hold.
     """
 
-    soft: int
-    hard: int | None
+    guaranteed: int
+    limit: int | None
     used: int
 
 
@@ -64,21 +64,21 @@ def lacks(device: object, cgroups: Path = CGROUPS) -> str:
     return found.why if isinstance(found, Refused) else ""
 
 
-def set_limit(device: object, cgroup: Path, *, hard: int, soft: int | None = None) -> str:
+def set_limit(device: object, cgroup: Path, *, limit: int, guaranteed: int | None = None) -> str:
     """Limits a container's cgroup on one GPU; "" or why the driver refused.
 
     Args:
         device: Handle of the whole GPU.
         cgroup: Full path of the cgroup in the cgroup file system.
-        hard: Bytes.
-        soft: Bytes that are guaranteed; None: all of `hard`, nothing is borrowed.
+        limit: Bytes, NVML's hardLimit.
+        guaranteed: Bytes, NVML's softLimit; None: all of `limit`, nothing is borrowed.
     """
-    return _set(device, cgroup, soft=hard if soft is None else soft, hard=hard)
+    return _set(device, cgroup, guaranteed=limit if guaranteed is None else guaranteed, limit=limit)
 
 
 def clear(device: object, cgroup: Path) -> str:
     """Takes a limit away, before the cgroup goes; "" or why the driver refused."""
-    return _set(device, cgroup, soft=0, hard=pynvml.NVML_DEVICE_MEMORY_LIMIT_MAX)
+    return _set(device, cgroup, guaranteed=0, limit=pynvml.NVML_DEVICE_MEMORY_LIMIT_MAX)
 
 
 def read(device: object, cgroup: Path) -> MemoryLimit | Refused | None:
@@ -92,10 +92,10 @@ def read(device: object, cgroup: Path) -> MemoryLimit | Refused | None:
             return None
         return Refused(_meaning(error))
     most = pynvml.NVML_DEVICE_MEMORY_LIMIT_MAX
-    hard = None if limits.hardLimit == most else int(limits.hardLimit)
-    if hard is None and not limits.softLimit:
+    limit = None if limits.hardLimit == most else int(limits.hardLimit)
+    if limit is None and not limits.softLimit:
         return None
-    return MemoryLimit(soft=int(limits.softLimit), hard=hard, used=int(limits.currentUsed))
+    return MemoryLimit(guaranteed=int(limits.softLimit), limit=limit, used=int(limits.currentUsed))
 
 
 def shows_limit(cgroup: Path) -> bool:
@@ -146,10 +146,10 @@ def _has_mig(device: object) -> bool:
     return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def _set(device: object, cgroup: Path, *, soft: int, hard: int) -> str:
+def _set(device: object, cgroup: Path, *, guaranteed: int, limit: int) -> str:
     limits = pynvml.c_nvmlSetMemoryLimits_v1_t()
     limits.nameSpace = str(cgroup).encode()
-    limits.softLimit, limits.hardLimit = soft, hard
+    limits.softLimit, limits.hardLimit = guaranteed, limit
     try:
         pynvml.nvmlDeviceSetMemoryLimits_v1(device, limits)
     except pynvml.NVMLError as error:

@@ -270,7 +270,7 @@ class MpsDaemon:
         finally:
             loop.remove_reader(fd)
             os.close(fd)
-        self._exit = _buried(self._pid)
+        self._exit = _reaped(self._pid)
         return True
 
     def _now(self, state: MpsState, **changes: object) -> None:
@@ -305,7 +305,7 @@ class MpsDaemon:
                         break
                     await asyncio.sleep(0.02)
         if self._pid:
-            _buried(self._pid)
+            _reaped(self._pid)
         self._mark.unlink(missing_ok=True)
         self._pid = 0
 
@@ -319,7 +319,7 @@ class MpsDaemon:
         return pid if started and _started(pid) == started else 0
 
 
-def _buried(pid: int) -> str:
+def _reaped(pid: int) -> str:
     """How a process ended, if it was our child; it must not stay a zombie."""
     try:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, os.WNOHANG)[1])

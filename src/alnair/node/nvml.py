@@ -17,7 +17,7 @@ class NvmlError(Exception):
     """There is no NVML, or it does not answer; says why and what to do."""
 
 
-class Gpu(msgspec.Struct, frozen=True):
+class NvmlGpu(msgspec.Struct, frozen=True):
     """A GPU of the node."""
 
     index: int
@@ -53,7 +53,7 @@ class Nvml:
         self._handles: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
         self._count = 0
-        self.gpus: tuple[Gpu, ...] = ()
+        self.gpus: tuple[NvmlGpu, ...] = ()
         self.driver = ""
 
     @classmethod
@@ -116,7 +116,7 @@ class Nvml:
                 handle = api.nvmlDeviceGetHandleByIndex(index)
                 uuid = _text(api.nvmlDeviceGetUUID(handle))
                 memory = int(api.nvmlDeviceGetMemoryInfo(handle).total)
-                gpus.append(Gpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
+                gpus.append(NvmlGpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
             except api.NVMLError as error:
                 if self._count == 1:
                     raise

@@ -56,7 +56,7 @@ class Histogram:
         return sum(self.counts)
 
 
-class Tally:
+class SchedulerCounters:
     """Counters and histograms; they only grow.
 
     Attributes:

@@ -72,7 +72,7 @@ class Activity(msgspec.Struct, frozen=True):
         return self.worked_ns is not None and now_ns - self.worked_ns <= LINGER_NS
 
 
-class Claim(msgspec.Struct, frozen=True):
+class TenantDemand(msgspec.Struct, frozen=True):
     """A tenant of a GPU as `grant` sees it.
 
     Attributes:
@@ -165,32 +165,32 @@ def observe(before: Activity | None, reading: Reading) -> Activity:
     )
 
 
-def grant(claims: Mapping[str, Claim]) -> dict[str, float]:
+def grant(demands: Mapping[str, TenantDemand]) -> dict[str, float]:
     """The share of each tenant of one GPU until the next tick.
 
     The shares of those that are active sum up to at most 1 if the guaranteed ones do.
     """
-    upper = {name: claim for name, claim in claims.items() if not claim.low}
-    lower = {name: claim for name, claim in claims.items() if claim.low}
-    is_yielding = any(claim.active for claim in upper.values())
+    upper = {name: demand for name, demand in demands.items() if not demand.low}
+    lower = {name: demand for name, demand in demands.items() if demand.low}
+    is_yielding = any(demand.active for demand in upper.values())
     granted = _divide(upper, 1.0)
     if not is_yielding:
         return granted | _divide(lower, 1.0)
-    weight = sum(claim.guaranteed for claim in lower.values())
+    weight = sum(demand.guaranteed for demand in lower.values())
     return granted | {
-        name: min(claim.guaranteed, YIELDED * claim.guaranteed / weight)
-        for name, claim in lower.items()
+        name: min(demand.guaranteed, YIELDED * demand.guaranteed / weight)
+        for name, demand in lower.items()
     }
 
 
-def neighbours(name: str, claims: Mapping[str, Claim]) -> tuple[int, float]:
+def neighbours(name: str, demands: Mapping[str, TenantDemand]) -> tuple[int, float]:
     """(how many other tenants are active, the share that they use together)."""
-    others = [claim.used for other, claim in claims.items() if other != name and claim.active]
+    others = [demand.used for other, demand in demands.items() if other != name and demand.active]
     return len(others), min(1.0, sum(others))
 
 
 def turns(
-    claims: Mapping[str, Claim],
+    demands: Mapping[str, TenantDemand],
     granted: Mapping[str, float],
     before: Mapping[str, Turn] | None = None,
     seconds: float = 0.05,
@@ -202,25 +202,27 @@ def turns(
     is in no need of a turn: it may launch whenever it likes, and waits for nobody.
 
     Args:
-        claims: all tenants of a GPU.
+        demands: all tenants of a GPU.
         granted: what `grant` gave them.
         before: the turns until now.
         seconds: how long those held.
     """
     greedy = [
         name
-        for name, claim in claims.items()
-        if claim.active and (claim.pressed > PRESSED or claim.used_long > FULL * granted[name])
+        for name, demand in demands.items()
+        if demand.active and (demand.pressed > PRESSED or demand.used_long > FULL * granted[name])
     ]
-    if len(greedy) < 2 or not all(claims[name].limited for name in greedy):
+    if len(greedy) < 2 or not all(demands[name].limited for name in greedy):
         return {}
     total = sum(granted[name] for name in greedy)
-    rest = sum(claim.used for name, claim in claims.items() if name not in greedy and claim.active)
+    rest = sum(
+        demand.used for name, demand in demands.items() if name not in greedy and demand.active
+    )
     scale = min(1.0, max(0.5, (BOOKABLE - rest) / total))
     extra: dict[str, float] = {}
     for name in greedy:
         turn, share = (before or {}).get(name), granted[name] * scale
-        missing = share - claims[name].used_long if turn else 0.0
+        missing = share - demands[name].used_long if turn else 0.0
         most = STRETCH * granted[name]
         known = turn.extra if turn else 0.0
         extra[name] = min(most, max(-most, known + STRETCHING * seconds * missing))
@@ -261,19 +263,19 @@ def weigh(before: Price, *, predicted: float, measured: float) -> Price:
     )
 
 
-def _divide(claims: Mapping[str, Claim], capacity: float) -> dict[str, float]:
+def _divide(demands: Mapping[str, TenantDemand], capacity: float) -> dict[str, float]:
     """Guaranteed shares first, then wishes, then whatever is left, for who may borrow."""
-    used = {name: min(claim.guaranteed, claim.wants) for name, claim in claims.items()}
-    soft = {name: claim for name, claim in claims.items() if claim.soft and claim.active}
-    for limits in ({name: claim.wants for name, claim in soft.items()}, dict.fromkeys(soft, 1.0)):
+    used = {name: min(demand.guaranteed, demand.wants) for name, demand in demands.items()}
+    soft = {name: demand for name, demand in demands.items() if demand.soft and demand.active}
+    for limits in ({name: demand.wants for name, demand in soft.items()}, dict.fromkeys(soft, 1.0)):
         spare = max(0.0, capacity - sum(used.values()))
         used |= _filled(
             spare,
             {name: used[name] for name in soft},
             limits,
-            {name: claim.guaranteed for name, claim in soft.items()},
+            {name: demand.guaranteed for name, demand in soft.items()},
         )
-    return {name: max(claim.guaranteed, used[name]) for name, claim in claims.items()}
+    return {name: max(demand.guaranteed, used[name]) for name, demand in demands.items()}
 
 
 def _filled(

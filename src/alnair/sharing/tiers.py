@@ -46,7 +46,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     accounting: str = ""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class TierCheck(msgspec.Struct, frozen=True):
     """Whether a node offers one tier; `missing` says in words what it lacks, "" if it offers it."""
 
     tier: Tier
@@ -63,7 +63,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     memory: Tier | None
     compute: Tier | None
-    standings: tuple[Standing, ...]
+    standings: tuple[TierCheck, ...]
 
     @property
     def label(self) -> str:
@@ -113,7 +113,7 @@ def offer(facts: NodeFacts) -> Offer:
     return Offer(
         memory=next((tier for tier in memory if tier in offered), None),
         compute=next((tier for tier in compute if tier in offered), None),
-        standings=tuple(Standing(tier, lack) for tier, lack in missing.items()),
+        standings=tuple(TierCheck(tier, lack) for tier, lack in missing.items()),
     )
 
 

@@ -36,7 +36,7 @@ class Policy(StrEnum):
     EVICT = "evict"
 
 
-class Rules(msgspec.Struct, frozen=True):
+class ViolationRules(msgspec.Struct, frozen=True):
     """When a suspicion arises, and when it is one no more; seconds and bytes.
 
     Attributes:
@@ -106,11 +106,11 @@ class Observation(msgspec.Struct, frozen=True):
     mps: bool = False
 
 
-class Suspicion(msgspec.Struct, frozen=True):
-    """Something that looks wrong since a moment; `told` is the sentence about it."""
+class SuspectedViolation(msgspec.Struct, frozen=True):
+    """Something that looks wrong since a moment; `message` is the sentence about it."""
 
     since: float
-    told: str
+    message: str
     is_confirmed: bool = False
 
 
@@ -118,23 +118,23 @@ class Case(msgspec.Struct, frozen=True):
     """What is held against one container on one GPU."""
 
     last: float = float("-inf")
-    suspicions: Mapping[Kind, Suspicion] = {}
+    suspicions: Mapping[Kind, SuspectedViolation] = {}
 
     @property
     def violations(self) -> dict[Kind, str]:
         """What is confirmed, with the sentence about it."""
-        return {kind: s.told for kind, s in self.suspicions.items() if s.is_confirmed}
+        return {kind: s.message for kind, s in self.suspicions.items() if s.is_confirmed}
 
 
-class Violation(msgspec.Struct, frozen=True):
-    """A violation begins: tell it."""
+class SliceViolation(msgspec.Struct, frozen=True):
+    """A violation begins: report it."""
 
     kind: Kind
     message: str
 
 
 class Cleared(msgspec.Struct, frozen=True):
-    """A violation has ended: tell it."""
+    """A violation has ended: report it."""
 
     kind: Kind
 
@@ -145,22 +145,22 @@ class Throttle(msgspec.Struct, frozen=True):
     on: bool
 
 
-class Evict(msgspec.Struct, frozen=True):
+class EvictTenant(msgspec.Struct, frozen=True):
     """Ask for the pod's eviction."""
 
     message: str
 
 
-Action = Violation | Cleared | Throttle | Evict
+Action = SliceViolation | Cleared | Throttle | EvictTenant
 
 
-def judge(before: Case, seen: Observation, rules: Rules = Rules()) -> Case:  # noqa: B008 (frozen)
+def judge(before: Case, seen: Observation, rules: ViolationRules = ViolationRules()) -> Case:  # noqa: B008 (frozen)
     """Return what is held against a container after one more look."""
     if seen.now - seen.since < rules.grace:
         return Case(seen.now)
     is_gap = seen.now - before.last > rules.interrupted
     suspicions = {}
-    for kind, told, since in _wrong(seen, rules):
+    for kind, message, since in _wrong(seen, rules):
         old = before.suspicions.get(kind)
         if old is not None and old.is_confirmed:
             suspicions[kind] = old  # its sentence stays: one event, not one a second
@@ -170,7 +170,7 @@ def judge(before: Case, seen: Observation, rules: Rules = Rules()) -> Case:  # n
         elif old is not None:
             since = min(since, old.since)
         needed = rules.confirmed_compute if kind is Kind.COMPUTE else rules.confirmed
-        suspicions[kind] = Suspicion(since, told, seen.now - since >= needed)
+        suspicions[kind] = SuspectedViolation(since, message, seen.now - since >= needed)
     return Case(seen.now, suspicions)
 
 
@@ -178,37 +178,37 @@ def respond(policy: Policy, before: Case, after: Case) -> list[Action]:
     """Return what follows from the difference."""
     old, new = before.violations, after.violations
     actions: list[Action] = [Cleared(kind) for kind in old if kind not in new]
-    fresh = [Violation(kind, told) for kind, told in new.items() if kind not in old]
+    fresh = [SliceViolation(kind, message) for kind, message in new.items() if kind not in old]
     actions += fresh
     if policy is not Policy.WARN and bool(old) != bool(new):
         actions.append(Throttle(bool(new)))
     if policy is Policy.EVICT and fresh:
-        actions.append(Evict("; ".join(violation.message for violation in fresh)))
+        actions.append(EvictTenant("; ".join(violation.message for violation in fresh)))
     return actions
 
 
-def _wrong(seen: Observation, rules: Rules) -> Iterator[tuple[Kind, str, float]]:
+def _wrong(seen: Observation, rules: ViolationRules) -> Iterator[tuple[Kind, str, float]]:
     """Yield what looks wrong at this moment, and since when it may have been so."""
     alive = [process for process in seen.processes if _counts(process, rules)]
     strangers = [p for p in alive if not p.registered and p.listed >= rules.settled]
     if strangers:
         shown = ", ".join(str(process.pid) for process in strangers[:5])
-        told = f"{len(strangers)} process(es) use the GPU past the limits (host pid {shown})"
-        yield Kind.UNREGISTERED, told, seen.now - max(process.listed for process in strangers)
+        message = f"{len(strangers)} process(es) use the GPU past the limits (host pid {shown})"
+        yield Kind.UNREGISTERED, message, seen.now - max(process.listed for process in strangers)
     held = sum(process.memory or 0 for process in alive)
     allowed = seen.memory_limit + rules.slack + rules.slack_per_process * len(alive)
     if seen.memory_limit and held > allowed and not seen.mps:
         limit = seen.memory_limit // _MIB
-        told = f"it holds {held // _MIB} MiB of GPU memory, its limit is {limit} MiB"
-        yield Kind.MEMORY, told, seen.now
+        message = f"it holds {held // _MIB} MiB of GPU memory, its limit is {limit} MiB"
+        yield Kind.MEMORY, message, seen.now
     if seen.used is None or seen.share is None or seen.mps:
         return
     if seen.used > seen.share + rules.margin:
-        told = f"it uses {seen.used:.0%} of the GPU's time, its share is {seen.share:.0%}"
-        yield Kind.COMPUTE, told, seen.now
+        message = f"it uses {seen.used:.0%} of the GPU's time, its share is {seen.share:.0%}"
+        yield Kind.COMPUTE, message, seen.now
 
 
-def _counts(process: Process, rules: Rules) -> bool:
+def _counts(process: Process, rules: ViolationRules) -> bool:
     """Tell whether what the driver lists is this process, and alive."""
     if process.ended is not None and process.ended <= rules.zombie:
         return False

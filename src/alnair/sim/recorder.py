@@ -18,7 +18,7 @@ from alnair.history.history import (
 )
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.model.nodes import Gpu, Node
-from alnair.model.workload import Assignment, GpuDemand, Pod
+from alnair.model.workload import GpuDemand, Pod, PodGpuAssignment
 from alnair.sim.jobs import Job
 
 _MIB = 1 << 20
@@ -124,7 +124,7 @@ class Recorder:
         )
 
     def bound(
-        self, uid: str, node: str, assignment: Assignment, gpus: Iterable[Gpu], now: float
+        self, uid: str, node: str, assignment: PodGpuAssignment, gpus: Iterable[Gpu], now: float
     ) -> None:
         """Note that a pod has a node, and which parts of these GPUs of it."""
         memory = {gpu.uuid: gpu.memory_mib for gpu in gpus}

@@ -67,7 +67,7 @@ class Tenancy:
                     continue
                 shared = self._shared[uuid] = _SharedGpu(gpus[uuid])
             util = job.util
-            if not share.whole and demand and demand.hard and demand.compute:
+            if not share.whole and demand and not demand.soft and demand.compute:
                 util = min(util, float(demand.compute))  # its limit binds it also when alone
             memory = demand.memory_mib if demand and not share.whole else share.memory_mib
             member.gpus += (uuid,)

@@ -11,8 +11,8 @@ import msgspec
 
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.model.nodes import Node
-from alnair.model.volumes import Claim, ClaimBinding, Disk, PersistentVolume
-from alnair.model.workload import Assignment, Gang, Planned, Pod, Requirement, Term
+from alnair.model.volumes import ClaimBinding, Disk, PersistentVolume, PersistentVolumeClaim
+from alnair.model.workload import Gang, Planned, Pod, PodGpuAssignment, Requirement, Term
 from alnair.scheduler.engine import events
 from alnair.scheduler.state.objects.storage_objects import CLAIMS, CLASSES, VOLUMES
 
@@ -127,7 +127,7 @@ class VirtualApi:
                 pass
         return error
 
-    def _bind(self, pod: Pod, node: str, assignment: Assignment) -> str:
+    def _bind(self, pod: Pod, node: str, assignment: PodGpuAssignment) -> str:
         here = self.pods.get(pod.uid)
         if here is None:
             return "not found"
@@ -149,7 +149,9 @@ class VirtualApi:
 
     def bind_claim(self, binding: ClaimBinding, node: str) -> str:
         """Bind a claim to its volume, or to one that is made for the node."""
-        claim: Claim | None = self.objects.get((CLAIMS, binding.namespace, binding.name))
+        claim: PersistentVolumeClaim | None = self.objects.get(
+            (CLAIMS, binding.namespace, binding.name)
+        )
         if claim is None or claim.uid != binding.uid:
             return "the claim is gone"
         key = (claim.namespace, claim.name)

@@ -8,19 +8,19 @@ import msgspec
 from alnair.configuration.profile_assembly import assemble
 from alnair.configuration.scheduler_file import Configuration
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
-from alnair.model.workload import Assignment, Pod
+from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.state.nodes.columns import TIES
-from alnair.snapshots.snapshot import Snapshot, SnapshotError, check_plugins, told
+from alnair.snapshots.snapshot import Snapshot, SnapshotError, check_plugins, replay_events
 
 #: Steps without an end would be a mistake of the engine; no snapshot needs so many.
 _MOST_STEPS = 1_000_000
 _SHOWN_NODES = 5
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class DecisionOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was decided on a pod.
 
     Attributes:
@@ -33,13 +33,13 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
     pod: str
     node: str = ""
-    assignment: Assignment = ()
+    assignment: PodGpuAssignment = ()
     message: str = ""
     evicted: bool = False
     best: tuple[tuple[str, int], ...] = ()
 
 
-def replay(snapshot: Snapshot, source: str, pod: str = "") -> list[Outcome]:
+def replay(snapshot: Snapshot, source: str, pod: str = "") -> list[DecisionOutcome]:
     """Decide on all pods that wait, or on one (`namespace/name`) and its gang alone.
 
     Every action counts as done, and no time passes.
@@ -54,9 +54,9 @@ def replay(snapshot: Snapshot, source: str, pod: str = "") -> list[Outcome]:
     profiles = assembly.profiles()
     check_plugins(snapshot, profiles, source)
     engine = Engine(profiles, seed=snapshot.seed)
-    engine.learn(list(told(snapshot)), snapshot.time)
+    engine.learn(list(replay_events(snapshot)), snapshot.time)
     best = _best(engine.view, pod) if pod else ()
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, DecisionOutcome] = {}
     inbox: deque[events.Event] = deque()
     for _ in range(_MOST_STEPS):
         batch, inbox = inbox, deque()
@@ -118,14 +118,14 @@ def _answer(action: Action) -> Sequence[events.Event]:
     return []
 
 
-def _note(action: Action, outcomes: dict[str, Outcome]) -> None:
+def _note(action: Action, outcomes: dict[str, DecisionOutcome]) -> None:
     match action:
         case Bind(pod, node, assignment):
             name = f"{pod.namespace}/{pod.name}"
-            outcomes[pod.uid] = Outcome(name, node, assignment)
+            outcomes[pod.uid] = DecisionOutcome(name, node, assignment)
         case Evict(pod, _, message):
             name = f"{pod.namespace}/{pod.name}"
-            outcomes[pod.uid] = Outcome(name, message=message, evicted=True)
+            outcomes[pod.uid] = DecisionOutcome(name, message=message, evicted=True)
         case Report(pod, "FailedScheduling", message):
             name = f"{pod.namespace}/{pod.name}"
-            outcomes[pod.uid] = Outcome(name, message=message)
+            outcomes[pod.uid] = DecisionOutcome(name, message=message)

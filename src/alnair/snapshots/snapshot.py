@@ -20,6 +20,7 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework import observers
 from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.gpu_assignment import assign
@@ -115,7 +116,7 @@ def take(view: View, profiles: tuple[Any, ...], seed: int, now: float) -> Snapsh
             for (namespace, name), value in objects.of(kind).items()
         ),
         queue=tuple(
-            Queued(unit.key, unit.place.name.lower(), len(unit.pods), unit.attempts)
+            Queued(unit.key, _place(unit), len(unit.pods), unit.attempts)
             for unit in units
             if unit.pods
         ),
@@ -139,8 +140,13 @@ def _pod(record: Record, cluster: Cluster) -> Pod:
     )
 
 
-def told(snapshot: Snapshot) -> Iterator[events.Event]:
-    """Return what an engine is told to know the same."""
+def _place(unit: Unit) -> str:
+    # Part of the file's format, so it does not follow the name in the code.
+    return "nowhere" if unit.place is Place.NOT_QUEUED else unit.place.name.lower()
+
+
+def replay_events(snapshot: Snapshot) -> Iterator[events.Event]:
+    """Return the events after which an engine knows the same."""
     for node in snapshot.nodes:
         yield events.NodeChanged(node)
     for one in snapshot.objects:

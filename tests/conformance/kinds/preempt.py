@@ -10,7 +10,7 @@ from alnair.scheduler.plugins.default_preemption import DefaultPreemption
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.preemption.dry_run import dry_run, ineligible, no_help
 from alnair.scheduler.preemption.victim_search import Search
-from alnair.scheduler.preemption.victims import Plan
+from alnair.scheduler.preemption.victims import VictimPlan
 from alnair.scheduler.state.accounts import Record
 from conformance.bench import Bench
 from conformance.document import Case
@@ -70,7 +70,7 @@ class Trial:
         here = accounts.on_row.get(row, {}).values()
         return ineligible(self.record.pod, here, hopeless=code == UNRESOLVABLE)
 
-    def candidates(self) -> tuple[list[Plan], list[Any]]:
+    def candidates(self) -> tuple[list[VictimPlan], list[Any]]:
         """Return the candidates among the nodes that were refused for now, and the refusals."""
         extra = self.case.extra
         evaluation = Evaluation(self.record.spec, self._profile, self.bench.accounts.cluster)
@@ -83,7 +83,7 @@ class Trial:
         rules = self._search.rules(self.record, self.post, now=0.0)
         return dry_run(self.bench.accounts, evaluation, rows, rules, enough)
 
-    def described(self, found: Plan) -> dict[str, Any]:
+    def described(self, found: VictimPlan) -> dict[str, Any]:
         """Return a candidate as cases write it."""
         node = self.bench.accounts.columns.nodes[found.row]
         assert node is not None

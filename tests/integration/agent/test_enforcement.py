@@ -8,9 +8,14 @@ from types import SimpleNamespace
 from alnair.kube.client import Client
 from alnair.kube.resources import EVENTS, PODS
 from alnair.model import names
-from alnair.node.vgpu.containers.container_slices import Assignment, Pod, Share, Who
+from alnair.node.vgpu.containers.container_slices import (
+    ContainerMatch,
+    ContainerSlices,
+    OwningPod,
+    Share,
+)
 from alnair.processes.agent.enforcement import REASON, Enforcement
-from alnair.sharing.violations import Cleared, Evict, Kind, Violation
+from alnair.sharing.violations import Cleared, EvictTenant, Kind, SliceViolation
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
 
@@ -21,7 +26,7 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
     namespace = await make_namespace()
     manifest = {
         "apiVersion": "v1",
-        "kind": "Pod",
+        "kind": "OwningPod",
         "metadata": {"name": "greedy", "namespace": namespace},
         "spec": {"containers": [{"name": "main", "image": "none"}], "schedulerName": "nobody"},
     }
@@ -34,8 +39,10 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
         return msgspec.json.decode(await client.raw("GET", path), type=dict)
 
     uid = (await read())["metadata"]["uid"]
-    pod = Pod(namespace, "greedy", uid, "main")
-    container = SimpleNamespace(assignment=Assignment("x", Who(pod=uid), (Share(GPU),), pod))
+    pod = OwningPod(namespace, "greedy", uid, "main")
+    container = SimpleNamespace(
+        assignment=ContainerSlices("x", ContainerMatch(pod=uid), (Share(GPU),), pod)
+    )
     enforcement = Enforcement(client, "node-1")
     running = asyncio.create_task(enforcement.run())
 
@@ -48,13 +55,13 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
             await asyncio.sleep(0.05)
         raise AssertionError(status)
 
-    enforcement.tell(container, GPU, Violation(Kind.MEMORY, "it holds too much"))
+    enforcement.tell(container, GPU, SliceViolation(Kind.MEMORY, "it holds too much"))
     assert "it holds too much" in (await condition("True"))["message"]
     enforcement.tell(container, GPU, Cleared(Kind.MEMORY))
     assert (await condition("False"))["reason"] == "WithinSlice"
 
     began = time.perf_counter()
-    enforcement.tell(container, GPU, Evict("it holds too much"))
+    enforcement.tell(container, GPU, EvictTenant("it holds too much"))
     while enforcement.evictions == 0:
         assert time.perf_counter() - began < 5
         await asyncio.sleep(0.01)

@@ -12,7 +12,7 @@ from alnair.kube.resources import PODS
 from alnair.local.components.components import ALNAIR_SCHEDULER, BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from alnair.model.workload import Assignment
+from alnair.model.workload import PodGpuAssignment
 from alnair.scheduler.profiles import profiles
 from alnair.sim.inputs.pod_templates import PodStamp, node
 from alnair.sim.jobs import Job, Scenario
@@ -27,7 +27,7 @@ ORDER = "default-42.pods"
 NAMESPACE = "openb"
 
 #: Pod → its node and its GPUs.
-Places = dict[str, tuple[str, Assignment]]
+Places = dict[str, tuple[str, PodGpuAssignment]]
 
 
 def simulated(trace: openb_files.Trace, arrivals: list[Arrival]) -> Places:

@@ -27,7 +27,7 @@ async def report(client: Client, node: Manifest, util: float) -> None:
     static = msgspec.json.decode(node["metadata"]["annotations"][names.GPU_STATIC])
     written = {
         f"{names.GPU_LOAD}{gpu['index']}": msgspec.json.encode(
-            api_types.GpuLoad(1, rfc3339(time.time()), gpu["uuid"], util, 4096)
+            api_types.GpuLoadAnnotation(1, rfc3339(time.time()), gpu["uuid"], util, 4096)
         ).decode()
         for gpu in static["gpus"]
     }

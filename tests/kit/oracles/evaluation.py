@@ -124,11 +124,11 @@ class Oracle:
     def _takes(self, demand: GpuDemand, node: Node, slot: int, gpu: Gpu) -> bool:
         if self.holders(node, slot) or not gpu.memory_mib:
             return False
-        hard = sum(t.compute for t in self.tenants(node, slot) if t.hard)
+        hard = sum(t.compute for t in self.tenants(node, slot) if not t.soft)
         return (
             self.memory_left(node, slot) >= demand.memory_mib
             and self.compute_left(node, slot) >= demand.compute
-            and not (demand.hard and demand.compute and hard + demand.compute > 100)
+            and not (not demand.soft and demand.compute and hard + demand.compute > 100)
         )
 
     # --- scores -----------------------------------------------------------------------------------
@@ -167,9 +167,9 @@ class Oracle:
                 for i, gpu in enumerate(gpus)
                 if accepts(demand, gpu) and self._takes(demand, node, i, gpu)
             ]
-        liking = sorted((weights.get(gpus_of(node)[i].model, 0) for i in slots), reverse=True)
+        weighted = sorted((weights.get(gpus_of(node)[i].model, 0) for i in slots), reverse=True)
         wanted = max(demand.whole, 1)
-        return liking[wanted - 1] if len(liking) >= wanted else 0
+        return weighted[wanted - 1] if len(weighted) >= wanted else 0
 
     def _untolerated(self, spec: PodSpec, node: Node) -> int:
         mine = [t for t in spec.tolerations if t.effect in ("", "PreferNoSchedule")]

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.server import VgpuServer
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
@@ -34,7 +34,7 @@ def arm(name: str, at: int) -> None:
 
 async def step(folder: Path, step: str, phase: str, group: str) -> None:
     """Prepare a container, change or remove it; die in the middle."""
-    first = Assignment("a", Who(cgroup=group), (Share(GPU, 1024),), keep=True)
+    first = ContainerSlices("a", ContainerMatch(cgroup=group), (Share(GPU, 1024),), keep=True)
     less = msgspec.structs.replace(first, shares=(Share(GPU, 512),))
     async with VgpuServer(folder) as server:
         if step != "add":
@@ -58,8 +58,8 @@ async def check(folder: Path) -> None:
             for key, one in server.containers.items()
         }
         for one in server.containers.values():
-            assert one.page.page.device[0].memory_limit >> 20 == shown[one.assignment.name][0]
-            assert one.page.page.sequence % 2 == 0
+            assert one.limits.page.device[0].memory_limit >> 20 == shown[one.assignment.name][0]
+            assert one.limits.page.sequence % 2 == 0
         print(json.dumps(shown))
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from alnair.model import names
-from alnair.scheduler.advice.rebalance import Outcome, Rebalance
+from alnair.scheduler.advice.rebalance import Rebalance, RebalanceOutcome
 from alnair.sim.whatif.pod_results import indices
 from kit import invariants, make
 from kit.world import World
@@ -135,7 +135,7 @@ def most_free(stay: Held, come: tuple[int, ...]) -> int:
     return best
 
 
-def plan(world: World, count: int, most: int, nodes: int = 1) -> Outcome:
+def plan(world: World, count: int, most: int, nodes: int = 1) -> RebalanceOutcome:
     world.settle()
     outcome = Rebalance(world.engine.view).free_gpus(count, most, nodes=nodes, spare=True)
     invariants.check(world.engine)

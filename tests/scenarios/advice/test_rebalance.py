@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from alnair.model.workload import Pod
-from alnair.scheduler.advice.rebalance import Outcome, Rebalance
+from alnair.scheduler.advice.rebalance import Rebalance, RebalanceOutcome
 from kit import invariants, make
 from kit.world import World
 
@@ -21,7 +21,7 @@ def rebalance(world: World) -> Rebalance:
     return Rebalance(world.engine.view)
 
 
-def moved(outcome: Outcome) -> dict[str, str]:
+def moved(outcome: RebalanceOutcome) -> dict[str, str]:
     return {m.name: m.target for m in outcome.moves}
 
 

@@ -60,15 +60,15 @@ def test_pods_that_nothing_helps_hear_of_new_reasons_too() -> None:
     world.create(*(make.pod(f"big-{i}", make.spec(cpu=16_000)) for i in range(3)))
     world.create(make.pod("taller", make.spec(cpu=17_000)))
     world.settle(1.0)
-    assert world.engine.retell() == []
+    assert world.engine.update_refusals() == []
     before = len(world.reports)
     world.put(make.node("n", cpu=4000, taints=[TAINT]))
     world.settle(30.0)
     assert len(world.reports) == before, "it cannot help, so nobody is tried"
-    told = {action.pod.name: action.message for action in world.engine.retell()}
+    told = {action.pod.name: action.message for action in world.engine.update_refusals()}
     assert told.keys() == {"big-0", "big-1", "big-2", "taller"}
     assert all("untolerated taint" in text for text in told.values())
-    assert world.engine.retell() == [], "once"
+    assert world.engine.update_refusals() == [], "once"
     world.put(make.node("n", cpu=20_000))
     world.settle(1.0)
     assert world.where("big-0") == ["n"], "and it is tried as before"
@@ -81,4 +81,4 @@ def test_a_pod_that_a_quota_holds_back_is_not_told_of_nodes() -> None:
     world.settle(1.0)
     assert "quota" in world.reports[-1].message.lower()
     world.put(make.node("n", cpu=4000, taints=[TAINT]))
-    assert world.engine.retell() == []
+    assert world.engine.update_refusals() == []

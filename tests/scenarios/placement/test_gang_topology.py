@@ -9,7 +9,7 @@ import pytest
 
 from alnair.model import names
 from alnair.model.action import Evict
-from alnair.model.workload import PodSpec, Topology
+from alnair.model.workload import GangTopology, PodSpec
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.profiles import profiles
@@ -152,7 +152,7 @@ def test_the_next_domain_is_tried_when_placing_fails_in_the_best_one() -> None:
 
 
 def test_kueues_annotations_on_pods_mean_the_same() -> None:
-    asked = Topology(required=RACK)
+    asked = GangTopology(required=RACK)
     world = racks(a1=[1, 1], a2=[2, 1])
     world.declare(make.gang("g", 3))
     for pod in make.members("g", 3, make.spec(whole=1)):

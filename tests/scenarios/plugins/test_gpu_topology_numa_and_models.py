@@ -9,7 +9,7 @@ import pytest
 from alnair.model import names
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.nodes import Gpu, Node
-from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, NumaTopology, NumaZone
 from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, Pod, PodSpec
 from kit import make
@@ -41,7 +41,9 @@ def linked(name: str, count: int = 8, group: int = 2, **rest: str) -> Node:
 
 def report(world: World, node: str, *cpus: int, **rest: object) -> None:
     """Report zones with so many millicores, now, and counting the pods that are there."""
-    zones = tuple(Zone(i, (("cpu", cpu), ("memory", 64 * make.GIB))) for i, cpu in enumerate(cpus))
+    zones = tuple(
+        NumaZone(i, (("cpu", cpu), ("memory", 64 * make.GIB))) for i, cpu in enumerate(cpus)
+    )
     here = [(p.namespace, p.name) for p in world.pods.values() if p.node == node]
     fields = {
         "policy": SINGLE_NUMA,
@@ -49,7 +51,7 @@ def report(world: World, node: str, *cpus: int, **rest: object) -> None:
         "fingerprint": pods_fingerprint(here),
         **rest,
     }
-    world.set_object("NodeResourceTopology", node, Topology(zones, **fields))  # type: ignore[arg-type]
+    world.set_object("NodeResourceTopology", node, NumaTopology(zones, **fields))  # type: ignore[arg-type]
 
 
 def guaranteed(**asked: int) -> PodSpec:

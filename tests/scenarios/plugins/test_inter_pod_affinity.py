@@ -116,11 +116,11 @@ def test_a_gang_that_cannot_keep_apart_leaves_no_trace() -> None:
 def test_preferred_terms_draw_and_push_without_forbidding() -> None:
     world = zones("a", "b", "b")
     world.foreign(make.pod("cache", labels={"app": "cache"}), "n1")
-    liking = PodAffinity(
+    near = PodAffinity(
         preferred=(make.term("zone", 100, app="cache"),),
         anti_preferred=(make.term(HOST, 50, app="cache"),),
     )
-    world.create(make.pod("web", make.spec(pod_affinity=liking)))
+    world.create(make.pod("web", make.spec(pod_affinity=near)))
     world.settle()
     assert world.where("web") == ["n2"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.model.action import Action, Bind
-from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, NumaTopology, NumaZone
 from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, Pod, PodSpec
 from kit import make
@@ -44,10 +44,10 @@ class Kubelet:
         for zone, cores in self.started.pop(pod.name):
             self.free[zone] += cores
 
-    def report(self, now: float) -> Topology:
+    def report(self, now: float) -> NumaTopology:
         running = pods_fingerprint(("default", name) for name in self.started)
-        return Topology(
-            tuple(Zone(z, (("cpu", 1000 * free),)) for z, free in enumerate(self.free)),
+        return NumaTopology(
+            tuple(NumaZone(z, (("cpu", 1000 * free),)) for z, free in enumerate(self.free)),
             policy=SINGLE_NUMA,
             pod_scope=self.pod_scope,
             reported=now // 1,

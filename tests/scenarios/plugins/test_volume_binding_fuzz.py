@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from alnair.model.action import Action, Bind
-from alnair.model.volumes import Claim, PersistentVolume, StorageClass, StorageNode
+from alnair.model.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageNode
 from alnair.scheduler.state.objects import storage_objects
 from kit import make
 from kit.world import World
@@ -40,7 +40,7 @@ class Chaos:
                 self.world.bind_claim(binding, action.node)
         return "the answer is no"
 
-    def claims(self) -> dict[str, Claim]:
+    def claims(self) -> dict[str, PersistentVolumeClaim]:
         """Claims by name."""
         return {k[2]: v for k, v in self.world.objects.items() if k[0] == storage_objects.CLAIMS}
 

@@ -6,7 +6,7 @@ import pytest
 from alnair.model.action import Evict, Nominate
 from alnair.model.gpu_demand import ContainerGpus
 from alnair.model.nodes import GpuLoad
-from alnair.model.workload import Topology
+from alnair.model.workload import GangTopology
 from alnair.scheduler.advice.diagnose import diagnose, find
 from kit import invariants, make
 from kit.world import World
@@ -309,7 +309,7 @@ def test_a_gang_that_must_lie_in_one_rack_makes_room_in_the_cheapest() -> None:
     for name, priority in (("a0", 0), ("a1", 3), ("b0", 1), ("b1", 2)):
         world.create(make.pod(f"on-{name}", make.spec(cpu=2000), node=name, priority=priority))
     gang = make.gang("g", 2)
-    world.declare(msgspec.structs.replace(gang, topology=Topology(required="rack")))
+    world.declare(msgspec.structs.replace(gang, topology=GangTopology(required="rack")))
     world.create(*make.members("g", 2, make.spec(cpu=2000), priority=5))
     world.settle()
     assert world.evicted() == {"on-b0", "on-b1"}

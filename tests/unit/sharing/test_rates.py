@@ -9,9 +9,9 @@ from alnair.sharing.rates import (
     SCALES,
     YIELDED,
     Activity,
-    Claim,
     Price,
     Reading,
+    TenantDemand,
     grant,
     moved,
     neighbours,
@@ -21,49 +21,64 @@ from alnair.sharing.rates import (
 )
 
 MS = 1_000_000
-CASES: list[tuple[str, dict[str, Claim], dict[str, float]]] = [
+CASES: list[tuple[str, dict[str, TenantDemand], dict[str, float]]] = [
     (
         "a hard tenant alone has its share and no more",
-        {"a": Claim(0.3, held_back=True)},
+        {"a": TenantDemand(0.3, held_back=True)},
         {"a": 0.3},
     ),
-    ("a soft tenant alone has all", {"a": Claim(0.3, soft=True, used=0.1)}, {"a": 1.0}),
+    ("a soft tenant alone has all", {"a": TenantDemand(0.3, soft=True, used=0.1)}, {"a": 1.0}),
     (
         "two that want all divide by their shares",
-        {"a": Claim(0.3, soft=True, held_back=True), "b": Claim(0.7, soft=True, held_back=True)},
+        {
+            "a": TenantDemand(0.3, soft=True, held_back=True),
+            "b": TenantDemand(0.7, soft=True, held_back=True),
+        },
         {"a": 0.3, "b": 0.7},
     ),
     (
         "what is guaranteed to nobody is divided, too",
-        {"a": Claim(0.2, soft=True, held_back=True), "b": Claim(0.3, soft=True, held_back=True)},
+        {
+            "a": TenantDemand(0.2, soft=True, held_back=True),
+            "b": TenantDemand(0.3, soft=True, held_back=True),
+        },
         {"a": 0.4, "b": 0.6},
     ),
     (
         "a sleeper keeps its guarantee, others may have all meanwhile",
-        {"a": Claim(0.5, soft=True, active=False), "b": Claim(0.5, soft=True, held_back=True)},
+        {
+            "a": TenantDemand(0.5, soft=True, active=False),
+            "b": TenantDemand(0.5, soft=True, held_back=True),
+        },
         {"a": 0.5, "b": 1.0},
     ),
     (
         "what a hard tenant leaves is lent to a soft one",
-        {"a": Claim(0.5, used=0.2), "b": Claim(0.5, soft=True, held_back=True)},
+        {"a": TenantDemand(0.5, used=0.2), "b": TenantDemand(0.5, soft=True, held_back=True)},
         {"a": 0.5, "b": 0.7},
     ),
     (
         "low yields while another works",
-        {"a": Claim(0.5, held_back=True), "b": Claim(0.5, soft=True, low=True, held_back=True)},
+        {
+            "a": TenantDemand(0.5, held_back=True),
+            "b": TenantDemand(0.5, soft=True, low=True, held_back=True),
+        },
         {"a": 0.5, "b": YIELDED},
     ),
     (
         "low has all while the other sleeps",
-        {"a": Claim(0.5, active=False), "b": Claim(0.5, soft=True, low=True, held_back=True)},
+        {
+            "a": TenantDemand(0.5, active=False),
+            "b": TenantDemand(0.5, soft=True, low=True, held_back=True),
+        },
         {"a": 0.5, "b": 1.0},
     ),
     (
         "low ones divide what they have among them",
         {
-            "a": Claim(0.5, soft=True, held_back=True),
-            "b": Claim(0.2, low=True),
-            "c": Claim(0.3, low=True),
+            "a": TenantDemand(0.5, soft=True, held_back=True),
+            "b": TenantDemand(0.2, low=True),
+            "c": TenantDemand(0.3, low=True),
         },
         {"a": 1.0, "b": YIELDED * 0.4, "c": YIELDED * 0.6},
     ),
@@ -73,16 +88,16 @@ CASES: list[tuple[str, dict[str, Claim], dict[str, float]]] = [
 @pytest.mark.parametrize(
     ("claims", "expected"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
-def test_grants(claims: dict[str, Claim], expected: dict[str, float]) -> None:
+def test_grants(claims: dict[str, TenantDemand], expected: dict[str, float]) -> None:
     assert grant(claims) == pytest.approx(expected)
 
 
 @st.composite
-def tenants(draw: st.DrawFn) -> dict[str, Claim]:
+def tenants(draw: st.DrawFn) -> dict[str, TenantDemand]:
     parts = draw(st.lists(st.integers(1, 100), min_size=1, max_size=6))
     room = max(100, sum(parts))
     return {
-        str(at): Claim(
+        str(at): TenantDemand(
             part / room,
             soft=draw(st.booleans()),
             low=draw(st.booleans()),
@@ -96,7 +111,7 @@ def tenants(draw: st.DrawFn) -> dict[str, Claim]:
 
 @given(tenants())
 def test_nobody_is_granted_what_is_not_there_nor_less_than_its_guarantee(
-    claims: dict[str, Claim],
+    claims: dict[str, TenantDemand],
 ) -> None:
     shares = grant(claims)
     assert shares.keys() == claims.keys()
@@ -113,7 +128,7 @@ def test_nobody_is_granted_what_is_not_there_nor_less_than_its_guarantee(
 
 @given(tenants())
 def test_a_gpu_with_a_soft_tenant_that_wants_more_is_granted_in_full(
-    claims: dict[str, Claim],
+    claims: dict[str, TenantDemand],
 ) -> None:
     hungry = [c for c in claims.values() if c.soft and c.active and c.held_back and not c.low]
     shares = grant(claims)
@@ -148,7 +163,11 @@ def test_a_waiting_thread_is_work_and_a_lost_slot_is_none() -> None:
 
 
 def test_neighbours_are_the_others_that_work() -> None:
-    claims = {"a": Claim(0.2, used=0.2), "b": Claim(0.3, used=0.3), "c": Claim(0.5, active=False)}
+    claims = {
+        "a": TenantDemand(0.2, used=0.2),
+        "b": TenantDemand(0.3, used=0.3),
+        "c": TenantDemand(0.5, active=False),
+    }
     assert neighbours("a", claims) == (1, 0.3)
     assert neighbours("c", claims) == (2, 0.5)
 
@@ -182,9 +201,9 @@ def test_what_was_known_beside_others_is_forgotten_and_late_samples_are_left_out
 
 def test_greedy_tenants_take_turns_that_fill_the_period() -> None:
     claims = {
-        "a": Claim(0.3, pressed=0.6, used_long=0.3),
-        "b": Claim(0.6, used_long=0.55),
-        "c": Claim(0.1, used=0.02, used_long=0.02),
+        "a": TenantDemand(0.3, pressed=0.6, used_long=0.3),
+        "b": TenantDemand(0.6, used_long=0.55),
+        "c": TenantDemand(0.1, used=0.02, used_long=0.02),
     }
     found = turns(claims, {"a": 0.3, "b": 0.6, "c": 0.1})
     assert set(found) == {"a", "b"}
@@ -195,19 +214,22 @@ def test_greedy_tenants_take_turns_that_fill_the_period() -> None:
 
 
 def test_one_greedy_tenant_alone_has_no_turns() -> None:
-    claims = {"a": Claim(0.5, pressed=1.0), "b": Claim(0.5, used=0.1, used_long=0.1)}
+    claims = {"a": TenantDemand(0.5, pressed=1.0), "b": TenantDemand(0.5, used=0.1, used_long=0.1)}
     assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
 
 
 def test_nobody_takes_turns_with_one_that_has_no_limit() -> None:
-    claims = {"a": Claim(0.5, pressed=1.0), "b": Claim(0.5, used_long=0.5, limited=False)}
+    claims = {
+        "a": TenantDemand(0.5, pressed=1.0),
+        "b": TenantDemand(0.5, used_long=0.5, limited=False),
+    }
     assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
 
 
 def test_a_window_stretches_for_who_falls_behind() -> None:
     claims = {
-        "a": Claim(0.5, pressed=1.0, used_long=0.3),
-        "b": Claim(0.5, pressed=1.0, used_long=0.5),
+        "a": TenantDemand(0.5, pressed=1.0, used_long=0.3),
+        "b": TenantDemand(0.5, pressed=1.0, used_long=0.5),
     }
     granted = {"a": 0.5, "b": 0.5}
     found = turns(claims, granted)

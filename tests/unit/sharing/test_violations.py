@@ -9,13 +9,13 @@ import pytest
 from alnair.sharing.violations import (
     Case,
     Cleared,
-    Evict,
+    EvictTenant,
     Kind,
     Observation,
     Policy,
     Process,
+    SliceViolation,
     Throttle,
-    Violation,
     judge,
     respond,
 )
@@ -131,10 +131,10 @@ def test_each_policy_does_what_those_before_it_do() -> None:
     before = Case()
     now = after(*many(4, processes=(STRANGER,)))
     (message,) = now.violations.values()
-    violation = Violation(Kind.UNREGISTERED, message)
+    violation = SliceViolation(Kind.UNREGISTERED, message)
     assert respond(Policy.WARN, before, now) == [violation]
     assert respond(Policy.THROTTLE, before, now) == [violation, Throttle(True)]
-    assert respond(Policy.EVICT, before, now) == [violation, Throttle(True), Evict(message)]
+    assert respond(Policy.EVICT, before, now) == [violation, Throttle(True), EvictTenant(message)]
     assert respond(Policy.EVICT, now, judge(now, at(4, processes=(STRANGER,)))) == []
     cleared = [Cleared(Kind.UNREGISTERED)]
     assert respond(Policy.WARN, now, before) == cleared
@@ -150,7 +150,7 @@ def test_a_bypass_is_answered_within_five_seconds_of_its_first_moment() -> None:
             bad = msgspec.structs.replace(STRANGER, listed=now - first)
             seen = at(second, processes=(HONEST, bad) if now >= began else (HONEST,))
             following = judge(case, seen)
-            if any(isinstance(a, Evict) for a in respond(Policy.EVICT, case, following)):
+            if any(isinstance(a, EvictTenant) for a in respond(Policy.EVICT, case, following)):
                 assert now - began <= 4.0
                 break
             case = following

@@ -8,7 +8,7 @@ import msgspec
 from alnair.checker.objects import api_names
 
 
-class Group(msgspec.Struct, frozen=True):
+class CheckedGang(msgspec.Struct, frozen=True):
     """A gang: at least `least` of its pods are bound, or none.
 
     `topology` is the node label in one of whose domains they all are; empty = anywhere.
@@ -31,11 +31,11 @@ class Group(msgspec.Struct, frozen=True):
         return self.namespace, self.name
 
 
-def group_of(manifest: Mapping[str, Any]) -> Group:
+def group_of(manifest: Mapping[str, Any]) -> CheckedGang:
     """Return a gang; without a number, one pod is enough."""
     metadata = manifest.get("metadata") or {}
     least = (manifest.get("spec") or {}).get("minMember")
-    return Group(
+    return CheckedGang(
         metadata.get("namespace", ""),
         metadata.get("name", ""),
         least if isinstance(least, int) and least > 0 else 1,

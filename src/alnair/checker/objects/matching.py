@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from alnair.checker.objects.affinity_terms import Term
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
 
 _WHOLE = re.compile(r"[+-]?\d+")
 
 
-def accepts(node: Node, terms: list[dict[str, Any]]) -> bool:
+def accepts(node: CheckedNode, terms: list[dict[str, Any]]) -> bool:
     """Whether one of the node selector terms matches; no terms match nothing."""
     return any(_term(node, term) for term in terms)
 
 
-def _term(node: Node, term: Mapping[str, Any]) -> bool:
+def _term(node: CheckedNode, term: Mapping[str, Any]) -> bool:
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:
@@ -50,14 +50,14 @@ def holds(values: Mapping[str, str], requirement: Mapping[str, Any]) -> bool:
     return False
 
 
-def about(term: Term, pod: Pod) -> bool:
+def about(term: Term, pod: CheckedPod) -> bool:
     """Whether a term of inter-pod affinity surely means the pod."""
     if not term.everywhere and pod.namespace not in term.namespaces:
         return False
     return term.requirements is not None and all(holds(pod.labels, r) for r in term.requirements)
 
 
-def tolerates(pod: Pod, taint: Mapping[str, str]) -> bool:
+def tolerates(pod: CheckedPod, taint: Mapping[str, str]) -> bool:
     """Whether the pod has a toleration for the taint."""
     return any(_covers(toleration, taint) for toleration in pod.tolerations)
 

@@ -12,7 +12,7 @@ from alnair.checker.objects.amounts import UnreadableError
 from alnair.checker.objects.requests import read
 
 
-class Gpu(msgspec.Struct, frozen=True):
+class CheckedGpu(msgspec.Struct, frozen=True):
     """One GPU as the node's annotation describes it."""
 
     uuid: str
@@ -21,7 +21,7 @@ class Gpu(msgspec.Struct, frozen=True):
     memory_mib: int
 
 
-class Node(msgspec.Struct, frozen=True):
+class CheckedNode(msgspec.Struct, frozen=True):
     """What a node offers.
 
     Attributes:
@@ -35,7 +35,7 @@ class Node(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     taints: tuple[dict[str, str], ...]
     unschedulable: bool
-    gpus: dict[str, Gpu]
+    gpus: dict[str, CheckedGpu]
     described: bool = False
     problem: str = ""
 
@@ -47,21 +47,21 @@ class Node(msgspec.Struct, frozen=True):
         return offered / (100 * len(self.gpus))
 
 
-def node_of(manifest: Mapping[str, Any]) -> Node:
+def node_of(manifest: Mapping[str, Any]) -> CheckedNode:
     """Return a node; what cannot be read becomes its problem."""
     metadata = manifest.get("metadata") or {}
     spec = manifest.get("spec") or {}
     status = manifest.get("status") or {}
     problem = ""
     allocatable: dict[str, Fraction] = {}
-    gpus: dict[str, Gpu] = {}
+    gpus: dict[str, CheckedGpu] = {}
     text = (metadata.get("annotations") or {}).get(api_names.STATIC)
     try:
         allocatable = read(status.get("allocatable") or status.get("capacity"))
         gpus = gpus_of(text) if text is not None else {}
     except UnreadableError as error:
         problem = str(error)
-    return Node(
+    return CheckedNode(
         name=metadata.get("name", ""),
         allocatable=allocatable,
         labels=dict(metadata.get("labels") or {}),
@@ -73,7 +73,7 @@ def node_of(manifest: Mapping[str, Any]) -> Node:
     )
 
 
-def gpus_of(text: str) -> dict[str, Gpu]:
+def gpus_of(text: str) -> dict[str, CheckedGpu]:
     """Read the GPU description of a node.
 
     Raises:
@@ -84,7 +84,10 @@ def gpus_of(text: str) -> dict[str, Gpu]:
         entries = document["gpus"]
         if document["v"] != 1:
             raise UnreadableError(f"{api_names.STATIC}: version {document['v']!r}")
-        found = [Gpu(e["uuid"], int(e["index"]), e["model"], int(e["memory_mib"])) for e in entries]
+        found = [
+            CheckedGpu(e["uuid"], int(e["index"]), e["model"], int(e["memory_mib"]))
+            for e in entries
+        ]
         by_uuid = {gpu.uuid: gpu for gpu in found}
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         if isinstance(error, UnreadableError):

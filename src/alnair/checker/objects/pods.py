@@ -10,10 +10,10 @@ from alnair.checker.objects import api_names
 from alnair.checker.objects.affinity_terms import Term, required
 from alnair.checker.objects.amounts import UnreadableError
 from alnair.checker.objects.assignments import Part, parts_of
-from alnair.checker.objects.requests import Container, containers, total
+from alnair.checker.objects.requests import CheckedContainer, containers, total
 
 
-class Pod(msgspec.Struct, frozen=True):
+class CheckedPod(msgspec.Struct, frozen=True):
     """What a pod asks for, and where it is.
 
     Attributes:
@@ -49,7 +49,7 @@ class Pod(msgspec.Struct, frozen=True):
     required: list[dict[str, Any]] | None
     tolerations: tuple[dict[str, Any], ...]
     needs: dict[str, Fraction]
-    containers: tuple[Container, ...]
+    containers: tuple[CheckedContainer, ...]
     parts: tuple[Part, ...] | None = None
     assignment_problem: str = ""
     problem: str = ""
@@ -78,9 +78,9 @@ class Pod(msgspec.Struct, frozen=True):
         )
 
     @property
-    def hard(self) -> bool:
-        """Its compute shares are hard limits."""
-        return self.annotations.get(api_names.POLICY) != "soft"
+    def soft(self) -> bool:
+        """Its compute shares are no hard limits: it may use what others leave."""
+        return self.annotations.get(api_names.POLICY) == "soft"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -101,14 +101,14 @@ class Pod(msgspec.Struct, frozen=True):
         return tuple(model.strip() for model in text.split(",") if model.strip())
 
 
-def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = api_names.SCHEDULERS) -> Pod:
+def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = api_names.SCHEDULERS) -> CheckedPod:
     """Return a pod; what cannot be read becomes its problem."""
     metadata = manifest.get("metadata") or {}
     spec = manifest.get("spec") or {}
     labels = metadata.get("labels") or {}
     annotations = metadata.get("annotations") or {}
     problem = assignment_problem = ""
-    order: tuple[Container, ...] = ()
+    order: tuple[CheckedContainer, ...] = ()
     needs: dict[str, Fraction] = {}
     parts = None
     try:
@@ -126,7 +126,7 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = api_names.SCHEDUL
     status = manifest.get("status") or {}
     ended = status.get("phase") in {"Succeeded", "Failed"}
     namespace = metadata.get("namespace", "")
-    return Pod(
+    return CheckedPod(
         namespace=namespace,
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),

@@ -16,7 +16,7 @@ from alnair.checker.objects.amounts import UnreadableError, amount
 Amounts = Mapping[str, Fraction]
 
 
-class Container(msgspec.Struct, frozen=True):
+class CheckedContainer(msgspec.Struct, frozen=True):
     """A container: what it asks for, and whether it has ended when the main containers run."""
 
     name: str
@@ -24,7 +24,7 @@ class Container(msgspec.Struct, frozen=True):
     ends: bool = False
 
 
-def containers(spec: Mapping[str, Any]) -> tuple[Container, ...]:
+def containers(spec: Mapping[str, Any]) -> tuple[CheckedContainer, ...]:
     """Return the containers in order of their start.
 
     Raises:
@@ -33,9 +33,10 @@ def containers(spec: Mapping[str, Any]) -> tuple[Container, ...]:
     found = []
     for entry in spec.get("initContainers") or ():
         stays = entry.get("restartPolicy") == "Always"
-        found.append(Container(entry.get("name", ""), _asked(entry), ends=not stays))
+        found.append(CheckedContainer(entry.get("name", ""), _asked(entry), ends=not stays))
     found.extend(
-        Container(entry.get("name", ""), _asked(entry)) for entry in spec.get("containers") or ()
+        CheckedContainer(entry.get("name", ""), _asked(entry))
+        for entry in spec.get("containers") or ()
     )
     return tuple(found)
 
@@ -60,12 +61,12 @@ def read(amounts: Mapping[str, str | int] | None) -> dict[str, Fraction]:
     return found
 
 
-def moments(order: Iterable[Container]) -> list[list[Container]]:
+def moments(order: Iterable[CheckedContainer]) -> list[list[CheckedContainer]]:
     """Return which containers run together, for each moment at which something new starts last.
 
     An init container runs beside the sidecars before it; in the end all that stays runs at once.
     """
-    staying: list[Container] = []
+    staying: list[CheckedContainer] = []
     found = []
     for container in order:
         if container.ends:
@@ -75,7 +76,7 @@ def moments(order: Iterable[Container]) -> list[list[Container]]:
     return [*found, staying]
 
 
-def most(order: Iterable[Container], resource: str) -> Fraction:
+def most(order: Iterable[CheckedContainer], resource: str) -> Fraction:
     """Return the most of a resource that the containers use at one moment."""
     return max(
         sum((c.amounts.get(resource, Fraction(0)) for c in together), Fraction(0))
@@ -83,7 +84,7 @@ def most(order: Iterable[Container], resource: str) -> Fraction:
     )
 
 
-def total(spec: Mapping[str, Any], order: tuple[Container, ...]) -> dict[str, Fraction]:
+def total(spec: Mapping[str, Any], order: tuple[CheckedContainer, ...]) -> dict[str, Fraction]:
     """Return what a node must have for the pod, per resource, without zeros.
 
     Raises:

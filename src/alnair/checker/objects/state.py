@@ -6,22 +6,22 @@ from typing import Any
 import msgspec
 
 from alnair.checker.objects import api_names
-from alnair.checker.objects.groups import Group, group_of
-from alnair.checker.objects.nodes import Node, node_of
-from alnair.checker.objects.pods import Pod, pod_of
-from alnair.checker.objects.storage import Claim, Volume, claim_of, volume_of
+from alnair.checker.objects.groups import CheckedGang, group_of
+from alnair.checker.objects.nodes import CheckedNode, node_of
+from alnair.checker.objects.pods import CheckedPod, pod_of
+from alnair.checker.objects.storage import CheckedClaim, CheckedVolume, claim_of, volume_of
 
 Manifests = Iterable[Mapping[str, Any]]
 
 
-class Cluster(msgspec.Struct):
+class CheckedCluster(msgspec.Struct):
     """Nodes by name, pods, gangs, claims by namespace and name, volumes by name."""
 
-    nodes: dict[str, Node]
-    pods: list[Pod]
-    groups: list[Group]
-    claims: dict[tuple[str, str], Claim]
-    volumes: dict[str, Volume]
+    nodes: dict[str, CheckedNode]
+    pods: list[CheckedPod]
+    groups: list[CheckedGang]
+    claims: dict[tuple[str, str], CheckedClaim]
+    volumes: dict[str, CheckedVolume]
 
 
 def cluster_of(
@@ -31,9 +31,9 @@ def cluster_of(
     ours: frozenset[str] = api_names.SCHEDULERS,
     claims: Manifests = (),
     volumes: Manifests = (),
-) -> Cluster:
+) -> CheckedCluster:
     """Read the objects of a cluster."""
-    return Cluster(
+    return CheckedCluster(
         {node.name: node for node in map(node_of, nodes)},
         [pod_of(pod, ours) for pod in pods],
         [group_of(group) for group in groups],

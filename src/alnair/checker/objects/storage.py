@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 
-class Claim(msgspec.Struct, frozen=True):
+class CheckedClaim(msgspec.Struct, frozen=True):
     """A PersistentVolumeClaim; `volume` is empty until it is bound."""
 
     namespace: str
@@ -20,18 +20,18 @@ class Claim(msgspec.Struct, frozen=True):
         return self.namespace, self.name
 
 
-class Volume(msgspec.Struct, frozen=True):
+class CheckedVolume(msgspec.Struct, frozen=True):
     """A PersistentVolume; `terms` are those of its required node affinity, None = any node."""
 
     name: str
     terms: list[dict[str, Any]] | None
 
 
-def claim_of(manifest: Mapping[str, Any]) -> Claim:
+def claim_of(manifest: Mapping[str, Any]) -> CheckedClaim:
     """Return a claim."""
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     bound = (manifest.get("status") or {}).get("phase") == "Bound"
-    return Claim(
+    return CheckedClaim(
         metadata.get("namespace", ""),
         metadata.get("name", ""),
         tuple(spec.get("accessModes") or ()),
@@ -39,10 +39,10 @@ def claim_of(manifest: Mapping[str, Any]) -> Claim:
     )
 
 
-def volume_of(manifest: Mapping[str, Any]) -> Volume:
+def volume_of(manifest: Mapping[str, Any]) -> CheckedVolume:
     """Return a volume."""
     required = ((manifest.get("spec") or {}).get("nodeAffinity") or {}).get("required")
-    return Volume(
+    return CheckedVolume(
         (manifest.get("metadata") or {}).get("name", ""),
         None if required is None else list(required.get("nodeSelectorTerms") or ()),
     )

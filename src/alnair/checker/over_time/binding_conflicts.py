@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from alnair.checker import registry
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.violation import Violation
 
 #: Seconds for which a foreign binding must have been visible for us to be blamed.
@@ -25,16 +25,16 @@ LASTING: Final = 5.0
 class Holder(msgspec.Struct, frozen=True):
     """A pod on a node, and when its binding was seen (seconds, monotonic; -inf = at the start)."""
 
-    pod: Pod
+    pod: CheckedPod
     seen: float
 
 
-def ours_alone(node: Node, holders: Sequence[Holder]) -> list[Violation]:
+def ours_alone(node: CheckedNode, holders: Sequence[Holder]) -> list[Violation]:
     """Return the over-commits that our own pods make without any other."""
     return registry.of_node(node, [h.pod for h in holders if h.pod.ours])
 
 
-def knowingly(node: Node, holders: Sequence[Holder], bound: float) -> list[Violation]:
+def knowingly(node: CheckedNode, holders: Sequence[Holder], bound: float) -> list[Violation]:
     """Return what was over-committed by a binding of ours with all that was visible before it.
 
     Args:
@@ -46,6 +46,6 @@ def knowingly(node: Node, holders: Sequence[Holder], bound: float) -> list[Viola
     return registry.of_node(node, known)
 
 
-def not_cleared(node: Node, holders: Sequence[Holder]) -> list[Violation]:
+def not_cleared(node: CheckedNode, holders: Sequence[Holder]) -> list[Violation]:
     """Return what is over-committed still, our pods that are on their way out apart."""
     return registry.of_node(node, [h.pod for h in holders if not (h.pod.ours and h.pod.deleting)])

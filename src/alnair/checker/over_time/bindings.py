@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from alnair.checker.objects.pods import Pod
-from alnair.checker.over_time.node_versions import History
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.over_time.node_versions import NodeVersions
 
 #: What a decision must know was there for so long (seconds) before the binding: a gang is bound
 #: pod by pod, some time after it was decided on.
@@ -30,7 +30,7 @@ class Seen(msgspec.Struct, frozen=True):
         scheduled: It was seen pending and then bound, and is ours.
     """
 
-    pod: Pod
+    pod: CheckedPod
     bound: float
     labelled: float
     scheduled: bool
@@ -48,13 +48,13 @@ class Bindings:
         histories: The versions of the nodes by name.
     """
 
-    def __init__(self, histories: Mapping[str, History]) -> None:
+    def __init__(self, histories: Mapping[str, NodeVersions]) -> None:
         self.now = -math.inf
         self.seen: dict[str, Seen] = {}
         self._histories = histories
         self._past: deque[tuple[float, Seen]] = deque()
 
-    def learn(self, uid: str, pod: Pod | None, now: float, *, start: bool) -> Seen | None:
+    def learn(self, uid: str, pod: CheckedPod | None, now: float, *, start: bool) -> Seen | None:
         """Take a pod's new state, None if it is gone; return it if our scheduler bound it just now.
 
         Args:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from alnair.checker import registry
-from alnair.checker.objects.groups import Group, group_of
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.groups import CheckedGang, group_of
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.violation import Violation
 
 #: API group and version, namespace, name.
@@ -21,9 +21,9 @@ class GangWatch:
 
     def __init__(self, grace: float) -> None:
         self._grace = grace
-        self._groups: dict[_Key, Group] = {}
+        self._groups: dict[_Key, CheckedGang] = {}
         self._of_name: dict[tuple[str, str], set[_Key]] = {}
-        self._members: dict[tuple[str, str], dict[str, Pod]] = {}
+        self._members: dict[tuple[str, str], dict[str, CheckedPod]] = {}
         #: Gangs that had all their pods, and still have some: what they lose later, they lose.
         self._complete: set[_Key] = set()
         self._partial: dict[_Key, float] = {}
@@ -50,7 +50,7 @@ class GangWatch:
             else:
                 self._add(api, group, now)
 
-    def _add(self, api: str, group: Group, now: float) -> None:
+    def _add(self, api: str, group: CheckedGang, now: float) -> None:
         key = (api, *group.key)
         self._groups[key] = group
         self._of_name.setdefault(group.key, set()).add(key)
@@ -62,7 +62,7 @@ class GangWatch:
         self._partial.pop(key, None)
         self._complete.discard(key)
 
-    def member(self, uid: str, pod: Pod, now: float, *, gone: bool = False) -> None:
+    def member(self, uid: str, pod: CheckedPod, now: float, *, gone: bool = False) -> None:
         """Note a pod's new state."""
         if not pod.group:
             return

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from alnair.checker import registry
 from alnair.checker.objects import api_names
-from alnair.checker.objects.nodes import Node, node_of
-from alnair.checker.objects.pods import Pod, is_preempted, pod_of
+from alnair.checker.objects.nodes import CheckedNode, node_of
+from alnair.checker.objects.pods import CheckedPod, is_preempted, pod_of
 from alnair.checker.over_time import binding_conflicts
 from alnair.checker.over_time.binding_conflicts import Holder
 from alnair.checker.over_time.bindings import Bindings
 from alnair.checker.over_time.gang_watch import GangWatch
 from alnair.checker.over_time.neighbour_watch import NeighbourWatch
-from alnair.checker.over_time.node_versions import AFTER, History, Judgement, Suspicion
+from alnair.checker.over_time.node_versions import AFTER, Judgement, NodeVersions, PendingJudgement
 from alnair.checker.over_time.preemption_watch import PreemptionWatch
 from alnair.checker.over_time.quota_watch import QuotaWatch
 from alnair.checker.violation import Violation
@@ -36,7 +36,7 @@ class Watching:
     Args:
         ours: The names of our schedulers.
         namespaces: Report only on pods of these, and on nodes that run one; empty = all.
-        expected: How many pods there should be in the end; with it, lost pods are told.
+        expected: How many pods there should be in the end; with it, lost pods are reported.
         gang_grace: Seconds that a gang may be partly bound.
     """
 
@@ -52,7 +52,7 @@ class Watching:
         self._ours = ours
         self._namespaces = namespaces
         self._expected = expected
-        self._histories: dict[str, History] = {}
+        self._histories: dict[str, NodeVersions] = {}
         self._bindings = Bindings(self._histories)
         self.quotas = QuotaWatch(self._bindings)
         self._neighbours = NeighbourWatch(self._bindings, gang_grace)
@@ -62,8 +62,8 @@ class Watching:
         self._on_node: dict[str, dict[str, Holder]] = {}
         #: Node → since when it is over-committed with foreign pods among the causes.
         self._crossed: dict[str, float] = {}
-        self._suspicions: list[Suspicion] = []
-        self._told: set[tuple[str, str, str, str]] = set()
+        self._suspicions: list[PendingJudgement] = []
+        self._reported: set[tuple[str, str, str, str]] = set()
         self._started = False
 
     def counts(self) -> tuple[int, int, int]:
@@ -86,8 +86,8 @@ class Watching:
             node = node_of(manifest)
             self._node(node.name, None if kind == "DELETED" else node, now)
 
-    def _node(self, name: str, node: Node | None, now: float) -> None:
-        history = self._histories.setdefault(name, History())
+    def _node(self, name: str, node: CheckedNode | None, now: float) -> None:
+        history = self._histories.setdefault(name, NodeVersions())
         if history.last != node:
             history.add(now, node)
             self._judge_node(name, now)
@@ -147,7 +147,7 @@ class Watching:
             return
         pod = holder.pod
         if pod.holds and not pod.deleting and self._in_scope(pod):
-            self._tell([Violation("pod-lost", pod.title, pod.node, used="gone", limit="there")])
+            self._report([Violation("pod-lost", pod.title, pod.node, used="gone", limit="there")])
 
     def _forget(self, uid: str, now: float) -> str:
         """Take a pod away; return its node."""
@@ -162,7 +162,7 @@ class Watching:
 
     def _learn(
         self, uid: str, manifest: Manifest, seen: float, now: float, earliest: float
-    ) -> tuple[Pod | None, bool]:
+    ) -> tuple[CheckedPod | None, bool]:
         """Take a pod's new state; return it if it matters to its node, and if it is new there."""
         fingerprint = _fingerprint(manifest)
         if self._fingerprints.get(uid) == fingerprint:
@@ -175,7 +175,7 @@ class Watching:
         if was and was != pod.node:
             if self._in_scope(pod):
                 found = Violation("bound-once", pod.title, pod.node, used=pod.node, limit=was)
-                self._tell([found])
+                self._report([found])
             self._on_node[was].pop(uid, None)
         is_new = was != pod.node
         holder = Holder(pod, seen if before is None or is_new else before.seen)
@@ -190,7 +190,7 @@ class Watching:
         return pod, is_new
 
     def _follow(
-        self, uid: str, pod: Pod, now: float, earliest: float, *, was_preempted: bool
+        self, uid: str, pod: CheckedPod, now: float, earliest: float, *, was_preempted: bool
     ) -> None:
         """Note a pod's new state for what is judged by the order of events."""
         bound = self._bindings.learn(uid, pod, now, start=not self._started)
@@ -204,7 +204,7 @@ class Watching:
 
     # --- judging ------------------------------------------------------------------------------
 
-    def _judge_pod(self, pod: Pod, now: float, *, is_new: bool) -> None:
+    def _judge_pod(self, pod: CheckedPod, now: float, *, is_new: bool) -> None:
         """Look at a pod and the node that it was bound to, or at what was changed about it."""
         if pod.holds and self._in_scope(pod) and (is_new or not pod.deleting):
             self._suspect(pod.node, now, lambda node: registry.of_pod(pod, node))
@@ -231,10 +231,10 @@ class Watching:
         if not any(self._in_scope(holder.pod) for holder in holders):
             return
 
-        def alone(version: Node | None) -> list[Violation]:
+        def alone(version: CheckedNode | None) -> list[Violation]:
             return binding_conflicts.ours_alone(version, holders) if version else []
 
-        def knowingly(version: Node | None) -> list[Violation]:
+        def knowingly(version: CheckedNode | None) -> list[Violation]:
             return binding_conflicts.knowingly(version, holders, bound or 0.0) if version else []
 
         self._suspect(name, now, alone)
@@ -244,40 +244,40 @@ class Watching:
     def _suspect(self, name: str, now: float, judge: Judgement) -> None:
         history = self._histories.get(name)
         if judge(history.last if history else None):
-            self._suspicions.append(Suspicion(now, name, judge))
+            self._suspicions.append(PendingJudgement(now, name, judge))
 
     def tick(self, now: float, *, last: bool = False) -> None:
         """Judge what only time decides. `last`: nothing more will come, judge all suspicions."""
         due = [s for s in self._suspicions if last or s.moment + AFTER <= now]
         self._suspicions = [] if last else [s for s in self._suspicions if s.moment + AFTER > now]
         for suspicion in due:
-            self._tell(suspicion.confirmed(self._histories.get(suspicion.node) or History()))
+            self._report(suspicion.confirmed(self._histories.get(suspicion.node) or NodeVersions()))
         for name, since in self._crossed.items():
             holders = tuple(self._on_node.get(name, {}).values())
             node = self._histories[name].last
             is_seen = any(self._in_scope(holder.pod) for holder in holders)
             if now - since > binding_conflicts.LASTING and node is not None and is_seen:
-                self._tell(binding_conflicts.not_cleared(node, holders))
+                self._report(binding_conflicts.not_cleared(node, holders))
         for judging in (self._neighbours, self.quotas, self._preemptions):
-            self._tell(judging.judged(now, last=last))
+            self._report(judging.judged(now, last=last))
         for namespace, violation in self.gangs.overdue(now):
             if not self._namespaces or namespace in self._namespaces:
-                self._tell([violation])
+                self._report([violation])
 
     def finish(self, now: float) -> None:
         """Judge all that can be judged without waiting on."""
         self.tick(now, last=True)
         pods = self.counts()[1]
         if self._expected is not None and pods != self._expected:
-            self._tell([Violation("pods-expected", "pods", used=pods, limit=self._expected)])
+            self._report([Violation("pods-expected", "pods", used=pods, limit=self._expected)])
 
-    def _in_scope(self, pod: Pod) -> bool:
+    def _in_scope(self, pod: CheckedPod) -> bool:
         return not self._namespaces or pod.namespace in self._namespaces
 
-    def _tell(self, found: Iterable[Violation]) -> None:
+    def _report(self, found: Iterable[Violation]) -> None:
         for violation in found:
-            if violation.key not in self._told:
-                self._told.add(violation.key)
+            if violation.key not in self._reported:
+                self._reported.add(violation.key)
                 self.violations.append(violation)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from alnair.checker.objects.affinity_terms import Term
 from alnair.checker.objects.matching import about
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.over_time.bindings import KNOWN, Bindings, Seen
 from alnair.checker.over_time.node_versions import AFTER
 from alnair.checker.rules.neighbours import apart
@@ -70,14 +70,16 @@ class NeighbourWatch:
         for judge in due:
             yield from judge()
 
-    def _apart(self, pairs: list[tuple[Pod, Term, Pod]], moment: float) -> Iterator[Violation]:
+    def _apart(
+        self, pairs: list[tuple[CheckedPod, Term, CheckedPod]], moment: float
+    ) -> Iterator[Violation]:
         for holder, term, other in pairs:
             here = self._bindings.domains(holder.node, term.key, moment)
             there = self._bindings.domains(other.node, term.key, moment)
             if here == there and len(here) == 1 and (domain := next(iter(here))) is not None:
                 yield apart(holder, term, domain, other)
 
-    def _near(self, pod: Pod, firm: list[Pod], moment: float) -> Iterator[Violation]:
+    def _near(self, pod: CheckedPod, firm: list[CheckedPod], moment: float) -> Iterator[Violation]:
         wanted = [
             other.pod
             for other in self._bindings.lately(moment - KNOWN)
@@ -99,12 +101,12 @@ class NeighbourWatch:
                 limit="a pod that its required affinity means",
             )
 
-    def _counts(self, pod: Pod, other: Pod, moment: float) -> bool:
+    def _counts(self, pod: CheckedPod, other: CheckedPod, moment: float) -> bool:
         """Whether the other is in some domain that the pod's terms are about."""
         return any(
             None not in self._bindings.domains(other.node, term.key, moment) for term in pod.near
         )
 
 
-def _wanted(pod: Pod, other: Pod) -> bool:
+def _wanted(pod: CheckedPod, other: CheckedPod) -> bool:
     return all(about(term, other) for term in pod.near)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from alnair.checker.objects.nodes import Node
+from alnair.checker.objects.nodes import CheckedNode
 from alnair.checker.violation import Violation
 
 #: Versions of a node count that held at most so long (seconds) before the moment in question,
@@ -19,30 +19,30 @@ BEFORE: Final = 0.5
 #: and those that arrive within this time (seconds) after it.
 AFTER: Final = 2.0
 
-Judgement = Callable[[Node | None], list[Violation]]
+Judgement = Callable[[CheckedNode | None], list[Violation]]
 
 
-class History:
+class NodeVersions:
     """The versions of a node, None while there was none, as far back as they can matter."""
 
     def __init__(self) -> None:
-        self._versions: deque[tuple[float, Node | None]] = deque()
+        self._versions: deque[tuple[float, CheckedNode | None]] = deque()
 
-    def add(self, now: float, node: Node | None) -> None:
+    def add(self, now: float, node: CheckedNode | None) -> None:
         """Note the version that holds from now on."""
         self._versions.append((now, node))
         while len(self._versions) > 1 and self._versions[1][0] < now - BEFORE - AFTER - 1:
             self._versions.popleft()
 
     @property
-    def last(self) -> Node | None:
+    def last(self) -> CheckedNode | None:
         """The node as it is now."""
         return self._versions[-1][1] if self._versions else None
 
-    def around(self, moment: float) -> list[Node | None]:
+    def around(self, moment: float) -> list[CheckedNode | None]:
         """Return the versions that held around a moment; [None] if the node never was there."""
         found = []
-        previous: Node | None = None
+        previous: CheckedNode | None = None
         for since, node in self._versions:
             if since > moment - BEFORE:
                 found.append(previous)
@@ -52,14 +52,14 @@ class History:
         return [node for node in found if node is not None] or [None]
 
 
-class Suspicion(msgspec.Struct, frozen=True):
+class PendingJudgement(msgspec.Struct, frozen=True):
     """Something that looked wrong at a moment, to be judged when all that matters has arrived."""
 
     moment: float
     node: str
     judge: Judgement
 
-    def confirmed(self, history: History) -> list[Violation]:
+    def confirmed(self, history: NodeVersions) -> list[Violation]:
         """Return what every version of the node around the moment condemns."""
         verdicts = [self.judge(version) for version in history.around(self.moment)]
         common = set.intersection(*({v.key for v in verdict} for verdict in verdicts))

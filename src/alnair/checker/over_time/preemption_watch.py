@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.over_time.bindings import Bindings, Seen
 from alnair.checker.violation import Violation
 
@@ -18,7 +18,7 @@ class _Case(msgspec.Struct):
     """A pod that was preempted, and the highest priority that was bound to its node since."""
 
     moment: float
-    pod: Pod
+    pod: CheckedPod
     priority: int
     highest: int | None = None
     who: str = ""
@@ -37,7 +37,7 @@ class PreemptionWatch:
         self._has_quota = has_quota
         self._cases: list[_Case] = []
 
-    def preempted(self, pod: Pod, now: float) -> None:
+    def preempted(self, pod: CheckedPod, now: float) -> None:
         """Note that a pod was made to leave now; what may be reclaimed for other reasons is not."""
         if not pod.ours or not pod.node or self._has_quota(pod.namespace):
             return

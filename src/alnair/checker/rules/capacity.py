@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from alnair.checker.objects.amounts import shown
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.violation import Violation
 
 
-def node_capacity(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def node_capacity(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """Any resource: cpu (cores), memory and storage (bytes), pods, extended resources (pieces)."""
     used: dict[str, Fraction] = {}
     for pod in pods:
@@ -23,7 +23,7 @@ def node_capacity(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
             )
 
 
-def readable(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def readable(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """What is on the node, and the node itself, can be read; else nothing about them is proved."""
     if node.problem:
         yield Violation("readable", f"node {node.name}", node.name, used=node.problem)

@@ -6,13 +6,13 @@ from fractions import Fraction
 from alnair.checker.objects import api_names
 from alnair.checker.objects.amounts import shown
 from alnair.checker.objects.assignments import Part
-from alnair.checker.objects.nodes import Gpu, Node
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.nodes import CheckedGpu, CheckedNode
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.objects.requests import moments
 from alnair.checker.violation import Violation
 
 
-def _shares(gpu: Gpu, pods: Sequence[Pod]) -> list[tuple[Pod, list[Part]]]:
+def _shares(gpu: CheckedGpu, pods: Sequence[CheckedPod]) -> list[tuple[CheckedPod, list[Part]]]:
     """Return the pods that have a part of the GPU, with their parts."""
     found = []
     for pod in pods:
@@ -22,7 +22,7 @@ def _shares(gpu: Gpu, pods: Sequence[Pod]) -> list[tuple[Pod, list[Part]]]:
     return found
 
 
-def _most(pod: Pod, parts: Sequence[Part], field: str) -> int:
+def _most(pod: CheckedPod, parts: Sequence[Part], field: str) -> int:
     """Return the most that the pod's slices use of the GPU at one moment."""
     by_container: dict[str, int] = {}
     for part in parts:
@@ -32,7 +32,7 @@ def _most(pod: Pod, parts: Sequence[Part], field: str) -> int:
     return max(sum(by_container.get(c.name, 0) for c in now) for now in moments(pod.containers))
 
 
-def gpu_memory(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def gpu_memory(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """The slices of a GPU fit its memory (MiB)."""
     for gpu in node.gpus.values():
         used = sum(_most(pod, parts, "memory_mib") for pod, parts in _shares(gpu, pods))
@@ -42,7 +42,7 @@ def gpu_memory(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
             )
 
 
-def gpu_compute(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def gpu_compute(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """All slices of a GPU together stay below what the node publishes per GPU (percent)."""
     limit = max(Fraction(100), 100 * node.compute_factor())
     for gpu in node.gpus.values():
@@ -53,16 +53,16 @@ def gpu_compute(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
             )
 
 
-def gpu_compute_hard(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def gpu_compute_hard(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """The hard limits of a GPU's slices never add up to more than the GPU (percent)."""
     for gpu in node.gpus.values():
         shares = _shares(gpu, pods)
-        used = sum(_most(pod, parts, "compute") for pod, parts in shares if pod.hard)
+        used = sum(_most(pod, parts, "compute") for pod, parts in shares if not pod.soft)
         if used > 100:
             yield Violation("gpu-compute-hard", api_names.COMPUTE, node.name, gpu.uuid, used, 100)
 
 
-def gpu_exclusive(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def gpu_exclusive(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """Who has a whole GPU has it alone (parts on the GPU at one moment)."""
     for gpu in node.gpus.values():
         shares = _shares(gpu, pods)
@@ -80,7 +80,7 @@ def gpu_exclusive(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
                 break
 
 
-def gpu_count(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def gpu_count(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """There are GPUs enough for the assigned ones and for the whole ones that nobody assigned.
 
     Another scheduler's pod has no assignment: which GPU it gets is the kubelet's choice, but it

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from alnair.checker.objects.groups import Group
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.state import Cluster
+from alnair.checker.objects.groups import CheckedGang
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.state import CheckedCluster
 from alnair.checker.violation import Violation
 
 
-def gang_whole(group: Group, members: Sequence[Pod]) -> Iterator[Violation]:
+def gang_whole(group: CheckedGang, members: Sequence[CheckedPod]) -> Iterator[Violation]:
     """Of a gang, no pod is bound or at least as many as it needs (pods; ended ones count).
 
     A gang whose bound pods are all on their way out holds nothing for long, and counts as none.
@@ -20,7 +20,7 @@ def gang_whole(group: Group, members: Sequence[Pod]) -> Iterator[Violation]:
         yield Violation("gang-whole", group.title, used=len(bound), limit=group.least)
 
 
-def gang_topology(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Violation]:
+def gang_topology(cluster: CheckedCluster, chosen: Sequence[CheckedPod]) -> Iterator[Violation]:
     """The bound pods of a gang with a required topology are in one domain.
 
     Ended pods and those on their way out are no part of it any more, and a node without the label
@@ -30,7 +30,7 @@ def gang_topology(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Violation
     required: dict[tuple[str, str], set[str]] = {}
     for group in cluster.groups:
         required.setdefault(group.key, set()).add(group.topology)
-    members: dict[tuple[str, str], list[Pod]] = {}
+    members: dict[tuple[str, str], list[CheckedPod]] = {}
     for pod in chosen:
         if pod.holds and pod.group and not pod.deleting:
             members.setdefault((pod.namespace, pod.group), []).append(pod)

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from alnair.checker.objects import api_names
 from alnair.checker.objects.amounts import shown
 from alnair.checker.objects.assignments import Part
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.requests import Container
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.requests import CheckedContainer
 from alnair.checker.violation import Violation
 
 Found = Iterator[Violation]
 
 
-def assignment_present(pod: Pod, node: Node | None) -> Found:
+def assignment_present(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """On a node that describes its GPUs, our pod with GPUs has an assignment."""
     if node is None or not node.described or not pod.ours or not pod.wants_gpus:
         return
@@ -23,7 +23,7 @@ def assignment_present(pod: Pod, node: Node | None) -> Found:
         )
 
 
-def assignment_readable(pod: Pod, node: Node | None) -> Found:
+def assignment_readable(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """The assignment is a document as the contract says."""
     if pod.ours and pod.assignment_problem:
         yield Violation(
@@ -35,7 +35,7 @@ def assignment_readable(pod: Pod, node: Node | None) -> Found:
         )
 
 
-def gpu_exists(pod: Pod, node: Node | None) -> Found:
+def gpu_exists(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """Every GPU that is assigned is on that node, under that index."""
     if node is None or not pod.ours:
         return
@@ -56,7 +56,7 @@ def gpu_exists(pod: Pod, node: Node | None) -> Found:
             )
 
 
-def assignment_amounts(pod: Pod, node: Node | None) -> Found:
+def assignment_amounts(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """Each container has just the GPUs that it asked for."""
     if node is None or not pod.ours or pod.parts is None:
         return
@@ -84,16 +84,16 @@ def assignment_amounts(pod: Pod, node: Node | None) -> Found:
         )
 
 
-def _asked(container: Container) -> str:
+def _asked(container: CheckedContainer) -> str:
     asked = {
         resource: shown(container.amounts[resource]) if container.amounts.get(resource) else 0
         for resource in (api_names.WHOLE, api_names.MEMORY, api_names.COMPUTE)
     }
     slices = [(asked[api_names.MEMORY], asked[api_names.COMPUTE])]
-    return _told(asked[api_names.WHOLE], slices if any(slices[0]) else [])
+    return _described(asked[api_names.WHOLE], slices if any(slices[0]) else [])
 
 
-def _got(node: Node, parts: list[Part]) -> str:
+def _got(node: CheckedNode, parts: list[Part]) -> str:
     for part in parts:
         gpu = node.gpus.get(part.uuid)
         if part.whole and gpu and (part.memory_mib, part.compute) != (gpu.memory_mib, 100):
@@ -101,16 +101,16 @@ def _got(node: Node, parts: list[Part]) -> str:
     if len({part.uuid for part in parts}) < len(parts):
         return "the same GPU twice"
     slices = [(part.memory_mib, part.compute) for part in parts if not part.whole]
-    return _told(sum(part.whole for part in parts), slices)
+    return _described(sum(part.whole for part in parts), slices)
 
 
-def _told(whole: float, slices: Sequence[tuple[float, float]]) -> str:
-    told = [f"{whole} whole"] if whole else []
-    told += [f"a slice of {memory} MiB and {compute} %" for memory, compute in slices]
-    return " and ".join(told) or "nothing"
+def _described(whole: float, slices: Sequence[tuple[float, float]]) -> str:
+    parts = [f"{whole} whole"] if whole else []
+    parts += [f"a slice of {memory} MiB and {compute} %" for memory, compute in slices]
+    return " and ".join(parts) or "nothing"
 
 
-def slices_together(pod: Pod, node: Node | None) -> Found:
+def slices_together(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """All slices of a pod are of one GPU."""
     if not pod.ours:
         return

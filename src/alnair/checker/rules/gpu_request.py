@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from alnair.checker.objects import api_names
 from alnair.checker.objects.amounts import shown
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.requests import Container, most
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.requests import CheckedContainer, most
 from alnair.checker.violation import Violation
 
 
-def possible_request(pod: Pod, node: Node | None) -> Iterator[Violation]:
+def possible_request(pod: CheckedPod, node: CheckedNode | None) -> Iterator[Violation]:
     """A bound pod of ours asks for GPUs in a way that some GPU could satisfy."""
     if not pod.ours:
         return
@@ -20,7 +20,7 @@ def possible_request(pod: Pod, node: Node | None) -> Iterator[Violation]:
         )
 
 
-def claims_allocated(pod: Pod, node: Node | None) -> Iterator[Violation]:
+def claims_allocated(pod: CheckedPod, node: CheckedNode | None) -> Iterator[Violation]:
     """A bound pod of ours claims no devices: our schedulers do not allocate them."""
     if pod.ours and pod.device_claims:
         yield Violation(
@@ -32,7 +32,7 @@ def claims_allocated(pod: Pod, node: Node | None) -> Iterator[Violation]:
         )
 
 
-def _impossible(pod: Pod) -> Iterator[tuple[str, str]]:
+def _impossible(pod: CheckedPod) -> Iterator[tuple[str, str]]:
     for container in pod.containers:
         for said, limit in _in_container(container):
             yield f"container {container.name}: {said}", limit
@@ -53,7 +53,7 @@ def _impossible(pod: Pod) -> Iterator[tuple[str, str]]:
         yield f"{api_names.POLICY} {policy!r}", "hard or soft"
 
 
-def _in_container(container: Container) -> Iterator[tuple[str, str]]:
+def _in_container(container: CheckedContainer) -> Iterator[tuple[str, str]]:
     whole, memory, compute = (
         container.amounts.get(resource, 0)
         for resource in (api_names.WHOLE, api_names.MEMORY, api_names.COMPUTE)

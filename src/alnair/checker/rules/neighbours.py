@@ -5,19 +5,19 @@ from collections.abc import Iterator, Sequence
 
 from alnair.checker.objects.affinity_terms import Term
 from alnair.checker.objects.matching import about
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.state import Cluster
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.state import CheckedCluster
 from alnair.checker.violation import Violation
 
 
-def pod_anti_affinity(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Violation]:
+def pod_anti_affinity(cluster: CheckedCluster, chosen: Sequence[CheckedPod]) -> Iterator[Violation]:
     """No pod of ours is in a domain with another of ours that its required anti-affinity means.
 
     That holds in whatever order they came. Pods of others may have come later, without regard to
     ours, and pods on their way out may be there no more; neither counts.
     """
     ours = [pod for pod in cluster.pods if pod.ours and pod.holds and not pod.deleting]
-    meant: dict[str, dict[str, list[Pod]]] = {}
+    meant: dict[str, dict[str, list[CheckedPod]]] = {}
     for pod in chosen:
         if not (pod.ours and pod.holds) or pod.deleting:
             continue
@@ -33,7 +33,7 @@ def pod_anti_affinity(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Viola
                 yield apart(pod, term, domain, other)
 
 
-def apart(pod: Pod, term: Term, domain: str, other: Pod) -> Violation:
+def apart(pod: CheckedPod, term: Term, domain: str, other: CheckedPod) -> Violation:
     """Return that a pod is in a domain with another one, against its anti-affinity."""
     return Violation(
         "pod-anti-affinity",
@@ -44,9 +44,11 @@ def apart(pod: Pod, term: Term, domain: str, other: Pod) -> Violation:
     )
 
 
-def _by_domain(cluster: Cluster, pods: Sequence[Pod], term: Term) -> dict[str, list[Pod]]:
+def _by_domain(
+    cluster: CheckedCluster, pods: Sequence[CheckedPod], term: Term
+) -> dict[str, list[CheckedPod]]:
     """Return up to two pods per domain that the term means: one of them is not its holder."""
-    found: defaultdict[str, list[Pod]] = defaultdict(list)
+    found: defaultdict[str, list[CheckedPod]] = defaultdict(list)
     for pod in pods:
         domain = _domain(cluster, pod, term)
         if domain is not None and len(found[domain]) < 2 and about(term, pod):
@@ -54,6 +56,6 @@ def _by_domain(cluster: Cluster, pods: Sequence[Pod], term: Term) -> dict[str, l
     return found
 
 
-def _domain(cluster: Cluster, pod: Pod, term: Term) -> str | None:
+def _domain(cluster: CheckedCluster, pod: CheckedPod, term: Term) -> str | None:
     node = cluster.nodes.get(pod.node)
     return node.labels.get(term.key) if node else None

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 from alnair.checker.objects import api_names
 from alnair.checker.objects.matching import accepts, tolerates
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.violation import Violation
 
 Found = Iterator[Violation]
 
 
-def node_exists(pod: Pod, node: Node | None) -> Found:
+def node_exists(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """The node that the pod is bound to is there."""
     if node is None:
         yield Violation("node-exists", pod.title, pod.node, used="no such node", limit="a node")
 
 
-def node_selector(pod: Pod, node: Node | None) -> Found:
+def node_selector(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """The node has all labels of the pod's nodeSelector."""
     if node is None:
         return
@@ -33,7 +33,7 @@ def node_selector(pod: Pod, node: Node | None) -> Found:
             )
 
 
-def node_affinity(pod: Pod, node: Node | None) -> Found:
+def node_affinity(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """One term of the pod's required node affinity matches the node."""
     if node is None or pod.required is None or accepts(node, pod.required):
         return
@@ -61,7 +61,7 @@ def _term(term: dict[str, list[dict[str, object]]]) -> str:
     return " and ".join(parts) or "an empty term"
 
 
-def node_taints(pod: Pod, node: Node | None) -> Found:
+def node_taints(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """The pod tolerates the node's NoSchedule and NoExecute taints.
 
     Not looked at: the taints of the node's life cycle (not ready, cordoned, under pressure), which
@@ -83,7 +83,7 @@ def node_taints(pod: Pod, node: Node | None) -> Found:
         )
 
 
-def gpu_model(pod: Pod, node: Node | None) -> Found:
+def gpu_model(pod: CheckedPod, node: CheckedNode | None) -> Found:
     """The GPUs that the pod got are of models that it takes."""
     if node is None or not pod.ours or not pod.wants_gpus:
         return

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from alnair.checker.objects.nodes import Node
-from alnair.checker.objects.pods import Pod
+from alnair.checker.objects.nodes import CheckedNode
+from alnair.checker.objects.pods import CheckedPod
 from alnair.checker.violation import Violation
 
 _ANY = "0.0.0.0"
 
 
-def host_ports(node: Node, pods: Sequence[Pod]) -> Iterator[Violation]:
+def host_ports(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """No two pods of ours have the same port, protocol and address; 0.0.0.0 is every address.
 
     Pods of others do not count: they may have come later, and nobody can clear that up.
     """
-    taken: dict[tuple[str, int], list[tuple[str, Pod]]] = {}
+    taken: dict[tuple[str, int], list[tuple[str, CheckedPod]]] = {}
     for pod in pods:
         if not pod.ours:
             continue

@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from alnair.checker.objects.matching import accepts
-from alnair.checker.objects.pods import Pod
-from alnair.checker.objects.state import Cluster
+from alnair.checker.objects.pods import CheckedPod
+from alnair.checker.objects.state import CheckedCluster
 from alnair.checker.violation import Violation
 
 _ONE_POD = "ReadWriteOncePod"
 
 
-def claim_exclusive(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Violation]:
+def claim_exclusive(cluster: CheckedCluster, chosen: Sequence[CheckedPod]) -> Iterator[Violation]:
     """A ReadWriteOncePod claim has one pod of ours that uses it (pods on their way out apart)."""
-    users: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
+    users: defaultdict[tuple[str, str], list[CheckedPod]] = defaultdict(list)
     for pod in chosen:
         if not (pod.ours and pod.holds) or pod.deleting:
             continue
@@ -31,7 +31,7 @@ def claim_exclusive(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Violati
             )
 
 
-def volume_node(cluster: Cluster, chosen: Sequence[Pod]) -> Iterator[Violation]:
+def volume_node(cluster: CheckedCluster, chosen: Sequence[CheckedPod]) -> Iterator[Violation]:
     """The node of a pod of ours is one that the node affinity of each of its volumes accepts."""
     for pod in chosen:
         node = cluster.nodes.get(pod.node)

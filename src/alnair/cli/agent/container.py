@@ -54,12 +54,12 @@ def add(
       alnair agent container add mine --gpu 0 --memory 8192 --compute 50 --cgroup /mine
       alnair agent container add both --gpu 0 --gpu 1 --memory 4096 --soft --pod UID
     """
-    from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+    from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
     from alnair.processes.agent.admin_socket import Add
 
     shares = tuple(Share(one, memory, compute, soft=soft, low_priority=low_priority) for one in gpu)
-    who = Who(container=container_id, pod=pod, cgroup=cgroup)
-    ask(folder, Add(Assignment(name, who, shares, keep=True)))
+    who = ContainerMatch(container=container_id, pod=pod, cgroup=cgroup)
+    ask(folder, Add(ContainerSlices(name, who, shares, keep=True)))
     typer.echo(str(folder / "containers" / name))
 
 

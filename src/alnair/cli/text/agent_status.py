@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alnair.node.vgpu.pages.abi import CONTEXT_DEFAULT
-from alnair.processes.agent.admin_socket import AgentStatus, Gpu
+from alnair.processes.agent.admin_socket import AgentStatus, GpuStatus
 
 
 def lines(shown: AgentStatus) -> Iterator[str]:
@@ -33,7 +33,7 @@ def _isolation(shown: AgentStatus) -> Iterator[str]:
         yield f"MPS: {shown.mps.state.value}, {len(shown.mps.clients)} clients{restarts}"
 
 
-def _context(gpu: Gpu) -> str:
+def _context(gpu: GpuStatus) -> str:
     if gpu.context_bytes:
         return f"a context {gpu.context_bytes / 2**20:.0f} MiB"
     return f"a context {CONTEXT_DEFAULT >> 20} MiB ({gpu.context_problem})"

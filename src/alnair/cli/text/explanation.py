@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
-from alnair.scheduler.advice.diagnosis import Diagnosis, GangStory, Predicate, QueueStory
+from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, Predicate, QueueDiagnosis
 
 _PLACES: Final = {
     "active": "to be tried when its turn comes",
@@ -14,65 +14,65 @@ _PLACES: Final = {
 _MIB: Final = 1024 * 1024
 
 
-def render(told: Diagnosis) -> str:
+def render(diagnosis: Diagnosis) -> str:
     """Return the diagnosis as lines."""
-    return "\n".join(_lines(told))
+    return "\n".join(_lines(diagnosis))
 
 
-def _lines(told: Diagnosis) -> Iterator[str]:
-    for note in told.notes:
+def _lines(diagnosis: Diagnosis) -> Iterator[str]:
+    for note in diagnosis.notes:
         yield f"note: {note}"
-    yield f"pod {told.pod} ({told.scheduler}): {_stage(told)}"
-    if told.message:
-        yield f"  {told.message}"
-    if told.waits_for:
-        yield f"  It waits for {'; and '.join(told.waits_for)}."
-    if told.gang:
-        yield from ("", *_gang(told.gang))
-    if told.queue:
-        yield from ("", _queue(told.queue))
-    if told.preemption:
-        yield from ("", f"preemption: {told.preemption}")
-    if _only_lacks_pods(told):
+    yield f"pod {diagnosis.pod} ({diagnosis.scheduler}): {_stage(diagnosis)}"
+    if diagnosis.message:
+        yield f"  {diagnosis.message}"
+    if diagnosis.waits_for:
+        yield f"  It waits for {'; and '.join(diagnosis.waits_for)}."
+    if diagnosis.gang:
+        yield from ("", *_gang(diagnosis.gang))
+    if diagnosis.queue:
+        yield from ("", _queue(diagnosis.queue))
+    if diagnosis.preemption:
+        yield from ("", f"preemption: {diagnosis.preemption}")
+    if _only_lacks_pods(diagnosis):
         return  # all that exist would fit: no node refuses them, and no change of them helps
-    if told.predicates:
-        yield from ("", *_predicates(told.predicates))
-    if told.closest:
+    if diagnosis.predicates:
+        yield from ("", *_predicates(diagnosis.predicates))
+    if diagnosis.closest:
         yield from ("", "closest nodes:")
-        for node in told.closest:
+        for node in diagnosis.closest:
             missing = ", ".join(f"{_amount(r, n)} of {r}" for r, n in node.missing.items())
             lacks = f" (missing: {missing})" if missing else ""
             yield f"  {node.node}: {'; '.join(node.reasons) or 'its GPUs'}{lacks}"
-    if told.stage == "waiting" and not told.fits:
-        yield from ("", *_changes(told))
+    if diagnosis.stage == "waiting" and not diagnosis.fits:
+        yield from ("", *_changes(diagnosis))
 
 
-def _stage(told: Diagnosis) -> str:
+def _stage(diagnosis: Diagnosis) -> str:
     since = ""
-    if told.since:
-        moment = dt.datetime.fromtimestamp(told.since, dt.UTC)
+    if diagnosis.since:
+        moment = dt.datetime.fromtimestamp(diagnosis.since, dt.UTC)
         since = f" since {moment:%Y-%m-%dT%H:%M:%SZ}"
-    match told.stage:
+    match diagnosis.stage:
         case "bound":
-            return f"it is bound to {told.node}{since}; nothing is to be explained"
+            return f"it is bound to {diagnosis.node}{since}; nothing is to be explained"
         case "binding":
-            return f"it is being bound to {told.node}{since}"
+            return f"it is being bound to {diagnosis.node}{since}"
         case "finished":
             return "it has ended"
-        case "waiting" if _only_lacks_pods(told):
+        case "waiting" if _only_lacks_pods(diagnosis):
             return "its gang is not complete"
         case "waiting":
-            return f"fits none of {told.nodes} nodes" if not told.fits else "fits"
-    return told.stage
+            return f"fits none of {diagnosis.nodes} nodes" if not diagnosis.fits else "fits"
+    return diagnosis.stage
 
 
-def _only_lacks_pods(told: Diagnosis) -> bool:
+def _only_lacks_pods(diagnosis: Diagnosis) -> bool:
     """Return whether the pod waits for nothing but pods of its gang that do not exist."""
-    gang = told.gang
+    gang = diagnosis.gang
     return gang is not None and gang.exists and gang.pods < gang.min_member and not gang.blocked
 
 
-def _gang(gang: GangStory) -> Iterator[str]:
+def _gang(gang: GangDiagnosis) -> Iterator[str]:
     if not gang.exists:
         yield f"gang {gang.name}: its PodGroup does not exist; {gang.pods} pods name it"
         return
@@ -85,7 +85,7 @@ def _gang(gang: GangStory) -> Iterator[str]:
         yield f"  {gang.fit} of the {gang.lacking} that must start together fit now{first}"
 
 
-def _queue(queue: QueueStory) -> str:
+def _queue(queue: QueueDiagnosis) -> str:
     tries = f", tried {queue.attempts} times" if queue.attempts else ""
     what = _PLACES[queue.place]
     return f"queue: {queue.position} of {queue.length} by priority and age, {what}{tries}"
@@ -99,13 +99,13 @@ def _predicates(found: tuple[Predicate, ...]) -> Iterator[str]:
         yield f"{plugin:<{widths[0]}}  {nodes:>{widths[1]}}  {only:>{widths[2]}}  {reason}"
 
 
-def _changes(told: Diagnosis) -> Iterator[str]:
-    skipped = "" if told.all_tried else "; more were not tried, to stay quick"
-    if not told.changes:
-        yield f"no single change of the pod helps ({told.tried} were tried{skipped})"
+def _changes(diagnosis: Diagnosis) -> Iterator[str]:
+    skipped = "" if diagnosis.all_tried else "; more were not tried, to stay quick"
+    if not diagnosis.changes:
+        yield f"no single change of the pod helps ({diagnosis.tried} were tried{skipped})"
         return
     yield f"each of these alone lets it fit (decided again with each{skipped}):"
-    for number, change in enumerate(told.changes, 1):
+    for number, change in enumerate(diagnosis.changes, 1):
         yield f"  {number}. {change.text} (to {change.node})"
 
 

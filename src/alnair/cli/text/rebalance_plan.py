@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from alnair.scheduler.advice.rebalance import Outcome, Stay
+from alnair.scheduler.advice.rebalance import RebalanceOutcome, Stay
 
 #: Pods that are named of those that stay for the same reason.
 _NAMED: Final = 5
 
 
-def lines(outcome: Outcome) -> Iterator[str]:
+def lines(outcome: RebalanceOutcome) -> Iterator[str]:
     """Return the plan, or why there is none, line by line."""
     yield from stays(outcome.staying)
     if outcome.problem:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from alnair.snapshots.replay import Outcome
+from alnair.snapshots.replay import DecisionOutcome
 
 
-def lines(outcome: Outcome) -> Iterator[str]:
+def lines(outcome: DecisionOutcome) -> Iterator[str]:
     """Return the decision line by line."""
     if outcome.node:
         yield f"{outcome.pod}: {outcome.node}"

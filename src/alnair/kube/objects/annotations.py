@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from alnair.model import api_types
-from alnair.model.workload import Assignment, Planned
+from alnair.model.workload import Planned, PodGpuAssignment
 
 
-def gpu_assignment(assignment: Assignment, now: float) -> str:
+def gpu_assignment(assignment: PodGpuAssignment, now: float) -> str:
     """Return the `gpu-assignment` document; `now` is in seconds since the epoch."""
     containers = {
         name: [

@@ -2,23 +2,23 @@
 
 from alnair.kube.objects import wire
 from alnair.model import volumes
-from alnair.model.workload import Volume
+from alnair.model.workload import PodVolume
 
 
-def pod_volumes(pod: wire.PodWire) -> tuple[Volume, ...]:
+def pod_volumes(pod: wire.PodWire) -> tuple[PodVolume, ...]:
     """Return the volumes of a pod that its nodes depend on, in their order."""
     meta = pod.metadata
-    found: list[Volume] = []
+    found: list[PodVolume] = []
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
-            found.append(Volume(volumes.CLAIM, volume.persistent_volume_claim.claim_name))
+            found.append(PodVolume(volumes.CLAIM, volume.persistent_volume_claim.claim_name))
         elif volume.ephemeral is not None:
             claim = f"{meta.name}-{volume.name}"
-            found.append(Volume(volumes.EPHEMERAL, claim, pod=meta.name, uid=meta.uid))
+            found.append(PodVolume(volumes.EPHEMERAL, claim, pod=meta.name, uid=meta.uid))
         elif disk := named_disk(volume):
             plugin, source, name = disk
             monitors = tuple(source.monitors or ())
-            found.append(Volume(plugin, name, source.read_only, monitors=monitors))
+            found.append(PodVolume(plugin, name, source.read_only, monitors=monitors))
     return tuple(found)
 
 

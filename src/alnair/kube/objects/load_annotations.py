@@ -10,7 +10,7 @@ from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu, GpuLoad
 
-_load_decoder = msgspec.json.Decoder(api_types.GpuLoad)
+_load_decoder = msgspec.json.Decoder(api_types.GpuLoadAnnotation)
 _expected_decoder = msgspec.json.Decoder(api_types.Expected)
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 #: A GPU reports as used a little more than what it offers: the driver's own part.

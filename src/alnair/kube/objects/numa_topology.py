@@ -1,4 +1,4 @@
-"""From NodeResourceTopology objects to the noun `Topology`.
+"""From NodeResourceTopology objects to the noun `NumaTopology`.
 
 Semantics: `pkg/noderesourcetopology` of scheduler-plugins. The deprecated `topologyPolicies` hold
 where `attributes` say nothing, and what cannot be understood of either counts as absent.
@@ -12,7 +12,7 @@ from alnair.kube.objects.amounts import base_units
 from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire, ReportMeta, ZoneWire
 from alnair.kube.timestamps import timestamp
 from alnair.model import quantity
-from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, NumaTopology, NumaZone
 
 _POLICIES: Final = ("none", "best-effort", "restricted", SINGLE_NUMA)
 _SCOPES: Final = ("container", "pod")
@@ -33,7 +33,7 @@ _HIGHEST_ID: Final = 63
 _ZONE_NAME: Final = re.compile(r"node-([0-9]+)")
 
 
-def project_topology(report: NodeResourceTopologyWire) -> Topology:
+def project_topology(report: NodeResourceTopologyWire) -> NumaTopology:
     """Return the report as scheduling sees it; what cannot be read becomes its `problem`."""
     policies = report.topology_policies or [""]
     policy, scope = _DEPRECATED.get(policies[0], ("none", "container"))
@@ -52,17 +52,17 @@ def project_topology(report: NodeResourceTopologyWire) -> Topology:
             fingerprint = text
         elif name == "nodeTopologyPodsFingerprintMethod":
             exclusive_only = text == "with-exclusive-resources"
-    zones: dict[int, Zone] = {}
+    zones: dict[int, NumaZone] = {}
     problem = ""
     for zone in report.zones or ():
         number = _id(zone.name)
         if zone.type != "Node" or number is None:
             continue
         try:
-            zones[number] = Zone(number, _available(zone), _costs(zone))
+            zones[number] = NumaZone(number, _available(zone), _costs(zone))
         except quantity.QuantityError as error:
             problem = f"zone {zone.name}: {error}"
-    return Topology(
+    return NumaTopology(
         zones=tuple(zones[number] for number in sorted(zones)),
         policy=policy,
         pod_scope=scope == "pod",

@@ -21,11 +21,11 @@ from alnair.kube.pod_groups.gang_labels import group_of, pod_topology, topology_
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names, quantity
 from alnair.model.workload import (
-    Assignment,
     Controller,
-    GpuShare,
+    GpuPart,
     Labels,
     Pod,
+    PodGpuAssignment,
     PodSpec,
 )
 
@@ -66,7 +66,7 @@ class PodProjector:
         problem = problem or device_claims_problem(spec)
         if held := pod_volumes(pod):
             shared = self._shared(msgspec.structs.replace(shared, volumes=held))
-        assignment: Assignment = ()
+        assignment: PodGpuAssignment = ()
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
                 assignment = _assignment(text)
@@ -194,14 +194,14 @@ def _idle_since(annotations: Mapping[str, str]) -> float:
     return timestamp(document.idle_since or "")
 
 
-def _assignment(text: str) -> Assignment:
+def _assignment(text: str) -> PodGpuAssignment:
     document = _assignment_decoder.decode(text)
     check_version(document.v)
     return tuple(
         (
             container,
             tuple(
-                GpuShare(sys.intern(g.uuid), g.index, g.memory_mib, g.compute, g.whole)
+                GpuPart(sys.intern(g.uuid), g.index, g.memory_mib, g.compute, g.whole)
                 for g in parts
             ),
         )

@@ -175,12 +175,12 @@ class AttachmentWire(Struct):
     spec: AttachmentSpec = field(default_factory=AttachmentSpec)
 
 
-def project_claim(claim: ClaimWire) -> volumes.Claim:
+def project_claim(claim: ClaimWire) -> volumes.PersistentVolumeClaim:
     """Return the claim as scheduling sees it."""
     meta, spec = claim.metadata, claim.spec
     annotations = meta.annotations or {}
     requests = spec.resources.requests if spec.resources else None
-    return volumes.Claim(
+    return volumes.PersistentVolumeClaim(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,

@@ -24,7 +24,7 @@ from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Manifest, Resourc
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.quantity import QuantityError
-from alnair.model.workload import Gang, Planned, Topology
+from alnair.model.workload import Gang, GangTopology, Planned
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class NativeProjector:
         if not keys:
             return gang
         preferred = gang.topology.preferred if gang.topology else ()
-        return msgspec.structs.replace(gang, topology=Topology(keys[0], preferred))
+        return msgspec.structs.replace(gang, topology=GangTopology(keys[0], preferred))
 
 
 class Dialect(Struct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from alnair.kube.objects import wire
 from alnair.model import names
-from alnair.model.workload import Topology
+from alnair.model.workload import GangTopology
 
 
 def group_of(labels: Mapping[str, str], native: wire.SchedulingGroup | None) -> str:
@@ -16,14 +16,14 @@ def group_of(labels: Mapping[str, str], native: wire.SchedulingGroup | None) -> 
     return sys.intern(name) if name else ""
 
 
-def group_topology(annotations: Mapping[str, str]) -> Topology | None:
+def group_topology(annotations: Mapping[str, str]) -> GangTopology | None:
     """Return what a PodGroup's annotations ask for."""
     return _topology(
         annotations.get(names.TOPOLOGY_REQUIRED), annotations.get(names.TOPOLOGY_PREFERRED)
     )
 
 
-def pod_topology(annotations: Mapping[str, str]) -> Topology | None:
+def pod_topology(annotations: Mapping[str, str]) -> GangTopology | None:
     """Return what a pod's annotations, which are Kueue's, ask for."""
     return _topology(
         annotations.get(names.KUEUE_TOPOLOGY_REQUIRED),
@@ -44,11 +44,11 @@ def topology_problem(annotations: Mapping[str, str], required: str) -> str:
     return f"annotation {required} is {text!r}, which names no level: write one, or remove it"
 
 
-def _topology(required: str | None, preferred: str | None) -> Topology | None:
+def _topology(required: str | None, preferred: str | None) -> GangTopology | None:
     if not required and not preferred:
         return None
     first, *_ = *_levels(required), ""
-    return Topology(first, tuple(_levels(preferred)))
+    return GangTopology(first, tuple(_levels(preferred)))
 
 
 def _levels(text: str | None) -> list[str]:

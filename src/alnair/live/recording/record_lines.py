@@ -19,7 +19,7 @@ from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.nodes import Gpu
-from alnair.model.workload import Assignment, Pod
+from alnair.model.workload import Pod, PodGpuAssignment
 
 #: Why a pod is being disturbed (condition DisruptionTarget) → how its stay ends. Source:
 #: kubernetes.io, "Disruptions", Pod disruption conditions; anything else counts as evicted.
@@ -274,7 +274,9 @@ def _shares(pod: Pod) -> tuple[Share, ...]:
     return tuple(Share(uuid, *amounts) for uuid, amounts in found.items())
 
 
-def _containers(assignment: Assignment, init: frozenset[str], *, is_init: bool) -> Assignment:
+def _containers(
+    assignment: PodGpuAssignment, init: frozenset[str], *, is_init: bool
+) -> PodGpuAssignment:
     return tuple(item for item in assignment if (item[0] in init) == is_init)
 
 

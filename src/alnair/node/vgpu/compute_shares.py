@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import guaranteed
 from alnair.node.vgpu.pages.counters import Slot
 from alnair.sharing import rates
@@ -52,7 +52,7 @@ class Compute:
         self._asleep = {key for key in self._asleep if key[0] != name}
         self.throttled = {key for key in self.throttled if key[0] != name}
 
-    def tick(self, containers: Iterable[Container], now_ns: int) -> None:
+    def tick(self, containers: Iterable[VgpuContainer], now_ns: int) -> None:
         """Read the use of all, and write the rates that follow."""
         all_, busy = list(containers), set[str]()
         for container in all_:
@@ -77,7 +77,7 @@ class Compute:
         self._busy = busy
 
     def _divide(
-        self, uuid: str, containers: list[Container], now_ns: int, *, is_busy: bool
+        self, uuid: str, containers: list[VgpuContainer], now_ns: int, *, is_busy: bool
     ) -> None:
         """Write the rates of one GPU; where nobody works, everybody has the guaranteed share."""
         rows = [
@@ -86,11 +86,11 @@ class Compute:
             for row, share in enumerate(container.assignment.shares)
             if share.uuid == uuid
         ]
-        claims = {}
+        demands = {}
         for container, _, share in rows:
             seen = self._activity[container.assignment.name, uuid]
             percent = guaranteed(share)
-            claims[container.assignment.name] = rates.Claim(
+            demands[container.assignment.name] = rates.TenantDemand(
                 guaranteed=percent / 100 if percent else min(1.0, max(_LEAST, seen.used)),
                 soft=share.soft,
                 low=share.low_priority,
@@ -101,18 +101,18 @@ class Compute:
                 used_long=seen.used_long,
                 limited=bool(percent),
             )
-        granted = rates.grant(claims) if is_busy else {}
-        turns = rates.turns(claims, granted, self._turns.get(uuid)) if granted else {}
+        granted = rates.grant(demands) if is_busy else {}
+        turns = rates.turns(demands, granted, self._turns.get(uuid)) if granted else {}
         self._turns[uuid] = turns
         for container, row, _ in rows:
             turn = turns.get(container.assignment.name)
-            self._write(container, row, claims, granted, turn, now_ns)
+            self._write(container, row, demands, granted, turn, now_ns)
 
     def _write(
         self,
-        container: Container,
+        container: VgpuContainer,
         row: int,
-        claims: dict[str, rates.Claim],
+        demands: dict[str, rates.TenantDemand],
         granted: dict[str, float],
         turn: rates.Turn | None,
         now_ns: int,
@@ -127,15 +127,15 @@ class Compute:
         # Without a rate the guaranteed share holds: the page of who has just that is left alone.
         if not percent or (not turn and ppm == percent * _MILLION // 100):
             ppm = 0
-        device = container.page.page.device[row]
+        device = container.limits.page.device[row]
         until = 0
         if ppm:
             until = device.rate_until_ns
             if ppm != device.rate_ppm or until - now_ns < _HOLDS_NS // 2:
                 until = now_ns + _HOLDS_NS
-        count, used = rates.neighbours(name, claims) if granted else (0, 0.0)
+        count, used = rates.neighbours(name, demands) if granted else (0, 0.0)
         period_us = rates.PERIOD_NS // 1000 if turn else 0
-        container.page.update(
+        container.limits.update(
             row,
             rate_ppm=ppm,
             rate_until_ns=until,
@@ -148,7 +148,7 @@ class Compute:
 
 
 def _observe(
-    container: Container, row: int, now_ns: int, before: rates.Activity | None
+    container: VgpuContainer, row: int, now_ns: int, before: rates.Activity | None
 ) -> rates.Activity:
     sums = container.totals.devices[row]
     waiting = sum(slot.devices[row].waiting for slot in container.slots if slot.owner)

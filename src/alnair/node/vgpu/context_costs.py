@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from alnair.node.gpu_driver import GpuDriver
-from alnair.node.nvml import Gpu
+from alnair.node.nvml import NvmlGpu
 from alnair.node.vgpu.containers.journal import replace
 from alnair.node.vgpu.context_probe import Measured, environment
 from alnair.node.vgpu.server import VgpuServer
@@ -67,7 +67,7 @@ class ContextCosts:
     def __init__(
         self,
         server: VgpuServer,
-        gpus: tuple[Gpu, ...] = (),
+        gpus: tuple[NvmlGpu, ...] = (),
         driver: str = "",
         *,
         given_mib: int = 0,

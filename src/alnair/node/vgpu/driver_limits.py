@@ -15,7 +15,7 @@ import msgspec
 import pynvml
 
 from alnair.node import memory_limits
-from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.server import VgpuServer
 
 #: Seconds between looks: a container shall be limited before its first allocation.
@@ -30,7 +30,7 @@ _Key = tuple[str, str]
 
 class _Wish(msgspec.Struct, frozen=True):
     cgroup: Path
-    hard: int
+    limit_bytes: int
 
 
 class DriverLimits:
@@ -77,7 +77,7 @@ class DriverLimits:
             del self.refused[key]
             self._rests.pop(key, None)
 
-    def _cgroup(self, container: Container) -> Path | None:
+    def _cgroup(self, container: VgpuContainer) -> Path | None:
         """The folder of a container's group, where it is known, there, and of version 2."""
         group = container.group
         path = group.path if group else container.assignment.who.cgroup
@@ -123,7 +123,7 @@ def _limit(uuid: str, wish: _Wish) -> str:
         device = pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except pynvml.NVMLError as error:
         return f"NVML: {error}"
-    return memory_limits.set_limit(device, wish.cgroup, hard=wish.hard)
+    return memory_limits.set_limit(device, wish.cgroup, limit=wish.limit_bytes)
 
 
 def _unlimit(uuid: str, wish: _Wish) -> None:

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from alnair.node.nvml import Gpu
-from alnair.node.vgpu.containers.container_slices import Assignment, Share
+from alnair.node.nvml import NvmlGpu
+from alnair.node.vgpu.containers.container_slices import ContainerSlices, Share
 
 
-def uuid_of(gpus: Iterable[Gpu], gpu: str) -> str:
+def uuid_of(gpus: Iterable[NvmlGpu], gpu: str) -> str:
     """Return the UUID of a GPU that is named by its index or UUID."""
     return next((one.uuid for one in gpus if str(one.index) == gpu), gpu)
 
 
-def by_uuid(gpus: Sequence[Gpu], wanted: Assignment) -> Assignment:
+def by_uuid(gpus: Sequence[NvmlGpu], wanted: ContainerSlices) -> ContainerSlices:
     """Return the assignment with the UUIDs of GPUs that are named by their index."""
     shares = tuple(
         msgspec.structs.replace(share, uuid=uuid_of(gpus, share.uuid)) for share in wanted.shares
@@ -21,7 +21,7 @@ def by_uuid(gpus: Sequence[Gpu], wanted: Assignment) -> Assignment:
     return msgspec.structs.replace(wanted, shares=shares)
 
 
-def unlike_gpus(gpus: Sequence[Gpu], wanted: Assignment, unknown: str) -> str:
+def unlike_gpus(gpus: Sequence[NvmlGpu], wanted: ContainerSlices, unknown: str) -> str:
     """Return why the node's GPUs cannot give this; "" if they can, or if they are not known.
 
     Args:
@@ -45,7 +45,7 @@ def unlike_gpus(gpus: Sequence[Gpu], wanted: Assignment, unknown: str) -> str:
     return ""
 
 
-def overbooked(gpus: Sequence[Gpu], given: Assignment, shares: Sequence[Share]) -> str:
+def overbooked(gpus: Sequence[NvmlGpu], given: ContainerSlices, shares: Sequence[Share]) -> str:
     """Return what the slices of a container's GPUs add up to where that is more than there is.
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from alnair.node.nvml import Load, NvmlError
-from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing import rates
 from alnair.sharing.corrections import Overhead, learn
@@ -23,8 +23,8 @@ from alnair.sharing.violations import (
     Observation,
     Policy,
     Process,
-    Rules,
     Throttle,
+    ViolationRules,
     judge,
     respond,
 )
@@ -37,7 +37,7 @@ _MILLION: Final = 1_000_000
 _log = logging.getLogger(__name__)
 
 _Key = tuple[str, str]
-Tell = Callable[[Container, str, Action], None]
+Tell = Callable[[VgpuContainer, str, Action], None]
 
 
 class Driver(Protocol):
@@ -71,7 +71,7 @@ class Inspection:
         driver: Driver,
         policy: Policy,
         tell: Tell,
-        rules: Rules = Rules(),  # noqa: B008 (frozen)
+        rules: ViolationRules = ViolationRules(),  # noqa: B008 (frozen)
     ) -> None:
         self._server = server
         self._driver = driver
@@ -171,7 +171,7 @@ class Inspection:
         return found, strays
 
     def _correct(
-        self, container: Container, row: int, pids: list[int], load: Load, now: float
+        self, container: VgpuContainer, row: int, pids: list[int], load: Load, now: float
     ) -> None:
         share = container.assignment.shares[row]
         key = container.assignment.name, share.uuid
@@ -191,8 +191,8 @@ class Inspection:
         self._charged[key] = now, charged
         used = [load.shares[pid] for pid in pids if pid in load.shares]
         if used and now > then and not load.mps:
-            scale = container.page.page.device[row].cost_scale_ppm / _MILLION or 1.0
-            takes_turns = bool(container.page.page.device[row].window_us)
+            scale = container.limits.page.device[row].cost_scale_ppm / _MILLION or 1.0
+            takes_turns = bool(container.limits.page.device[row].window_us)
             price = self._prices[key] = rates.weigh(
                 rates.moved(
                     self._prices.get(key, rates.Price()),
@@ -202,10 +202,10 @@ class Inspection:
                 measured=sum(used) * (now - then),
             )
             fields["cost_scale_ppm"] = round(price.scale * _MILLION)
-        container.page.update(row, **fields)
+        container.limits.update(row, **fields)
 
     def _suspect(
-        self, container: Container, uuid: str, pids: list[int], load: Load, now: float
+        self, container: VgpuContainer, uuid: str, pids: list[int], load: Load, now: float
     ) -> None:
         shares = [share for share in container.assignment.shares if share.uuid == uuid]
         # A GPU that it has no slice of is one that it goes past all limits on.
@@ -237,7 +237,14 @@ class Inspection:
             self._tell(container, uuid, action)
 
     def _process(
-        self, container: Container, uuid: str, pid: int, load: Load, now: float, *, has_slice: bool
+        self,
+        container: VgpuContainer,
+        uuid: str,
+        pid: int,
+        load: Load,
+        now: float,
+        *,
+        has_slice: bool,
     ) -> Process:
         started = self._server.proc.started(pid) / _TICKS_PER_SECOND
         ended = container.census.ended.get(pid)

@@ -15,8 +15,8 @@ from typing import Final, Self
 
 from alnair.node.cgroups import Proc
 from alnair.node.vgpu.compute_shares import TICK_NS, Compute
-from alnair.node.vgpu.containers.container import Container, Status
-from alnair.node.vgpu.containers.container_slices import Assignment, problem
+from alnair.node.vgpu.containers.container import Status, VgpuContainer
+from alnair.node.vgpu.containers.container_slices import ContainerSlices, problem
 from alnair.node.vgpu.containers.journal import Entry, Journal, JournalError
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.limits_page import refuse
@@ -49,7 +49,7 @@ class VgpuServer:
     def __init__(self, folder: Path, proc: Proc | None = None) -> None:
         self.folder = folder
         self.proc = proc or Proc()
-        self.containers: dict[str, Container] = {}
+        self.containers: dict[str, VgpuContainer] = {}
         self.compute = Compute()
         self.ticks = (0, 0.0)
         self.damaged: dict[str, str] = {}
@@ -60,7 +60,7 @@ class VgpuServer:
         self._tasks: list[asyncio.Task[None]] = []
         self._lock = -1
         #: What went wrong and was logged: it may go wrong again twenty times a second.
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     async def __aenter__(self) -> Self:
         """Take over what a server before this one left.
@@ -104,7 +104,7 @@ class VgpuServer:
         self.containers.clear()
         os.close(self._lock)
 
-    def prepare(self, assignment: Assignment) -> str:
+    def prepare(self, assignment: ContainerSlices) -> str:
         """Make a container's folder, or change what it holds; before its first process runs.
 
         If a container of this name runs, its limits are changed. If it ran, it begins anew.
@@ -137,7 +137,7 @@ class VgpuServer:
         self._save()
         return ""
 
-    def _taken(self, wanted: Assignment) -> str:
+    def _taken(self, wanted: ContainerSlices) -> str:
         if wanted.who.pod and not (wanted.who.container or wanted.who.cgroup):
             return ""  # the containers of a pod: the socket tells which
         for name, other in self.containers.items():
@@ -145,14 +145,14 @@ class VgpuServer:
                 return f"container {name} is told by the same: remove it first"
         return ""
 
-    def _runs(self, container: Container) -> bool:
+    def _runs(self, container: VgpuContainer) -> bool:
         group = container.group
         if group is None:
             return False
         found = self.proc.processes(group.path, group.controller)
         return found is not None and bool(found.pids)
 
-    def change(self, assignment: Assignment) -> str:
+    def change(self, assignment: ContainerSlices) -> str:
         """Change the limits of a container at once; it need not stop.
 
         Returns:
@@ -228,7 +228,7 @@ class VgpuServer:
     def _open(self, entry: Entry) -> None:
         name = entry.assignment.name
         folder = self.folder / "containers" / name
-        self.containers[name] = Container(
+        self.containers[name] = VgpuContainer(
             folder, entry, self.proc, self._try_to_save, self._context_bytes
         )
 
@@ -313,20 +313,20 @@ class VgpuServer:
                 self._take_over(entry)
         for name, container in tuple(self.containers.items()):
             self._guarded(container, partial(container.look, now))
-            gone = container.is_gone
+            gone = container.gone_since
             if gone is not None and now - gone > LINGER and not container.assignment.keep:
                 _log.info("container %s is gone", name)
                 self._guarded(container, partial(self.remove, name))
             await asyncio.sleep(0)  # registrations come in between
 
-    def _guarded(self, container: Container, work: Callable[[], object]) -> None:
+    def _guarded(self, container: VgpuContainer, work: Callable[[], object]) -> None:
         """Do something with one container; what goes wrong there does not concern the others."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 (logged)
-            told = f"{container.assignment.name}: {error!r}"
-            if told not in self._told:
-                self._told = {*list(self._told)[-99:], told}
+            line = f"{container.assignment.name}: {error!r}"
+            if line not in self._logged:
+                self._logged = {*list(self._logged)[-99:], line}
                 _log.exception("container %s", container.assignment.name)
 
 
@@ -335,16 +335,16 @@ def missing(name: str) -> str:
     return f"there is no container {name}: see 'alnair agent container list'"
 
 
-def _status(container: Container) -> Status:
+def _status(container: VgpuContainer) -> Status:
     shares = range(len(container.assignment.shares))
     return Status(
         assignment=container.assignment,
         folder=str(container.folder),
-        state=abi.State(container.page.page.state).name.lower(),
+        state=abi.State(container.limits.page.state).name.lower(),
         group=container.group,
         processes=len(container.census.pids),
         held_bytes=tuple(container.held(row) for row in shares),
-        overhead_bytes=tuple(container.page.page.device[row].memory_overhead for row in shares),
+        overhead_bytes=tuple(container.limits.page.device[row].memory_overhead for row in shares),
     )
 
 

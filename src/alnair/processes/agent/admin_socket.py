@@ -1,4 +1,4 @@
-"""The agent's door for administrators: a unix socket, one JSON line in, one JSON line out.
+"""The agent's socket for administrators: a unix socket, one JSON line in, one JSON line out.
 
 The file is its owner's alone, and the kernel is asked too who connected: root, or the agent's user.
 """
@@ -17,7 +17,7 @@ from alnair.node.gpu_driver import GpuDriver
 from alnair.node.isolation import Isolation
 from alnair.node.mps import MpsHealth
 from alnair.node.vgpu.containers.container import Status
-from alnair.node.vgpu.containers.container_slices import Assignment
+from alnair.node.vgpu.containers.container_slices import ContainerSlices
 from alnair.node.vgpu.containers.peer_credentials import credentials
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus, uuid_of
@@ -32,7 +32,7 @@ _PATIENCE: Final = 10.0
 class Add(msgspec.Struct, frozen=True, tag="add"):
     """Prepare a container; GPUs may be given by index instead of UUID."""
 
-    assignment: Assignment
+    assignment: ContainerSlices
 
 
 class Change(msgspec.Struct, frozen=True, tag="change", omit_defaults=True):
@@ -56,7 +56,7 @@ class Show(msgspec.Struct, frozen=True, tag="show"):
     """Tell how things are."""
 
 
-class Gpu(msgspec.Struct, frozen=True):
+class GpuStatus(msgspec.Struct, frozen=True):
     """A GPU of the node.
 
     Attributes:
@@ -93,7 +93,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
 
     pid: int
     folder: str
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuStatus, ...]
     nvml: str
     containers: tuple[Status, ...]
     tick_ms: float
@@ -144,7 +144,7 @@ class Admin:
         self._serving: asyncio.Server | None = None
 
     @property
-    def _gpus(self) -> tuple[nvml.Gpu, ...]:
+    def _gpus(self) -> tuple[nvml.NvmlGpu, ...]:
         return self._driver.gpus if self._driver else ()
 
     @property
@@ -230,10 +230,10 @@ class Admin:
         said = self._unlike_gpus(given) or self._server.change(given)
         return Answer(said) if said else Answer(warning=self._overbooked(given))
 
-    def _unlike_gpus(self, wanted: Assignment) -> str:
+    def _unlike_gpus(self, wanted: ContainerSlices) -> str:
         return unlike_gpus(self._gpus, wanted, self._nvml)
 
-    def _overbooked(self, given: Assignment) -> str:
+    def _overbooked(self, given: ContainerSlices) -> str:
         containers = self._server.containers.values()
         return overbooked(self._gpus, given, [s for c in containers for s in c.assignment.shares])
 
@@ -253,8 +253,8 @@ class Admin:
             damaged=dict(self._server.damaged),
         )
 
-    def _with_context(self, found: nvml.Gpu) -> Gpu:
-        gpu = Gpu(found.index, found.uuid, found.model, found.memory_bytes >> 20)
+    def _with_context(self, found: nvml.NvmlGpu) -> GpuStatus:
+        gpu = GpuStatus(found.index, found.uuid, found.model, found.memory_bytes >> 20)
         if self._costs is None:
             return gpu
         return msgspec.structs.replace(

@@ -14,10 +14,10 @@ from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, Conflict, ConnectionFailed, NotFound
 from alnair.kube.events import EventRecorder, ObjectReference
 from alnair.model import names
-from alnair.node.vgpu.containers.container import Container
-from alnair.node.vgpu.containers.container_slices import Pod
+from alnair.node.vgpu.containers.container import VgpuContainer
+from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.violation_conditions import REASON, ViolationConditions
-from alnair.sharing.violations import Action, Cleared, Evict, Throttle, Violation
+from alnair.sharing.violations import Action, Cleared, EvictTenant, SliceViolation, Throttle
 
 _log = logging.getLogger(__name__)
 
@@ -38,15 +38,15 @@ class Enforcement:
         self._recorder = (
             EventRecorder(client, names.AGENT, instance=node) if client is not None else None
         )
-        self._evictions: asyncio.Queue[tuple[Pod, str]] = asyncio.Queue()
+        self._evictions: asyncio.Queue[tuple[OwningPod, str]] = asyncio.Queue()
         self._conditions = ViolationConditions(client)
         self.evictions = 0
 
-    def tell(self, container: Container, uuid: str, action: Action) -> None:
+    def tell(self, container: VgpuContainer, uuid: str, action: Action) -> None:
         """Take something over; returns at once."""
         pod, name = container.assignment.pod, container.assignment.name
         match action:
-            case Violation(kind, message):
+            case SliceViolation(kind, message):
                 said = f"container {pod.container or name} on {uuid}: {message}"
                 _log.warning("%s", said)
                 self._conditions.add(pod, f"{name} {uuid} {kind}", said)
@@ -55,7 +55,7 @@ class Enforcement:
             case Cleared(kind):
                 _log.info("container %s on %s: no more %s", pod.container or name, uuid, kind)
                 self._conditions.remove(pod, f"{name} {uuid} {kind}")
-            case Evict(message):
+            case EvictTenant(message):
                 if self._client is None or not pod.uid:
                     _log.warning("container %s would be evicted: %s", name, message)
                 else:
@@ -63,7 +63,7 @@ class Enforcement:
             case Throttle(on):
                 _log.info("container %s on %s: throttled %s", name, uuid, "on" if on else "off")
 
-    def take_over(self, pods: Iterable[Pod]) -> None:
+    def take_over(self, pods: Iterable[OwningPod]) -> None:
         """Note the pods that run already, of which an agent before this one may have told."""
         self._conditions.take_over(pods)
 
@@ -79,7 +79,7 @@ class Enforcement:
                     # Each on its own: a disruption budget may refuse one for hours.
                     group.create_task(self._evict(self._client, pod, message))
 
-    async def _evict(self, client: Client, pod: Pod, message: str) -> None:
+    async def _evict(self, client: Client, pod: OwningPod, message: str) -> None:
         """Ask until it is accepted, or there is no such pod any more."""
         backoff = Backoff()
         while True:
@@ -99,5 +99,5 @@ class Enforcement:
                 return
 
 
-def _reference(pod: Pod) -> ObjectReference:
-    return ObjectReference("Pod", pod.name, pod.namespace, pod.uid)
+def _reference(pod: OwningPod) -> ObjectReference:
+    return ObjectReference("OwningPod", pod.name, pod.namespace, pod.uid)

@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric
 
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.isolation import Isolation
-from alnair.node.vgpu.containers.container import Container
+from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import guaranteed
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
@@ -18,7 +18,7 @@ from alnair.serving.exposition import Labels, counter, gauge, of_this_process
 from alnair.sharing.violations import Kind
 
 _GIGA: Final = 1_000_000_000
-_Row = tuple[Container, int]
+_Row = tuple[VgpuContainer, int]
 
 
 def metrics(
@@ -73,7 +73,7 @@ def _isolated(isolation: Isolation) -> Iterator[Metric]:
     )
 
 
-def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[Metric]:
+def _inspected(containers: list[VgpuContainer], inspection: Inspection) -> Iterator[Metric]:
     """What the driver says."""
     by_name = {container.assignment.name: container for container in containers}
     slices = [(c, share.uuid) for c in containers for share in c.assignment.shares]
@@ -113,11 +113,11 @@ def _inspected(containers: list[Container], inspection: Inspection) -> Iterator[
     )
 
 
-def _slices(containers: list[Container]) -> Iterator[Metric]:
+def _slices(containers: list[VgpuContainer]) -> Iterator[Metric]:
     """What there is per container and GPU."""
     rows: list[_Row] = [(c, row) for c in containers for row in range(len(c.assignment.shares))]
 
-    def of(value: Callable[[Container, int], float]) -> Iterable[tuple[Labels, float]]:
+    def of(value: Callable[[VgpuContainer, int], float]) -> Iterable[tuple[Labels, float]]:
         return ((_of_slice(container, row), value(container, row)) for container, row in rows)
 
     def total(name: str) -> Iterable[tuple[Labels, float]]:
@@ -129,7 +129,7 @@ def _slices(containers: list[Container]) -> Iterator[Metric]:
     yield gauge(
         "alnair_vgpu_memory_limit_bytes",
         "Memory of the GPU that the container may use; 0 is no limit.",
-        of(lambda c, row: c.page.page.device[row].memory_limit),
+        of(lambda c, row: c.limits.page.device[row].memory_limit),
     )
     yield gauge(
         "alnair_vgpu_memory_used_bytes",
@@ -139,7 +139,7 @@ def _slices(containers: list[Container]) -> Iterator[Metric]:
     yield gauge(
         "alnair_vgpu_memory_overhead_bytes",
         "Memory beyond that account that the driver charges to it; counts as used.",
-        of(lambda c, row: c.page.page.device[row].memory_overhead),
+        of(lambda c, row: c.limits.page.device[row].memory_overhead),
     )
     yield gauge(
         "alnair_vgpu_compute_guaranteed_ratio",
@@ -175,14 +175,14 @@ def _slices(containers: list[Container]) -> Iterator[Metric]:
     )
 
 
-def _granted(container: Container, row: int) -> float:
-    device = container.page.page.device[row]
+def _granted(container: VgpuContainer, row: int) -> float:
+    device = container.limits.page.device[row]
     if not device.compute_percent:
         return 0
     return float(device.rate_ppm / 1e6 if device.rate_ppm else device.compute_percent / 100)
 
 
-def _containers(containers: list[Container]) -> Iterator[Metric]:
+def _containers(containers: list[VgpuContainer]) -> Iterator[Metric]:
     """What there is per container."""
 
     def calls(part: int, scale: float = 1) -> Iterable[tuple[Labels, float]]:
@@ -221,8 +221,8 @@ def _containers(containers: list[Container]) -> Iterator[Metric]:
             ({**_of(c), "answer": answer}, count)
             for c in containers
             for answer, count in (
-                *((kind.name.lower(), n) for kind, n in c.door.answered.items()),
-                ("late", c.door.late),
+                *((kind.name.lower(), n) for kind, n in c.registration.answered.items()),
+                ("late", c.registration.late),
             )
         ),
     )
@@ -244,7 +244,7 @@ def _server(server: VgpuServer) -> Iterator[Metric]:
     )
 
 
-def _of(container: Container) -> dict[str, str]:
+def _of(container: VgpuContainer) -> dict[str, str]:
     pod = container.assignment.pod
     return {
         "container": pod.container or container.assignment.name,
@@ -253,5 +253,5 @@ def _of(container: Container) -> dict[str, str]:
     }
 
 
-def _of_slice(container: Container, row: int) -> dict[str, str]:
+def _of_slice(container: VgpuContainer, row: int) -> dict[str, str]:
     return {**_of(container), "gpu": container.assignment.shares[row].uuid}

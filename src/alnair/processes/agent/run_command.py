@@ -10,7 +10,7 @@ from pathlib import Path
 
 from alnair.node.cgroups import Proc
 from alnair.node.vgpu import mount_folder
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.interposer_path import NAME, interposer
 from alnair.processes.agent.admin_socket import Add, AdminError, Remove, ask
 
@@ -39,7 +39,9 @@ def run_with_slices(
     name = f"run-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     group = _group(f"/alnair-{name}")
     try:
-        assignment = Assignment(name, Who(cgroup=f"/{group.name}"), shares, keep=True)
+        assignment = ContainerSlices(
+            name, ContainerMatch(cgroup=f"/{group.name}"), shares, keep=True
+        )
         try:
             ask(folder, Add(assignment))
         except AdminError as error:

@@ -16,7 +16,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, KubeError, NotFound
 from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names
-from alnair.node.vgpu.containers.container_slices import Pod
+from alnair.node.vgpu.containers.container_slices import OwningPod
 
 #: Reason of the condition and of the event on a pod.
 REASON: Final = "GpuSliceExceeded"
@@ -55,24 +55,24 @@ class ViolationConditions:
         #: What is found of a pod, by pod and by what it was found on.
         self._found: dict[str, dict[str, str]] = {}
         #: Pods whose condition may be another than it shall be; whether to look before writing.
-        self._stale: dict[str, tuple[Pod, bool]] = {}
+        self._stale: dict[str, tuple[OwningPod, bool]] = {}
         self._due: asyncio.Queue[str] = asyncio.Queue()
         self._backoffs: dict[str, Backoff] = {}
         self._said: dict[str, str] = {}
 
-    def add(self, pod: Pod, key: str, message: str) -> None:
+    def add(self, pod: OwningPod, key: str, message: str) -> None:
         """Say something of a pod from now on, with what else is said of it."""
         if self._client is not None and pod.uid:
             self._found.setdefault(pod.uid, {})[key] = message
             self._mark(pod)
 
-    def remove(self, pod: Pod, key: str) -> None:
+    def remove(self, pod: OwningPod, key: str) -> None:
         """Say it no more."""
         if self._client is not None and pod.uid:
             self._found.get(pod.uid, {}).pop(key, None)
             self._mark(pod)
 
-    def take_over(self, pods: Iterable[Pod]) -> None:
+    def take_over(self, pods: Iterable[OwningPod]) -> None:
         """Look at what was written of these pods, once all that is true has been found again."""
         if self._client is None:
             return
@@ -105,11 +105,11 @@ class ViolationConditions:
     def _clock(self) -> Timers:
         return self._timers or asyncio.get_running_loop()
 
-    def _mark(self, pod: Pod) -> None:
+    def _mark(self, pod: OwningPod) -> None:
         self._stale[pod.uid] = pod, False
         self._due.put_nowait(pod.uid)
 
-    def _try_again(self, pod: Pod, is_to_look: bool, error: Exception) -> None:
+    def _try_again(self, pod: OwningPod, is_to_look: bool, error: Exception) -> None:
         if self._said.get(pod.uid) != str(error):  # once, and not at every try
             self._said[pod.uid] = str(error)
             _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
@@ -117,7 +117,7 @@ class ViolationConditions:
         backoff = self._backoffs.setdefault(pod.uid, Backoff(most=_LAST_WAIT))
         self._clock.call_later(backoff.next(), self._due.put_nowait, pod.uid)
 
-    async def _is_wrong(self, client: Client, pod: Pod) -> bool:
+    async def _is_wrong(self, client: Client, pod: OwningPod) -> bool:
         """Return whether the pod's condition says another thing than was found."""
         # A patch of nothing answers with the pod, and needs no further right.
         data = await patch_pod_status(client, pod.namespace, pod.name, pod.uid, {})
@@ -125,7 +125,7 @@ class ViolationConditions:
         written = any(c.type == names.VGPU_VIOLATION and c.status == "True" for c in there)
         return written != bool(self._found.get(pod.uid))
 
-    async def _write(self, client: Client, pod: Pod) -> None:
+    async def _write(self, client: Client, pod: OwningPod) -> None:
         found = self._found.get(pod.uid)
         written = condition(
             names.VGPU_VIOLATION,

@@ -49,7 +49,7 @@ class Seen(msgspec.Struct, frozen=True):
     used: dict[str, str | int]
 
 
-class Quotas:
+class QuotaStatusWriter:
     """Follows quotas and pods, and writes statuses while `run_writes` runs."""
 
     def __init__(self, client: Client) -> None:

@@ -26,12 +26,12 @@ from alnair.kube.status import patch_status_of_version
 from alnair.model import names
 from alnair.model.api_types import PodGroupStatus
 from alnair.scheduler.gangs.pod_group_status import (
-    Group,
+    GroupEvent,
     Member,
-    News,
+    PodGroupState,
+    group_events,
     group_status,
     native_conditions,
-    news,
 )
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class _Kind:
         self.informer = informer
 
 
-class Groups:
+class PodGroupStatusWriter:
     """Follows PodGroups and their pods, and writes statuses while `run_writes` runs."""
 
     def __init__(self, client: Client) -> None:
@@ -78,7 +78,7 @@ class Groups:
         self._members: defaultdict[Key, dict[str, Member]] = defaultdict(dict)
         #: Groups to look at; None while nobody would, as another process leads.
         self._marked: dict[tuple[str, Key], None] | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._pods = Informer(client, PODS.typed(MemberWire), project_member, self._pod)
         self._kinds: dict[str, _Kind] = {}
         for dialect in dialects.CUSTOM:
@@ -115,10 +115,10 @@ class Groups:
                 async with asyncio.TaskGroup() as group:
                     for api, key in marked:
                         group.create_task(self._reconcile(api, key, limit))
-                await self._news.wait()
+                await self._changed.wait()
                 await asyncio.sleep(_GATHER)
                 marked, self._marked = self._marked, {}
-                self._news.clear()
+                self._changed.clear()
         finally:
             self._marked = None
 
@@ -153,7 +153,7 @@ class Groups:
     def _mark(self, api: str, key: Key) -> None:
         if self._marked is not None:
             self._marked[api, key] = None
-            self._news.set()
+            self._changed.set()
 
     # --- what is written --------------------------------------------------------------------------
 
@@ -165,10 +165,10 @@ class Groups:
         members = tuple(self._members.get(key, {}).values())
         legacy = kind.resource.group == LEGACY_PODGROUPS.group
         native = kind.resource.group == dialects.NATIVE_GROUP
-        group = Group(seen.namespace, seen.name, seen.min_member, seen.status, legacy)
+        group = PodGroupState(seen.namespace, seen.name, seen.min_member, seen.status, legacy)
         now = time.time()
         status = group_status(group, members, rfc3339(now))
-        told = () if native else news(group, status)
+        to_write = () if native else group_events(group, status)
         if native:
             before = seen.status.conditions or []
             conditions = native_conditions(_NATIVE_CONDITION[api], before, status, members)
@@ -177,8 +177,8 @@ class Groups:
             return
         async with limit:
             try:
-                for one in told:
-                    await self._tell(kind.resource, seen, one, now)
+                for one in to_write:
+                    await self._write_event(kind.resource, seen, one, now)
                 await patch_status_of_version(
                     self._client,
                     kind.resource,
@@ -198,8 +198,10 @@ class Groups:
     def _again(self, api: str, key: Key, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self._mark, api, key)
 
-    async def _tell(self, resource: Resource[Any], seen: Seen, one: News, now: float) -> None:
-        """Write an event whose name follows from what it says: told twice, it is there once."""
+    async def _write_event(
+        self, resource: Resource[Any], seen: Seen, one: GroupEvent, now: float
+    ) -> None:
+        """Write an event whose name follows from what it says: written twice, it is there once."""
         digest = hashlib.blake2b(
             f"{seen.uid} {one.reason} {one.message}".encode(), digest_size=8
         ).hexdigest()
@@ -228,7 +230,7 @@ class Groups:
         try:
             await self._client.create(EVENTS, event)
         except (AlreadyExists, Forbidden):
-            return  # it was told before, or the namespace is being deleted
+            return  # it was written before, or the namespace is being deleted
 
 
 def _custom(group: dialects.PodGroupWire) -> Seen:

@@ -12,9 +12,9 @@ from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 from alnair.model import names
-from alnair.processes.controller.elastic_quotas import Quotas
+from alnair.processes.controller.elastic_quotas import QuotaStatusWriter
 from alnair.processes.controller.endpoints import application
-from alnair.processes.controller.pod_groups import Groups
+from alnair.processes.controller.pod_groups import PodGroupStatusWriter
 from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
 
@@ -50,7 +50,7 @@ async def _connect(settings: Settings) -> None:
 
 
 async def _run(settings: Settings, client: Client) -> None:
-    groups, quotas = Groups(client), Quotas(client)
+    groups, quotas = PodGroupStatusWriter(client), QuotaStatusWriter(client)
 
     async def write() -> None:
         async with asyncio.TaskGroup() as both:

@@ -30,9 +30,9 @@ from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
 from alnair.processes.scheduler.evictor import Evictor
 from alnair.processes.scheduler.reporter import Reporter
-from alnair.processes.scheduler.storage_claims import Claims
+from alnair.processes.scheduler.storage_claims import ClaimWriter
 from alnair.scheduler.engine import events
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.metric_counters import SchedulerCounters
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Actuator:
         may_act: Whether we still lead.
         calm: Kept set while no Binding waits or is under way.
         binders: Bindings under way at once.
-        tally: Where Bindings are counted.
+        counters: Where Bindings are counted.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Actuator:
         may_act: Callable[[], bool],
         calm: asyncio.Event,
         binders: int = 32,
-        tally: Tally | None = None,
+        counters: SchedulerCounters | None = None,
     ) -> None:
         self._client = client
         self._feed = feed
@@ -71,7 +71,7 @@ class Actuator:
         self._may_act = may_act
         self._calm = calm
         self._binders = binders
-        self._tally = tally if tally is not None else Tally()
+        self._counters = counters if counters is not None else SchedulerCounters()
         self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._storing: asyncio.Queue[list[Bind]] = asyncio.Queue()
@@ -79,7 +79,7 @@ class Actuator:
         self._plans: asyncio.Queue[WritePlan] = asyncio.Queue()
         self._nominations: asyncio.Queue[Nominate] = asyncio.Queue()
         self._evictor = Evictor(client, may_act, self._evicted)
-        self._claims = Claims(client, feed, self._insist)
+        self._claims = ClaimWriter(client, feed, self._insist)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -149,7 +149,7 @@ class Actuator:
         error = await self._claims.ready(bind)
         status = "Error" if error else "Success"
         seconds = time.perf_counter() - start
-        self._tally.ran("PreBind", status, bind.pod.scheduler, seconds)
+        self._counters.ran("PreBind", status, bind.pod.scheduler, seconds)
         return error
 
     async def _bind_all(self) -> None:
@@ -157,7 +157,7 @@ class Actuator:
             bind = await self._binds.get()
             start = time.perf_counter()
             error = await self._bind(bind)
-            self._tally.ran(
+            self._counters.ran(
                 "Bind",
                 "Error" if error else "Success",
                 bind.pod.scheduler,

@@ -10,7 +10,7 @@ from alnair.scheduler.engine import events
 _log = logging.getLogger(__name__)
 
 
-class Rehearsal:
+class DryRunActuator:
     """Stands in for the actuator; has no client, so it cannot write.
 
     The engine goes on as if its pods were bound. What really becomes of them (another scheduler

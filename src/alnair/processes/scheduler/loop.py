@@ -7,7 +7,7 @@ from collections import deque
 from alnair.live.engine_feed import Feed
 from alnair.model.action import Action, Evict
 from alnair.processes.scheduler.actuator import Actuator
-from alnair.processes.scheduler.dry_run import Rehearsal
+from alnair.processes.scheduler.dry_run import DryRunActuator
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.engine.events import Event
 
@@ -17,7 +17,7 @@ IN_FLIGHT = 64
 #: Events taken in at once, so that answers are not kept waiting behind a long list.
 _BATCH = 1000
 #: Seconds between looks at whether waiting pods are refused for other reasons than they were told.
-RETELL = 10.0
+REFUSAL_UPDATE_SECONDS = 10.0
 
 
 class Decisions:
@@ -52,14 +52,14 @@ class Loop:
         self,
         engine: Engine,
         feed: Feed,
-        actuator: Actuator | Rehearsal,
+        actuator: Actuator | DryRunActuator,
         decisions: Decisions,
     ) -> None:
         self._engine = engine
         self._feed = feed
         self._actuator = actuator
         self._decisions = decisions
-        self._retell_at = 0.0
+        self._refusals_due = 0.0
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -83,11 +83,11 @@ class Loop:
         for action in self._engine.step(self._batch(), now, limit=max(0, room)):
             self._decisions.note(now, action)
             if isinstance(action, Evict):
-                self._engine.tally.evicted(action.reason)
+                self._engine.counters.evicted(action.reason)
             self._actuator.carry_out(action)
-        if now >= self._retell_at:
-            self._retell_at = now + RETELL
-            for action in self._engine.retell():
+        if now >= self._refusals_due:
+            self._refusals_due = now + REFUSAL_UPDATE_SECONDS
+            for action in self._engine.update_refusals():
                 self._decisions.note(now, action)
                 self._actuator.carry_out(action)
         if self._engine.decision_seconds:
@@ -109,7 +109,7 @@ class Loop:
         if due is not None and due <= time.time() and not blocked:
             return
         if self._engine.waiting:
-            due = self._retell_at if due is None else min(due, self._retell_at)
+            due = self._refusals_due if due is None else min(due, self._refusals_due)
         timeout = None if due is None or blocked else max(0.0, due - time.time())
         try:
             await asyncio.wait_for(self._feed.wake.wait(), timeout)

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 
 from alnair.model import names
-from alnair.scheduler.advice.census import Census, GpuCensus
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.advice.census import GpuCensus, SchedulerFigures
+from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.exposition import counter, gauge, histogram, of_this_process
 
 
-def metrics(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) -> Iterator[Metric]:
+def metrics(
+    counters: SchedulerCounters, state: SchedulerFigures | None, lease: str = names.SCHEDULER
+) -> Iterator[Metric]:
     """Return all families; `state` is None while this process does not lead."""
-    yield from _counted(tally)
+    yield from _counted(counters)
     yield from of_this_process()
     yield gauge(
         "leader_election_master_status",
@@ -27,8 +29,8 @@ def metrics(tally: Tally, state: Census | None, lease: str = names.SCHEDULER) ->
         yield from _gpus(state.gpus)
 
 
-def _counted(tally: Tally) -> Iterator[Metric]:
-    attempts = sorted(tally.attempts.items())
+def _counted(counters: SchedulerCounters) -> Iterator[Metric]:
+    attempts = sorted(counters.attempts.items())
     yield counter(
         "scheduler_schedule_attempts_total",
         "Attempts to schedule pods by result: scheduled, unschedulable, or error (the Binding"
@@ -43,49 +45,49 @@ def _counted(tally: Tally) -> Iterator[Metric]:
     yield histogram(
         "scheduler_scheduling_algorithm_duration_seconds",
         "Latency of a decision alone.",
-        [({}, tally.algorithm)],
+        [({}, counters.algorithm)],
     )
     yield histogram(
         "scheduler_pod_scheduling_sli_duration_seconds",
         "From entering the queue to being bound, over all attempts; not while gated.",
-        [({"attempts": n}, h) for n, h in sorted(tally.sli.items())],
+        [({"attempts": n}, h) for n, h in sorted(counters.sli.items())],
     )
     yield histogram(
         "scheduler_pod_scheduling_attempts",
         "Attempts that a pod needed to be scheduled.",
-        [({}, tally.tries)],
+        [({}, counters.tries)],
     )
     yield histogram(
         "scheduler_framework_extension_point_duration_seconds",
         "Latency of an extension point; PreBind and Bind are timed, the others take microseconds.",
         [
             ({"extension_point": point, "status": status, "profile": profile}, h)
-            for (point, status, profile), h in sorted(tally.extension_points.items())
+            for (point, status, profile), h in sorted(counters.extension_points.items())
         ],
     )
     yield counter(
         "scheduler_queue_incoming_pods_total",
         "Pods that entered a queue, by queue and event.",
-        [({"queue": q, "event": e}, n) for (q, e), n in sorted(tally.incoming.items())],
+        [({"queue": q, "event": e}, n) for (q, e), n in sorted(counters.incoming.items())],
     )
     yield counter(
         "alnair_evictions_total",
         "Pods that were evicted, by reason.",
-        [({"reason": reason}, n) for reason, n in sorted(tally.evictions.items())],
+        [({"reason": reason}, n) for reason, n in sorted(counters.evictions.items())],
     )
     yield counter(
         "scheduler_preemption_attempts_total",
         "Attempts to make room by preemption.",
-        [({}, tally.preemption_attempts)],
+        [({}, counters.preemption_attempts)],
     )
     yield histogram(
         "scheduler_preemption_victims",
         "Pods that a preemption took.",
-        [({}, tally.preemption_victims)],
+        [({}, counters.preemption_victims)],
     )
 
 
-def _present(state: Census) -> Iterator[Metric]:
+def _present(state: SchedulerFigures) -> Iterator[Metric]:
     yield gauge(
         "scheduler_pending_pods",
         "Pending pods by queue: active, backoff, unschedulable (tried, and fits nowhere), gated.",

@@ -19,7 +19,7 @@ from alnair.kube.lease import LeaderElector
 from alnair.live.engine_feed import Feed
 from alnair.model import names
 from alnair.processes.scheduler.actuator import Actuator
-from alnair.processes.scheduler.dry_run import Rehearsal
+from alnair.processes.scheduler.dry_run import DryRunActuator
 from alnair.processes.scheduler.endpoints import NotLeadingError, application
 from alnair.processes.scheduler.loop import Decisions, Loop
 from alnair.processes.scheduler.metrics import metrics
@@ -28,7 +28,7 @@ from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
 from alnair.snapshots.snapshot import Snapshot, take
@@ -75,7 +75,7 @@ class _Process:
         self._calm.set()
         self._reporter = Reporter(client, self._calm)
         self._decisions = Decisions()
-        self._tally = Tally()
+        self._counters = SchedulerCounters()
         #: None while this process does not lead.
         self._engine: Engine | None = None
         self._ready = False
@@ -102,7 +102,7 @@ class _Process:
 
     def _metrics(self) -> Iterable[Metric]:
         lease = self._configuration.leader_election.resource_name
-        return metrics(self._tally, census(self._engine.view) if self._engine else None, lease)
+        return metrics(self._counters, census(self._engine.view) if self._engine else None, lease)
 
     def _snapshot(self) -> Snapshot | None:
         if self._engine is None:
@@ -146,12 +146,12 @@ class _Process:
             seed=self._configuration.seed,
             patience=seconds(backfill.patience) if backfill.enabled else None,
             timer=time.perf_counter,
-            tally=self._tally,
+            counters=self._counters,
         )
-        actuator: Actuator | Rehearsal
+        actuator: Actuator | DryRunActuator
         if self._configuration.dry_run:
             _log.info("dry-run: nothing is written to the API server")
-            actuator = Rehearsal(self._feed)
+            actuator = DryRunActuator(self._feed)
         else:
             actuator = Actuator(
                 self._client,
@@ -160,7 +160,7 @@ class _Process:
                 may_act,
                 self._calm,
                 self._configuration.client_connection.bindings,
-                self._tally,
+                self._counters,
             )
         self._engine = engine
         try:

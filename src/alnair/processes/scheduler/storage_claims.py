@@ -17,7 +17,7 @@ from alnair.kube.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from alnair.kube.resources import CLAIMS, PERSISTENT_VOLUMES, Manifest
 from alnair.live.engine_feed import Feed
 from alnair.model.action import Bind
-from alnair.model.volumes import Claim, ClaimBinding, PersistentVolume
+from alnair.model.volumes import ClaimBinding, PersistentVolume, PersistentVolumeClaim
 from alnair.model.workload import LabelSelector
 from alnair.scheduler.state.pods.label_selectors import matches
 
@@ -33,7 +33,7 @@ class _Refused(Exception):  # noqa: N818 - an answer, not a fault
     """The object is not what was decided on."""
 
 
-class Claims:
+class ClaimWriter:
     """Writes and waits for the claims of pods.
 
     Args:
@@ -192,8 +192,10 @@ class _Watched:
         found: PersistentVolume | None = self._feed.object(PERSISTENT_VOLUMES.kind, "", name)
         return found
 
-    def _claim(self) -> Claim | None:
-        found: Claim | None = self._feed.object(CLAIMS.kind, self.claim.namespace, self.claim.name)
+    def _claim(self) -> PersistentVolumeClaim | None:
+        found: PersistentVolumeClaim | None = self._feed.object(
+            CLAIMS.kind, self.claim.namespace, self.claim.name
+        )
         return found
 
 

@@ -42,7 +42,7 @@ class GpuCensus(msgspec.Struct, frozen=True):
     nodes_by_free: dict[int, int]
 
 
-class Census(msgspec.Struct, frozen=True):
+class SchedulerFigures(msgspec.Struct, frozen=True):
     """The present state in numbers.
 
     Attributes:
@@ -66,12 +66,12 @@ class Census(msgspec.Struct, frozen=True):
     gpus: GpuCensus
 
 
-def census(view: View) -> Census:
+def census(view: View) -> SchedulerFigures:
     """Count."""
     pending = dict.fromkeys([*_QUEUES.values(), "gated"], 0)
     unschedulable: Counter[tuple[str, str]] = Counter()
     for unit in view.units():
-        if unit.place is Place.NOWHERE:
+        if unit.place is Place.NOT_QUEUED:
             continue
         pending[_QUEUES[unit.place]] += len(unit.pods)
         if unit.place is Place.PARKED:
@@ -85,7 +85,7 @@ def census(view: View) -> Census:
         if state.members:
             lacking = state.gang is None or state.lacking()
             gangs["planning" if state.planning else "waiting" if lacking else "running"] += 1
-    return Census(
+    return SchedulerFigures(
         pending=pending,
         unschedulable=dict(unschedulable),
         nodes=len(view.cluster.columns),

@@ -9,7 +9,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from alnair.scheduler.advice.diagnosis import Change, Diagnosis, GangStory, QueueStory, Stage
+from alnair.scheduler.advice.diagnosis import (
+    Change,
+    Diagnosis,
+    GangDiagnosis,
+    QueueDiagnosis,
+    Stage,
+)
 from alnair.scheduler.advice.refusals import candidates, judge, predicates
 from alnair.scheduler.advice.relaxations import Reduction, reductions, relaxations
 from alnair.scheduler.advice.trial import Trial, Verdict, tried_with
@@ -26,7 +32,7 @@ _PLACES: Final = {
     Place.ACTIVE: "active",
     Place.BACKOFF: "backoff",
     Place.PARKED: "unschedulable",
-    Place.NOWHERE: "",
+    Place.NOT_QUEUED: "",
 }
 _SETTLED: Final[dict[State, Stage]] = {
     State.ASSUMED: "binding",
@@ -66,7 +72,7 @@ def diagnose(view: View, record: Record, now: float) -> Diagnosis:
     together = tried_with(view, record)
     with view.experiment(now, together) as experiment:
         trial = Trial(view, experiment, record, together)
-        return _Waiting(view, trial, record, now).told(known)
+        return _Waiting(view, trial, record, now).result(known)
 
 
 class _Waiting:
@@ -83,7 +89,7 @@ class _Waiting:
         self._all_tried = True
         self._tried = 0
 
-    def told(self, known: Diagnosis) -> Diagnosis:
+    def result(self, known: Diagnosis) -> Diagnosis:
         """Return the diagnosis."""
         verdict = self._trial.verdict()
         with self._trial.one_by_one() as (fit, left):
@@ -197,12 +203,12 @@ class _Waiting:
 
     # --- gang and queue ---------------------------------------------------------------------------
 
-    def _gang(self, fit: int, blocked: Record | None) -> GangStory | None:
+    def _gang(self, fit: int, blocked: Record | None) -> GangDiagnosis | None:
         state = self._state
         if state is None:
             return None
         lacking = state.lacking()
-        return GangStory(
+        return GangDiagnosis(
             name="/".join(state.key),
             exists=state.gang is not None,
             min_member=state.min_member,
@@ -213,15 +219,15 @@ class _Waiting:
             blocked=blocked.pod.name if blocked else "",
         )
 
-    def _queue(self) -> QueueStory | None:
+    def _queue(self) -> QueueDiagnosis | None:
         unit = self._view.unit_of(self._record)
-        if unit is None or unit.place is Place.NOWHERE:
+        if unit is None or unit.place is Place.NOT_QUEUED:
             return None
-        waiting = [u for u in self._view.units() if u.place is not Place.NOWHERE]
-        mine = (unit.standing, unit.order)
-        return QueueStory(
+        waiting = [u for u in self._view.units() if u.place is not Place.NOT_QUEUED]
+        mine = (unit.sort_by_age, unit.order)
+        return QueueDiagnosis(
             place=_PLACES[unit.place],
-            position=1 + sum((u.standing, u.order) < mine for u in waiting),
+            position=1 + sum((u.sort_by_age, u.order) < mine for u in waiting),
             length=len(waiting),
             since=min(r.queued_at for r in unit.pods.values()),
             attempts=unit.attempts,

@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True):
     node: str
 
 
-class GangStory(msgspec.Struct, frozen=True):
+class GangDiagnosis(msgspec.Struct, frozen=True):
     """The pod's gang: of `min_member` pods that must run, some are placed, and some exist.
 
     Attributes:
@@ -69,7 +69,7 @@ class GangStory(msgspec.Struct, frozen=True):
     blocked: str
 
 
-class QueueStory(msgspec.Struct, frozen=True):
+class QueueDiagnosis(msgspec.Struct, frozen=True):
     """The pod's place in the queue.
 
     Attributes:
@@ -119,8 +119,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     tried: int = 0
     all_tried: bool = True
-    gang: GangStory | None = None
-    queue: QueueStory | None = None
+    gang: GangDiagnosis | None = None
+    queue: QueueDiagnosis | None = None
     waits_for: tuple[str, ...] = ()
     preemption: str = ""
     notes: tuple[str, ...] = ()

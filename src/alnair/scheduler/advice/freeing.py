@@ -27,7 +27,7 @@ from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.state.without_pods import WithoutPods
 
 #: Placements that one search may try; in a cluster of 1,000 nodes some 10,000 are tried a second.
 EFFORT: Final = 8_000
@@ -59,7 +59,7 @@ class Step(msgspec.Struct, frozen=True):
     own: bool = True
 
 
-class Plan(msgspec.Struct, frozen=True):
+class FreeingPlan(msgspec.Struct, frozen=True):
     """The rows that have the GPUs free in the end, and the moves in their order."""
 
     rows: tuple[int, ...]
@@ -119,7 +119,7 @@ class Freeing:
         self._closed: Mask = np.zeros(0, bool)
         self._moving: set[str] = set()
 
-    def plan(self, rows: Sequence[int], nodes: int, most: int) -> Plan | None:
+    def plan(self, rows: Sequence[int], nodes: int, most: int) -> FreeingPlan | None:
         """Return the plan with the fewest moves that frees so many of the rows.
 
         Args:
@@ -145,7 +145,7 @@ class Freeing:
             best = self._search(choices, nodes, fewer, aside=aside) or best
         return best
 
-    def _greedy(self, choices: Sequence[_Choice], nodes: int, most: int) -> Plan | None:
+    def _greedy(self, choices: Sequence[_Choice], nodes: int, most: int) -> FreeingPlan | None:
         """Return a plan that takes one choice after another, if it can be had with those before."""
         self._closed = np.zeros(self._cluster.columns.n, bool)
         self._moving = set()
@@ -162,14 +162,14 @@ class Freeing:
                 if self._take(choice, len(rows), statement, trial, steps):
                     rows.append(choice.row)
         found = self._in_order(steps, rows) if len(rows) == nodes else None
-        return Plan(tuple(rows), tuple(found)) if found is not None else None
+        return FreeingPlan(tuple(rows), tuple(found)) if found is not None else None
 
     def _take(
         self,
         choice: _Choice,
         number: int,
         statement: Statement,
-        trial: WhatIf,
+        trial: WithoutPods,
         steps: list[Step],
     ) -> bool:
         """Free a row and keep it so; returns whether that can be."""
@@ -194,7 +194,7 @@ class Freeing:
 
     def _search(
         self, choices: Sequence[_Choice], nodes: int, numbers: range, *, aside: bool
-    ) -> Plan | None:
+    ) -> FreeingPlan | None:
         """Return the first plan with so many moves, with others moved aside or without."""
         alone: dict[_Pods, bool] = {}
 
@@ -206,7 +206,7 @@ class Freeing:
                 self._left -= len(chosen)
                 spare = moves - sum(len(c.leaving) for c in chosen)
                 if aside == bool(spare) and (steps := self._places(chosen, spare)) is not None:
-                    return Plan(tuple(c.row for c in chosen), tuple(steps))
+                    return FreeingPlan(tuple(c.row for c in chosen), tuple(steps))
             if self._left <= 0:
                 self.spent = True
                 break
@@ -304,7 +304,7 @@ class Freeing:
         todo: list[Record],
         aside: int,
         statement: Statement,
-        trial: WhatIf,
+        trial: WithoutPods,
         sources: dict[str, int],
         steps: list[Step],
     ) -> bool:

@@ -46,7 +46,7 @@ class Stay(msgspec.Struct, frozen=True):
     why: str
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RebalanceOutcome(msgspec.Struct, frozen=True):
     """What can be done.
 
     Attributes:
@@ -77,7 +77,7 @@ class Rebalance:
 
     def free_gpus(
         self, count: int, most: int, node: str = "", nodes: int = 1, *, spare: bool = False
-    ) -> Outcome:
+    ) -> RebalanceOutcome:
         """Return how so many nodes, or this one, get so many whole GPUs free each.
 
         Args:
@@ -90,7 +90,7 @@ class Rebalance:
         """
         columns = self._cluster.columns
         if node and node not in columns.row_of:
-            return Outcome("", problem=f"node {node} does not exist")
+            return RebalanceOutcome("", problem=f"node {node} does not exist")
         takes = columns.alive[: columns.n] & ~columns.unschedulable[: columns.n]
         rows = [columns.row_of[node]] if node else np.flatnonzero(takes).tolist()
         free = free_already(self._view, rows, count)[:nodes]
@@ -108,9 +108,9 @@ class Rebalance:
         if search.spent:
             problem += ", as far as was looked"
         holding = [r for row in rows for r in self._view.on_row(row).values() if r.bookings]
-        return Outcome("", problem=problem, staying=self._staying(holding))
+        return RebalanceOutcome("", problem=problem, staying=self._staying(holding))
 
-    def empty(self, node: str, most: int) -> Outcome:
+    def empty(self, node: str, most: int) -> RebalanceOutcome:
         """Return how a node gets rid of its pods, but those of DaemonSets and the node itself.
 
         Args:
@@ -119,25 +119,27 @@ class Rebalance:
         """
         row = self._cluster.columns.row_of.get(node)
         if row is None:
-            return Outcome("", problem=f"node {node} does not exist")
+            return RebalanceOutcome("", problem=f"node {node} does not exist")
         here = [r for r in self._view.on_row(row).values() if not r.pod.daemon]
         staying = self._staying(here)
         if staying:
             problem = f"{len(staying)} pods of node {node} cannot be moved"
-            return Outcome("", problem=problem, staying=staying)
+            return RebalanceOutcome("", problem=problem, staying=staying)
         if len(here) > most:
-            return Outcome(
+            return RebalanceOutcome(
                 "", problem=f"node {node} has {len(here)} pods to move, more than {most}"
             )
         moves = self._moves(here, row)
         if moves is None:
-            return Outcome("", problem=f"the pods of node {node} do not all fit on other nodes")
-        return Outcome(node, moves, nodes=(node,))
+            return RebalanceOutcome(
+                "", problem=f"the pods of node {node} do not all fit on other nodes"
+            )
+        return RebalanceOutcome(node, moves, nodes=(node,))
 
-    def _outcome(self, rows: Sequence[int], steps: Iterable[Step]) -> Outcome:
+    def _outcome(self, rows: Sequence[int], steps: Iterable[Step]) -> RebalanceOutcome:
         nodes = tuple(_name(self._view, row) for row in rows)
         moves = tuple(self._move(s.record, s.source, s.target, s.bookings, s.own) for s in steps)
-        return Outcome(nodes[0], moves, nodes=nodes)
+        return RebalanceOutcome(nodes[0], moves, nodes=nodes)
 
     def _move(
         self, record: Record, source: int, target: int, held: tuple[Booking, ...], own: bool

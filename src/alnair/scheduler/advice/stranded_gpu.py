@@ -97,7 +97,7 @@ class Stranded:
         else:
             large = (gpus.memory >= ask.memory_mib) & (gpus.compute >= ask.compute)
         demand = GpuDemand(models=ask.models, models_not=ask.models_not)
-        if demand.choosy:
+        if demand.restricts_models:
             large &= accepted(demand, self._cluster.devices, rows)
         return large
 

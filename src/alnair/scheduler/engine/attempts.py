@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from alnair.model.action import Action, Bind, Report, WritePlan
-from alnair.model.workload import Assignment, Planned
-from alnair.scheduler.engine.refusal_updates import gist
+from alnair.model.workload import Planned, PodGpuAssignment
+from alnair.scheduler.engine.refusal_updates import without_counts
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.gangs.gangs import GangState, in_turn
 from alnair.scheduler.gangs.readiness import not_ready, resource_gap
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.preemption import Preemption
@@ -30,14 +30,16 @@ class Attempts:
         preemption: makes room, and holds it.
     """
 
-    def __init__(self, context: Context, admission: Admission, preemption: Preemption) -> None:
+    def __init__(
+        self, context: EngineContext, admission: Admission, preemption: Preemption
+    ) -> None:
         self._context = context
         self._accounts = context.accounts
         self._evaluations = context.evaluations
         self._profiles = context.profiles
         self._queue = context.queue
         self._timer = context.timer
-        self._tally = context.tally
+        self._counters = context.counters
         self._admission = admission
         self._preemption = preemption
         self.seconds: list[float] = []
@@ -120,9 +122,9 @@ class Attempts:
             record.tries += 1
             if self._timer:
                 self.seconds.append(seconds)
-                self._tally.algorithm.observe(seconds)
+                self._counters.algorithm.observe(seconds)
             if record.state is State.PENDING:
-                self._tally.attempt("unschedulable", record.pod.scheduler, seconds)
+                self._counters.attempt("unschedulable", record.pod.scheduler, seconds)
 
     def _place_gang(
         self,
@@ -203,12 +205,12 @@ class Attempts:
             self._refuse(record, message, actions)
 
     def _refuse(self, record: Record, message: str, actions: list[Action]) -> None:
-        news = gist(message)
+        news = without_counts(message)
         if record.message != news:
             record.message = news
             actions.append(Report(record.pod, "FailedScheduling", message))
 
-    def _assignment(self, record: Record) -> Assignment:
+    def _assignment(self, record: Record) -> PodGpuAssignment:
         demand = record.pod.spec.gpu
         if demand is None or not record.bookings:
             return ()
@@ -221,5 +223,5 @@ def _only_class(pods: Iterable[Record]) -> ClassKey | None:
     return classes.pop() if len(classes) == 1 else None
 
 
-def _planned(record: Record, assignment: Assignment) -> Planned:
+def _planned(record: Record, assignment: PodGpuAssignment) -> Planned:
     return record.node, {name: [share.index for share in shares] for name, shares in assignment}

@@ -12,20 +12,20 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.attempts import Attempts
 from alnair.scheduler.engine.evictions import Evictions, evict_crossed
-from alnair.scheduler.engine.refusal_updates import Retelling
+from alnair.scheduler.engine.refusal_updates import RefusalUpdates
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.gangs.membership import Membership
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.backfill import PATIENCE, Backfill
-from alnair.scheduler.placement.context import Context
-from alnair.scheduler.placement.quick_check import Glance
+from alnair.scheduler.placement.context import EngineContext
+from alnair.scheduler.placement.quick_check import QuickCheck
 from alnair.scheduler.preemption.preemption import Preemption
-from alnair.scheduler.queue.neighbour_wakeups import Surroundings
+from alnair.scheduler.queue.neighbour_wakeups import NeighbourChanges
 from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Accounts, Record, State
@@ -47,11 +47,11 @@ class Engine:
         seed: chooses the permutation of nodes that breaks ties.
         order: names of nodes that win ties before all others, the first before the second.
         timer: seconds from anywhere, to measure decisions with; None measures nothing.
-        tally: where to count on; None begins anew.
+        counters: where to count on; None begins anew.
         patience: seconds that a unit waits before nodes are reserved for it; None = never.
 
     Attributes:
-        tally: what was counted.
+        counters: what was counted.
         view: what the engine knows, to read between two steps.
     """
 
@@ -62,17 +62,17 @@ class Engine:
         seed: int = 0,
         order: Sequence[str] = (),
         timer: Callable[[], float] | None = None,
-        tally: Tally | None = None,
+        counters: SchedulerCounters | None = None,
         patience: float | None = PATIENCE,
     ) -> None:
         accounts = Accounts(seed, order)
         gangs = Gangs()
         quotas = Quotas(accounts.objects, accounts.usage)
         by_name = {p.scheduler: p for p in profiles}
-        self.tally = tally if tally is not None else Tally()
-        queue = Queue(self.tally, quotas)
+        self.counters = counters if counters is not None else SchedulerCounters()
+        queue = Queue(self.counters, quotas)
         observers = Observers(by_name.values(), accounts.cluster)
-        context = Context(
+        context = EngineContext(
             accounts=accounts,
             evaluations=Evaluations(accounts.cluster),
             profiles=by_name,
@@ -81,7 +81,7 @@ class Engine:
             gangs=gangs,
             members=Membership(accounts, queue, gangs, by_name),
             observers=observers,
-            tally=self.tally,
+            counters=self.counters,
             timer=timer,
         )
         self._accounts = accounts
@@ -95,10 +95,10 @@ class Engine:
         self._preemption = Preemption(context)
         self._attempts = Attempts(context, self._admission, self._preemption)
         self._evictions = Evictions(context, self._preemption)
-        self._retelling = Retelling(context)
-        self._glance = Glance(context)
+        self._refusal_updates = RefusalUpdates(context)
+        self._quick_check = QuickCheck(context)
         self._looking = False
-        self._surroundings = Surroundings()
+        self._neighbour_changes = NeighbourChanges()
         self._in_flight = 0
         self.view = View(context, self._admission, self._preemption)
 
@@ -152,8 +152,8 @@ class Engine:
         self._evictions.follow(now, actions)
         self._queue.release(now)
         if self._looking:
-            self._glance.begin(now)
-            self._looking = self._queue.wake(now, self._glance.may_fit)
+            self._quick_check.begin(now)
+            self._looking = self._queue.wake(now, self._quick_check.may_fit)
         self._preemption.retries.follow(now)
         for state in self._gangs.left_in_part():  # they hold nodes and do nothing, so they go first
             self._queue.drop(state.unit)
@@ -166,17 +166,17 @@ class Engine:
         binds = [a for a in actions if isinstance(a, Bind)]
         self._in_flight += sum(not (bind.claims or bind.together) for bind in binds)
         for bind in binds:
-            self._surroundings.pod_came(bind.pod)
-        self._looking |= self._queue.look_around(self._surroundings)
-        self._surroundings.clear()
+            self._neighbour_changes.pod_came(bind.pod)
+        self._looking |= self._queue.neighbours_changed(self._neighbour_changes)
+        self._neighbour_changes.clear()
         return actions
 
-    def retell(self) -> Sequence[Action]:
+    def update_refusals(self) -> Sequence[Action]:
         """Return what to tell owners of waiting pods that are refused for other reasons by now.
 
         Nothing is tried, so call it now and then, not at each change.
         """
-        return self._retelling.reports()
+        return self._refusal_updates.reports()
 
     def next_wake(self, now: float) -> float | None:
         """Return when to call `step` again without an event; None if not before the next one."""
@@ -224,7 +224,7 @@ class Engine:
             case events.NodeGone(name):
                 self._observers.node_gone(name)
                 self._accounts.remove_node(name)
-                self._surroundings.node_went()
+                self._neighbour_changes.node_went()
             case events.GangChanged(gang):
                 self._gang_changed(gang, now)
             case events.GangGone(namespace, name):
@@ -297,7 +297,7 @@ class Engine:
             self._helps()
         self._members.dequeue(record)
         self._accounts.place(record, pod.node, State.BOUND, placed_at)
-        self._surroundings.pod_came(pod)
+        self._neighbour_changes.pod_came(pod)
         self._members.regroup(record)
         if not stayed and record.row >= 0:
             self._evictions.suspect(record.row)
@@ -306,7 +306,7 @@ class Engine:
 
     def _confirm(self, record: Record, now: float, actions: list[Action]) -> None:
         """Note that the Binding of a pod was done: its answer or the pod itself says so."""
-        self.tally.scheduled(
+        self.counters.scheduled(
             record.pod.scheduler, now - record.placed_at, now - record.queued_at, record.tries
         )
         record.state = State.BOUND
@@ -357,7 +357,7 @@ class Engine:
         pod = record.pod
         if error:
             if record.in_flight:
-                self.tally.attempt("error", pod.scheduler, now - record.placed_at)
+                self.counters.attempt("error", pod.scheduler, now - record.placed_at)
                 self._landed(record)
                 if record.claims:  # people can do something about storage
                     actions.append(Report(pod, "FailedScheduling", error))
@@ -406,7 +406,7 @@ class Engine:
         if state.clearing:
             state.clearing = False
             if error:
-                state.quiet_until = now + RETRY_SECONDS
+                state.no_retry_before = now + RETRY_SECONDS
             else:
                 self._gangs.unfinished.pop(state.key, None)
             if state.unit.pods:  # no new plan could be made meanwhile
@@ -465,7 +465,7 @@ class Engine:
             state = self._gangs.find(key)
             if state is None or state.gang is None or not state.gang.plan:
                 self._gangs.unfinished.pop(key, None)
-            elif now < state.quiet_until:
+            elif now < state.no_retry_before:
                 continue
             elif state.plan_is_over(now):
                 state.clearing = True

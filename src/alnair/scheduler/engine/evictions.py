@@ -7,7 +7,7 @@ from typing import Final
 from alnair.model.action import Action, Evict
 from alnair.scheduler.engine.binding_conflicts import crossed
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.state.accounts import Record, State
 
@@ -23,7 +23,7 @@ class Evictions:
         preemption: is told of who stays after all.
     """
 
-    def __init__(self, context: Context, preemption: Preemption) -> None:
+    def __init__(self, context: EngineContext, preemption: Preemption) -> None:
         self._accounts = context.accounts
         self._members = context.members
         self._ours: Container[str] = context.profiles
@@ -65,7 +65,7 @@ class Evictions:
         self._preemption.failed(record.node, now)
         self._stays(record)
         if state := self._members.gang_of(record):
-            state.quiet_until = now + RETRY_SECONDS
+            state.no_retry_before = now + RETRY_SECONDS
 
     def _ask_again(self, record: Record, actions: list[Action]) -> None:
         if record.state is not State.BOUND:

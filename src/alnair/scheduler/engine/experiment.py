@@ -11,11 +11,11 @@ from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.state.accounts import Record
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.state.without_pods import WithoutPods
 
 
 class Experiment:
@@ -33,7 +33,7 @@ class Experiment:
         now: seconds since the epoch.
     """
 
-    def __init__(self, context: Context, admission: Admission, now: float) -> None:
+    def __init__(self, context: EngineContext, admission: Admission, now: float) -> None:
         evaluations = Evaluations(context.accounts.cluster)
         self._context = msgspec.structs.replace(context, evaluations=evaluations)
         self.admission = admission
@@ -49,11 +49,11 @@ class Experiment:
         return self._context.evaluations.of(spec, profile)
 
     @contextmanager
-    def attempt(self) -> Iterator[tuple[Statement, WhatIf]]:
+    def attempt(self) -> Iterator[tuple[Statement, WithoutPods]]:
         """Place pods on the statement, and lift others off the books; leaving undoes both."""
         accounts = self._context.accounts
         statement = Statement(accounts, self._context.evaluations, self.now)
-        with WhatIf(accounts) as lifted:
+        with WithoutPods(accounts) as lifted:
             try:
                 yield statement, lifted
             finally:

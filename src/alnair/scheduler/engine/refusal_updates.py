@@ -1,7 +1,7 @@
-"""Owners of pods that nothing helps hear of new reasons, too.
+"""Writes FailedScheduling anew for waiting pods whose reasons have changed.
 
 A pod that fits nowhere is tried again when a change may help its class. Other changes may give it
-other reasons to wait (all free nodes get a taint), and nobody would hear of those: so now and then
+other reasons to wait (all free nodes get a taint), and nobody would learn of those: so now and then
 each waiting class is asked what refuses it. Nothing is tried, and nothing is decided.
 """
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from alnair.model.action import Report
 from alnair.scheduler.framework.refusal_message import refusal_message
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
@@ -21,19 +21,19 @@ MOST: Final = 64
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
-def gist(message: str) -> str:
+def without_counts(message: str) -> str:
     """Return what of a refusal is news: the counts of a full cluster change with every pod."""
     return message.translate(_NO_DIGITS)
 
 
-class Retelling:
+class RefusalUpdates:
     """Compares what waiting lone pods were told with what refuses them now.
 
     Args:
         context: where they wait, and what all nodes are worth to them.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: EngineContext) -> None:
         self._queue = context.queue
         self._context = context
         self._left: list[ClassKey] = []
@@ -50,7 +50,10 @@ class Retelling:
             message = refusal_message(evaluation)
             for record in self._queue.waiting(key):
                 if not _knows(record, message):
-                    record.message, record.refused_by = gist(message), evaluation.refused_by()
+                    record.message, record.refused_by = (
+                        without_counts(message),
+                        evaluation.refused_by(),
+                    )
                     found.append(Report(record.pod, "FailedScheduling", message))
                     if len(found) == MOST:
                         self._left.append(key)
@@ -60,4 +63,4 @@ class Retelling:
 
 def _knows(record: Record, message: str) -> bool:
     # What preemption said follows the reasons.
-    return record.refused_by == (QUOTA,) or record.message.startswith(gist(message))
+    return record.refused_by == (QUOTA,) or record.message.startswith(without_counts(message))

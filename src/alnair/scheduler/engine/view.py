@@ -15,7 +15,7 @@ from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.reservation import Reservation
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.unit import Place, Unit
@@ -40,7 +40,9 @@ class View:
         profiles: by scheduler name.
     """
 
-    def __init__(self, context: Context, admission: Admission, preemption: Preemption) -> None:
+    def __init__(
+        self, context: EngineContext, admission: Admission, preemption: Preemption
+    ) -> None:
         self._context = context
         self._admission = admission
         self._preemption = preemption

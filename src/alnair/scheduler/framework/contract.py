@@ -223,7 +223,7 @@ class ReservePlugin(Protocol):
     name: str
 
     def reserve(
-        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+        self, spec: PodSpec, row: int, cluster: Cluster, gpu_scores: Column | None = None
     ) -> tuple[Booking, ...] | None:
         """Return what to book of the row's GPUs; None if it cannot be had after all.
 
@@ -231,8 +231,8 @@ class ReservePlugin(Protocol):
             spec: the pod class.
             row: of the chosen node.
             cluster: its state.
-            liking: (GPUs per node,), what plugins score the row's GPUs, the more the better, below
-                0 where the pod must not go; None if none of them has a say.
+            gpu_scores: (GPUs per node,), what plugins score the row's GPUs, the more the better,
+                below 0 where the pod must not go; None if no plugin scores GPUs.
         """
         ...
 

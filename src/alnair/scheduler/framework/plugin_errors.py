@@ -52,13 +52,13 @@ class Faults:
     def __init__(self, subject: str, tell: Callable[[str], None]) -> None:
         self._subject = subject
         self._tell = tell
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def note(self, where: str, error: Exception) -> str:
         """Return the sentence."""
         text = f"{self._subject} failed in {where}: {type(error).__name__}: {error}"
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._logged:
+            self._logged.add(text)
             self._tell(text)
         return text
 
@@ -135,10 +135,10 @@ class Guarded:
         return scores
 
     def _reserve(
-        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+        self, spec: PodSpec, row: int, cluster: Cluster, gpu_scores: Column | None = None
     ) -> tuple[Booking, ...] | None:
         answer: tuple[Booking, ...] | None = self._faults.attempt(
-            "reserve", lambda: self._plugin.reserve(spec, row, cluster, liking), lambda _: None
+            "reserve", lambda: self._plugin.reserve(spec, row, cluster, gpu_scores), lambda _: None
         )
         return answer
 

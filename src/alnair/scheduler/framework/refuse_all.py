@@ -8,8 +8,8 @@ from alnair.scheduler.framework.contract import Depends, Reason
 from alnair.scheduler.state.nodes.columns import Columns, Mask, Rows
 
 
-class Nowhere:
-    """Refuses every node: what is missing is not on nodes."""
+class RefuseAll:
+    """Refuses every node, since what is missing is not a matter of nodes."""
 
     depends = Depends.NODE
 

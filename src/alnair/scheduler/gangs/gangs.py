@@ -38,7 +38,7 @@ class GangState:
         self.failing_since = 0.0
         self.failed_at = 0.0
         #: A request about it failed: none is made again before this time.
-        self.quiet_until = 0.0
+        self.no_retry_before = 0.0
 
     @property
     def min_member(self) -> int:
@@ -77,25 +77,25 @@ class GangState:
         """
         keys = [self._keys(profiles, r.pod) for r in self.unit.pods.values()]
         self.unit.sort = min(sort for sort, _ in keys)
-        self.unit.standing = min(standing for _, standing in keys)
+        self.unit.sort_by_age = min(sort_by_age for _, sort_by_age in keys)
 
     def line_up_too(self, profiles: Mapping[str, Profile], pod: Pod) -> None:
         """Note a further pod, which may bring the gang forward."""
-        sort, standing = self._keys(profiles, pod)
+        sort, sort_by_age = self._keys(profiles, pod)
         unit = self.unit
         unit.sort = min(unit.sort, sort) if unit.pods else sort
-        unit.standing = min(unit.standing, standing) if unit.pods else standing
+        unit.sort_by_age = min(unit.sort_by_age, sort_by_age) if unit.pods else sort_by_age
 
     def _keys(self, profiles: Mapping[str, Profile], pod: Pod) -> tuple[SortKey, SortKey]:
         """Return where a member would be in the queue, with the last failure and without it."""
         key = profiles[pod.scheduler].sorts[0].key
         since = self.gang.created if self.gang else pod.created
         name = "{}/{}".format(*self.key)
-        standing: SortKey = (*key(msgspec.structs.replace(pod, created=since)), 0, name)
+        sort_by_age: SortKey = (*key(msgspec.structs.replace(pod, created=since)), 0, name)
         if self.failed_at <= since:
-            return standing, standing
+            return sort_by_age, sort_by_age
         failed = msgspec.structs.replace(pod, created=self.failed_at)
-        return (*key(failed), 0, name), standing
+        return (*key(failed), 0, name), sort_by_age
 
     def placed(self) -> list[Record]:
         """Return the members that are on a node, on the way there, or done."""

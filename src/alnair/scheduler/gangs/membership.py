@@ -66,7 +66,7 @@ class Membership:
             state.line_up_too(self._profiles, pod)
         unit.pods[pod.uid] = record
         if not state:
-            unit.sort = unit.standing = lone_key(profile, pod)
+            unit.sort = unit.sort_by_age = lone_key(profile, pod)
         if unit.place is not Place.BACKOFF:
             self._queue.activate(unit)
 

@@ -56,7 +56,7 @@ class Member(msgspec.Struct, frozen=True):
     ended: str = ""
 
 
-class Group(msgspec.Struct, frozen=True):
+class PodGroupState(msgspec.Struct, frozen=True):
     """A PodGroup, with the status that it has."""
 
     namespace: str
@@ -67,7 +67,7 @@ class Group(msgspec.Struct, frozen=True):
     legacy: bool = False
 
 
-class News(msgspec.Struct, frozen=True):
+class GroupEvent(msgspec.Struct, frozen=True):
     """A change of a group that its owner is told by an event."""
 
     reason: str
@@ -109,7 +109,7 @@ def count(members: Iterable[Member]) -> Counts:
     )
 
 
-def phase_of(group: Group, counts: Counts) -> str:
+def phase_of(group: PodGroupState, counts: Counts) -> str:
     """Return the phase that follows from the members."""
     minimum = group.min_member
     if counts.failed and counts.failed + counts.started >= minimum:
@@ -127,7 +127,7 @@ def phase_of(group: Group, counts: Counts) -> str:
     return PRE_SCHEDULING if group.legacy and not counts.scheduled else SCHEDULING
 
 
-def group_status(group: Group, members: Sequence[Member], now: str) -> PodGroupStatus:
+def group_status(group: PodGroupState, members: Sequence[Member], now: str) -> PodGroupStatus:
     """Return the status that the group shall have; equal to the present one if nothing changed.
 
     Args:
@@ -158,7 +158,7 @@ def group_status(group: Group, members: Sequence[Member], now: str) -> PodGroupS
     )
 
 
-def news(group: Group, status: PodGroupStatus) -> tuple[News, ...]:
+def group_events(group: PodGroupState, status: PodGroupStatus) -> tuple[GroupEvent, ...]:
     """Return what the owner is told when the group takes on this status."""
     if group.status.phase == status.phase:
         return ()
@@ -166,9 +166,9 @@ def news(group: Group, status: PodGroupStatus) -> tuple[News, ...]:
     if status.phase in FINAL:
         condition = conditions[status.phase]
         failed = status.phase == FAILED
-        return (News(condition.reason, condition.message, warning=failed),)
+        return (GroupEvent(condition.reason, condition.message, warning=failed),)
     if status.phase == RUNNING:
-        return (News("Running", f"at least {group.min_member} pods of the group run"),)
+        return (GroupEvent("Running", f"at least {group.min_member} pods of the group run"),)
     return ()
 
 
@@ -197,7 +197,7 @@ def native_conditions(
     return [*kept, Condition(kind, now.status, reason, now.message, when)]
 
 
-def _begun_anew(group: Group, members: Iterable[Member]) -> bool:
+def _begun_anew(group: PodGroupState, members: Iterable[Member]) -> bool:
     """Return whether the owner has made new members since the group failed."""
     since = next((c for c in group.status.conditions or () if c.type == FAILED), None)
     alive = [m for m in members if m.phase != "Failed"]
@@ -206,7 +206,7 @@ def _begun_anew(group: Group, members: Iterable[Member]) -> bool:
     return _after(since.last_transition_time, alive, group.min_member)
 
 
-def _not_replaced(group: Group, members: Sequence[Member]) -> list[Member]:
+def _not_replaced(group: PodGroupState, members: Sequence[Member]) -> list[Member]:
     """Return the members without failed ones since whose end the owner has made new ones."""
     alive = [m for m in members if m.phase != "Failed"]
     return [
@@ -227,7 +227,7 @@ def _after(time: str, members: Sequence[Member], minimum: int) -> bool:
 
 
 def _conditions(
-    group: Group, members: Sequence[Member], counts: Counts, phase: str, now: str
+    group: PodGroupState, members: Sequence[Member], counts: Counts, phase: str, now: str
 ) -> list[Condition]:
     wanted = [_scheduled(group, members, counts)]
     if phase == FINISHED:
@@ -251,7 +251,7 @@ def _conditions(
 
 
 def _scheduled(
-    group: Group, members: Sequence[Member], counts: Counts
+    group: PodGroupState, members: Sequence[Member], counts: Counts
 ) -> tuple[str, str, str, str]:
     minimum = group.min_member
     if counts.scheduled >= minimum:

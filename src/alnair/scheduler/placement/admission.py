@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.refusal_message import refusal_message
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.reservation import Reserved
 from alnair.scheduler.queue.unit import Unit
 from alnair.scheduler.state.accounts import Record
@@ -24,7 +24,7 @@ class Admission:
         reserved: nodes that are kept.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: EngineContext) -> None:
         self._accounts = context.accounts
         self._queue = context.queue
         self._members = context.members

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.reservation import Reservation, waiting_order
 from alnair.scheduler.placement.unit_placement import place_unit
 from alnair.scheduler.queue.unit import Place, Unit
@@ -45,7 +45,7 @@ class Backfill:
     """
 
     def __init__(
-        self, context: Context, admission: Admission, patience: float | None = PATIENCE
+        self, context: EngineContext, admission: Admission, patience: float | None = PATIENCE
     ) -> None:
         self._context = context
         self._accounts = context.accounts
@@ -191,7 +191,7 @@ def _waits(unit: Unit) -> bool:
     """Return whether room would help the unit: not if it is parked until it changes itself."""
     if unit.place is Place.PARKED and unit.waiting is None:
         return False
-    return bool(unit.pods) and unit.place is not Place.NOWHERE
+    return bool(unit.pods) and unit.place is not Place.NOT_QUEUED
 
 
 def _since(unit: Unit) -> float:

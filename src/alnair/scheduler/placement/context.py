@@ -10,14 +10,14 @@ from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import Gangs
 from alnair.scheduler.gangs.membership import Membership
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Accounts
 from alnair.scheduler.state.objects.elastic_quotas import Quotas
 
 
-class Context(msgspec.Struct, frozen=True):
+class EngineContext(msgspec.Struct, frozen=True):
     """One engine's state; made whole at once, and never changed but in what its parts hold.
 
     Attributes:
@@ -27,7 +27,7 @@ class Context(msgspec.Struct, frozen=True):
         quotas: of namespaces.
         queue, gangs, members: what waits, and which pods belong together.
         observers: what plugins learn from what comes and goes.
-        tally: where decisions are counted.
+        counters: where decisions are counted.
         timer: seconds from anywhere, to measure decisions with; None measures nothing.
     """
 
@@ -39,7 +39,7 @@ class Context(msgspec.Struct, frozen=True):
     gangs: Gangs
     members: Membership
     observers: Observers
-    tally: Tally
+    counters: SchedulerCounters
     timer: Callable[[], float] | None = None
 
     def evaluate(self, key: ClassKey) -> Evaluation:

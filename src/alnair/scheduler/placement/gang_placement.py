@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from alnair.model.workload import Planned, Topology
+from alnair.model.workload import GangTopology, Planned
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.placement.topology_domains import Codes, Demand, Region, lack_of_room, regions
 from alnair.scheduler.queue.unit import ClassKey
@@ -20,7 +20,7 @@ from alnair.scheduler.state.gpus.gpu_assignment import planned_bookings
 Left = tuple[Record, str]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class GangOutcome(msgspec.Struct, frozen=True):
     """What became of a try: who found no place, and why nobody did (empty if some did)."""
 
     left: list[Left]
@@ -43,7 +43,7 @@ class GangPlacement:
 
     def __init__(
         self,
-        context: Context,
+        context: EngineContext,
         admission: Admission,
         state: GangState,
         pods: Sequence[Record],
@@ -57,7 +57,7 @@ class GangPlacement:
         self._topology = topology_of(state, pods)
         self.statement = Statement(context.accounts, context.evaluations, now)
 
-    def place(self, lacking: int, plan: Mapping[str, Planned]) -> Outcome:
+    def place(self, lacking: int, plan: Mapping[str, Planned]) -> GangOutcome:
         """Place so many of the pods or none, and then as many more as fit.
 
         Args:
@@ -70,16 +70,16 @@ class GangPlacement:
             left, refusal = self._together(left, needed)
             if refusal:
                 self.statement.rollback()
-                return Outcome(left, refusal)
+                return GangOutcome(left, refusal)
         if left and (needed <= 0 or self._topology is not None):
             left = self._near(left)
-        return Outcome(left, "" if self.statement.placed else left[0][1])
+        return GangOutcome(left, "" if self.statement.placed else left[0][1])
 
     def _together(self, pods: list[Left], needed: int) -> tuple[list[Left], str]:
         """Place so many pods in one region; returns who is left, and why it cannot be done."""
         demands = self._demands(pods)
         before = len(self.statement.placed)
-        told: tuple[list[Left], str] | None = None
+        refusal: tuple[list[Left], str] | None = None
         for region in self._regions(demands, needed):
             left = self._within(pods, region)
             here = len(self.statement.placed) - before
@@ -87,15 +87,15 @@ class GangPlacement:
                 return left, ""
             self.statement.rollback(before)
             # Of several regions, the best one tells most; of all, the whole cluster.
-            if told is None or region.rows is None:
-                told = left, self._too_few(left, here, needed)
-        if told is None:
+            if refusal is None or region.rows is None:
+                refusal = left, self._too_few(left, here, needed)
+        if refusal is None:
             assert self._topology is not None  # else the whole cluster was tried
             required = self._topology.required
             text = lack_of_room(self._context.accounts.columns, required, demands, needed)
             text = "gang {}/{}: {}".format(*self._state.key, text)
-            told = [(record, text) for record, _ in pods], text
-        return told
+            refusal = [(record, text) for record, _ in pods], text
+        return refusal
 
     def _near(self, pods: list[Left]) -> list[Left]:
         """Place pods one by one, as near to the gang's others as each can be."""
@@ -208,7 +208,7 @@ class GangPlacement:
         )
 
 
-def topology_of(state: GangState, pods: Sequence[Record]) -> Topology | None:
+def topology_of(state: GangState, pods: Sequence[Record]) -> GangTopology | None:
     """Return what the gang asks for: the PodGroup's own word, or else that of its first pod.
 
     Pods that must be near others (mostly each other) ask for a domain too: the one that the first
@@ -221,4 +221,4 @@ def topology_of(state: GangState, pods: Sequence[Record]) -> Topology | None:
         return own
     affinities = {r.spec.pod_affinity for r in pods} - {None}
     keys = {t.topology_key for a in affinities if a is not None for t in a.required}
-    return Topology(preferred=tuple(sorted(keys))) if keys else None
+    return GangTopology(preferred=tuple(sorted(keys))) if keys else None

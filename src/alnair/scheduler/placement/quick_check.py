@@ -1,13 +1,13 @@
-"""A glance at the cluster tells whether to try a unit that waits: much cheaper than a try."""
+"""Whether it is worth to try a unit that waits: much cheaper than a try."""
 
 import numpy as np
 
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.capacity import capacity
 
 
-class Glance:
+class QuickCheck:
     """Says who may fit, at one moment between decisions.
 
     Then no room is held for anybody, so what is held for the unit itself counts as free.
@@ -16,7 +16,7 @@ class Glance:
         context: what decisions are made from.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: EngineContext) -> None:
         self._context = context
         self._accounts = context.accounts
         self._profiles = context.profiles

@@ -57,4 +57,4 @@ class Reserved:
 
 def waiting_order(unit: Unit) -> tuple[SortKey, int]:
     """Return the key that sorts units by who waits before whom, whatever became of their tries."""
-    return unit.standing, unit.order
+    return unit.sort_by_age, unit.order

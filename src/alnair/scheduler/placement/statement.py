@@ -93,22 +93,22 @@ class Statement:
         if spec.gpu is None:
             return ()
         bookings: tuple[Booking, ...] = ()
-        liking = self._liking(spec, row, profile) if profile.gpu_scores else None
+        scores = self._gpu_scores(spec, row, profile) if profile.gpu_scores else None
         for plugin in profile.reserves:
-            part = plugin.reserve(spec, row, self._accounts.cluster, liking)
+            part = plugin.reserve(spec, row, self._accounts.cluster, scores)
             if part is None:
                 return None
             bookings += part
         return bookings
 
-    def _liking(self, spec: PodSpec, row: int, profile: Profile) -> Column | None:
+    def _gpu_scores(self, spec: PodSpec, row: int, profile: Profile) -> Column | None:
         """Return what plugins score the row's GPUs, below 0 where one of them refuses."""
-        liking: Column | None = None
+        total: Column | None = None
         for plugin in profile.gpu_scores:
             scores = plugin.gpus(spec, self._accounts.cluster)
             if scores is None:
                 continue
             own = scores(slice(row, row + 1))[:, 0]
             weighted = np.where(own < 0, -np.inf, own * profile.weights.get(plugin.name, 1))
-            liking = weighted if liking is None else liking + weighted
-        return liking
+            total = weighted if total is None else total + weighted
+        return total

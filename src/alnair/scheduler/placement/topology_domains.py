@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model import names
-from alnair.model.workload import Topology
+from alnair.model.workload import GangTopology
 from alnair.scheduler.state.nodes.columns import Column, Columns
 from alnair.scheduler.state.nodes.labels import ABSENT
 
@@ -129,7 +129,7 @@ class Level:
 
 def regions(
     columns: Columns,
-    topology: Topology | None,
+    topology: GangTopology | None,
     placed: Sequence[int],
     demands: Sequence[Demand],
     needed: int,
@@ -143,7 +143,7 @@ def regions(
         demands: its other pods.
         needed: how many of these must be placed together; 0 if each may come on its own.
     """
-    asked = topology or Topology(preferred=NEAR if placed else ())
+    asked = topology or GangTopology(preferred=NEAR if placed else ())
     required = asked.required
     for key in dict.fromkeys((*asked.preferred, *([required] if required else []))):
         level = Level(columns, key, required)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from alnair.scheduler.placement.admission import Admission
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.state.accounts import Record
 
 
 def place_unit(
-    context: Context, admission: Admission, pods: Sequence[Record], count: int, now: float
+    context: EngineContext, admission: Admission, pods: Sequence[Record], count: int, now: float
 ) -> Statement:
     """Try to place so many pods of a unit; decides nothing.
 

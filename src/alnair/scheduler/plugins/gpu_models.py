@@ -41,9 +41,9 @@ class _Liked:
         usable = devices.free_mask(rows) & accepted(demand, devices, rows)
         if not demand.whole:
             usable = slice_fits(demand, devices, rows)
-        liking = np.where(usable, weights[devices.model[:, rows]], 0.0)
+        weighted = np.where(usable, weights[devices.model[:, rows]], 0.0)
         wanted = max(demand.whole, 1)
-        if len(liking) < wanted:
-            return np.zeros(liking.shape[1])
-        least: Column = np.sort(liking, axis=0)[-wanted]
+        if len(weighted) < wanted:
+            return np.zeros(weighted.shape[1])
+        least: Column = np.sort(weighted, axis=0)[-wanted]
         return least

@@ -37,7 +37,7 @@ class _Connected:
     def __call__(self, rows: Rows) -> Column:
         devices = self._devices
         free = devices.free_mask(rows)[:MOST_GPUS]
-        if self._demand.choosy:
+        if self._demand.restricts_models:
             free &= accepted(self._demand, devices, rows)[:MOST_GPUS]
         masks = (1 << np.arange(len(free))) @ free
         wirings: list[Cliques | None] = list(devices.wirings)

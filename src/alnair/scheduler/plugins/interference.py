@@ -16,10 +16,10 @@ class Interference:
     def __init__(self, model: InterferenceModel | None = None) -> None:
         self._model = model or Contention()
 
-    def gpus(self, spec: PodSpec, cluster: Cluster) -> "_Calm | None":
+    def gpus(self, spec: PodSpec, cluster: Cluster) -> "_SlowdownScore | None":
         """Compile the scores of GPUs."""
         shares = spec.gpu is not None and spec.gpu.memory_mib
-        return _Calm(spec, cluster, self._model) if shares else None
+        return _SlowdownScore(spec, cluster, self._model) if shares else None
 
     def score(self, spec: PodSpec, cluster: Cluster) -> BestGpu | None:
         """Compile the score."""
@@ -31,7 +31,7 @@ class Interference:
         return best
 
 
-class _Calm:
+class _SlowdownScore:
     def __init__(self, spec: PodSpec, cluster: Cluster, model: InterferenceModel) -> None:
         self._own = spec.expected_util
         self._loads = cluster.loads
@@ -41,5 +41,5 @@ class _Calm:
         util = self._loads.expected_util(rows)
         # Of a GPU that nobody measures, the pods that came last may be known all the same.
         others = (util >= 0) * util + (util < 0) * self._loads.unseen_util[:, rows]
-        calm: Column = 100.0 / self._model.slowdown(self._own, others)
-        return calm
+        scores: Column = 100.0 / self._model.slowdown(self._own, others)
+        return scores

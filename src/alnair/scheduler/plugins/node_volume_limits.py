@@ -15,9 +15,9 @@ from alnair.model.volumes import (
     StorageNode,
     csi_handle,
 )
-from alnair.model.workload import PodSpec, Volume
+from alnair.model.workload import PodSpec, PodVolume
 from alnair.scheduler.framework.contract import Depends, Reason
-from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.scheduler.state.objects.api_objects import Objects, Read
@@ -46,7 +46,7 @@ class NodeVolumeLimits:
             return ()
         return (*reads(spec, objects), (CSI_NODES, None), (ATTACHMENTS, None))
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Limits | Nowhere | None":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Limits | RefuseAll | None":
         """Compile the filter."""
         objects = cluster.objects
         disks = set()
@@ -54,16 +54,16 @@ class NodeVolumeLimits:
             if is_claim(volume):
                 if not volume.name:
                     text = "PersistentVolumeClaim had no name"
-                    return Nowhere(text, cluster.columns, error=True)
+                    return RefuseAll(text, cluster.columns, error=True)
                 claim = find_claim(spec.namespace, volume.name, objects)
                 if claim is None:
                     where = f"{spec.namespace}/{volume.name}"
                     text = (
                         f'looking up PVC {where}: persistentvolumeclaims "{volume.name}" not found'
                     )
-                    return Nowhere(text, cluster.columns)
+                    return RefuseAll(text, cluster.columns)
                 if text := foreign(volume, claim):
-                    return Nowhere(text, cluster.columns, error=True)
+                    return RefuseAll(text, cluster.columns, error=True)
             if disk := _disk(spec.namespace, volume, objects):
                 disks.add(disk)
         return _Limits(disks, cluster) if disks else None
@@ -145,7 +145,7 @@ class _Limits:
                 yield Disk(attachment.driver, found.disk.handle)
 
 
-def _disk(namespace: str, volume: Volume, objects: Objects) -> Disk | None:
+def _disk(namespace: str, volume: PodVolume, objects: Objects) -> Disk | None:
     """Return the disk of a volume by its CSI driver; None if none serves it, or it is not known."""
     if not is_claim(volume):
         return _by_driver(Disk(volume.kind, csi_handle(volume.kind, volume.name)))

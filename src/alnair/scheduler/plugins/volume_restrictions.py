@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from alnair.model.volumes import AWS_EBS, CLAIM, GCE_PD, ISCSI, RBD
-from alnair.model.workload import PodSpec, Volume
+from alnair.model.workload import PodSpec, PodVolume
 from alnair.scheduler.framework.contract import Depends, Reason
-from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.objects.api_objects import Objects, Read
@@ -33,7 +33,7 @@ class VolumeRestrictions:
         """Return the claims of the pod."""
         return reads(spec, objects) if spec.volumes else ()
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Shared | Nowhere | None":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Shared | RefuseAll | None":
         """Compile the filter."""
         disks = [v for v in spec.volumes if v.kind in _EXCLUSIVE]
         single = []
@@ -43,7 +43,7 @@ class VolumeRestrictions:
             claim = find_claim(spec.namespace, volume.name, cluster.objects)
             if claim is None:
                 text = f'persistentvolumeclaim "{volume.name}" not found'
-                return Nowhere(text, cluster.columns)
+                return RefuseAll(text, cluster.columns)
             if "ReadWriteOncePod" in claim.modes:
                 single.append(volume)
         return _Shared(spec.namespace, disks, single, cluster) if disks or single else None
@@ -53,7 +53,7 @@ class _Shared:
     depends = Depends.PODS
 
     def __init__(
-        self, namespace: str, disks: list[Volume], single: list[Volume], cluster: Cluster
+        self, namespace: str, disks: list[PodVolume], single: list[PodVolume], cluster: Cluster
     ) -> None:
         self._namespace = namespace
         self._disks = disks
@@ -87,7 +87,7 @@ class _Shared:
         return mask
 
 
-def _conflict(one: Volume, other: Volume) -> bool:
+def _conflict(one: PodVolume, other: PodVolume) -> bool:
     """Return whether two pods cannot have this same disk on one node."""
     if one.kind == AWS_EBS:
         return True

@@ -10,7 +10,7 @@ import numpy as np
 from alnair.model.volumes import CLAIM, PersistentVolume
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Depends, Reason
-from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.nodes.labels import ABSENT
@@ -41,7 +41,7 @@ class VolumeZone:
         """Return the claims of the pod, with their volumes and classes."""
         return reads(spec, objects) if spec.volumes else ()
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Zones | Nowhere | None":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Zones | RefuseAll | None":
         """Compile the filter."""
         wanted: list[tuple[str, frozenset[str]]] = []
         for volume in spec.volumes:
@@ -49,7 +49,7 @@ class VolumeZone:
                 continue
             found = _volume_of(spec, volume.name, cluster.objects)
             if isinstance(found, str):
-                return Nowhere(found, cluster.columns)
+                return RefuseAll(found, cluster.columns)
             if found is not None:
                 labels = dict(found.labels)
                 wanted += [(key, _zones(labels[key])) for key in _TODAY if key in labels]

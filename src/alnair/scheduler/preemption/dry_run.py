@@ -10,7 +10,7 @@ from typing import Final
 from alnair.model.workload import Pod
 from alnair.scheduler.framework.contract import Reason
 from alnair.scheduler.framework.evaluation import Evaluation
-from alnair.scheduler.preemption.victims import Plan, Rules, is_leaving_for, plan
+from alnair.scheduler.preemption.victims import VictimPlan, VictimRules, is_leaving_for, plan
 from alnair.scheduler.state.accounts import Accounts, Record
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -36,8 +36,8 @@ def ineligible(
 
 
 def dry_run(
-    accounts: Accounts, evaluation: Evaluation, rows: Iterable[int], rules: Rules, enough: int
-) -> tuple[list[Plan], list[Sequence[Reason]]]:
+    accounts: Accounts, evaluation: Evaluation, rows: Iterable[int], rules: VictimRules, enough: int
+) -> tuple[list[VictimPlan], list[Sequence[Reason]]]:
     """Return candidates, those that break no budget first, and why other tried rows are none.
 
     Args:
@@ -48,12 +48,12 @@ def dry_run(
         enough: so many candidates end the search, once one of them breaks no budget; no more than
             that break one.
     """
-    harmless: list[Plan] = []
-    breaking: list[Plan] = []
+    harmless: list[VictimPlan] = []
+    breaking: list[VictimPlan] = []
     reasons: list[Sequence[Reason]] = []
     for row in rows:
         found = plan(accounts, evaluation, row, rules)
-        if not isinstance(found, Plan):
+        if not isinstance(found, VictimPlan):
             reasons.append(found)
             continue
         if not found.violations:

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from alnair.scheduler.framework.contract import PostFilterPlugin
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.placement.topology_domains import Level
 from alnair.scheduler.preemption.victim_search import Search
@@ -17,7 +17,7 @@ from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.disruption_budgets import budgets, split
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.state.without_pods import WithoutPods
 
 #: A pod and where room is made for it: the row and its GPUs there.
 Landing = tuple[Record, int, tuple[Booking, ...]]
@@ -28,7 +28,7 @@ Wanting = Sequence[tuple[Record, Mask | None]]
 _COMPARED: Final = 4
 
 
-class Room(msgspec.Struct, frozen=True):
+class GangLanding(msgspec.Struct, frozen=True):
     """Where pods of a gang can land, and who must go for that."""
 
     landings: list[Landing]
@@ -44,7 +44,7 @@ class GangRoom:
         search: for victims of single pods.
     """
 
-    def __init__(self, context: Context, search: Search) -> None:
+    def __init__(self, context: EngineContext, search: Search) -> None:
         self._accounts = context.accounts
         self._evaluations = context.evaluations
         self._profiles = context.profiles
@@ -58,7 +58,7 @@ class GangRoom:
         home: Sequence[int],
         post: PostFilterPlugin,
         now: float,
-    ) -> Room | None:
+    ) -> GangLanding | None:
         """Return where so many of the pods can land together; None if they cannot, or just do.
 
         Args:
@@ -71,7 +71,7 @@ class GangRoom:
         """
         if not required:
             return self._within(pods, wanted, post, now)
-        best: Room | None = None
+        best: GangLanding | None = None
         compared = 0
         for domain in self._domains(pods[0][0], required, home):
             inside = [(r, domain if rows is None else domain & rows) for r, rows in pods]
@@ -98,7 +98,7 @@ class GangRoom:
 
     def _within(
         self, pods: Wanting, wanted: int, post: PostFilterPlugin, now: float
-    ) -> Room | None:
+    ) -> GangLanding | None:
         """Return where so many of the pods can land on the rows that they may use.
 
         They are placed one after another, each where the room is or where it is cheapest to make,
@@ -107,7 +107,7 @@ class GangRoom:
         """
         statement = Statement(self._accounts, self._evaluations, now)
         rules = self._search.rules(pods[0][0], post, now)
-        with WhatIf(self._accounts) as trial:
+        with WithoutPods(self._accounts) as trial:
             victims: list[Record] = []
             hopeless: set[ClassKey] = set()
             for number, (record, rows) in enumerate(pods):
@@ -127,12 +127,12 @@ class GangRoom:
         if len(placed) < wanted or not victims:
             return None
         violations = len(split(victims, budgets(self._accounts.objects))[0])
-        return Room(landings, victims, cost(victims, violations, rules.rank))
+        return GangLanding(landings, victims, cost(victims, violations, rules.rank))
 
     def _place(
         self,
         statement: Statement,
-        trial: WhatIf,
+        trial: WithoutPods,
         victims: list[Record],
         wanting: tuple[Record, Mask | None],
         post: PostFilterPlugin,
@@ -163,7 +163,7 @@ class GangRoom:
     def _reprieve(
         self,
         victims: list[Record],
-        trial: WhatIf,
+        trial: WithoutPods,
         placed: Sequence[Record],
     ) -> list[Record]:
         """Put back the victims that can stay beside all placed pods; returns the others."""
@@ -182,7 +182,7 @@ class GangRoom:
         self,
         row: int,
         excess: float,
-        trial: WhatIf,
+        trial: WithoutPods,
         placed: Sequence[Record],
     ) -> bool:
         """Return whether all pods placed on a row still fit there."""

@@ -14,7 +14,7 @@ from alnair.model.workload import Planned, Pod
 from alnair.scheduler.framework.contract import PostFilterPlugin, Profile, Reason
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.gangs.gangs import GangState
-from alnair.scheduler.placement.context import Context
+from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import topology_of
 from alnair.scheduler.preemption.dry_run import dry_run, ineligible, no_help
 from alnair.scheduler.preemption.gang_room import GangRoom, Landing
@@ -37,13 +37,13 @@ class Preemption:
         context: what to decide from.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: EngineContext) -> None:
         self._accounts = context.accounts
         self._evaluations = context.evaluations
         self._profiles = context.profiles
         self._queue = context.queue
         self._members = context.members
-        self._tally = context.tally
+        self._counters = context.counters
         self._search = Search(context.accounts, context.gangs, context.quotas)
         self._gang_room = GangRoom(context, self._search)
         self.nominations = Nominations(context.accounts)
@@ -132,8 +132,8 @@ class Preemption:
         if post is None or evaluation.best() is not None:
             self.give_up([record], actions)
             return ""  # it may not, or it waits for nodes that are reserved
-        if told := self._ineligible(record, evaluation):
-            return f" preemption: {told}"
+        if reason := self._ineligible(record, evaluation):
+            return f" preemption: {reason}"
         found = self._search.best(record, evaluation, post, now, allowed)
         if found is None:
             self.give_up([record], actions)
@@ -153,8 +153,8 @@ class Preemption:
         evaluation = self._evaluations.of(record.spec, profile)
         if post is None or evaluation.refusal is not None:
             return ""
-        if told := self._ineligible(record, evaluation):
-            return told
+        if reason := self._ineligible(record, evaluation):
+            return reason
         rows = np.flatnonzero(evaluation.resolvable())
         if not len(rows):
             return ""  # the reasons of the nodes say it
@@ -231,7 +231,7 @@ class Preemption:
         actions: list[Action],
     ) -> None:
         preemptor = landings[0][0].pod
-        self._tally.preempted(len(victims))
+        self._counters.preempted(len(victims))
         landing = {record.pod.uid for record, _, _ in landings}
         reclaimed = self._search.reclaims(landings[0][0])
         self.give_up((r for r in unit.pods.values() if r.pod.uid not in landing), actions)

@@ -18,13 +18,13 @@ from alnair.scheduler.gangs.gangs import Gangs, in_turn
 from alnair.scheduler.preemption.gang_victims import Units
 from alnair.scheduler.preemption.reclaim import Reclaim
 from alnair.scheduler.preemption.victim_bounds import Bounds, Levels
-from alnair.scheduler.preemption.victims import IDLE, Plan, Rules, importance, plan
+from alnair.scheduler.preemption.victims import IDLE, VictimPlan, VictimRules, importance, plan
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import budgets
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
 from alnair.scheduler.state.objects.elastic_quotas import Quotas
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.state.without_pods import WithoutPods
 
 #: Of rows that can only differ in when their victims started, so many are tried exactly.
 _TIES: Final = 8
@@ -54,7 +54,7 @@ class Search:
         now: float,
         allowed: Mask | None = None,
         gone: Iterable[Record] = (),
-    ) -> Plan | None:
+    ) -> VictimPlan | None:
         """Return the cheapest victims for a pod, or None if none would help.
 
         Args:
@@ -74,7 +74,7 @@ class Search:
         keys = (-tie[: bounds.highest.size], bounds.started, bounds.count, bounds.total)
         order = np.lexsort([key[hopeful] for key in (*keys, bounds.highest)])
         enough = post.candidates(len(hopeful))
-        best: Plan | None = None
+        best: VictimPlan | None = None
         found = ties = 0
         for row in hopeful[order]:
             least = (0, *(float(b[row]) for b in (bounds.highest, bounds.total, bounds.count)))
@@ -85,7 +85,7 @@ class Search:
                 if ties > _TIES:
                     break
             tried = plan(self._accounts, evaluation, int(row), rules)
-            if not isinstance(tried, Plan):
+            if not isinstance(tried, VictimPlan):
                 continue
             found += 1
             if best is None or tried.cost < best.cost:
@@ -101,10 +101,10 @@ class Search:
         below = math.inf if self.reclaims(record) else record.pod.priority
         return self._levels.bounds(requests, below)
 
-    def bookings(self, record: Record, found: Plan, profile: Profile) -> tuple[Booking, ...]:
+    def bookings(self, record: Record, found: VictimPlan, profile: Profile) -> tuple[Booking, ...]:
         """Return the GPUs that the pod will get on the row once the victims are gone."""
         booked: tuple[Booking, ...] = ()
-        with WhatIf(self._accounts, unseen=True) as trial:
+        with WithoutPods(self._accounts, unseen=True) as trial:
             for victim in found.victims:
                 if victim.row == found.row:
                     trial.lift(victim)
@@ -114,7 +114,7 @@ class Search:
 
     def rules(
         self, preemptor: Record, post: PostFilterPlugin, now: float, gone: Iterable[Record] = ()
-    ) -> Rules:
+    ) -> VictimRules:
         """Return who may go for a pod, if these victims go anyway."""
         priority = preemptor.pod.priority
         own = _gang_key(preemptor)
@@ -163,7 +163,7 @@ class Search:
         def companions(victims: Sequence[Record]) -> list[Record]:
             return self.units.companions(victims, away)
 
-        return Rules(rank, eligible, budgets(self._accounts.objects), companions)
+        return VictimRules(rank, eligible, budgets(self._accounts.objects), companions)
 
     def reclaims(self, record: Record) -> bool:
         """Return whether the pod, with what its gang lacks, may take back what others borrow."""

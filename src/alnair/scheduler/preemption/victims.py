@@ -18,7 +18,7 @@ from alnair.scheduler.framework.contract import Reason
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.disruption_budgets import split
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.state.without_pods import WithoutPods
 
 NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", unresolvable=True)
 #: Priority that an idle pod counts with: below all others.
@@ -30,7 +30,7 @@ Rank = Callable[[Record], int]
 Cost = tuple[float, ...]
 
 
-class Plan(msgspec.Struct, frozen=True):
+class VictimPlan(msgspec.Struct, frozen=True):
     """The victims on one row, the most important first; those of broken gangs may be elsewhere."""
 
     row: int
@@ -40,7 +40,7 @@ class Plan(msgspec.Struct, frozen=True):
     cost: Cost
 
 
-class Rules(msgspec.Struct, frozen=True):
+class VictimRules(msgspec.Struct, frozen=True):
     """Who may go, and what that breaks."""
 
     #: Priority that a victim counts with.
@@ -87,7 +87,9 @@ def cost(victims: Sequence[Record], violations: int, rank: Rank) -> Cost:
     return violations, highest, total, len(victims), -min(started)
 
 
-def plan(accounts: Accounts, evaluation: Evaluation, row: int, rules: Rules) -> Plan | list[Reason]:
+def plan(
+    accounts: Accounts, evaluation: Evaluation, row: int, rules: VictimRules
+) -> VictimPlan | list[Reason]:
     """Return the victims on a row, or why no victims would help.
 
     Args:
@@ -101,7 +103,7 @@ def plan(accounts: Accounts, evaluation: Evaluation, row: int, rules: Rules) -> 
         return [NO_VICTIMS]
     candidates.sort(key=importance(rules.rank))
     attempts = list(_attempts(evaluation, candidates, rules))  # while they hold their GPUs
-    with WhatIf(accounts, unseen=True) as trial:
+    with WithoutPods(accounts, unseen=True) as trial:
         for record in candidates:
             trial.lift(record)
         if not evaluation.accepts(row):
@@ -120,8 +122,8 @@ def plan(accounts: Accounts, evaluation: Evaluation, row: int, rules: Rules) -> 
 
 
 def _reprieve(
-    trial: WhatIf, evaluation: Evaluation, row: int, order: list[Record], rules: Rules
-) -> Plan:
+    trial: WithoutPods, evaluation: Evaluation, row: int, order: list[Record], rules: VictimRules
+) -> VictimPlan:
     """Put back what can stay of lifted pods, in this order, budget breakers first."""
     breaking, harmless = split(order, rules.budgets)
     victims: list[Record] = []
@@ -150,11 +152,11 @@ def _reprieve(
         victims += gone
         violations = len(split(victims, rules.budgets)[0])
     victims.sort(key=importance(rules.rank))
-    return Plan(row, tuple(victims), violations, cost(victims, violations, rules.rank))
+    return VictimPlan(row, tuple(victims), violations, cost(victims, violations, rules.rank))
 
 
 def _attempts(
-    evaluation: Evaluation, candidates: list[Record], rules: Rules
+    evaluation: Evaluation, candidates: list[Record], rules: VictimRules
 ) -> Iterator[list[Record]]:
     """Return, for demands of GPUs, which pods to lift besides trying all by importance.
 

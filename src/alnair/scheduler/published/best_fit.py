@@ -5,7 +5,7 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
-from alnair.scheduler.published.free_resources import Ask, Room, lifted
+from alnair.scheduler.published.free_resources import Ask, FreeResources, lifted
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 
@@ -28,7 +28,7 @@ class _Left:
 
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
         self._ask = Ask.of(spec)
-        self._room = Room(cluster)
+        self._room = FreeResources(cluster)
 
     def __call__(self, rows: Rows) -> Column:
         ask, room = self._ask, self._room

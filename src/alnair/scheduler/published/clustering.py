@@ -7,7 +7,7 @@ import numpy as np
 from alnair.model.workload import LabelSelector, PodSpec, Requirement
 from alnair.scheduler.framework.contract import Depends, Normalize
 from alnair.scheduler.published import LARGEST_GPU
-from alnair.scheduler.published.free_resources import Room, lifted
+from alnair.scheduler.published.free_resources import FreeResources, lifted
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 from alnair.scheduler.state.pods.pod_index import PodQuery
@@ -45,7 +45,7 @@ class _Company:
     normalize: Normalize | None = None
 
     def __init__(self, spec: PodSpec, cluster: Cluster, kinds: set[str]) -> None:
-        self._room = Room(cluster)
+        self._room = FreeResources(cluster)
         self._pods = cluster.pods
         self._own = company(spec)
         self._kinds = kinds

@@ -56,7 +56,7 @@ class Ask(msgspec.Struct, frozen=True):
         return self.gpus * self.milli
 
 
-class Room:
+class FreeResources:
     """Free cores and thousandths of GPUs."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.contract import Depends, Normalize
-from alnair.scheduler.published.free_resources import Ask, Room
+from alnair.scheduler.published.free_resources import Ask, FreeResources
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 from alnair.traces.openb import WHOLE
@@ -31,7 +31,7 @@ class _Packed:
 
     def __init__(self, spec: PodSpec, cluster: Cluster) -> None:
         self._ask = Ask.of(spec)
-        self._room = Room(cluster)
+        self._room = FreeResources(cluster)
         self._devices = cluster.devices
 
     def __call__(self, rows: Rows) -> Column:

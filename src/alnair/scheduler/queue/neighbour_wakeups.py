@@ -1,4 +1,4 @@
-"""Whom it may help that pods came to other nodes, or that a node went.
+"""Which parked classes it may help that pods came to other nodes, or that a node went.
 
 A pod that comes to the emptiest domain evens out a spread, and one that is wanted near makes its
 domain a choice. What departs may help anybody, and is no matter of this module.
@@ -11,8 +11,8 @@ from alnair.model.workload import Labels, LabelSelector, Pod, PodSpec, PodTerm
 from alnair.scheduler.state.pods.label_selectors import matches
 
 
-class Surroundings:
-    """What happened around since it was last asked."""
+class NeighbourChanges:
+    """Which pods came to other nodes, and whether a node went, since the last look."""
 
     def __init__(self) -> None:
         self._came: dict[tuple[str, Labels], Mapping[str, str]] = {}
@@ -43,7 +43,7 @@ class Surroundings:
         )
 
 
-def looks_around(spec: PodSpec) -> bool:
+def depends_on_neighbours(spec: PodSpec) -> bool:
     """Return whether pods on other nodes may help the class."""
     affinity = spec.pod_affinity
     return any(c.hard for c in spec.spread) or bool(affinity and affinity.required)

@@ -13,10 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.scheduler.queue.active_units import Active
 from alnair.scheduler.queue.backoff import backoff
-from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
+from alnair.scheduler.queue.neighbour_wakeups import NeighbourChanges, depends_on_neighbours
 from alnair.scheduler.queue.unit import ClassKey, Place, Unit, WaitingClass
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.objects import storage_objects
@@ -32,12 +32,14 @@ class Queue:
     """Units in three places; entries of the heaps go stale when their unit moves.
 
     Args:
-        tally: where to count who came; None begins anew.
+        counters: where to count who came; None begins anew.
         quotas: by which units of the same priority take turns; None = by age alone.
     """
 
-    def __init__(self, tally: Tally | None = None, quotas: Quotas | None = None) -> None:
-        self._tally = tally if tally is not None else Tally()
+    def __init__(
+        self, counters: SchedulerCounters | None = None, quotas: Quotas | None = None
+    ) -> None:
+        self._counters = counters if counters is not None else SchedulerCounters()
         self._quotas = quotas if quotas is not None else Quotas(Objects(), Usage())
         self._sequence = itertools.count()
         self._active = Active(self._quotas.turn)
@@ -47,7 +49,7 @@ class Queue:
         self._parked: OrderedDict[ClassKey | str, WaitingClass] = OrderedDict()
         self._unlooked = 0
         #: Those that look at pods of other nodes too.
-        self._around: dict[ClassKey | str, None] = {}
+        self._neighbour_dependent: dict[ClassKey | str, None] = {}
         #: Those with volumes.
         self._stored: dict[ClassKey | str, None] = {}
         self._counts = dict.fromkeys(Place, 0)
@@ -62,7 +64,7 @@ class Queue:
     def activate(self, unit: Unit, event: str = "PodAdd") -> None:
         """Try the unit when its turn comes; `event` says why, for the figures."""
         self._move(unit, Place.ACTIVE)
-        self._tally.queued("active", event, len(unit.pods))
+        self._counters.queued("active", event, len(unit.pods))
         self._active.push(unit, self._quotas.tenant(unit.namespace))
 
     def back_off(self, unit: Unit, now: float, event: str = "ScheduleAttemptFailure") -> None:
@@ -72,15 +74,15 @@ class Queue:
     def park(self, unit: Unit, class_key: ClassKey | None, now: float) -> None:
         """Keep the unit until something changes that may help this class; None = anything."""
         self._move(unit, Place.PARKED)
-        self._tally.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
+        self._counters.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
         # A gang is dear to try, so it is not tried at every change.
         unit.not_before = now + backoff(unit.attempts) if unit.gang else 0.0
         key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
         waiting = self._parked.get(key)
         if waiting is None:
             waiting = self._parked[key] = WaitingClass(class_key)
-            if any(looks_around(record.spec) for record in unit.pods.values()):
-                self._around[key] = None
+            if any(depends_on_neighbours(record.spec) for record in unit.pods.values()):
+                self._neighbour_dependent[key] = None
             if any(record.spec.volumes for record in unit.pods.values()):
                 self._stored[key] = None
         heapq.heappush(waiting.heap, (unit.sort, unit.order, unit.ticket, unit))
@@ -90,22 +92,22 @@ class Queue:
     def hold(self, unit: Unit) -> None:
         """Keep the unit until it is activated: no change of the cluster will help it."""
         self._move(unit, Place.PARKED)
-        self._tally.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
+        self._counters.queued("unschedulable", "ScheduleAttemptFailure", len(unit.pods))
 
     def drop(self, unit: Unit) -> None:
         """Take the unit out."""
-        scout = unit.scout
+        probes_class = unit.probes_class
         self._leave(unit)
-        unit.scout = None
-        if scout:
-            self.wake_next(scout)  # it cannot tell any more whether its class fits
+        unit.probes_class = None
+        if probes_class:
+            self.wake_next(probes_class)  # it cannot tell any more whether its class fits
 
     def pop(self) -> Unit | None:
         """Take the next unit to try; tell `wake_next` when it was placed."""
         unit = self._active.pop()
         if unit is not None:
             self._leave(unit)
-            unit.scout = None
+            unit.probes_class = None
         return unit
 
     def tenants_changed(self) -> None:
@@ -151,12 +153,12 @@ class Queue:
                 helped.append(unit)
         return self._look_at(helped)
 
-    def look_around(self, surroundings: Surroundings) -> bool:
-        """Note what happened around; returns whether any parked unit may be helped."""
+    def neighbours_changed(self, changes: NeighbourChanges) -> bool:
+        """Note what happened on other nodes; returns whether any parked unit may be helped."""
         helped = []
-        for unit in self._around if surroundings else ():
+        for unit in self._neighbour_dependent if changes else ():
             class_key = self._parked[unit].class_key
-            if class_key is None or surroundings.may_help(class_key[1]):
+            if class_key is None or changes.may_help(class_key[1]):
                 helped.append(unit)
         return self._look_at(helped)
 
@@ -183,13 +185,13 @@ class Queue:
             if unit.not_before > now:
                 self._wait_until(unit, unit.not_before, "ClusterChange")
             else:
-                self._scout(unit, waiting.class_key)
+                self._probe(unit, waiting.class_key)
         return self._unlooked > 0
 
     def wake_next(self, class_key: ClassKey) -> None:
         """Activate the next parked lone pod of a class, one of which was placed or went away."""
         if waiting := self._parked.get(class_key):
-            self._scout(_first(waiting), class_key)
+            self._probe(_first(waiting), class_key)
 
     def waiting_classes(self) -> list[ClassKey]:
         """Return the classes of parked lone pods."""
@@ -202,14 +204,14 @@ class Queue:
                 if ticket == unit.ticket and unit.waiting is waiting:
                     yield from unit.pods.values()
 
-    def _scout(self, unit: Unit, class_key: ClassKey | None) -> None:
+    def _probe(self, unit: Unit, class_key: ClassKey | None) -> None:
         self.activate(unit, "ClusterChange")
-        unit.scout = None if unit.gang else class_key
+        unit.probes_class = None if unit.gang else class_key
 
     def _wait_until(self, unit: Unit, when: float, event: str) -> None:
         self._move(unit, Place.BACKOFF)
         unit.not_before = when
-        self._tally.queued("backoff", event, len(unit.pods))
+        self._counters.queued("backoff", event, len(unit.pods))
         heapq.heappush(self._backoff, (when, unit.order, unit.ticket, unit))
 
     def _move(self, unit: Unit, place: Place) -> None:
@@ -226,12 +228,12 @@ class Queue:
             if not waiting.count:
                 key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
                 del self._parked[key]
-                self._around.pop(key, None)
+                self._neighbour_dependent.pop(key, None)
                 self._stored.pop(key, None)
             unit.waiting = None
-        if unit.place is not Place.NOWHERE:
+        if unit.place is not Place.NOT_QUEUED:
             self._counts[unit.place] -= 1
-        unit.place = Place.NOWHERE
+        unit.place = Place.NOT_QUEUED
         unit.ticket += 1
 
 

@@ -12,9 +12,9 @@ ClassKey = tuple[str, PodSpec]
 
 
 class Place(enum.Enum):
-    """Where a unit is."""
+    """Where a unit is; NOT_QUEUED is in none of them."""
 
-    NOWHERE = enum.auto()
+    NOT_QUEUED = enum.auto()
     ACTIVE = enum.auto()
     BACKOFF = enum.auto()
     PARKED = enum.auto()
@@ -31,9 +31,9 @@ class Unit:
         "order",
         "place",
         "pods",
-        "scout",
+        "probes_class",
         "sort",
-        "standing",
+        "sort_by_age",
         "ticket",
         "waiting",
     )
@@ -44,11 +44,11 @@ class Unit:
         self.pods: dict[str, Record] = {}
         self.sort: SortKey = ()
         #: Its place in the queue whatever became of its tries: who waits longest.
-        self.standing: SortKey = ()
+        self.sort_by_age: SortKey = ()
         #: When it came, compared with other units; -1 before.
         self.order = -1
         self.attempts = 0
-        self.place = Place.NOWHERE
+        self.place = Place.NOT_QUEUED
         #: Invalidates older heap entries of this unit.
         self.ticket = 0
         #: What it waits with while parked; None = only news about itself helps.
@@ -56,7 +56,7 @@ class Unit:
         #: While it backs off, or is parked as a gang: it is not tried before this time.
         self.not_before = 0.0
         #: It was woken to find out whether pods of this class fit again.
-        self.scout: ClassKey | None = None
+        self.probes_class: ClassKey | None = None
 
     @property
     def namespace(self) -> str:

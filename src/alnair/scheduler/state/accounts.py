@@ -22,7 +22,7 @@ from alnair.scheduler.state.gpus.gpu_loads import Loads
 from alnair.scheduler.state.gpus.node_gpus import carried_over, gpus_of
 from alnair.scheduler.state.nodes.columns import Column, Columns
 from alnair.scheduler.state.nodes.node_images import NodeImages, image_kind
-from alnair.scheduler.state.numa.numa_bookings import ZoneBooks
+from alnair.scheduler.state.numa.numa_bookings import ZoneBookings
 from alnair.scheduler.state.numa.numa_zones import Zones
 from alnair.scheduler.state.objects.api_objects import Objects
 from alnair.scheduler.state.objects.namespace_usage import Usage
@@ -125,7 +125,7 @@ class Record:
         return record
 
 
-class Lifted(msgspec.Struct, frozen=True):
+class RemovedBooking(msgspec.Struct, frozen=True):
     """Where a pod was booked that was lifted off the books for a moment."""
 
     row: int
@@ -181,7 +181,7 @@ class Accounts:
         )
         self.records: dict[str, Record] = {}
         self.on_row: dict[int, dict[str, Record]] = {}
-        self._zone_books = ZoneBooks(self.zones, self.columns, self.objects, self.on_row)
+        self._zone_books = ZoneBookings(self.zones, self.columns, self.objects, self.on_row)
         self._homeless: dict[str, dict[str, Record]] = {}
         self._vectors: dict[PodSpec, Vector] = {}
 
@@ -333,13 +333,13 @@ class Accounts:
         record.state = state
         self._refund(record)
 
-    def lift(self, record: Record) -> Lifted:
+    def lift(self, record: Record) -> RemovedBooking:
         """Take a booked pod off its row for a moment; `put_back` must follow."""
-        lifted = Lifted(record.row, record.bookings)
+        lifted = RemovedBooking(record.row, record.bookings)
         self._unbook(record)
         return lifted
 
-    def put_back(self, record: Record, lifted: Lifted) -> None:
+    def put_back(self, record: Record, lifted: RemovedBooking) -> None:
         """Book a lifted pod where it was."""
         self._book(record, lifted.row, lifted.bookings)
 

@@ -40,7 +40,7 @@ def _by_gpus(demand: GpuDemand, devices: Devices, rows: NDArray[np.intp]) -> Col
         if demand.compute:
             by_compute = np.floor(devices.compute_free[:, rows] / demand.compute)
             slices = np.minimum(slices, by_compute)
-            if demand.hard:
+            if not demand.soft:
                 by_limits = np.floor(devices.hard_free[:, rows] / demand.compute)
                 slices = np.minimum(slices, by_limits)
         slices = np.where(accepted, np.maximum(slices, 0.0), 0.0)

@@ -3,10 +3,10 @@
 from types import TracebackType
 from typing import Self
 
-from alnair.scheduler.state.accounts import Accounts, Lifted, Record
+from alnair.scheduler.state.accounts import Accounts, Record, RemovedBooking
 
 
-class WhatIf:
+class WithoutPods:
     """Pods lifted off the books; leaving the `with` block puts them all back.
 
     Args:
@@ -17,7 +17,7 @@ class WhatIf:
 
     def __init__(self, accounts: Accounts, *, unseen: bool = False) -> None:
         self._accounts = accounts
-        self._lifted: dict[str, tuple[Record, Lifted]] = {}
+        self._lifted: dict[str, tuple[Record, RemovedBooking]] = {}
         self._orders: dict[int, list[str]] = {}
         log = accounts.columns.booked
         # Pods put back in another order may get other NUMA zones, which evaluations must see.

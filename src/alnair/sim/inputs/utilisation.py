@@ -57,7 +57,7 @@ def measured(jobs: Iterable[Job], seed: int) -> list[Job]:
         demands = [pod.spec.gpu for pod in job.pods if pod.spec.gpu is not None]
         if demands:
             run = random.Random(f"{seed}/{job.name}").choice(choice)
-            limits = [demand.compute for demand in demands if demand.hard and demand.compute]
+            limits = [demand.compute for demand in demands if not demand.soft and demand.compute]
             util = min([run.util, *map(float, limits)])
             job = msgspec.structs.replace(job, util=util, kind=run.kind)
         found.append(job)

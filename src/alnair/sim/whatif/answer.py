@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from alnair.scheduler.advice.diagnosis import Change
-from alnair.scheduler.advice.rebalance import Outcome
+from alnair.scheduler.advice.rebalance import RebalanceOutcome
 from alnair.sim.whatif.changes import Stays
 from alnair.sim.whatif.figures import Figures
 
@@ -64,7 +64,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     after: Figures
     fates: tuple[Fate, ...] = ()
     staying: tuple[Stays, ...] = ()
-    plan: Outcome | None = None
+    plan: RebalanceOutcome | None = None
     moved: Figures | None = None
     notes: tuple[str, ...] = ()
 

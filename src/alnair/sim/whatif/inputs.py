@@ -15,7 +15,7 @@ from alnair.sim.whatif import new_nodes as shapes
 from alnair.sim.whatif.changes import Changes
 from alnair.sim.whatif.submitted import Submission, copies, new_nodes, submission
 from alnair.snapshots import snapshot_profiles as saved
-from alnair.snapshots.snapshot import SnapshotError, check_plugins, told
+from alnair.snapshots.snapshot import SnapshotError, check_plugins, replay_events
 from alnair.traces.csv_table import TableError
 
 
@@ -153,5 +153,5 @@ def from_snapshot(path: Path) -> State:
         check_plugins(snapshot, profiles, str(path))
     except (SnapshotError, conf.ConfigurationError) as error:
         raise InputError(str(error)) from error
-    known = list(told(snapshot))
+    known = list(replay_events(snapshot))
     return State(known, profiles, snapshot.seed, snapshot.time)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Report
-from alnair.model.workload import Assignment, Pod
+from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
@@ -32,7 +32,7 @@ class Placed(msgspec.Struct, frozen=True):
     """The node that a pod got, its GPUs there, and when (seconds since the epoch)."""
 
     node: str
-    assignment: Assignment
+    assignment: PodGpuAssignment
     time: float
 
 

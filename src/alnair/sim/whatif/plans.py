@@ -2,7 +2,7 @@
 
 import msgspec
 
-from alnair.scheduler.advice.rebalance import Outcome, Rebalance
+from alnair.scheduler.advice.rebalance import Rebalance, RebalanceOutcome
 from alnair.scheduler.advice.stranded_gpu import PodClass
 from alnair.scheduler.engine.view import View
 from alnair.sim.whatif.figures import Figures, figures
@@ -16,12 +16,12 @@ class Freeing(msgspec.Struct, frozen=True):
     nodes: int = 1
 
 
-def freed(view: View, wanted: Freeing) -> Outcome:
+def freed(view: View, wanted: Freeing) -> RebalanceOutcome:
     """Return how the GPUs are freed on the books of an engine."""
     return Rebalance(view).free_gpus(wanted.gpus, wanted.moves, nodes=wanted.nodes, spare=True)
 
 
-def moved(view: View, plan: Outcome, workload: tuple[PodClass, ...]) -> Figures:
+def moved(view: View, plan: RebalanceOutcome, workload: tuple[PodClass, ...]) -> Figures:
     """Return the figures after the moves of a plan; the books are left as they were."""
     with view.experiment() as experiment, experiment.attempt() as (statement, lifted):
         for move in plan.moves:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from alnair.model.durations import span
-from alnair.model.workload import Assignment, Pod
+from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.advice.diagnose import diagnose
 from alnair.scheduler.advice.diagnosis import Change
 from alnair.sim.whatif.answer import Fate, Role
@@ -134,6 +134,6 @@ class Fates:
         return f"{within}, by the time limits of {self._limited} running pods"
 
 
-def indices(assignment: Assignment) -> tuple[int, ...]:
+def indices(assignment: PodGpuAssignment) -> tuple[int, ...]:
     """Return the indices of the GPUs that a pod has."""
     return tuple(sorted({share.index for _, shares in assignment for share in shares}))

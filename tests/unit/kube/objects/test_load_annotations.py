@@ -32,7 +32,7 @@ def load(**changes: object) -> str:
 
 
 def test_the_golden_files_are_what_the_types_write() -> None:
-    for name, kind in (("gpu-load", api_types.GpuLoad), ("expected", api_types.Expected)):
+    for name, kind in (("gpu-load", api_types.GpuLoadAnnotation), ("expected", api_types.Expected)):
         document = msgspec.json.decode(golden(name), type=kind)
         assert msgspec.json.encode(document).decode() == golden(name)
 

@@ -9,11 +9,11 @@ from alnair.kube.objects import wire
 from alnair.kube.objects.numa_topology import project_topology
 from alnair.kube.objects.numa_topology_wire import NodeResourceTopologyWire
 from alnair.kube.objects.pod_projection import PodProjector
-from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, NumaTopology, NumaZone
 from alnair.model.workload import ContainerPart, PodSpec
 
 
-def report(**fields: Any) -> Topology:
+def report(**fields: Any) -> NumaTopology:
     document = {"metadata": {"name": "n"}, **fields}
     return project_topology(msgspec.convert(document, NodeResourceTopologyWire))
 
@@ -39,8 +39,8 @@ def test_zones_come_by_their_number_with_what_is_available() -> None:
         ]
     )
     assert found.zones == (
-        Zone(2, (("cpu", 1000),)),
-        Zone(10, (("cpu", 1500), ("memory", 1024)), ((0, 12),)),
+        NumaZone(2, (("cpu", 1000),)),
+        NumaZone(10, (("cpu", 1500), ("memory", 1024)), ((0, 12),)),
     )
 
 

@@ -10,7 +10,7 @@ from alnair.kube.objects import namespaced_limits, pod_projection, wire
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model import names
 from alnair.model.workload import (
-    GpuShare,
+    GpuPart,
     LabelSelector,
     NodeAffinity,
     Pod,
@@ -279,7 +279,7 @@ def test_an_assignment_is_read_container_by_container() -> None:
         }
     )
     pod = project(manifest(annotations={names.GPU_ASSIGNMENT: text}))
-    assert pod.assignment == (("a", (GpuShare("G1", 1, 4096, 30, whole=False),)), ("b", ()))
+    assert pod.assignment == (("a", (GpuPart("G1", 1, 4096, 30, whole=False),)), ("b", ()))
 
 
 def test_pods_alike_share_one_spec_and_others_do_not() -> None:

@@ -9,7 +9,7 @@ from alnair.kube.objects import storage, wire
 from alnair.kube.objects.disks import pod_volumes
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.volumes import AWS_EBS, CLAIM, EPHEMERAL, GCE_PD, RBD, Disk
-from alnair.model.workload import LabelSelector, Requirement, Term, Volume
+from alnair.model.workload import LabelSelector, PodVolume, Requirement, Term
 
 META = {"name": "x", "namespace": "n", "uid": "u"}
 
@@ -92,9 +92,9 @@ def test_only_volumes_that_can_keep_a_pod_from_a_node_count() -> None:
         )
     )
     assert found == (
-        Volume(CLAIM, "data"),
-        Volume(EPHEMERAL, "x-c", pod="x", uid="u"),
-        Volume(RBD, "rbd/i", read_only=True, monitors=("m",)),
+        PodVolume(CLAIM, "data"),
+        PodVolume(EPHEMERAL, "x-c", pod="x", uid="u"),
+        PodVolume(RBD, "rbd/i", read_only=True, monitors=("m",)),
     )
 
 

@@ -10,7 +10,7 @@ from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.pod_groups.dialects import GangProjector, NativeProjector, NativeWire, PodGroupWire
 from alnair.kube.pod_groups.gang_labels import group_of
 from alnair.model import names
-from alnair.model.workload import Gang, Topology
+from alnair.model.workload import Gang, GangTopology
 
 META = {"name": "g", "namespace": "n", "creationTimestamp": "1970-01-01T00:00:10Z"}
 RACK = "topology.kubernetes.io/rack"
@@ -40,7 +40,7 @@ def test_a_native_gang_has_its_count_and_its_topology() -> None:
     )
     assert (gang.namespace, gang.name, gang.min_member, gang.created) == ("n", "g", 4, 10.0)
     assert gang.api == "scheduling.k8s.io/v1alpha2"
-    assert gang.topology == Topology(RACK)
+    assert gang.topology == GangTopology(RACK)
 
 
 @pytest.mark.parametrize("spec", [{}, {"schedulingPolicy": {"basic": {}}}])
@@ -53,14 +53,14 @@ def test_annotations_prefer_a_level_beside_the_native_constraint() -> None:
         {"schedulingConstraints": {"topology": [{"key": "example.com/block"}]}},
         **{names.TOPOLOGY_PREFERRED: "rack"},
     )
-    assert gang.topology == Topology("example.com/block", (RACK,))
+    assert gang.topology == GangTopology("example.com/block", (RACK,))
 
 
 def test_levels_are_labels_or_words_for_the_well_known_ones() -> None:
     gang = custom({names.TOPOLOGY_PREFERRED: " rack, example.com/spine ,,zone"})
     preferred = (RACK, "example.com/spine", "topology.kubernetes.io/zone")
-    assert gang.topology == Topology("", preferred)
-    assert custom({names.TOPOLOGY_REQUIRED: "rack"}).topology == Topology(RACK)
+    assert gang.topology == GangTopology("", preferred)
+    assert custom({names.TOPOLOGY_REQUIRED: "rack"}).topology == GangTopology(RACK)
     assert custom({}).topology is None
 
 
@@ -115,4 +115,4 @@ def test_a_pods_own_topology_is_read_in_kueues_words() -> None:
     pod = wire.PodWire(
         wire.ObjectMeta(annotations={names.KUEUE_TOPOLOGY_REQUIRED: RACK}), wire.PodSpecWire()
     )
-    assert PodProjector()(pod).topology == Topology(RACK)
+    assert PodProjector()(pod).topology == GangTopology(RACK)

@@ -17,7 +17,7 @@ from alnair.live.recording.record_lines import NodeWire, PodWire
 from alnair.live.recording.recorded_cluster import Known, Line
 from alnair.live.recording.recorder import Notes
 from alnair.processes.scheduler.metrics import metrics
-from alnair.scheduler.metric_counters import Tally
+from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.exposition import text_of
 from alnair.traces.openb import TraceNode
 
@@ -285,10 +285,10 @@ def test_decisions_are_counted_from_look_to_look_and_over_restarts(world: World)
 
 
 def test_decisions_are_read_from_the_schedulers_own_metrics() -> None:
-    tally = Tally()
-    tally.algorithm.observe(0.25)
-    tally.algorithm.observe(0.5)
-    assert read(text_of(metrics(tally, None))) == (2, 0.75)
+    counters = SchedulerCounters()
+    counters.algorithm.observe(0.25)
+    counters.algorithm.observe(0.5)
+    assert read(text_of(metrics(counters, None))) == (2, 0.75)
     assert read("") is None
 
 

@@ -2,19 +2,19 @@
 
 from alnair.live.replay.gpu_state import GpuState, gpu_state
 from alnair.model.nodes import Gpu, Node
-from alnair.model.workload import GpuDemand, GpuRequest, GpuShare, Pod, PodSpec
+from alnair.model.workload import GpuDemand, GpuPart, GpuRequest, Pod, PodSpec
 from alnair.scheduler.published.fragmentation import FreeNode
 
 GPUS = tuple(Gpu(f"u{i}", i, "T4", 16000) for i in range(3))
 NODE = Node("n", {"cpu": 8000, "nvidia.com/gpu": 3}, {"nvidia.com/gpu.product": "T4"}, gpus=GPUS)
 
 
-def share(index: int, compute: int = 100, *, whole: bool = False) -> GpuShare:
-    return GpuShare(f"u{index}", index, 1000, compute, whole)
+def share(index: int, compute: int = 100, *, whole: bool = False) -> GpuPart:
+    return GpuPart(f"u{index}", index, 1000, compute, whole)
 
 
 def pod(
-    *containers: tuple[str, tuple[GpuShare, ...]],
+    *containers: tuple[str, tuple[GpuPart, ...]],
     demand: GpuDemand | None = None,
     node: str = "n",
     finished: bool = False,

@@ -2,15 +2,15 @@
 
 import pytest
 
-from alnair.node.nvml import Gpu
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.nvml import NvmlGpu
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus
 
-GPUS = (Gpu(0, "GPU-a", "T", 1000 << 20), Gpu(1, "GPU-b", "T", 2000 << 20))
+GPUS = (NvmlGpu(0, "GPU-a", "T", 1000 << 20), NvmlGpu(1, "GPU-b", "T", 2000 << 20))
 
 
-def wanted(*shares: Share) -> Assignment:
-    return Assignment("x", Who(pod="uid"), shares)
+def wanted(*shares: Share) -> ContainerSlices:
+    return ContainerSlices("x", ContainerMatch(pod="uid"), shares)
 
 
 def test_a_gpu_is_named_by_its_index_or_its_uuid() -> None:

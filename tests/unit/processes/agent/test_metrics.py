@@ -6,7 +6,12 @@ from typing import Any, cast
 
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.isolation import Isolation
-from alnair.node.vgpu.containers.container_slices import Assignment, Pod, Share, Who
+from alnair.node.vgpu.containers.container_slices import (
+    ContainerMatch,
+    ContainerSlices,
+    OwningPod,
+    Share,
+)
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
@@ -24,8 +29,10 @@ GPU = "GPU-00000000-0000-0000-0000-000000000001"
 async def everything(folder: Path) -> str:
     """A page on which every family has samples."""
     async with VgpuServer(folder) as server:
-        pod = Pod("default", "train", "uid-1", "main")
-        server.prepare(Assignment("a", Who(pod="uid-1"), (Share(GPU, 1024, 50),), pod))
+        pod = OwningPod("default", "train", "uid-1", "main")
+        server.prepare(
+            ContainerSlices("a", ContainerMatch(pod="uid-1"), (Share(GPU, 1024, 50),), pod)
+        )
         driver = cast("GpuDriver", SimpleNamespace(opened=1, problem="", gpus=(), version="1"))
         inspection = Inspection(server, driver, Policy.WARN, lambda *_: None)
         inspection.confirmed["a", GPU, Kind.MEMORY] = 2

@@ -10,12 +10,12 @@ from aiohttp import web
 
 from alnair.kube.client import Client
 from alnair.model import names
-from alnair.node.vgpu.containers.container_slices import Pod
+from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.violation_conditions import ViolationConditions
 from kit.fault_server import FaultServer, serving, status
 from kit.manual_clock import Clock, running
 
-POD = Pod("default", "greedy", "uid-1", "main")
+POD = OwningPod("default", "greedy", "uid-1", "main")
 
 
 class Statuses(FaultServer):
@@ -102,7 +102,7 @@ async def test_what_an_agent_before_this_one_wrote_is_cleared_unless_it_is_found
     server.conditions[names.VGPU_VIOLATION] = {"type": names.VGPU_VIOLATION, "status": "True"}
     clock = Clock()
     conditions = ViolationConditions(client, clock)
-    conditions.take_over([POD, Pod()])
+    conditions.take_over([POD, OwningPod()])
     if still:
         conditions.add(POD, "main gpu memory", "it holds too much")
     async with running(conditions.run()):

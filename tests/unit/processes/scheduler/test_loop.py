@@ -39,7 +39,7 @@ class Told:
 async def test_a_pod_that_nothing_helps_is_told_why_it_waits_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop, "RETELL", 0.02)
+    monkeypatch.setattr(loop, "REFUSAL_UPDATE_SECONDS", 0.02)
     known = [
         events.NodeChanged(make.node("n", cpu=4000)),
         events.PodChanged(make.pod("p", make.spec(cpu=16_000))),

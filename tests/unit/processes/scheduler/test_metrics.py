@@ -16,23 +16,23 @@ from alnair.model.quota import Quota
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.processes.scheduler.metrics import metrics
-from alnair.scheduler.advice.census import Census, census
+from alnair.scheduler.advice.census import SchedulerFigures, census
 from alnair.scheduler.engine import events
-from alnair.scheduler.metric_counters import Histogram, Tally
+from alnair.scheduler.metric_counters import Histogram, SchedulerCounters
 from alnair.serving.exposition import counter, exposition, gauge, histogram, text_of
 from kit import make
 from kit.described_metrics import described
 from kit.world import World
 
 
-def render(tally: Tally, state: Census | None) -> str:
+def render(counters: SchedulerCounters, state: SchedulerFigures | None) -> str:
     """The page in the text format."""
-    return text_of(metrics(tally, state))
+    return text_of(metrics(counters, state))
 
 
 def figures(world: World) -> dict[str, float]:
     """All samples: name with labels → value."""
-    text = render(world.engine.tally, census(world.engine.view))
+    text = render(world.engine.counters, census(world.engine.view))
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
@@ -158,7 +158,7 @@ def test_pods_that_a_quota_keeps_back_count_for_it() -> None:
 
 
 def test_a_standby_shows_what_it_counted_and_no_state() -> None:
-    text = render(Tally(), None)
+    text = render(SchedulerCounters(), None)
     assert 'leader_election_master_status{name="alnair-scheduler"} 0.0' in text
     assert "scheduler_pending_pods" not in text
     assert "scheduler_preemption_attempts_total 0.0" in text
@@ -191,10 +191,10 @@ def test_label_values_and_help_are_escaped() -> None:
 def everything() -> str:
     """A page on which every family has samples."""
     world = busy_world()
-    world.engine.tally.preempted(2)
-    world.engine.tally.evicted("Preempted")
-    world.engine.tally.ran("Bind", "Success", "alnair-scheduler", 0.002)
-    return render(world.engine.tally, census(world.engine.view))
+    world.engine.counters.preempted(2)
+    world.engine.counters.evicted("Preempted")
+    world.engine.counters.ran("Bind", "Success", "alnair-scheduler", 0.002)
+    return render(world.engine.counters, census(world.engine.view))
 
 
 def test_every_family_is_there_once_with_help_and_samples() -> None:
@@ -218,7 +218,7 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
 
 
 async def test_the_page_is_served_as_prometheus_reads_it() -> None:
-    app = application(Decisions(), lambda: True, lambda: metrics(Tally(), None))
+    app = application(Decisions(), lambda: True, lambda: metrics(SchedulerCounters(), None))
     async with TestClient(TestServer(app)) as client:
         answer = await client.get("/metrics")
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"

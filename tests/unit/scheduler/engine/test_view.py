@@ -160,4 +160,4 @@ def test_a_view_counts_the_queue_and_follows_the_engine() -> None:
 
 
 def test_all_else_of_an_engine_is_its_own() -> None:
-    assert {name for name in vars(Engine([])) if name[0] != "_"} == {"tally", "view"}
+    assert {name for name in vars(Engine([])) if name[0] != "_"} == {"counters", "view"}

@@ -190,7 +190,7 @@ def test_what_was_learned_is_saved_by_the_name_of_the_plugin_and_goes_on_elsewhe
     engine.learn([events.PodChanged(pod("p")), events.PodGone("uid-default-p")], 0.0)
     taken = snapshot.decode(snapshot.encode(snapshot.take(engine.view, (), 0, 0.0)))
     assert taken.plugins == {"Crowded": {"pods": {"default": 1}}}
-    again.learn(list(snapshot.told(taken)), 0.0)
+    again.learn(list(snapshot.replay_events(taken)), 0.0)
     assert diary(again).pods == {"default": 1}
 
 

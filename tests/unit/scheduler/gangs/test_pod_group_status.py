@@ -8,11 +8,11 @@ import pytest
 from alnair.kube.pod_groups.group_members import MemberWire, project_member
 from alnair.model.api_types import Condition, PodGroupStatus
 from alnair.scheduler.gangs.pod_group_status import (
-    Group,
     Member,
+    PodGroupState,
+    group_events,
     group_status,
     native_conditions,
-    news,
 )
 
 NOW, LATER = "2026-11-21T12:00:00Z", "2026-11-21T12:05:00Z"
@@ -33,7 +33,9 @@ def members(**counts: int) -> list[Member]:
 
 
 def phase(minimum: int, *, legacy: bool = False, **counts: int) -> str | None:
-    return group_status(Group("ns", "g", minimum, legacy=legacy), members(**counts), NOW).phase
+    return group_status(
+        PodGroupState("ns", "g", minimum, legacy=legacy), members(**counts), NOW
+    ).phase
 
 
 def condition(status: PodGroupStatus, kind: str) -> Condition:
@@ -74,13 +76,15 @@ def test_the_legacy_api_has_a_phase_for_enough_pods_none_of_which_has_a_node() -
 
 def test_counts_are_those_of_the_members() -> None:
     status = group_status(
-        Group("ns", "g", 9), members(waiting=1, bound=2, running=3, succeeded=1, failed=1), NOW
+        PodGroupState("ns", "g", 9),
+        members(waiting=1, bound=2, running=3, succeeded=1, failed=1),
+        NOW,
     )
     assert (status.scheduled, status.running, status.succeeded, status.failed) == (7, 3, 1, 1)
 
 
 def test_a_second_look_changes_nothing() -> None:
-    group = Group("ns", "g", 3)
+    group = PodGroupState("ns", "g", 3)
     pods = members(waiting=2, running=1)
     first = group_status(group, pods, NOW)
     again = group_status(msgspec.structs.replace(group, status=first), pods, LATER)
@@ -89,13 +93,13 @@ def test_a_second_look_changes_nothing() -> None:
 
 @pytest.mark.parametrize("counts", [{"succeeded": 2}, {"running": 1, "failed": 1}])
 def test_what_became_of_a_group_stays_when_its_pods_are_cleaned_up(counts: dict[str, int]) -> None:
-    group = Group("ns", "g", 2)
+    group = PodGroupState("ns", "g", 2)
     status = group_status(group, members(**counts), NOW)
     assert group_status(msgspec.structs.replace(group, status=status), [], LATER) == status
 
 
 def test_the_start_is_when_there_were_enough_pods_and_stays() -> None:
-    group = Group("ns", "g", 2)
+    group = PodGroupState("ns", "g", 2)
     assert group_status(group, members(waiting=1), NOW).schedule_start_time is None
     status = group_status(group, members(waiting=2), NOW)
     assert status.schedule_start_time == NOW
@@ -104,7 +108,7 @@ def test_the_start_is_when_there_were_enough_pods_and_stays() -> None:
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
-    group = Group("ns", "g", 3)
+    group = PodGroupState("ns", "g", 3)
     status = group_status(group, members(waiting=1), NOW)
     assert condition(status, "Scheduled").reason == "NotEnoughPods"
     group = msgspec.structs.replace(group, status=status)
@@ -119,19 +123,19 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
 
 
 def test_a_failed_member_fails_the_group_with_a_condition_and_one_warning() -> None:
-    group = Group("ns", "g", 3)
+    group = PodGroupState("ns", "g", 3)
     status = group_status(group, members(running=2, failed=1), NOW)
     found = condition(status, "Failed")
     assert (found.status, found.reason) == ("True", "MemberFailed")
     assert found.message == "1 of 3 pods failed: failed-0"
-    (told,) = news(group, status)
-    assert told.warning
-    assert told.reason == "MemberFailed"
-    assert not news(msgspec.structs.replace(group, status=status), status)
+    (written,) = group_events(group, status)
+    assert written.warning
+    assert written.reason == "MemberFailed"
+    assert not group_events(msgspec.structs.replace(group, status=status), status)
 
 
 def test_a_message_names_a_few_failed_members() -> None:
-    status = group_status(Group("ns", "g", 3), members(failed=5), NOW)
+    status = group_status(PodGroupState("ns", "g", 3), members(failed=5), NOW)
     assert condition(status, "Failed").message == (
         "5 of 5 pods failed: failed-0, failed-1, failed-2 and 2 more"
     )
@@ -143,12 +147,12 @@ def test_owners_are_named_with_their_namespace() -> None:
         Member("b", "Pending", False, ("set",)),
         Member("c", "Pending", False, ("job",)),
     ]
-    assert group_status(Group("ns", "g", 3), pods, NOW).occupied_by == "ns/job,ns/set"
+    assert group_status(PodGroupState("ns", "g", 3), pods, NOW).occupied_by == "ns/job,ns/set"
 
 
 def test_a_native_group_once_scheduled_stays_so() -> None:
     kind = "PodGroupScheduled"
-    group = Group("ns", "g", 2)
+    group = PodGroupState("ns", "g", 2)
     waiting, bound = members(waiting=2), members(bound=2)
     first = native_conditions(kind, [], group_status(group, waiting, NOW), waiting)
     assert [(c.status, c.reason) for c in first] == [("False", "Unschedulable")]
@@ -159,7 +163,7 @@ def test_a_native_group_once_scheduled_stays_so() -> None:
 
 def test_a_native_group_of_other_schedulers_is_left_alone() -> None:
     pods = [Member("a", "Running", True, scheduler="default-scheduler")]
-    status = group_status(Group("ns", "g", 1), pods, NOW)
+    status = group_status(PodGroupState("ns", "g", 1), pods, NOW)
     assert native_conditions("PodGroupScheduled", [], status, pods) == []
 
 
@@ -179,66 +183,71 @@ LOST = pod("c", "Failed", at(0), ended=at(3))
 NEW = pod("d", "Running", at(4))
 
 
-def told(
+def next_status(
     before: PodGroupStatus, pods: Sequence[Member], now: str = LATER, minimum: int = 3
 ) -> PodGroupStatus:
     """The status that follows; a second look at the same must change nothing."""
-    status = group_status(Group("ns", "g", minimum, before), pods, now)
-    assert group_status(Group("ns", "g", minimum, status), pods, at(59)) == status
+    status = group_status(PodGroupState("ns", "g", minimum, before), pods, now)
+    assert group_status(PodGroupState("ns", "g", minimum, status), pods, at(59)) == status
     return status
 
 
-FAILED = told(PodGroupStatus(), [A, B, LOST], at(3, 1))
+FAILED = next_status(PodGroupStatus(), [A, B, LOST], at(3, 1))
 
 
 @pytest.mark.parametrize("kept", [[LOST], []], ids=["the failed pod is kept", "it is deleted"])
 def test_a_failed_group_whose_owner_makes_a_new_member_goes_on(kept: list[Member]) -> None:
     assert FAILED.phase == "Failed"
-    waits = told(FAILED, [A, B, *kept, pod("d", "Pending", at(4))])
+    waits = next_status(FAILED, [A, B, *kept, pod("d", "Pending", at(4))])
     assert waits.phase == "Scheduling"
     assert [c.type for c in waits.conditions or ()] == ["Scheduled"]
     assert waits.failed == len(kept)
-    runs = told(waits, [A, B, *kept, NEW])
+    runs = next_status(waits, [A, B, *kept, NEW])
     assert runs.phase == "Running"
-    again = told(runs, [A, msgspec.structs.replace(LOST, name="b", ended=at(5)), *kept, NEW])
+    again = next_status(runs, [A, msgspec.structs.replace(LOST, name="b", ended=at(5)), *kept, NEW])
     assert again.phase == "Failed", "one that fails after that fails the group again"
 
 
 def test_a_group_that_is_made_anew_as_a_whole_goes_on() -> None:
     dead = [pod(n, "Failed", at(0), ended=at(2)) for n in "abc"]
-    failed = told(PodGroupStatus(), dead)
+    failed = next_status(PodGroupStatus(), dead)
     assert failed.phase == "Failed"
-    some = told(failed, [*dead, pod("d", "Pending", at(3))])
+    some = next_status(failed, [*dead, pod("d", "Pending", at(3))])
     assert (some.phase, condition(some, "Scheduled").reason) == ("Pending", "NotEnoughPods")
     new = [pod(n, "Succeeded", at(3)) for n in "def"]
-    assert told(some, [*dead, *new]).phase == "Finished"
+    assert next_status(some, [*dead, *new]).phase == "Finished"
 
 
 def test_a_new_member_within_the_second_of_the_failure_is_told_from_those_of_before() -> None:
     lost = msgspec.structs.replace(LOST, ended=at(0))
-    assert told(PodGroupStatus(), [A, B, lost]).phase == "Failed", "all were made in that second"
-    assert told(PodGroupStatus(), [A, B, lost, pod("d", "Pending", at(0))]).phase == "Scheduling"
+    assert next_status(PodGroupStatus(), [A, B, lost]).phase == "Failed", (
+        "all were made in that second"
+    )
+    assert (
+        next_status(PodGroupStatus(), [A, B, lost, pod("d", "Pending", at(0))]).phase
+        == "Scheduling"
+    )
 
 
 def test_a_new_member_that_was_made_before_we_saw_the_failure_counts() -> None:
-    late = told(PodGroupStatus(), [A, B, LOST], at(9))
-    assert told(late, [A, B, pod("d", "Pending", at(4))]).phase == "Scheduling"
+    late = next_status(PodGroupStatus(), [A, B, LOST], at(9))
+    assert next_status(late, [A, B, pod("d", "Pending", at(4))]).phase == "Scheduling"
 
 
 def test_a_failed_group_that_is_only_cleaned_up_stays_so() -> None:
     for left in ([A, B], [A], []):
-        assert told(FAILED, left) == FAILED
+        assert next_status(FAILED, left) == FAILED
 
 
 def test_where_conditions_are_not_kept_a_whole_group_is_a_new_one() -> None:
     bare = PodGroupStatus(phase="Failed")
-    assert told(bare, [A, B]) == bare
-    assert told(bare, [A, B, pod("d", "Running", at(4))]).phase == "Running"
+    assert next_status(bare, [A, B]) == bare
+    assert next_status(bare, [A, B, pod("d", "Running", at(4))]).phase == "Running"
 
 
 def test_a_finished_group_stays_so_whatever_comes() -> None:
-    done = told(PodGroupStatus(), [pod(n, "Succeeded", at(0)) for n in "abc"])
-    assert told(done, [pod("d", "Pending", at(9))]) == done
+    done = next_status(PodGroupStatus(), [pod(n, "Succeeded", at(0)) for n in "abc"])
+    assert next_status(done, [pod("d", "Pending", at(9))]) == done
 
 
 @pytest.mark.parametrize(

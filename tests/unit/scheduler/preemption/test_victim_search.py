@@ -18,12 +18,12 @@ from alnair.scheduler.plugins.default_preemption import DefaultPreemption, Preem
 from alnair.scheduler.preemption.dry_run import dry_run
 from alnair.scheduler.preemption.victim_bounds import Levels
 from alnair.scheduler.preemption.victim_search import Search
-from alnair.scheduler.preemption.victims import Plan
+from alnair.scheduler.preemption.victims import VictimPlan
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.scheduler.state.disruption_budgets import budgets, split
-from alnair.scheduler.state.without_pods import WhatIf
+from alnair.scheduler.state.without_pods import WithoutPods
 from kit import invariants, make
 
 OURS: Profile = next(p for p in profiles() if p.scheduler == names.SCHEDULER)
@@ -88,7 +88,7 @@ class Setting:
                 break
         return record
 
-    def all_plans(self) -> list[Plan]:
+    def all_plans(self) -> list[VictimPlan]:
         """Return the candidates of all nodes where victims may help."""
         rows = np.flatnonzero(self.evaluation.resolvable())
         rules = self.search.rules(self.record, POST, NOW)
@@ -131,7 +131,7 @@ def test_the_bounds_never_exceed_what_victims_cost() -> None:
 
 
 def fits_without(setting: Setting, row: int, victims: Sequence[Record]) -> bool:
-    with WhatIf(setting.accounts) as trial:
+    with WithoutPods(setting.accounts) as trial:
         for record in victims:
             trial.lift(record)
         return setting.evaluation.accepts(row)

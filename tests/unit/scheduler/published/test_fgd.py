@@ -97,7 +97,7 @@ def test_fgd_scores_by_the_fall_of_f_and_takes_the_lowest_of_the_best_gpus(seed:
     for cpu, gpus, milli in ((4000, 1, 160), (1000, 1, 810), (500, 1, 1000), (0, 2, 1000)):
         spec = cluster.pod(cpu, gpus, milli).spec
         scores = plugin.score(spec, cluster.accounts.cluster)(slice(0, 8))
-        liking = plugin.gpus(spec, cluster.accounts.cluster)
+        gpu_scores = plugin.gpus(spec, cluster.accounts.cluster)
         for row, free in enumerate(cluster.free):
             fits = [s for s, left in enumerate(free.gpu_milli) if left >= milli]
             if len(fits) < gpus or free.cpu_milli < cpu:
@@ -105,8 +105,8 @@ def test_fgd_scores_by_the_fall_of_f_and_takes_the_lowest_of_the_best_gpus(seed:
             if gpus == 1 and milli < 1000:
                 by_gpu = [score(cluster.fall(row, cpu, [slot], milli)) for slot in fits]
                 assert scores[row] == max(by_gpu)
-                assert liking is not None
-                chosen = int(liking(slice(row, row + 1))[:, 0].argmax())
+                assert gpu_scores is not None
+                chosen = int(gpu_scores(slice(row, row + 1))[:, 0].argmax())
                 assert chosen == fits[by_gpu.index(max(by_gpu))]
             else:
                 assert scores[row] == score(cluster.fall(row, cpu, fits[:gpus], milli))

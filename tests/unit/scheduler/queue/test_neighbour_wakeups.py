@@ -1,7 +1,7 @@
 """Whom a pod that comes may help, without a look at any node."""
 
 from alnair.model.workload import LabelSelector, PodAffinity, PodSpec, PodTerm
-from alnair.scheduler.queue.neighbour_wakeups import Surroundings, looks_around
+from alnair.scheduler.queue.neighbour_wakeups import NeighbourChanges, depends_on_neighbours
 from alnair.scheduler.state.pods.pod_classes import Classes
 from kit import make
 
@@ -20,16 +20,16 @@ def near(**term: object) -> PodSpec:
 
 
 def helped(spec: PodSpec, app: str = "web", namespace: str = "default") -> bool:
-    surroundings = Surroundings()
-    surroundings.pod_came(make.pod("came", namespace=namespace, labels={"app": app}))
-    return surroundings.may_help(spec)
+    changes = NeighbourChanges()
+    changes.pod_came(make.pod("came", namespace=namespace, labels={"app": app}))
+    return changes.may_help(spec)
 
 
 def test_a_spread_is_helped_by_pods_that_it_counts() -> None:
     hard = class_of(make.spec(spread=[make.spread_over("zone", WEB)]))
     soft = class_of(make.spec(spread=[make.spread_over("zone", WEB, hard=False)]))
-    assert looks_around(hard)
-    assert not looks_around(soft)
+    assert depends_on_neighbours(hard)
+    assert not depends_on_neighbours(soft)
     assert helped(hard)
     assert not helped(hard, app="db")
     assert not helped(hard, namespace="other")
@@ -44,10 +44,10 @@ def test_a_pod_that_wants_others_near_is_helped_by_those() -> None:
 
 
 def test_a_node_that_went_may_help_any_of_them_and_is_forgotten() -> None:
-    surroundings = Surroundings()
-    assert not surroundings
-    surroundings.node_went()
-    assert surroundings
-    assert surroundings.may_help(near())
-    surroundings.clear()
-    assert not surroundings
+    changes = NeighbourChanges()
+    assert not changes
+    changes.node_went()
+    assert changes
+    assert changes.may_help(near())
+    changes.clear()
+    assert not changes

@@ -188,7 +188,7 @@ class Simulated:
         self.queue.changed()
 
     def drop(self, number: int) -> None:
-        waiting = [k for k, (u, _) in self.units.items() if u.place is not Place.NOWHERE]
+        waiting = [k for k, (u, _) in self.units.items() if u.place is not Place.NOT_QUEUED]
         if waiting:
             self.queue.drop(self.units[waiting[number % len(waiting)]][0])
 
@@ -228,6 +228,6 @@ def test_nothing_is_forgotten(done: list[tuple[str, object]]) -> None:
         invariants.check_parked(simulated.queue, [u for u, _ in simulated.units.values()])
     for _ in range(100):
         simulated.step(10)
-    waiting = {cls for one, cls in simulated.units.values() if one.place is not Place.NOWHERE}
+    waiting = {cls for one, cls in simulated.units.values() if one.place is not Place.NOT_QUEUED}
     assert not [cls for cls in waiting if simulated.room[cls]], "these could have been placed"
     assert simulated.queue.count(Place.ACTIVE) == 0

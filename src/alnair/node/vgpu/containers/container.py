@@ -12,17 +12,17 @@ import msgspec
 
 from alnair.node.cgroups import Cgroup, Proc
 from alnair.node.vgpu.containers import peer_credentials
-from alnair.node.vgpu.containers.container_slices import Assignment, Who
-from alnair.node.vgpu.containers.journal import Entry, Group
-from alnair.node.vgpu.containers.liveness import Census
-from alnair.node.vgpu.containers.registration import Door
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices
+from alnair.node.vgpu.containers.journal import ControlGroup, Entry
+from alnair.node.vgpu.containers.liveness import ProcessWatch
+from alnair.node.vgpu.containers.registration import RegistrationSocket
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.counters import CountersFile, Slot
 from alnair.node.vgpu.pages.limits_page import Contexts, LimitsPage
 from alnair.node.vgpu.pages.totals import Totals
 
 
-class Container:
+class VgpuContainer:
     """A container that was prepared, in the running event loop.
 
     Args:
@@ -38,7 +38,7 @@ class Container:
         since: Monotonic seconds at which it was prepared or first registered.
         totals: What it used since this server started.
         slots: Its processes, as of the last look.
-        is_gone: Monotonic seconds since when its control group is gone; None while it is not.
+        gone_since: Monotonic seconds since when its control group is gone; None while it is not.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Container:
             self._opened = made.pop_all()
 
     def _open(self, entry: Entry, made: contextlib.ExitStack) -> None:
-        self.page = LimitsPage(self.folder / "limits")
-        made.callback(self.page.close)
+        self.limits = LimitsPage(self.folder / "limits")
+        made.callback(self.limits.close)
         self.counters = CountersFile(self.folder / "counters", len(self.assignment.shares))
         made.callback(self.counters.close)
         if not self.counters.was_valid or self.counters.generation != entry.generation:
@@ -73,18 +73,18 @@ class Container:
         state = abi.State.REGISTERED if self.group is not None else abi.State.WAITING
         if entry.message:
             state = abi.State.REFUSED
-        self.page.assign(self.assignment, state, self.counters.generation, self._contexts)
+        self.limits.assign(self.assignment, state, self.counters.generation, self._contexts)
         if entry.message:
-            self.page.say(state, entry.message)
-        self.page.beat(time.monotonic_ns())
+            self.limits.say(state, entry.message)
+        self.limits.beat(time.monotonic_ns())
         self.since = asyncio.get_running_loop().time()
-        self.is_gone: float | None = None
+        self.gone_since: float | None = None
         self.totals = Totals(len(self.assignment.shares))
         self.slots: tuple[Slot, ...] = ()
-        self.census = Census(self._proc, self.counters, self.read)
+        self.census = ProcessWatch(self._proc, self.counters, self.read)
         made.callback(self.census.close)
-        self.door = Door(self.folder, self._answer)
-        made.callback(self.door.close)
+        self.registration = RegistrationSocket(self.folder, self._answer)
+        made.callback(self.registration.close)
 
     def close(self) -> None:
         """Let go of it; the container goes on by its pages."""
@@ -92,37 +92,37 @@ class Container:
 
     def delete(self) -> None:
         """Close it, and remove its folder."""
-        self.page.say(abi.State.REFUSED, "the slices of this container were taken back")
+        self.limits.say(abi.State.REFUSED, "the slices of this container were taken back")
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def entry(self) -> Entry:
         """What the journal must hold of it."""
-        message = self.page.page.message.decode() if self.is_refused else ""
+        message = self.limits.page.message.decode() if self.is_refused else ""
         return Entry(self.assignment, self.counters.generation, self.group, message)
 
     @property
     def is_refused(self) -> bool:
         """Whether it may not use CUDA at all."""
-        return bool(self.page.page.state == abi.State.REFUSED)
+        return bool(self.limits.page.state == abi.State.REFUSED)
 
-    def change(self, assignment: Assignment) -> None:
+    def change(self, assignment: ContainerSlices) -> None:
         """Put other limits in force, at once; the GPUs must be the same, in the same order."""
         self.assignment = assignment
-        state = abi.State(self.page.page.state)
-        self.page.assign(assignment, state, self.counters.generation, self._contexts)
+        state = abi.State(self.limits.page.state)
+        self.limits.assign(assignment, state, self.counters.generation, self._contexts)
 
     def learn(self) -> None:
         """Take in what contexts cost, for those that are made from now on."""
         for row, share in enumerate(self.assignment.shares):
             cost = self._contexts(share.uuid)
             if not share.context_mib and cost is not None:
-                self.page.update(row, context_bytes=cost)
+                self.limits.update(row, context_bytes=cost)
 
     def refuse(self, message: str) -> None:
         """Let no process of it use CUDA from now on; those that run are not touched."""
-        self.page.say(abi.State.REFUSED, message)
+        self.limits.say(abi.State.REFUSED, message)
         self._on_news()
 
     def read(self, *, whole: bool = True) -> None:
@@ -135,7 +135,7 @@ class Container:
     def tick(self, now_ns: int) -> None:
         """Take in what it used, and tell it that the server lives."""
         self.read(whole=False)
-        self.page.beat(now_ns)
+        self.limits.beat(now_ns)
 
     def look(self, now: float) -> None:
         """Find out which of its processes live."""
@@ -144,9 +144,9 @@ class Container:
         is_there = self.census.look(self.slots, self.group)
         self.read()  # slots may have been freed
         if is_there:
-            self.is_gone = None
-        elif self.is_gone is None:
-            self.is_gone = now
+            self.gone_since = None
+        elif self.gone_since is None:
+            self.gone_since = now
 
     def held(self, row: int) -> int:
         """Bytes that its living processes hold on a GPU, by its own word."""
@@ -162,14 +162,14 @@ class Container:
             text = f"process {pid} is not of container {name}: its cgroup is {place.path}"
             return abi.Reply.REFUSED, text
         if self.is_refused:
-            return abi.Reply.REFUSED, self.page.page.message.decode()
+            return abi.Reply.REFUSED, self.limits.page.message.decode()
         if self.group is None:
             self.group = learned(self.assignment.who, place)
             self.since = asyncio.get_running_loop().time()
             # In the journal first: a server that dies now must not find a page that it never
             # registered. The other way round only costs another registration.
             self._on_news()
-            self.page.say(abi.State.REGISTERED)
+            self.limits.say(abi.State.REGISTERED)
         return abi.Reply.OK, ""
 
     def has(self, place: Cgroup) -> bool:
@@ -181,21 +181,21 @@ class Container:
         )
 
 
-def learned(who: Who, place: Cgroup) -> Group:
+def learned(who: ContainerMatch, place: Cgroup) -> ControlGroup:
     """Return the group of a container, from where its first process is."""
     path = place.root
     if who.cgroup and not (who.container or place.container):
         path = who.cgroup.rstrip("/")
-    return Group(path, place.controller, place.container)
+    return ControlGroup(path, place.controller, place.container)
 
 
 class Status(msgspec.Struct, frozen=True):
     """A container for people and programs; row i of the lists is share i."""
 
-    assignment: Assignment
+    assignment: ContainerSlices
     folder: str
     state: str
-    group: Group | None
+    group: ControlGroup | None
     processes: int
     held_bytes: tuple[int, ...]
     overhead_bytes: tuple[int, ...]

@@ -38,7 +38,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     sm_count: int = 0
 
 
-class Who(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ContainerMatch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """By what the kernel's word on a process is held against a container: all that is given counts.
 
     Before a container is created, its id is not known: then the pod's uid tells, together with the
@@ -65,7 +65,7 @@ class Who(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
         )
 
 
-class Pod(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class OwningPod(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Whose container it is, for events, evictions and metrics."""
 
     namespace: str = ""
@@ -74,7 +74,7 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     container: str = ""
 
 
-class Assignment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ContainerSlices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A container with its slices of GPUs.
 
     Attributes:
@@ -88,15 +88,15 @@ class Assignment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """
 
     name: str
-    who: Who
+    who: ContainerMatch
     shares: tuple[Share, ...]
-    pod: Pod = Pod()
+    pod: OwningPod = OwningPod()
     host_memory_mib: int = 0
     deadline_ms: int = 5000
     keep: bool = False
 
 
-def problem(wanted: Assignment) -> str:
+def problem(wanted: ContainerSlices) -> str:
     """Say why an assignment cannot be carried out, and what to do; "" if it can."""
     if not _NAME.fullmatch(wanted.name):
         return (

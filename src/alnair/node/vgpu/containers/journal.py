@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from alnair.node.vgpu.containers.container_slices import Assignment
+from alnair.node.vgpu.containers.container_slices import ContainerSlices
 
 _MAGIC: Final = b"alnair-vgpu-journal"
 VERSION: Final = 1
@@ -23,7 +23,7 @@ class JournalError(Exception):
     """The journal cannot be read or is not ours; says which file and what to do."""
 
 
-class Group(msgspec.Struct, frozen=True, omit_defaults=True):
+class ControlGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """The control group of a container, as its first process showed it.
 
     Attributes:
@@ -40,9 +40,9 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A container; `group` is None while nobody has registered."""
 
-    assignment: Assignment
+    assignment: ContainerSlices
     generation: int
-    group: Group | None = None
+    group: ControlGroup | None = None
     message: str = ""
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from alnair.node.cgroups import Proc
-from alnair.node.vgpu.containers.journal import Group
+from alnair.node.vgpu.containers.journal import ControlGroup
 from alnair.node.vgpu.pages.counters import CountersFile, Slot
 
 #: A look at a container's processes is followed by so many times its duration without one: who has
@@ -30,7 +30,7 @@ class Owner(msgspec.Struct, frozen=True):
     started: int
 
 
-class Census:
+class ProcessWatch:
     """The processes of one container.
 
     Args:
@@ -64,7 +64,7 @@ class Census:
         """The host pids of processes with slots → index of the slot."""
         return {pid: owner.index for owner, (pid, _) in self._watched.items()}
 
-    def look(self, slots: Sequence[Slot], group: Group | None) -> bool:
+    def look(self, slots: Sequence[Slot], group: ControlGroup | None) -> bool:
         """Join the slots with the processes; free those of the dead.
 
         Returns:
@@ -87,7 +87,7 @@ class Census:
         folder = self._proc.mounts.folder(group.path, group.controller)
         return folder is not None and folder.is_dir()
 
-    def _find(self, unknown: set[Owner], group: Group) -> None:
+    def _find(self, unknown: set[Owner], group: ControlGroup) -> None:
         """Watch those of these owners that live; the others are dead."""
         began = self._loop.time()
         if began < self._rests_until:

@@ -61,7 +61,7 @@ def operation(frame: bytes) -> abi.Operation | str:
         return f"there is no operation {asked}"
 
 
-class Door:
+class RegistrationSocket:
     """A container's listening socket, in the running event loop.
 
     Args:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from alnair.node.vgpu.containers.container_slices import Assignment, row
+from alnair.node.vgpu.containers.container_slices import ContainerSlices, row
 from alnair.node.vgpu.pages import abi
 
 _DEVICES: Final = abi.offset(abi.Limits, "device")
@@ -48,7 +48,7 @@ class LimitsPage:
 
     def assign(
         self,
-        assignment: Assignment,
+        assignment: ContainerSlices,
         state: abi.State,
         generation: int,
         contexts: Contexts = lambda _: None,

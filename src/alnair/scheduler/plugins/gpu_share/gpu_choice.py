@@ -74,7 +74,7 @@ def slice_slot(
     free: Mask,
     near: Near,
     choice: Choice,
-    liking: Column | None = None,
+    gpu_scores: Column | None = None,
 ) -> int | None:
     """Return the GPU for the slice.
 
@@ -89,7 +89,7 @@ def slice_slot(
         free: GPUs that could be given whole.
         near: the pod's zones.
         choice: the fullest or the emptiest.
-        liking: (GPUs per node,), how much plugins like each; None if none has a say.
+        gpu_scores: (GPUs per node,), what plugins score each GPU; None if no plugin does.
     """
     if demand.whole and free.sum() <= demand.whole:
         fits = fits & ~free  # the free ones are needed whole
@@ -104,12 +104,12 @@ def slice_slot(
     wired = devices.wired[row]
 
     def order(slot: int) -> tuple[int, float, float, float, bool, int, int]:
-        dull = -float(liking[slot]) if liking is not None else 0.0
-        disliked = -weights.get(gpus[slot].model, 0)
+        score_key = -float(gpu_scores[slot]) if gpu_scores is not None else 0.0
+        weight_key = -weights.get(gpus[slot].model, 0)
         far = bool(mask) and not mask >> slot & 1
         # Opening a GPU may break a clique that others could use whole.
         missed = -wired.left(unused, slot) if wired and unused >> slot & 1 else 0
-        return disliked, dull, sign * compute[slot], sign * memory[slot], far, missed, slot
+        return weight_key, score_key, sign * compute[slot], sign * memory[slot], far, missed, slot
 
     return min(slots, key=order)
 
@@ -176,9 +176,9 @@ def _by_container(demand: GpuDemand, wired: Cliques, chosen: int) -> list[int]:
 def _heaviest(demand: GpuDemand, devices: Devices, row: int, mask: int) -> int:
     """Return the GPUs of the best-liked models that are enough."""
     weights = dict(demand.weights)
-    liking = {slot: weights.get(devices.gpus[row][slot].model, 0) for slot in _slots(mask)}
-    least = sorted(liking.values(), reverse=True)[demand.whole - 1]
-    return sum(1 << slot for slot, weight in liking.items() if weight >= least)
+    weight_of = {slot: weights.get(devices.gpus[row][slot].model, 0) for slot in _slots(mask)}
+    least = sorted(weight_of.values(), reverse=True)[demand.whole - 1]
+    return sum(1 << slot for slot, weight in weight_of.items() if weight >= least)
 
 
 def _mask(gpus: Mask) -> int:

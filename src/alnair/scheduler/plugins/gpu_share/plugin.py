@@ -49,7 +49,7 @@ class GpuShare:
         return _Room(spec.gpu, cluster.devices) if spec.gpu else None
 
     def reserve(
-        self, spec: PodSpec, row: int, cluster: Cluster, liking: Column | None = None
+        self, spec: PodSpec, row: int, cluster: Cluster, gpu_scores: Column | None = None
     ) -> tuple[Booking, ...] | None:
         """Choose GPUs: the slice's first, then the best-connected free ones for whole use."""
         demand = spec.gpu
@@ -58,19 +58,19 @@ class GpuShare:
         devices = cluster.devices
         one = slice(row, row + 1)
         free = devices.free_slots(row)
-        if demand.choosy:
+        if demand.restricts_models:
             free &= accepted(demand, devices, one)[:, 0]
         near = near_gpus(spec, row, cluster)
         bookings: list[Booking] = []
         if demand.memory_mib:
             fits = slice_fits(demand, devices, one)[:, 0]
-            if liking is not None:
-                fits &= liking >= 0
-            slot = slice_slot(demand, devices, row, fits, free, near, self.choice, liking)
+            if gpu_scores is not None:
+                fits &= gpu_scores >= 0
+            slot = slice_slot(demand, devices, row, fits, free, near, self.choice, gpu_scores)
             if slot is None:
                 return None
             free[slot] = False
-            bookings.append(Booking(slot, demand.memory_mib, demand.compute, demand.hard))
+            bookings.append(Booking(slot, demand.memory_mib, demand.compute, demand.soft))
         if demand.whole:
             slots = whole_slots(demand, devices, row, free, near)
             if slots is None:
@@ -88,7 +88,7 @@ class _Room:
 
     def __call__(self, rows: Rows) -> Mask:
         demand, devices = self._demand, self._devices
-        if not demand.memory_mib and not demand.choosy:
+        if not demand.memory_mib and not demand.restricts_models:
             return devices.whole_free[rows] >= demand.whole
         if not demand.whole:
             return any_gpu(slice_fits(demand, devices, rows))
@@ -105,7 +105,7 @@ class _Room:
         devices = self._devices
         never = devices.count[rows] == 0
         yield NO_GPU, never
-        if self._demand.choosy:
+        if self._demand.restricts_models:
             wrong = ~any_gpu(accepted(self._demand, devices, rows)) & ~never
             yield WRONG_MODEL, wrong
             never = never | wrong

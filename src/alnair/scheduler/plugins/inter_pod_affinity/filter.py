@@ -22,7 +22,7 @@ NOT_APART = Reason("node(s) didn't match pod anti-affinity rules")
 UNWELCOME = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
 
 
-class Rules:
+class AffinityFilter:
     """The pod's required terms, and the required anti-affinity of pods on nodes."""
 
     depends = Depends.PODS

@@ -14,9 +14,9 @@ from alnair.scheduler.framework.arguments import Arguments, out_of_range
 from alnair.scheduler.framework.contract import Refusal
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.framework.selector_validation import joined, requirement_problems
-from alnair.scheduler.plugins.inter_pod_affinity.filter import Rules
+from alnair.scheduler.plugins.inter_pod_affinity.filter import AffinityFilter
 from alnair.scheduler.plugins.inter_pod_affinity.relaxations import preferred_instead
-from alnair.scheduler.plugins.inter_pod_affinity.score import Attraction
+from alnair.scheduler.plugins.inter_pod_affinity.score import AffinityScore
 from alnair.scheduler.state.cluster import Cluster
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -59,19 +59,19 @@ class InterPodAffinity:
         """Return the objects that decide, if any selector is known that could see the pod."""
         return ("Namespace",) if spec.namespace else ()
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> Rules | None:
+    def filter(self, spec: PodSpec, cluster: Cluster) -> AffinityFilter | None:
         """Compile the filter."""
         # A class without namespace: no pod that is known has any terms, nor has this one.
-        return Rules(spec, cluster) if spec.namespace else None
+        return AffinityFilter(spec, cluster) if spec.namespace else None
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> Attraction | None:
+    def score(self, spec: PodSpec, cluster: Cluster) -> AffinityScore | None:
         """Compile the score."""
         affinity = spec.pod_affinity or PodAffinity()
         prefers = affinity.preferred or affinity.anti_preferred
         ignored = self.arguments.ignore_preferred_terms_of_existing_pods and not prefers
         if ignored or not spec.namespace:
             return None
-        return Attraction(spec, cluster, self.arguments.hard_pod_affinity_weight)
+        return AffinityScore(spec, cluster, self.arguments.hard_pod_affinity_weight)
 
     def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
         """Return to prefer what one of the pod's terms requires."""

@@ -9,7 +9,7 @@ from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask
 
 
-class Attraction:
+class AffinityScore:
     """Preferred terms of the pod and of pods on nodes; for affinity also their required ones.
 
     The raw score of a row is, over all terms, the weight (negative for anti-affinity) times the

@@ -36,7 +36,7 @@ _MOST_SET: Final = 1.0
 _HARDLY: Final = 0.1
 
 
-class Group(msgspec.Struct, frozen=True, gc=False):
+class NodeGroup(msgspec.Struct, frozen=True, gc=False):
     """Nodes alike: by the GPUs they have, and their cores and memory as far as that matters."""
 
     model: str
@@ -64,7 +64,7 @@ class BidState(msgspec.Struct, frozen=True):
         due: after how many pods they are reviewed.
     """
 
-    steps: tuple[tuple[Group, int, int], ...] = ()
+    steps: tuple[tuple[NodeGroup, int, int], ...] = ()
     due: int = 1
 
 
@@ -82,7 +82,7 @@ class BidPrices:
         self.sets: dict[int, Column] = {}
         self.priced: frozenset[int] = frozenset()
         self._group: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._groups: dict[Group | None, int] = {None: 0}
+        self._groups: dict[NodeGroup | None, int] = {None: 0}
         self._steps: dict[tuple[int, int], int] = {}
         self._takers: dict[Ask, tuple[int, float, int]] = {}
         self._due = 1
@@ -147,7 +147,7 @@ class BidPrices:
         self._due = state.due
         self._spread()
 
-    def _number(self, group: Group | None) -> int:
+    def _number(self, group: NodeGroup | None) -> int:
         number = self._groups.get(group)
         if number is None:
             number = self._groups[group] = len(self._groups)
@@ -239,9 +239,9 @@ def _bits(mask: int, size: int) -> NDArray[np.intp]:
     return np.array([bit for bit in range(size) if mask >> bit & 1], np.intp)
 
 
-def _group(node: Node, gpus: Sequence[Gpu]) -> Group:
+def _group(node: Node, gpus: Sequence[Gpu]) -> NodeGroup:
     """Return the node's group; sizes are rounded, since like machines differ a little."""
     ram = node.allocatable.get("memory", 0) >> 30
     digits = 10 ** max(0, len(str(ram)) - 2)
     cores = node.allocatable.get("cpu", 0) // 1000
-    return Group(gpus[0].model, gpus[0].memory_mib, len(gpus), cores, ram // digits * digits)
+    return NodeGroup(gpus[0].model, gpus[0].memory_mib, len(gpus), cores, ram // digits * digits)

@@ -83,8 +83,8 @@ class OpportunityCost:
         table = self._know(cluster).prices.cost_of_slice(spec.gpu)
 
         def scores(rows: Rows) -> Column:
-            liking = 100.0 - table[cluster.devices.cell[:, rows]] * (100.0 / NO_PLACE)
-            return liking.astype(float)
+            scores = 100.0 - table[cluster.devices.cell[:, rows]] * (100.0 / NO_PLACE)
+            return scores.astype(float)
 
         return scores
 

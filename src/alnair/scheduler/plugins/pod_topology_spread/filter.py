@@ -15,7 +15,7 @@ TOO_SKEWED: Final = Reason("node(s) didn't match pod topology spread constraints
 NO_LABEL: Final = Reason(f"{TOO_SKEWED.text} (missing required label)", unresolvable=True)
 
 
-class Skew:
+class SpreadFilter:
     """No domain may have more than `max_skew` matching pods more than the emptiest one."""
 
     depends = Depends.PODS

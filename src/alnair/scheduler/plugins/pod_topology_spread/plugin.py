@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from alnair.model.workload import PodSpec, SpreadConstraint
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.plugins.pod_topology_spread.arguments import SpreadArguments
-from alnair.scheduler.plugins.pod_topology_spread.filter import Skew
-from alnair.scheduler.plugins.pod_topology_spread.score import Crowding
+from alnair.scheduler.plugins.pod_topology_spread.filter import SpreadFilter
+from alnair.scheduler.plugins.pod_topology_spread.score import SpreadScore
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.pods.default_selectors import KINDS, peers
 
@@ -31,17 +31,17 @@ class PodTopologySpread:
         """Return the kinds that default constraints take their selector from."""
         return KINDS if self._defaults and not spec.spread else ()
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> Skew | None:
+    def filter(self, spec: PodSpec, cluster: Cluster) -> SpreadFilter | None:
         """Compile the filter."""
         hard = [c for c in self._constraints(spec, cluster) if c.hard]
-        return Skew(hard, spec, cluster) if hard else None
+        return SpreadFilter(hard, spec, cluster) if hard else None
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> Crowding | None:
+    def score(self, spec: PodSpec, cluster: Cluster) -> SpreadScore | None:
         """Compile the score."""
         soft = [c for c in self._constraints(spec, cluster) if not c.hard]
         # With the system's defaults a node without a zone is still judged by its name.
         strict = bool(spec.spread) or not self._system
-        return Crowding(soft, spec, cluster, strict=strict) if soft else None
+        return SpreadScore(soft, spec, cluster, strict=strict) if soft else None
 
     def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
         """Return to prefer what one of the pod's own constraints requires."""

@@ -14,7 +14,7 @@ from alnair.scheduler.state.nodes.columns import Column, Mask
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-class Crowding:
+class SpreadScore:
     """Domains with fewer matching pods are better, each constraint weighted by its domains' number.
 
     raw = Σ pods of the domain · ln(number of domains + 2) + (max_skew - 1);

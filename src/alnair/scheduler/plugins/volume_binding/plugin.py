@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from alnair.model.volumes import EPHEMERAL, Claim, ClaimBinding
+from alnair.model.volumes import EPHEMERAL, ClaimBinding, PersistentVolumeClaim
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments
 from alnair.scheduler.framework.contract import Depends, Reason
-from alnair.scheduler.framework.refuse_all import Nowhere
+from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.plugins.volume_binding.volume_choice import Storage, reach
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
@@ -70,17 +70,17 @@ class VolumeBinding:
         waiting = any(claim is not None and not claim.volume for claim in found)
         return (*reads(spec, objects), *((kind, None) for kind in _STORAGE if waiting))
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Bound | _Unbound | Nowhere | None":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> "_Bound | _Unbound | RefuseAll | None":
         """Compile the filter."""
         objects = cluster.objects
-        bound: list[Claim] = []
-        unbound: list[Claim] = []
+        bound: list[PersistentVolumeClaim] = []
+        unbound: list[PersistentVolumeClaim] = []
         immediate = False
         for volume in claim_volumes(spec):
             claim = find_claim(spec.namespace, volume.name, objects)
             text = _missing(volume.kind, volume.name) if claim is None else _unusable(claim)
             if claim is None or text or (text := foreign(volume, claim)):
-                return Nowhere(text, cluster.columns)
+                return RefuseAll(text, cluster.columns)
             if claim.bound:
                 bound.append(claim)
             elif claim.volume or not _waits(claim, objects):
@@ -88,7 +88,7 @@ class VolumeBinding:
             else:
                 unbound.append(claim)
         if immediate:
-            return Nowhere(UNBOUND, cluster.columns)
+            return RefuseAll(UNBOUND, cluster.columns)
         if unbound:
             return _Unbound(bound, _storage(unbound, cluster), cluster)
         return _Bound(bound, cluster) if bound else None
@@ -105,7 +105,7 @@ class _Bound:
 
     depends = Depends.NODE
 
-    def __init__(self, claims: list[Claim], cluster: Cluster) -> None:
+    def __init__(self, claims: list[PersistentVolumeClaim], cluster: Cluster) -> None:
         self._cluster = cluster
         found = [find_volume(claim.volume, cluster.objects) for claim in claims]
         self._volumes = [volume for volume in found if volume is not None]
@@ -134,7 +134,9 @@ class _Unbound:
 
     depends = Depends.PODS
 
-    def __init__(self, bound: list[Claim], storage: Storage, cluster: Cluster) -> None:
+    def __init__(
+        self, bound: list[PersistentVolumeClaim], storage: Storage, cluster: Cluster
+    ) -> None:
         self._bound = _Bound(bound, cluster)
         self._storage = storage
         self._cluster = cluster
@@ -154,7 +156,7 @@ class _Unbound:
         yield NO_SPACE, offer.no_space[rows]
 
 
-def _storage(unbound: list[Claim], cluster: Cluster) -> Storage:
+def _storage(unbound: list[PersistentVolumeClaim], cluster: Cluster) -> Storage:
     """Return what there is for the claims; the filter and the reservation ask the same one."""
     versions = tuple(cluster.objects.version(kind) for kind in _STORAGE)
     return cluster.volumes.answer(tuple(unbound), versions, lambda: Storage(unbound, cluster))
@@ -168,7 +170,7 @@ def _missing(kind: str, name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def _unusable(claim: Claim) -> str:
+def _unusable(claim: PersistentVolumeClaim) -> str:
     if claim.lost:
         return (
             f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume '
@@ -177,7 +179,7 @@ def _unusable(claim: Claim) -> str:
     return f'persistentvolumeclaim "{claim.name}" is being deleted' if claim.deleting else ""
 
 
-def _waits(claim: Claim, objects: Objects) -> bool:
+def _waits(claim: PersistentVolumeClaim, objects: Objects) -> bool:
     """Return whether the claim is bound only when its pod has a node."""
     found = find_class(claim.storage_class, objects)
     return found is not None and found.binding_mode == "WaitForFirstConsumer"

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.volumes import (
-    Claim,
     ClaimBinding,
     ClaimKey,
     PersistentVolume,
+    PersistentVolumeClaim,
     StorageCapacity,
     StorageDriver,
 )
@@ -52,13 +52,13 @@ class Storage:
     Smaller claims choose first, each the smallest volume that will do.
     """
 
-    def __init__(self, claims: Sequence[Claim], cluster: Cluster) -> None:
+    def __init__(self, claims: Sequence[PersistentVolumeClaim], cluster: Cluster) -> None:
         self._cluster = cluster
         self._claims = sorted(claims, key=lambda claim: claim.size)
-        shelves = cluster.volumes.answer(
-            VOLUMES, cluster.objects.version(VOLUMES), lambda: _Shelves(cluster.objects)
+        free_volumes = cluster.volumes.answer(
+            VOLUMES, cluster.objects.version(VOLUMES), lambda: _FreeVolumes(cluster.objects)
         )
-        fitting = [shelves.fitting(claim) for claim in self._claims]
+        fitting = [free_volumes.fitting(claim) for claim in self._claims]
         self._volumes = list(
             {volume.name: volume for found in fitting for volume in found}.values()
         )
@@ -87,7 +87,7 @@ class Storage:
 
     def _look(self) -> Offer:
         offer = Offer(self._cluster.columns.alive.size)
-        waiting: list[tuple[Claim, Mask]] = []
+        waiting: list[tuple[PersistentVolumeClaim, Mask]] = []
         for claim, fitting in zip(self._claims, self._fitting, strict=True):
             node = claim.selected_node or self._cluster.volumes.provisioned_for(_key(claim))
             if node:
@@ -109,7 +109,7 @@ class Storage:
         return offer
 
     def _choose(
-        self, claim: Claim, fitting: list[int], taken: list[NDArray[np.intp]]
+        self, claim: PersistentVolumeClaim, fitting: list[int], taken: list[NDArray[np.intp]]
     ) -> NDArray[np.intp]:
         """Return, per row, the smallest volume that is free for the claim there."""
         size = self._cluster.columns.alive.size
@@ -132,7 +132,7 @@ class Storage:
             chosen[rows] = index
         return chosen
 
-    def _provision(self, claim: Claim, where: Mask, offer: Offer) -> None:
+    def _provision(self, claim: PersistentVolumeClaim, where: Mask, offer: Offer) -> None:
         """Note on which of these rows no volume can be made for the claim."""
         found = find_class(claim.storage_class, self._cluster.objects)
         if found is None or found.provisioner in ("", _NO_PROVISIONER):
@@ -142,7 +142,7 @@ class Storage:
         offer.no_volume |= where & ~possible
         offer.no_space |= where & possible & ~self._roomy(claim, found.provisioner)
 
-    def _roomy(self, claim: Claim, provisioner: str) -> Mask:
+    def _roomy(self, claim: PersistentVolumeClaim, provisioner: str) -> Mask:
         """Return which rows have enough storage, if the driver says how much there is."""
         objects = self._cluster.objects
         driver: StorageDriver | None = objects.of(DRIVERS).get(("", provisioner))
@@ -160,7 +160,7 @@ class Storage:
         return roomy
 
 
-class _Shelves:
+class _FreeVolumes:
     """Persistent volumes that are not in use: by class, smallest first, and by claim."""
 
     def __init__(self, objects: Objects) -> None:
@@ -175,7 +175,7 @@ class _Shelves:
             elif volume.available:
                 self._free[volume.storage_class].append(volume)
 
-    def fitting(self, claim: Claim) -> list[PersistentVolume]:
+    def fitting(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
         """Return the volumes that the claim could have, wherever they are."""
         own = [
             v
@@ -201,11 +201,11 @@ def reach(cluster: Cluster) -> Reach:
     return cluster.volumes.answer("reach", version, lambda: Reach(columns))
 
 
-def _key(claim: Claim) -> ClaimKey:
+def _key(claim: PersistentVolumeClaim) -> ClaimKey:
     return claim.namespace, claim.name
 
 
-def _large_enough(claim: Claim, volume: PersistentVolume) -> bool:
+def _large_enough(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     return (
         volume.size >= claim.size
         and volume.block == claim.block

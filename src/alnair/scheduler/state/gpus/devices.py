@@ -28,7 +28,7 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
     slot: int
     memory_mib: int = 0
     compute: int = 0
-    hard: bool = True
+    soft: bool = False
     whole: bool = False
 
 
@@ -76,7 +76,7 @@ class Devices:
         self.count: Column = np.zeros(rows)
         self.whole_free: Column = np.zeros(rows)
         self.wiring: NDArray[np.int32] = np.zeros(rows, np.int32)
-        self.soft: bool = False
+        self.has_soft_factor: bool = False
 
     def grow(self, slots: int, rows: int) -> None:
         """Make room; existing entries keep their place."""
@@ -109,7 +109,7 @@ class Devices:
         connected = wiring(gpus)
         self.wired[row] = wired = cliques(connected) if connected else None
         self.wiring[row] = self.wirings.setdefault(wired, len(self.wirings))
-        self.soft = self.soft or soft_factor != 1.0
+        self.has_soft_factor = self.has_soft_factor or soft_factor != 1.0
         for column, empty in (
             (self.slice_memory, CLOSED),
             (self.compute_free, 0),
@@ -147,7 +147,7 @@ class Devices:
                 self._tenants[slot, row] += sign
                 self._memory_free[slot, row] -= sign * b.memory_mib
                 self.compute_free[slot, row] -= sign * b.compute
-                if b.hard:
+                if not b.soft:
                     self.hard_free[slot, row] -= sign * b.compute
             held = self._holders[slot, row]
             self.slice_memory[slot, row] = CLOSED if held else self._memory_free[slot, row]

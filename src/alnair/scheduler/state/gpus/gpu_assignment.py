@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from alnair.model.nodes import Gpu
-from alnair.model.workload import Assignment, GpuDemand, GpuShare, Pod
+from alnair.model.workload import GpuDemand, GpuPart, Pod, PodGpuAssignment
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 
 
-def assign(demand: GpuDemand, bookings: Sequence[Booking], gpus: Sequence[Gpu]) -> Assignment:
+def assign(demand: GpuDemand, bookings: Sequence[Booking], gpus: Sequence[Gpu]) -> PodGpuAssignment:
     """Return each container's GPUs: of the whole ones, none is given to two that run at once.
 
     Init containers end before what comes after them starts, so their GPUs are given again.
@@ -21,16 +21,14 @@ def assign(demand: GpuDemand, bookings: Sequence[Booking], gpus: Sequence[Gpu]) 
     parts = []
     for request in demand.requests:
         shares = [
-            GpuShare(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
+            GpuPart(gpu.uuid, gpu.index, gpu.memory_mib, 100, whole=True)
             for gpu in whole[taken : taken + request.whole]
         ]
         if not request.init:
             taken += request.whole
         if request.memory_mib and shared:
             shares.append(
-                GpuShare(
-                    shared.uuid, shared.index, request.memory_mib, request.compute, whole=False
-                )
+                GpuPart(shared.uuid, shared.index, request.memory_mib, request.compute, whole=False)
             )
         parts.append((request.container, tuple(shares)))
     return tuple(parts)
@@ -53,7 +51,7 @@ def assigned(pod: Pod, row: int, devices: Devices) -> tuple[Booking, ...] | None
     whole = sorted({slots[s.uuid] for s in shares if s.whole})
     shared = sorted({slots[s.uuid] for s in shares if not s.whole})
     return tuple(
-        [Booking(slot, demand.memory_mib, demand.compute, demand.hard) for slot in shared]
+        [Booking(slot, demand.memory_mib, demand.compute, demand.soft) for slot in shared]
         + [Booking(slot, whole=True) for slot in whole]
     )
 
@@ -81,7 +79,7 @@ def planned_bookings(
     if any(not demand.accepts(gpus[slot].model) for slot in whole | shared):
         return None
     return (
-        *(Booking(slot, demand.memory_mib, demand.compute, demand.hard) for slot in shared),
+        *(Booking(slot, demand.memory_mib, demand.compute, demand.soft) for slot in shared),
         *(Booking(slot, whole=True) for slot in sorted(whole)),
     )
 
@@ -107,4 +105,4 @@ def guess(pod: Pod, row: int, devices: Devices) -> tuple[Booking, ...]:
         devices.compute_free[:, row] >= demand.compute
     )
     slot = next((s for s in rest if has_room[s]), rest[0])
-    return (*whole, Booking(slot, demand.memory_mib, demand.compute, demand.hard))
+    return (*whole, Booking(slot, demand.memory_mib, demand.compute, demand.soft))

@@ -26,9 +26,9 @@ def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
         fits &= of_rows(devices.compute_free, rows) >= demand.compute
         # Unless soft shares are over-allocated, what is free in all bounds what is free for hard
         # ones.
-        if demand.hard and devices.soft:
+        if not demand.soft and devices.has_soft_factor:
             fits &= of_rows(devices.hard_free, rows) >= demand.compute
-    if demand.choosy:
+    if demand.restricts_models:
         fits &= accepted(demand, devices, rows)
     return fits
 
@@ -36,7 +36,7 @@ def slice_fits(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
 def accepted(demand: GpuDemand, devices: Devices, rows: Rows) -> Mask:
     """Return which GPUs are of a model that the pod accepts."""
     models: NDArray[np.int32] = of_rows(devices.model, rows)
-    if not demand.choosy:
+    if not demand.restricts_models:
         present: Mask = models >= 0
         return present
     # By model, and last for -1, where there is no GPU: many times faster than looking for each.

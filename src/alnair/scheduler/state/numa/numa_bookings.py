@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from alnair.model.numa_topology import Topology
+from alnair.model.numa_topology import NumaTopology
 from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import Pod
 from alnair.scheduler.state.nodes.columns import Columns
@@ -22,7 +22,7 @@ GRACE_SECONDS: Final = 30.0
 _KIND: Final = "NodeResourceTopology"
 
 
-class Placed(Protocol):
+class ZonePlacement(Protocol):
     """A pod on a node, when it came there, and whether we put it there just now."""
 
     pod: Pod
@@ -30,7 +30,7 @@ class Placed(Protocol):
     decided: bool
 
 
-class ZoneBooks:
+class ZoneBookings:
     """Keeps the zones true: reports come and go, and so do pods.
 
     Args:
@@ -45,13 +45,13 @@ class ZoneBooks:
         zones: Zones,
         columns: Columns,
         objects: Objects,
-        on_row: Mapping[int, Mapping[str, Placed]],
+        on_row: Mapping[int, Mapping[str, ZonePlacement]],
     ) -> None:
         self._zones = zones
         self._columns = columns
         self._objects = objects
         self._on_row = on_row
-        self._reports: dict[int, Topology | None] = {}
+        self._reports: dict[int, NumaTopology | None] = {}
         #: Of each row, the pods that a report counted for sure: a later one does so too.
         self._counted: dict[int, set[str]] = {}
         #: Of each row, what its pods took: a zone once chosen stays chosen.
@@ -62,7 +62,7 @@ class ZoneBooks:
 
     def describe(self, row: int, node: str) -> None:
         """Set the zones of a row as the node's report says, if there is one."""
-        report: Topology | None = self._objects.of(_KIND).get(("", node))
+        report: NumaTopology | None = self._objects.of(_KIND).get(("", node))
         if report and not self._zones.any:
             self._columns.schema += 1  # what was compiled knows of no zones
         here = self._on_row.get(row, {})
@@ -88,7 +88,7 @@ class ZoneBooks:
         self._counted.pop(row, None)
         self._zones.describe(row, None)
 
-    def came(self, row: int, placed: Placed) -> None:
+    def came(self, row: int, placed: ZonePlacement) -> None:
         """Take what a pod holds, unless the report counts it."""
         report, uid = self._reports.get(row), placed.pod.uid
         if report is None or not self._zones.aligned[row] or _counts(report, placed.placed_at):
@@ -108,7 +108,7 @@ class ZoneBooks:
             self._chosen[row][uid] = takes
         self._zones.take(row, uid, takes)
 
-    def left(self, row: int, placed: Placed) -> None:
+    def left(self, row: int, placed: ZonePlacement) -> None:
         """Give back what a pod held; the pods that are left may be those that the report counts."""
         report = self._reports.get(row)
         if report is None:
@@ -134,7 +134,7 @@ class ZoneBooks:
         # After each binding comes a report that says what we know: it helps nobody.
         return not self._zones.room(row) <= before
 
-    def _counts_all(self, row: int, report: Topology) -> bool:
+    def _counts_all(self, row: int, report: NumaTopology) -> bool:
         """Return whether the report's fingerprint is that of the pods on the row."""
         if not report.fingerprint:
             return False
@@ -153,11 +153,11 @@ class ZoneBooks:
         )
 
 
-def _zone_ids(report: Topology | None) -> list[int]:
+def _zone_ids(report: NumaTopology | None) -> list[int]:
     return [zone.id for zone in report.zones] if report else []
 
 
-def _counts(report: Topology, came: float) -> bool:
+def _counts(report: NumaTopology, came: float) -> bool:
     """Return whether a report counts a pod that came at that time, as far as times tell.
 
     Reports are dated by the second, so one of the same second may be older than the pod. One

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.model.numa_topology import FAR, SINGLE_NUMA, Topology
+from alnair.model.numa_topology import FAR, SINGLE_NUMA, NumaTopology
 from alnair.scheduler.state.nodes.columns import Column, Mask
 
 #: What a zone has of a resource that it does not report.
@@ -26,7 +26,7 @@ class Take(msgspec.Struct, frozen=True, gc=False):
     amount: float
 
 
-class Room(msgspec.Struct, frozen=True):
+class FreeInZones(msgspec.Struct, frozen=True):
     """What a row's zones have left, by resource and zone id; `<=` = no pod fits that did not."""
 
     aligned: bool
@@ -34,7 +34,7 @@ class Room(msgspec.Struct, frozen=True):
     unreadable: bool
     free: dict[tuple[str, int], float]
 
-    def __le__(self, other: "Room") -> bool:
+    def __le__(self, other: "FreeInZones") -> bool:
         alike = (self.aligned, self.pod_scope, self.unreadable) == (
             other.aligned,
             other.pod_scope,
@@ -74,7 +74,7 @@ class Zones:
         self.costs: NDArray[np.int16] = np.zeros((0, 0, 0), np.int16)
         self.free: Column = np.zeros((0, 0, 0))
 
-    def describe(self, row: int, topology: Topology | None) -> None:
+    def describe(self, row: int, topology: NumaTopology | None) -> None:
         """Set the zones of a row; what is taken of them must be taken again."""
         self._taken.pop(row, None)
         if topology is None and not self.any:
@@ -121,7 +121,7 @@ class Zones:
         if self._taken.pop(row, None):
             self._recount(row)
 
-    def room(self, row: int) -> "Room":
+    def room(self, row: int) -> "FreeInZones":
         """Return what of a row decides whether a pod may be aligned there."""
         names = {column: name for name, column in self.resources.items()}
         free = {
@@ -129,7 +129,7 @@ class Zones:
             for column, slot in np.argwhere(self.free[:, :, row] >= 0).tolist()
         }
         scope = bool(self.pod_scope[row])
-        return Room(bool(self.aligned[row]), scope, bool(self.unreadable[row]), free)
+        return FreeInZones(bool(self.aligned[row]), scope, bool(self.unreadable[row]), free)
 
     def any_taken(self, row: int) -> bool:
         """Return whether anything is taken on the row."""

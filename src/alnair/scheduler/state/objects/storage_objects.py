@@ -2,8 +2,14 @@
 
 from collections.abc import Iterator
 
-from alnair.model.volumes import CLAIM, EPHEMERAL, Claim, PersistentVolume, StorageClass
-from alnair.model.workload import PodSpec, Volume
+from alnair.model.volumes import (
+    CLAIM,
+    EPHEMERAL,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from alnair.model.workload import PodSpec, PodVolume
 from alnair.scheduler.state.objects.api_objects import Key, Objects, Read
 
 #: Kinds of API objects.
@@ -24,9 +30,9 @@ def concerns(spec: PodSpec, kind: str, key: Key) -> bool:
     return any((spec.namespace, v.name) == key for v in spec.volumes if is_claim(v))
 
 
-def find_claim(namespace: str, name: str, objects: Objects) -> Claim | None:
+def find_claim(namespace: str, name: str, objects: Objects) -> PersistentVolumeClaim | None:
     """Return a claim, if it exists."""
-    claim: Claim | None = objects.of(CLAIMS).get((namespace, name))
+    claim: PersistentVolumeClaim | None = objects.of(CLAIMS).get((namespace, name))
     return claim
 
 
@@ -42,12 +48,12 @@ def find_class(name: str, objects: Objects) -> StorageClass | None:
     return found
 
 
-def is_claim(volume: Volume) -> bool:
+def is_claim(volume: PodVolume) -> bool:
     """Return whether the volume is a claim: the pod's own, or one made for this volume."""
     return volume.kind in (CLAIM, EPHEMERAL)
 
 
-def claim_volumes(spec: PodSpec) -> Iterator[Volume]:
+def claim_volumes(spec: PodSpec) -> Iterator[PodVolume]:
     """Return the volumes of the pod that are claims, each claim once."""
     seen: set[str] = set()
     for volume in spec.volumes:
@@ -66,7 +72,7 @@ def reads(spec: PodSpec, objects: Objects) -> list[Read]:
     return found
 
 
-def foreign(volume: Volume, claim: Claim) -> str:
+def foreign(volume: PodVolume, claim: PersistentVolumeClaim) -> str:
     """Return why an ephemeral volume may not use the claim, or an empty text."""
     if volume.kind != EPHEMERAL or claim.owner == volume.uid:
         return ""

@@ -11,7 +11,7 @@ from typing import Final, TypeVar, cast
 import numpy as np
 
 from alnair.model.volumes import CLAIM, EPHEMERAL, ClaimBinding, ClaimKey
-from alnair.model.workload import Volume
+from alnair.model.workload import PodVolume
 from alnair.scheduler.state.nodes.columns import Column
 
 T = TypeVar("T")
@@ -19,8 +19,8 @@ T = TypeVar("T")
 #: Answers that are kept; one may hold some bytes per node and claim.
 _KEPT: Final = 64
 #: A volume as one pod holds it: the namespace of the pod tells claims of the same name apart.
-Held = tuple[str, Volume]
-_NOBODY: Final[Counter[tuple[int, Volume]]] = Counter()
+Held = tuple[str, PodVolume]
+_NOBODY: Final[Counter[tuple[int, PodVolume]]] = Counter()
 _NOTHING: Final[Counter[Held]] = Counter()
 
 
@@ -34,7 +34,7 @@ class VolumeIndex:
     def __init__(self) -> None:
         self.version = 0
         self._on_row: dict[int, Counter[Held]] = {}
-        self._users: dict[tuple[str, str], Counter[tuple[int, Volume]]] = {}
+        self._users: dict[tuple[str, str], Counter[tuple[int, PodVolume]]] = {}
         #: Persistent volume → claims that it is promised to: of one pod, or of pods that share one.
         self._promised: dict[str, Counter[ClaimKey]] = {}
         #: Claim → nodes that a volume is to be provisioned for.
@@ -48,7 +48,7 @@ class VolumeIndex:
         row: int,
         node: str,
         namespace: str,
-        volumes: Iterable[Volume],
+        volumes: Iterable[PodVolume],
         claims: Iterable[ClaimBinding],
         sign: int = 1,
     ) -> None:
@@ -71,7 +71,7 @@ class VolumeIndex:
         """Return the distinct volumes of the pods on a row."""
         return self._on_row.get(row, _NOTHING)
 
-    def users(self, namespace: str, volume: Volume) -> Iterable[tuple[int, Volume]]:
+    def users(self, namespace: str, volume: PodVolume) -> Iterable[tuple[int, PodVolume]]:
         """Return rows where pods use the volume, and how they use it."""
         return self._users.get(_name(namespace, volume), _NOBODY)
 
@@ -109,7 +109,7 @@ def _count(counts: dict[K, Counter[V]], key: K, value: V, sign: int) -> None:
             del counts[key]
 
 
-def _name(namespace: str, volume: Volume) -> tuple[str, str]:
+def _name(namespace: str, volume: PodVolume) -> tuple[str, str]:
     """Return what makes volumes of several pods the same one."""
     claim = volume.kind in (CLAIM, EPHEMERAL)
     return (f"claim {namespace}", volume.name) if claim else (volume.kind, volume.name)

@@ -8,8 +8,8 @@ import pytest
 
 from alnair.node.cgroups import Proc
 from alnair.node.vgpu import server
-from alnair.node.vgpu.containers.container import Container
-from alnair.node.vgpu.containers.container_slices import Assignment, Share, Who
+from alnair.node.vgpu.containers.container import VgpuContainer
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.containers.journal import Entry, Journal
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
@@ -17,8 +17,10 @@ from alnair.node.vgpu.server import VgpuServer
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
 
 
-def assignment(name: str) -> Assignment:
-    return Assignment(name, Who(cgroup=f"/none/{name}"), (Share(GPU, 1024, 50),), keep=True)
+def assignment(name: str) -> ContainerSlices:
+    return ContainerSlices(
+        name, ContainerMatch(cgroup=f"/none/{name}"), (Share(GPU, 1024, 50),), keep=True
+    )
 
 
 def page(folder: Path) -> abi.Limits:
@@ -57,7 +59,7 @@ async def test_a_container_that_cannot_be_made_leaves_nothing_open(
     before = descriptors()
     for _ in range(3):
         with pytest.raises(IsADirectoryError):
-            Container(folder, Entry(assignment("a"), 0), Proc(), lambda: None)
+            VgpuContainer(folder, Entry(assignment("a"), 0), Proc(), lambda: None)
     assert descriptors() == before
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from alnair.node.cgroups import Cgroup
-from alnair.node.vgpu.containers.container_slices import Share, Who, row, uuid_bytes
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, Share, row, uuid_bytes
 from alnair.node.vgpu.pages import abi
 
 ID = "3f4b8c1d" * 8
@@ -11,26 +11,26 @@ POD = "6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"
 PLACE = Cgroup(f"/kubepods/pod{POD}/{ID}/x", f"/kubepods/pod{POD}/{ID}", ID, POD)
 
 CASES = {
-    "the id": (Who(container=ID), True),
-    "the beginning of the id": (Who(container=ID[:12]), True),
-    "another id": (Who(container="0" * 64), False),
-    "the pod": (Who(pod=POD), True),
-    "another pod": (Who(pod=POD[:-1] + "0"), False),
-    "a group above": (Who(cgroup=f"/kubepods/pod{POD}"), True),
-    "a group whose name only begins so": (Who(cgroup=f"/kubepods/pod{POD[:-1]}"), False),
-    "pod and id": (Who(container=ID, pod=POD), True),
-    "the pod, but another id": (Who(container="0" * 64, pod=POD), False),
-    "nothing": (Who(), False),
+    "the id": (ContainerMatch(container=ID), True),
+    "the beginning of the id": (ContainerMatch(container=ID[:12]), True),
+    "another id": (ContainerMatch(container="0" * 64), False),
+    "the pod": (ContainerMatch(pod=POD), True),
+    "another pod": (ContainerMatch(pod=POD[:-1] + "0"), False),
+    "a group above": (ContainerMatch(cgroup=f"/kubepods/pod{POD}"), True),
+    "a group whose name only begins so": (ContainerMatch(cgroup=f"/kubepods/pod{POD[:-1]}"), False),
+    "pod and id": (ContainerMatch(container=ID, pod=POD), True),
+    "the pod, but another id": (ContainerMatch(container="0" * 64, pod=POD), False),
+    "nothing": (ContainerMatch(), False),
 }
 
 
 @pytest.mark.parametrize(("who", "expected"), CASES.values(), ids=CASES)
-def test_a_process_is_told_by_all_that_is_given(who: Who, expected: bool) -> None:
+def test_a_process_is_told_by_all_that_is_given(who: ContainerMatch, expected: bool) -> None:
     assert who.is_met_by(PLACE) is expected
 
 
 def test_a_process_of_no_container_is_not_told_by_an_id() -> None:
-    assert not Who(container=ID).is_met_by(Cgroup("/a", "/a"))
+    assert not ContainerMatch(container=ID).is_met_by(Cgroup("/a", "/a"))
 
 
 def test_the_page_says_what_the_share_does() -> None:

@@ -6,18 +6,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.node.vgpu.containers.container_slices import Assignment, Pod, Share, Who
-from alnair.node.vgpu.containers.journal import Entry, Group, Journal, JournalError, decode, encode
+from alnair.node.vgpu.containers.container_slices import (
+    ContainerMatch,
+    ContainerSlices,
+    OwningPod,
+    Share,
+)
+from alnair.node.vgpu.containers.journal import (
+    ControlGroup,
+    Entry,
+    Journal,
+    JournalError,
+    decode,
+    encode,
+)
 
 ENTRIES = (
     Entry(
-        Assignment(
-            "a", Who(pod="u-1"), (Share("GPU-1", 1024, 50, soft=True),), Pod("ns", "p", "u-1", "c")
+        ContainerSlices(
+            "a",
+            ContainerMatch(pod="u-1"),
+            (Share("GPU-1", 1024, 50, soft=True),),
+            OwningPod("ns", "p", "u-1", "c"),
         ),
         3,
-        Group("/kubepods/podu-1/c", "devices", "c" * 64),
+        ControlGroup("/kubepods/podu-1/c", "devices", "c" * 64),
     ),
-    Entry(Assignment("b", Who(cgroup="/b"), (Share("GPU-2"),), keep=True), 1, message="why not"),
+    Entry(
+        ContainerSlices("b", ContainerMatch(cgroup="/b"), (Share("GPU-2"),), keep=True),
+        1,
+        message="why not",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alnair.model.numa_topology import SINGLE_NUMA, Topology, Zone
+from alnair.model.numa_topology import SINGLE_NUMA, NumaTopology, NumaZone
 from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.framework.arguments import ArgumentError, made
@@ -22,15 +22,15 @@ from kit import make
 GUEST = "example.com/nic"
 
 
-def put(accounts: Accounts, name: str, topology: Topology | None, **node: Any) -> None:
+def put(accounts: Accounts, name: str, topology: NumaTopology | None, **node: Any) -> None:
     accounts.put_node(make.node(name, cpu=64_000, extended={GUEST: 8}, **node))
     if topology:
         accounts.objects.put("NodeResourceTopology", ("", name), topology)
 
 
-def zones(*amounts: dict[str, int], **rest: Any) -> Topology:
-    return Topology(
-        tuple(Zone(i, tuple(sorted(a.items()))) for i, a in enumerate(amounts)),
+def zones(*amounts: dict[str, int], **rest: Any) -> NumaTopology:
+    return NumaTopology(
+        tuple(NumaZone(i, tuple(sorted(a.items()))) for i, a in enumerate(amounts)),
         **{"policy": SINGLE_NUMA, **rest},
     )
 
@@ -83,7 +83,7 @@ def lowest(wanted: dict[str, int], there: Sequence[dict[str, int]], guaranteed: 
     return None
 
 
-def walk(spec: PodSpec, topology: Topology) -> str:
+def walk(spec: PodSpec, topology: NumaTopology) -> str:
     there = [dict(z.available) for z in topology.zones]
     if topology.pod_scope:
         total = {n: a for n, a in spec.requests if n != "pods"}
@@ -123,7 +123,7 @@ specs = st.builds(
 
 @given(spec=specs, described=st.lists(topologies, min_size=1, max_size=5))
 def test_the_columns_refuse_what_a_walk_over_the_zones_refuses(
-    spec: PodSpec, described: list[Topology]
+    spec: PodSpec, described: list[NumaTopology]
 ) -> None:
     accounts = Accounts()
     for number, topology in enumerate(described):
@@ -188,7 +188,7 @@ def test_a_first_report_may_count_pods_that_left_so_lower_zones_are_taken_too() 
     assert accounts.zones.free[cpu, :, 0].tolist() == [0, 3000, 9000]
 
 
-def fingerprinted(reported: float, *pods: str, cpu: tuple[int, int] = (3000, 8000)) -> Topology:
+def fingerprinted(reported: float, *pods: str, cpu: tuple[int, int] = (3000, 8000)) -> NumaTopology:
     amounts = [{"cpu": amount, "memory": 8} for amount in cpu]
     fingerprint = pods_fingerprint(("default", name) for name in pods)
     return zones(*amounts, reported=reported, fingerprint=fingerprint)
@@ -198,7 +198,7 @@ def test_a_fingerprint_tells_better_than_the_time_which_pods_are_counted() -> No
     accounts = Accounts()
     put(accounts, "n", zones(*TWO_ZONES, reported=1000.0))
 
-    def free(report: Topology) -> list[float]:
+    def free(report: NumaTopology) -> list[float]:
         accounts.objects.put("NodeResourceTopology", ("", "n"), report)
         return list(accounts.zones.free[accounts.zones.resources["cpu"], :, 0].tolist())
 
@@ -265,7 +265,7 @@ def test_reports_that_come_first_go_or_cannot_be_read() -> None:
     accounts.objects.put("NodeResourceTopology", ("", "n"), zones({"cpu": 1000, "memory": 9}))
     accounts.put_node(make.node("n"))
     assert verdicts(accounts, FIVE)["n"] == "cannot align container"
-    broken = Topology(policy=SINGLE_NUMA, problem="zone node-0: x")
+    broken = NumaTopology(policy=SINGLE_NUMA, problem="zone node-0: x")
     accounts.objects.put("NodeResourceTopology", ("", "n"), broken)
     assert verdicts(accounts, FIVE)["n"] == "invalid node topology data"
     broken = msgspec.structs.replace(broken, policy="none")

@@ -199,7 +199,7 @@ def test_a_snapshot_goes_on_as_the_scheduler_does_that_it_was_taken_of(seed: int
     # No pod was seen on its node yet; that the Bindings were accepted is all that is known.
     taken = snapshot.take(first.engine.view, (), 0, 60.0)
     second.engine = Engine([second.profile], order=[n.name for n in nodes], patience=None)
-    second.engine.learn(list(snapshot.told(taken)), 60.0)
+    second.engine.learn(list(snapshot.replay_events(taken)), 60.0)
     second.count = first.count
     for _ in range(30):
         spec = random_spec(chance)
@@ -219,7 +219,7 @@ def test_a_snapshot_from_before_plugins_had_states_is_read_as_it_was_meant() -> 
     engines = [Engine([stream.profile], patience=None) for _ in range(2)]
     for engine, content in zip(engines, (snapshot.encode(taken), then), strict=True):
         data = content if isinstance(content, bytes) else msgspec.json.encode(content)
-        engine.learn(list(snapshot.told(snapshot.decode(data))), 60.0)
+        engine.learn(list(snapshot.replay_events(snapshot.decode(data))), 60.0)
     assert (
         engines[1].view.plugin_states()
         == engines[0].view.plugin_states()

@@ -8,16 +8,16 @@ from alnair.model.volumes import (
     AWS_EBS,
     EPHEMERAL,
     Attachment,
-    Claim,
     ClaimBinding,
     Disk,
     PersistentVolume,
+    PersistentVolumeClaim,
     StorageCapacity,
     StorageClass,
     StorageDriver,
     StorageNode,
 )
-from alnair.model.workload import LabelSelector, Requirement, Term, Volume
+from alnair.model.workload import LabelSelector, PodVolume, Requirement, Term
 from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.objects import storage_objects
 from kit import make
@@ -39,10 +39,10 @@ def world(*nodes: str, zone: dict[str, str] | None = None) -> World:
     return found
 
 
-def store(here: World, *objects: Claim | PersistentVolume) -> None:
+def store(here: World, *objects: PersistentVolumeClaim | PersistentVolume) -> None:
     """Create claims and persistent volumes."""
     for value in objects:
-        if isinstance(value, Claim):
+        if isinstance(value, PersistentVolumeClaim):
             here.set_object(storage_objects.CLAIMS, value.name, value, value.namespace)
         else:
             here.set_object(storage_objects.VOLUMES, value.name, value)
@@ -86,7 +86,9 @@ def refusals(here: World) -> str:
         (make.claim("data"), "node(s) didn't find available persistent volumes to bind"),
     ],
 )
-def test_a_pod_waits_for_its_claim_and_says_why(claim: Claim | None, reason: str) -> None:
+def test_a_pod_waits_for_its_claim_and_says_why(
+    claim: PersistentVolumeClaim | None, reason: str
+) -> None:
     here = world("a")
     if claim:
         store(here, claim)
@@ -301,7 +303,7 @@ def test_a_read_write_once_pod_claim_is_for_one_pod_at_a_time() -> None:
 def test_an_ephemeral_claim_must_be_the_pods_own() -> None:
     here = world("a")
     store(here, make.local_volume("v"), make.claim("p-scratch", volume="v", owner="uid-default-p"))
-    volume = Volume(EPHEMERAL, "p-scratch", pod="p", uid="uid-default-p")
+    volume = PodVolume(EPHEMERAL, "p-scratch", pod="p", uid="uid-default-p")
     thief = msgspec.structs.replace(volume, pod="q", uid="uid-default-q")
     here.create(make.pod("p", make.spec(volumes=[volume])))
     here.create(make.pod("q", make.spec(volumes=[thief])))
@@ -332,7 +334,7 @@ def test_volumes_of_a_driver_are_counted_with_those_that_are_still_attached() ->
 
 def test_a_disk_that_one_node_mounts_goes_to_another_node_or_is_read_only() -> None:
     here = world("a", "b")
-    disk = Volume(AWS_EBS, "vol-1")
+    disk = PodVolume(AWS_EBS, "vol-1")
     here.create(*(make.pod(f"p{i}", make.spec(volumes=[disk])) for i in range(3)))
     here.settle()
     assert sorted(here.where("p0", "p1", "p2")) == ["", "a", "b"]
@@ -421,7 +423,7 @@ def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(
     here.create(user("p", "data"), user("q", "other"))
     here.settle()
     looked: list[str] = []
-    may_fit = here.engine._glance.may_fit
+    may_fit = here.engine._quick_check.may_fit
 
     def look(key: ClassKey, unit: Unit) -> bool:
         looked.extend(v.name for v in key[1].volumes)
@@ -429,7 +431,7 @@ def test_news_of_storage_is_looked_at_only_for_pods_that_it_may_help(
             looked.append("none")
         return may_fit(key, unit)
 
-    monkeypatch.setattr(here.engine._glance, "may_fit", look)
+    monkeypatch.setattr(here.engine._quick_check, "may_fit", look)
     store(here, make.local_volume("v"), make.claim("data", volume="v"))
     here.settle()
     assert here.where("p", "q") == ["a", ""]
@@ -444,7 +446,7 @@ def test_a_more_important_pod_may_take_the_volume_of_another(kind: str) -> None:
     modes = ["ReadWriteOncePod"]
     store(here, make.local_volume("v"), make.claim("data", volume="v", modes=modes))
     if kind == "disk":
-        specs = [make.spec(volumes=[Volume(AWS_EBS, "vol-1")])] * 2
+        specs = [make.spec(volumes=[PodVolume(AWS_EBS, "vol-1")])] * 2
     if kind == "limit":
         here.set_object(storage_objects.CSI_NODES, "a", StorageNode("a", (("csi.example.com", 1),)))
         for name in "xy":
