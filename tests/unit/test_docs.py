@@ -25,7 +25,7 @@ from alnair.kube.crds import our_crds
 from alnair.kube.objects import wire
 from alnair.kube.objects.device_claims import device_claims_problem
 from alnair.kube.objects.projection import pod_spec
-from alnair.live.replay.report import Report
+from alnair.live.replay.report import ReplayReport
 from alnair.local.installation import documents
 from alnair.model import api_types, names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -173,8 +173,8 @@ def test_the_result_of_a_check_looks_as_the_guide_says() -> None:
 
 def test_the_report_of_a_replay_looks_as_the_guide_says() -> None:
     (text,) = blocks(DOCS / "how-to" / "replay-your-own-trace.md", "json")
-    assert list(msgspec.json.decode(text)) == list(Report.__struct_fields__)
-    msgspec.json.decode(text, type=Report)
+    assert list(msgspec.json.decode(text)) == list(ReplayReport.__struct_fields__)
+    msgspec.json.decode(text, type=ReplayReport)
 
 
 @pages
