@@ -305,6 +305,16 @@ def test_the_index_names_every_page() -> None:
             assert page.relative_to(DOCS).as_posix() in index or f"({page.name})" in decisions
 
 
+def test_every_path_in_the_glossary_exists() -> None:
+    rows = [line.split(" | ") for line in (DOCS / "concepts/glossary.md").read_text().splitlines()]
+    places = [path for row in rows if len(row) == 4 for path in re.findall(r"`([^`]+)`", row[2])]
+    paths = [path for path in places if "/" in path and not path.startswith("alnair/")]
+    paths += [path for path in places if path in {"checker", "traces", "native"}]
+    bases = {path: ROOT if path.startswith("native") else ROOT / "src/alnair" for path in paths}
+    assert len(bases) > 40
+    assert [path for path, base in bases.items() if not (base / path).exists()] == []
+
+
 def test_the_reference_of_the_command_line_is_generated_anew_after_every_change() -> None:
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     assert spec
