@@ -36,10 +36,9 @@ from alnair.configuration.scheduler_file import (
 from alnair.history.metrics import compute
 from alnair.history.metrics.result import Metrics
 from alnair.model import names
-from alnair.sim.inputs import Mix, load
-from alnair.sim.inputs import Options as Inputs
+from alnair.sim.inputs import InputOptions, Mix, load
 from alnair.sim.interference import measured
-from alnair.sim.simulation import Options, Simulation
+from alnair.sim.simulation import Simulation, SimulationOptions
 
 BOTH = ("UtilSched", "Interference")
 WITHOUT, FILLED, SCORES = "utilsched-without", "utilsched-to-100", "utilsched-scores"
@@ -68,14 +67,14 @@ CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES)
 DAY = 86400.0
 #: Most of openb's jobs come from day 115 on; 35 GPUs are busy on average then.
 TRACES = {
-    "openb": Inputs(
+    "openb": InputOptions(
         nodes="3x8xV100M16:cpu=128,memory=768Gi",
         since=118 * DAY,
         until=132 * DAY,
         shares="memory",
         utilisation="measured",
     ),
-    "synthetic": Inputs(
+    "synthetic": InputOptions(
         nodes="5x8xV100M16",
         mix=Mix(
             jobs=900,
@@ -101,7 +100,7 @@ def simulate(trace: str, case: str, seed: int) -> dict[str, float | int | None]:
     simulation = Simulation(
         found.scenario,
         tuple(assemble(CONFIGURATION, "interference").profiles()),
-        Options(seed=seed, profile=case, loads=True, until=ENDS[trace]),
+        SimulationOptions(seed=seed, profile=case, loads=True, until=ENDS[trace]),
         interference=measured(),
     )
     began = time.perf_counter()

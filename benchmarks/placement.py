@@ -75,7 +75,9 @@ def online(task: Task) -> dict[str, Any]:
     trace, seed, variant, policy, config = task
     case = cases.case(trace, seed, variant)
 
-    def decisions(arrivals: Sequence[cases.Arrival], kept: int) -> tuple[benchmark.Placed, ...]:
+    def decisions(
+        arrivals: Sequence[cases.Arrival], kept: int
+    ) -> tuple[benchmark.TracePlacement, ...]:
         pods = [a.pod for a in arrivals]  # what a policy that looks ahead sees
         return benchmark.run(
             case.nodes,

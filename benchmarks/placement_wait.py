@@ -20,10 +20,9 @@ import msgspec
 from alnair.history.metrics import compute
 from alnair.model import names
 from alnair.scheduler.profiles import profiles
-from alnair.sim.inputs import Options as Inputs
-from alnair.sim.inputs import load
+from alnair.sim.inputs import InputOptions, load
 from alnair.sim.jobs import Job, Scenario
-from alnair.sim.simulation import Options, Simulation
+from alnair.sim.simulation import Simulation, SimulationOptions
 from lib import machine
 
 LONGEST = 6 * 3600.0
@@ -32,7 +31,7 @@ SIZES = ("all", "cpu", "shared", "1", "2-4", "5-8")
 
 def scenario(load_factor: float, seed: int, times: int) -> Scenario:
     """Return openb's pods, so many times over, on a twelfth of its nodes, at a load."""
-    read = load((), Inputs(default_duration=3600.0, seed=seed)).scenario
+    read = load((), InputOptions(default_duration=3600.0, seed=seed)).scenario
     nodes = read.nodes[::12]
     draw = random.Random(f"{seed}/wait")
     jobs = [again(job, i) for i in range(times) for job in read.jobs]
@@ -68,7 +67,7 @@ def simulate(load_factor: float, seed: int, times: int, *, with_plugin: bool) ->
     told = scenario(load_factor, seed, times)
     begun = time.perf_counter()
     profile = names.LOW_FRAGMENTATION if with_plugin else names.SCHEDULER
-    simulation = Simulation(told, profiles(), Options(seed=seed, profile=profile))
+    simulation = Simulation(told, profiles(), SimulationOptions(seed=seed, profile=profile))
     history = simulation.run()
     found = compute(history)
     waits = {size: found.wait[size].at_least for size in SIZES if size in found.wait}

@@ -10,9 +10,9 @@ from alnair.model.quota import Quota
 from alnair.model.workload import PodSpec
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.objects.elastic_quotas import KIND as QUOTA
-from alnair.sim.interference import Interference
+from alnair.sim.interference import SpeedModel
 from alnair.sim.jobs import Job, NodeEvent, Scenario
-from alnair.sim.simulation import Options, Simulation
+from alnair.sim.simulation import Simulation, SimulationOptions
 from kit import make
 
 HOUR = 3600.0
@@ -49,8 +49,8 @@ def job(
 def simulate(
     nodes: Sequence[Node],
     *jobs: Job,
-    options: Options | None = None,
-    interference: Interference | None = None,
+    options: SimulationOptions | None = None,
+    interference: SpeedModel | None = None,
     elastic: Any = None,
     **rest: Any,
 ) -> tuple[History, Simulation]:

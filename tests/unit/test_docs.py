@@ -25,7 +25,7 @@ from alnair.kube.crds import our_crds
 from alnair.kube.objects import wire
 from alnair.kube.objects.device_claims import device_claims_problem
 from alnair.kube.objects.pod_spec_projection import pod_spec
-from alnair.live.replay.report import Report
+from alnair.live.replay.report import ReplayReport
 from alnair.local.installation import documents
 from alnair.model import api_types, names
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -173,8 +173,8 @@ def test_the_result_of_a_check_looks_as_the_guide_says() -> None:
 
 def test_the_report_of_a_replay_looks_as_the_guide_says() -> None:
     (text,) = blocks(DOCS / "how-to" / "replay-your-own-trace.md", "json")
-    assert list(msgspec.json.decode(text)) == list(Report.__struct_fields__)
-    msgspec.json.decode(text, type=Report)
+    assert list(msgspec.json.decode(text)) == list(ReplayReport.__struct_fields__)
+    msgspec.json.decode(text, type=ReplayReport)
 
 
 @pages
@@ -303,6 +303,16 @@ def test_the_index_names_every_page() -> None:
     for page in DOCS.rglob("*.md"):
         if page.name != "README.md":
             assert page.relative_to(DOCS).as_posix() in index or f"({page.name})" in decisions
+
+
+def test_every_path_in_the_glossary_exists() -> None:
+    rows = [line.split(" | ") for line in (DOCS / "concepts/glossary.md").read_text().splitlines()]
+    places = [path for row in rows if len(row) == 4 for path in re.findall(r"`([^`]+)`", row[2])]
+    paths = [path for path in places if "/" in path and not path.startswith("alnair/")]
+    paths += [path for path in places if path in {"checker", "traces", "native"}]
+    bases = {path: ROOT if path.startswith("native") else ROOT / "src/alnair" for path in paths}
+    assert len(bases) > 40
+    assert [path for path, base in bases.items() if not (base / path).exists()] == []
 
 
 def test_the_reference_of_the_command_line_is_generated_anew_after_every_change() -> None:

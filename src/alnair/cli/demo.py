@@ -11,7 +11,7 @@ from alnair.cli.failures import FAILED, INTERRUPTED, expected
 if TYPE_CHECKING:
     from alnair.checker.cluster import Finding
     from alnair.kube.access.connection import Connection
-    from alnair.live.replay.session import Outcome
+    from alnair.live.replay.session import ReplayOutcome
 
 
 def demo(
@@ -60,7 +60,7 @@ def _heading(text: str) -> None:
     typer.secho(f"\n{text}", bold=True)
 
 
-def _replay(connection: "Connection", pods: int) -> "Outcome":
+def _replay(connection: "Connection", pods: int) -> "ReplayOutcome":
     from alnair.cli.text import replay_report
     from alnair.cli.text.console import console
     from alnair.cli.trace_replay import carry_out

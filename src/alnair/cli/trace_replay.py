@@ -7,7 +7,7 @@ from alnair.cli.interrupts import setting
 from alnair.cli.progress import CountDisplay
 from alnair.kube.client import Client
 from alnair.live.replay.replayed_pods import Counts
-from alnair.live.replay.session import Outcome, Settings, replay
+from alnair.live.replay.session import ReplayOutcome, Settings, replay
 from alnair.local import simnodes
 from alnair.traces.arrivals import Arrival
 from alnair.traces.openb_files import Trace
@@ -25,7 +25,7 @@ class _Display(CountDisplay):
 
 async def carry_out(
     client: Client, trace: Trace, arrivals: Sequence[Arrival], settings: Settings
-) -> Outcome:
+) -> ReplayOutcome:
     """Replay; an interrupt ends it with what is known by then.
 
     Raises:

@@ -3,7 +3,7 @@
     KubeError
     ├── ConfigError           kubeconfig or in-cluster files: which file, which field, the fix
     ├── ConnectionFailed      no complete answer came (cause chained); it may or may not have acted
-    │   └── FellSilent            a stream that was open brought nothing for long
+    │   └── WatchTimeout          a stream that was open brought nothing for long
     ├── ProtocolError         an answer came that is not what Kubernetes says it sends
     ├── LeadershipLost        another leads by now, or nobody could be asked in time
     └── ApiError              the API server answered with a refusal
@@ -54,7 +54,7 @@ class ConnectionFailed(KubeError):
     """The network or the peer failed before a complete answer came."""
 
 
-class FellSilent(ConnectionFailed):
+class WatchTimeout(ConnectionFailed):
     """A stream brought nothing for so long that it counts as dead, though it may only be quiet."""
 
 

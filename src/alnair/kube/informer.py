@@ -26,11 +26,11 @@ from alnair.kube.codec import Lines, Page, Undecodable, WatchEvent, key_of
 from alnair.kube.errors import (
     ApiError,
     ConnectionFailed,
-    FellSilent,
     Gone,
     KubeError,
     NotFound,
     ProtocolError,
+    WatchTimeout,
 )
 from alnair.kube.resources import Resource
 
@@ -181,7 +181,7 @@ class Informer(Generic[T, V]):
                     self._version = ""
                 self._garbled_at = self._version
                 await self._wait(error)
-            except FellSilent as error:
+            except WatchTimeout as error:
                 _log.debug("%s: watch again: %s", self._resource.plural, error)
             except NotFound as error:
                 level = logging.DEBUG if self.known.is_set() else logging.INFO

@@ -21,9 +21,9 @@ from alnair.kube.access.credentials import Certificate
 from alnair.kube.errors import (
     ApiError,
     ConnectionFailed,
-    FellSilent,
     ServerTimeout,
     Unauthorized,
+    WatchTimeout,
     from_answer,
 )
 
@@ -190,7 +190,7 @@ class Transport:
         Raises:
             ApiError: The server refuses.
             ConnectionFailed: No answer, or (inside the context) the stream broke.
-            FellSilent: (Inside the context.) Nothing came for `idle_timeout`.
+            WatchTimeout: (Inside the context.) Nothing came for `idle_timeout`.
         """
         patience = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout
@@ -208,7 +208,7 @@ class Transport:
         except (aiohttp.ClientError, OSError) as error:
             failed = self._failed("GET", path, str(error) or type(error).__name__)
             if opened and isinstance(error, aiohttp.SocketTimeoutError):
-                raise FellSilent(str(failed)) from error
+                raise WatchTimeout(str(failed)) from error
             raise failed from error
 
     def _send(

@@ -10,7 +10,7 @@ from alnair.kube.transport import Transport
 T = TypeVar("T")
 
 
-class Cutter:
+class LineSplitter:
     """Cuts a byte stream into runs of whole lines, however the network cut it before."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Watch(Generic[T]):
     async def batches(self) -> AsyncGenerator[Lines[T]]:
         """Yield the events as they come off the wire; some lists are empty (bookmarks)."""
         query = {**self._query, "resourceVersion": self.resource_version}
-        cutter = Cutter()
+        cutter = LineSplitter()
         decode = self._codec.lines
         async with self._transport.stream(self._path, query, self._idle_timeout) as stream:
             while True:

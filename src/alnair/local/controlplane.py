@@ -25,7 +25,7 @@ from alnair.local.components import components, health, locks, ports, processes
 from alnair.local.components.components import COMPONENTS, OURS
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
-from alnair.local.report import SILENCE, Report
+from alnair.local.report import NO_REPORT, ProgressReport
 from alnair.traces.openb import TraceNode
 
 _READY_SECONDS = 60.0
@@ -57,7 +57,7 @@ class LocalCluster:
         extra_args: Mapping[str, Sequence[str]] | None = None,
         port: int | None = None,
         root: Path | None = None,
-        report: Report = SILENCE,
+        report: ProgressReport = NO_REPORT,
     ) -> None:
         self.layout = Layout((root or clusters_folder(os.environ)).resolve(), name)
         self.pki = Pki(self.layout.pki)
@@ -188,7 +188,7 @@ class LocalCluster:
     async def _ensure(
         self,
         name: str,
-        at: components.Situation,
+        at: components.ClusterSettings,
         remembered: state.ClusterState,
         context: ssl.SSLContext,
     ) -> None:
@@ -234,7 +234,7 @@ class LocalCluster:
             lambda: self._report.step(f"waiting: another command is changing cluster {self.name}"),
         )
 
-    def _settle(self) -> tuple[state.ClusterState, components.Situation]:
+    def _settle(self) -> tuple[state.ClusterState, components.ClusterSettings]:
         """Decides components, flags and ports; writes all files, or refuses before the first."""
         before = self.remembered()
         wanted = self._wanted(before)
@@ -275,8 +275,8 @@ class LocalCluster:
             taken=self._neighbours(),
         )
 
-    def _situation(self, settled: state.ClusterState) -> components.Situation:
-        return components.Situation(
+    def _situation(self, settled: state.ClusterState) -> components.ClusterSettings:
+        return components.ClusterSettings(
             self.layout, self.pki, settled.ports, self._programs, settled.components
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder, clusters_folder
 from alnair.local.programs import binaries, build, toolchain
-from alnair.local.report import Report
+from alnair.local.report import ProgressReport
 
 #: What a cluster may write before anybody looks again: etcd's data and logs, in MiB.
 RUNNING_MIB = 512
@@ -95,7 +95,9 @@ def check(environ: Mapping[str, str]) -> None:
     check_space(clusters_folder(environ), RUNNING_MIB, "run a cluster")
 
 
-def programs(wanted: Sequence[str], environ: Mapping[str, str], report: Report) -> dict[str, Path]:
+def programs(
+    wanted: Sequence[str], environ: Mapping[str, str], report: ProgressReport
+) -> dict[str, Path]:
     """Has all programs at hand, building those that are missing.
 
     Returns:
@@ -119,7 +121,9 @@ def programs(wanted: Sequence[str], environ: Mapping[str, str], report: Report) 
     return found
 
 
-def prepare(wanted: Sequence[str], environ: Mapping[str, str], report: Report) -> dict[str, Path]:
+def prepare(
+    wanted: Sequence[str], environ: Mapping[str, str], report: ProgressReport
+) -> dict[str, Path]:
     """Both: `check`, then `programs`."""
     check(environ)
     return programs(wanted, environ, report)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Report(Protocol):
+class ProgressReport(Protocol):
     """Receives what is going on; the CLI shows it, tests and benchmarks ignore it."""
 
     def step(self, text: str) -> None:
@@ -13,7 +13,7 @@ class Report(Protocol):
         """`done` of `total` parts of `what` are finished; called again and again until equal."""
 
 
-class Silence:
+class NoReport:
     """A report that nobody reads."""
 
     def step(self, text: str) -> None:
@@ -23,4 +23,4 @@ class Silence:
         """Ignored."""
 
 
-SILENCE = Silence()
+NO_REPORT = NoReport()

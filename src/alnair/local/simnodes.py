@@ -16,7 +16,7 @@ from alnair.kube.errors import AlreadyExists
 from alnair.kube.objects.simulated_nodes import FAKE, capacity, manifest
 from alnair.kube.resources import LEASES, NODES
 from alnair.local.errors import LocalClusterError
-from alnair.local.report import Report
+from alnair.local.report import ProgressReport
 from alnair.model import names
 from alnair.model.quantity import nanos
 from alnair.traces.openb import TraceNode
@@ -45,7 +45,7 @@ class _Present(msgspec.Struct):
 
 
 async def ensure(
-    client: Client, nodes: Sequence[TraceNode], now: dt.datetime, report: Report
+    client: Client, nodes: Sequence[TraceNode], now: dt.datetime, report: ProgressReport
 ) -> int:
     """Has these nodes in the cluster; others stay as they are.
 

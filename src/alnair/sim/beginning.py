@@ -9,14 +9,14 @@ from alnair.configuration.profile_assembly import find_profile
 from alnair.scheduler.framework.contract import Profile
 from alnair.sim.inputs import Loaded
 from alnair.sim.interference import measured
-from alnair.sim.simulation import Options, Simulation
+from alnair.sim.simulation import Simulation, SimulationOptions
 
 
 def begin(
     found: Loaded,
     configuration: scheduler_file.Configuration,
     profiles: Sequence[Profile],
-    options: Options,
+    options: SimulationOptions,
     *,
     interference: bool,
     timer: Callable[[], float],

@@ -10,7 +10,7 @@ from alnair.history.history import End
 from alnair.model.workload import Pod
 from alnair.sim.duration_estimates import Estimates
 from alnair.sim.elastic import ElasticJob
-from alnair.sim.event_queue import Agenda, Ends
+from alnair.sim.event_queue import Ends, EventQueue
 from alnair.sim.jobs import Job
 from alnair.sim.recorder import Recorder
 from alnair.sim.shared_gpus import Tenancy
@@ -53,7 +53,7 @@ class Controller:
     def __init__(
         self,
         api: VirtualApi,
-        agenda: Agenda,
+        agenda: EventQueue,
         recorder: Recorder,
         tenancy: Tenancy,
         estimates: Estimates,

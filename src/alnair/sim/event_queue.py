@@ -33,17 +33,17 @@ class Reports(msgspec.Struct, frozen=True):
     node: str
 
 
-Happening = Arrives | Ends | Gone | Reports | NodeEvent
+SimulationEvent = Arrives | Ends | Gone | Reports | NodeEvent
 
 
-class Agenda:
+class EventQueue:
     """Happenings by time, seconds since the epoch."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Happening]] = []
+        self._heap: list[tuple[float, int, SimulationEvent]] = []
         self._number = 0
 
-    def note(self, when: float, what: Happening) -> None:
+    def note(self, when: float, what: SimulationEvent) -> None:
         """Note that something will happen."""
         heapq.heappush(self._heap, (when, self._number, what))
         self._number += 1
@@ -58,7 +58,7 @@ class Agenda:
             return when
         return None
 
-    def take(self, now: float) -> list[Happening]:
+    def take(self, now: float) -> list[SimulationEvent]:
         """Take out what happens up to now."""
         found = []
         while self._heap and self._heap[0][0] <= now:

@@ -26,7 +26,7 @@ class Tenant(msgspec.Struct, frozen=True, gc=False):
     kind: str = ""
 
 
-class Interference(Protocol):
+class SpeedModel(Protocol):
     """Predicts how fast pods run that share a GPU."""
 
     def rates(self, tenants: Sequence[Tenant], model: str) -> Sequence[float]:

@@ -58,7 +58,7 @@ class Recorder:
     def decided(self, actions: Iterable[Action], now: float) -> None:
         """Take decisions into the digest."""
         for action in actions:
-            line = msgspec.json.encode((self.digest, now, _gist(action)))
+            line = msgspec.json.encode((self.digest, now, _digest_fields(action)))
             self.digest = hashlib.blake2b(line, digest_size=16).hexdigest()
 
     @property
@@ -214,7 +214,7 @@ class Recorder:
         return min(_WHOLE, round(demand.memory_mib * _WHOLE / self._smallest))
 
 
-def _gist(action: Action) -> tuple[object, ...]:
+def _digest_fields(action: Action) -> tuple[object, ...]:
     match action:
         case Bind(pod, node, assignment):
             return "bind", pod.uid, node, assignment

@@ -7,7 +7,7 @@ import msgspec
 
 from alnair.model.nodes import Gpu, GpuLoad, Node
 from alnair.model.workload import Pod
-from alnair.sim.interference import Interference, Tenant
+from alnair.sim.interference import SpeedModel, Tenant
 from alnair.sim.recorder import Recorder
 from alnair.sim.task_progress import Member, Task
 
@@ -42,7 +42,7 @@ class Tenancy:
         recorder: is told of pairs on a GPU.
     """
 
-    def __init__(self, model: Interference | None, recorder: Recorder) -> None:
+    def __init__(self, model: SpeedModel | None, recorder: Recorder) -> None:
         self._model = model
         self._recorder = recorder
         self._shared: dict[str, _SharedGpu] = {}

@@ -24,8 +24,8 @@ from alnair.scheduler.state.gpus.gpu_loads import SETTLE_SECONDS
 from alnair.sim.controller import Controller
 from alnair.sim.duration_estimates import Durations, Estimates
 from alnair.sim.elastic import ElasticPlan
-from alnair.sim.event_queue import Agenda, Arrives, Ends, Gone, Happening, Reports
-from alnair.sim.interference import Interference
+from alnair.sim.event_queue import Arrives, Ends, EventQueue, Gone, Reports, SimulationEvent
+from alnair.sim.interference import SpeedModel
 from alnair.sim.jobs import NodeEvent, Scenario
 from alnair.sim.recorder import Recorder
 from alnair.sim.shared_gpus import Tenancy
@@ -37,7 +37,7 @@ _REST: Final = 1800.0
 _MOST_STEPS: Final = 1_000_000
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to simulate.
 
     Attributes:
@@ -93,14 +93,14 @@ class Simulation:
         self,
         scenario: Scenario,
         profiles: Iterable[Profile],
-        options: Options | None = None,
+        options: SimulationOptions | None = None,
         *,
-        interference: Interference | None = None,
+        interference: SpeedModel | None = None,
         elastic: ElasticPlan | None = None,
         timer: Callable[[], float] | None = None,
         source: str = "",
     ) -> None:
-        self.options = options = options or Options()
+        self.options = options = options or SimulationOptions()
         self.now = self.begin = scenario.begin
         self._stop = scenario.begin + options.until
         self.api = VirtualApi(scenario.begin)
@@ -113,7 +113,7 @@ class Simulation:
             patience=options.patience,
         )
         self._recorder = Recorder(scenario.begin, source)
-        self._agenda = Agenda()
+        self._agenda = EventQueue()
         self._tenancy = Tenancy(interference, self._recorder)
         self._controller = Controller(
             self.api,
@@ -218,7 +218,7 @@ class Simulation:
             return None
         return wake if happens is None else min(happens, wake)
 
-    def _happen(self, what: Happening) -> None:
+    def _happen(self, what: SimulationEvent) -> None:
         match what:
             case Arrives(job):
                 self._controller.submit(job, self.now)

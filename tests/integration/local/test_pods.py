@@ -12,7 +12,7 @@ from alnair.kube.resources import LEASES, NODES, PODS, SERVICE_ACCOUNTS, Manifes
 from alnair.local import nodelist, simnodes
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
-from alnair.local.report import SILENCE
+from alnair.local.report import NO_REPORT
 from alnair.model.api_types import GpuStatic
 from alnair.traces.openb import TraceNode
 
@@ -147,7 +147,7 @@ async def test_a_node_of_the_same_name_and_another_kind_is_told(
     await cluster.add_nodes([one])
     other = msgspec.structs.replace(one, gpus=2)
     with pytest.raises(LocalClusterError, match=r"node a10x1-0000 .*kubectl delete node"):
-        await simnodes.ensure(client, [other], dt.datetime.now(dt.UTC), SILENCE)
+        await simnodes.ensure(client, [other], dt.datetime.now(dt.UTC), NO_REPORT)
 
 
 async def test_simulated_nodes_are_schedulable_and_stay_ready(

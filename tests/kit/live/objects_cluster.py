@@ -12,7 +12,7 @@ from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from alnair.local import nodelist, simnodes
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
-from alnair.local.report import SILENCE
+from alnair.local.report import NO_REPORT
 from kit.live.shared_clusters import SharedClusters
 
 
@@ -23,7 +23,7 @@ def objects_cluster(shared_clusters: SharedClusters) -> LocalCluster:
     async def add_nodes(cluster: LocalCluster) -> None:
         async with Client(client_config.load(cluster.kubeconfig())) as client:
             nodes = nodelist.alike(2, 2, "T4")
-            await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), SILENCE)
+            await simnodes.ensure(client, nodes, dt.datetime.now(dt.UTC), NO_REPORT)
 
     return shared_clusters.get("ck", add_nodes, components=BARE)
 

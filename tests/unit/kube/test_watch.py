@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from alnair.kube.codec import Codec, Lines, WatchEvent
 from alnair.kube.errors import ApiError, Gone, ProtocolError
-from alnair.kube.watch import Cutter
+from alnair.kube.watch import LineSplitter
 from kit.fault_server import FaultServer, Thing, line, status
 
 CODEC = Codec(Thing)
@@ -28,7 +28,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 def read(chunks: list[bytes]) -> tuple[list[WatchEvent[Thing]], str]:
     """All events of a stream and the version after them."""
-    cutter, events, version = Cutter(), [], ""
+    cutter, events, version = LineSplitter(), [], ""
     for chunk in chunks:
         whole = cutter.feed(chunk)
         if whole:

@@ -13,7 +13,7 @@ from alnair.sim.duration_estimates import Durations, Estimates
 from alnair.sim.elastic import ElasticJob
 from alnair.sim.interference import Proportional, Tenant, measured
 from alnair.sim.jobs import Elastic, Job, NodeEvent
-from alnair.sim.simulation import Options, Simulation
+from alnair.sim.simulation import Simulation, SimulationOptions
 from kit import invariants, make
 from kit.simulation import job, random_scenario, simulate
 from kit.world import World
@@ -77,7 +77,7 @@ def test_it_stops_when_it_is_told_to() -> None:
         [make.node(gpus=1)],
         job("one", duration=math.inf),
         job("two", at=90),
-        options=Options(until=60),
+        options=SimulationOptions(until=60),
     )
     assert history.end == simulation.time == 60
     assert list(history.jobs) == ["one"]
@@ -90,7 +90,7 @@ def test_work_since_the_last_checkpoint_is_done_again_after_an_eviction() -> Non
         [make.node(gpus=1)],
         job("low", whole, duration=1000),
         job("high", whole, at=250, duration=100, priority=10),
-        options=Options(checkpoint=100, grace=30),
+        options=SimulationOptions(checkpoint=100, grace=30),
     )
     first, second = stays(history, "low")
     assert (first.how, first.end, first.lost) == ("preempted", 280, 50)
@@ -106,7 +106,7 @@ def test_without_checkpoints_an_evicted_pod_begins_anew() -> None:
         [make.node(gpus=1)],
         job("low", duration=1000),
         job("high", at=250, duration=100, priority=10),
-        options=Options(grace=0),
+        options=SimulationOptions(grace=0),
     )
     assert [stay.lost for stay in stays(history, "low")] == [250, 0]
     assert history.jobs["low"].finished == 350 + 1000
@@ -189,7 +189,9 @@ def test_the_scheduler_is_told_of_durations_as_chosen(mode: Durations, limit: in
     given = msgspec.structs.replace(
         given, pods=(msgspec.structs.replace(given.pods[0], time_limit=7),)
     )
-    _, simulation = simulate([make.node(gpus=1)], given, options=Options(durations=mode, until=10))
+    _, simulation = simulate(
+        [make.node(gpus=1)], given, options=SimulationOptions(durations=mode, until=10)
+    )
     [pod] = simulation.api.pods.values()
     assert pod.time_limit == limit
 
@@ -270,7 +272,7 @@ def test_what_agents_measure_reaches_the_scheduler() -> None:
         [node],
         job("one", some, util=95, duration=math.inf),
         job("two", some, at=600, util=95, duration=math.inf),
-        options=Options(loads=True, profile=make.names.UTILSCHED, until=1000),
+        options=SimulationOptions(loads=True, profile=make.names.UTILSCHED, until=1000),
         interference=Proportional(),
     )
     used = [share.uuid for pod in simulation.api.pods.values() for _, (share,) in pod.assignment]
@@ -284,7 +286,7 @@ def test_whatever_happens_nothing_is_over_committed_and_no_work_is_lost_from_sig
     seed: int,
 ) -> None:
     scenario = random_scenario(seed, jobs=40)
-    options = Options(
+    options = SimulationOptions(
         seed=seed,
         durations=("exact", "learned", "none")[seed % 3],
         checkpoint=0 if seed % 2 else 300,

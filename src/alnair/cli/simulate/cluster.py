@@ -17,7 +17,7 @@ from alnair.cli.simulate.cluster_options import (
 )
 
 if TYPE_CHECKING:
-    from alnair.sim.inputs import Loaded, Options
+    from alnair.sim.inputs import InputOptions, Loaded
     from alnair.sim.simulation import Simulation
 
 _DAY = 86400.0
@@ -103,11 +103,11 @@ def _refuse_fixed(context: typer.Context) -> None:
 
 def _inputs(
     trace: TraceOptions, part: PartOptions, work: WorkOptions, failures: FailureOptions, seed: int
-) -> "Options":
+) -> "InputOptions":
     """Return how the trace becomes a scenario."""
-    from alnair.sim.inputs import Mix, Options
+    from alnair.sim.inputs import InputOptions, Mix
 
-    return Options(
+    return InputOptions(
         format=trace.format_,
         nodes=trace.nodes,
         pods=trace.pods,
@@ -134,10 +134,10 @@ def _begun(found: "Loaded", scheduling: SchedulingOptions, stop_at: float | None
 
     from alnair.configuration.profile_assembly import UnknownProfileError, load_profiles
     from alnair.sim.beginning import begin
-    from alnair.sim.simulation import Options
+    from alnair.sim.simulation import SimulationOptions
 
     configuration, profiles = load_profiles(scheduling.config)
-    options = Options(
+    options = SimulationOptions(
         seed=scheduling.seed,
         until=math.inf if stop_at is None else stop_at,
         profile=scheduling.profile,

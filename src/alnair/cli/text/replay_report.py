@@ -3,10 +3,10 @@
 from rich.console import Console
 from rich.table import Table
 
-from alnair.live.replay.report import Report
+from alnair.live.replay.report import ReplayReport
 
 
-def show(found: Report, console: Console) -> None:
+def show(found: ReplayReport, console: Console) -> None:
     """Print the report as a table."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")

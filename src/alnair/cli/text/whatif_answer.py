@@ -6,7 +6,7 @@ from typing import Final
 from alnair.cli.text import rebalance_plan
 from alnair.cli.text.rebalance_plan import place, table
 from alnair.model.durations import span
-from alnair.sim.whatif.answer import Answer, Fate
+from alnair.sim.whatif.answer import Answer, PodResult
 from alnair.sim.whatif.figures import Figures
 
 #: Pods that are listed one by one for each reason to be in the answer; `--json` has them all.
@@ -44,7 +44,7 @@ def lines(answer: Answer) -> Iterator[str]:
     yield from _figures(answer)
 
 
-def _fates(head: str, fates: list[Fate]) -> Iterator[str]:
+def _fates(head: str, fates: list[PodResult]) -> Iterator[str]:
     placed = [fate for fate in fates if fate.node]
     at_once = sum(fate.now for fate in placed)
     later = len(placed) - at_once
@@ -70,13 +70,13 @@ def _pods(count: int) -> str:
     return "1 pod" if count == 1 else f"{count} pods"
 
 
-def _when(fate: Fate) -> str:
+def _when(fate: PodResult) -> str:
     if fate.after is None:
         return "lost" if "lost" in fate.note else "never"
     return "at once" if fate.now else f"in {span(fate.after)}"
 
 
-def _reasons(fates: list[Fate]) -> Iterator[str]:
+def _reasons(fates: list[PodResult]) -> Iterator[str]:
     """Say why pods wait, are evicted or lost: once for each reason, with the first pod's name."""
     said: set[tuple[str, str]] = set()
     for fate in fates:

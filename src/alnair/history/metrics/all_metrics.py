@@ -26,7 +26,7 @@ from alnair.history.metrics.sharing import sharing
 from alnair.history.metrics.sizes import Mask, by_size, sizes
 from alnair.history.metrics.states import states
 from alnair.history.metrics.steps import Floats, Steps, held, together
-from alnair.history.metrics.times import Fate, JobTimes, job_times, pod_until
+from alnair.history.metrics.times import JobEnd, JobTimes, job_times, pod_until
 from alnair.history.metrics.waiting import waiting
 
 #: Seconds below which a job's duration counts as this in its bounded slow-down. Source: Feitelson,
@@ -210,7 +210,7 @@ def _held_by_job(history: History, table: Columns) -> dict[str, float]:
     return {name: float(sums[number]) for name, number in numbers.items()}
 
 
-def _counts(fates: Iterable[Fate]) -> Counts:
+def _counts(fates: Iterable[JobEnd]) -> Counts:
     found = Counter(fates)
     return Counts(
         found.total(), found["finished"], found["left"], found["running"], found["waiting"]

@@ -7,7 +7,7 @@ import msgspec
 from alnair.history.history import History, JobHistory, PodHistory, Stay
 
 #: What became of a job or pod; see `result.Counts`.
-Fate = Literal["finished", "left", "running", "waiting"]
+JobEnd = Literal["finished", "left", "running", "waiting"]
 
 
 #: What happens at one moment, in this order: ends, begins, ends of what began just then.
@@ -28,12 +28,12 @@ class JobTimes(msgspec.Struct, frozen=True):
     first: float | None
     started: float | None
     until: float
-    fate: Fate
+    fate: JobEnd
     partial: float = 0.0
     spread: float = 0.0
 
 
-def pod_until(pod: PodHistory, history: History) -> tuple[float, Fate]:
+def pod_until(pod: PodHistory, history: History) -> tuple[float, JobEnd]:
     """Return when a pod had ended or gone, or the end of the history, and which it was."""
     last = pod.stays[-1] if pod.stays else None
     if last is not None and last.end is None and pod.gone is None:
@@ -60,7 +60,7 @@ def needed(job: JobHistory, history: History) -> int:
     return job.least or len(together) or len(job.pods)
 
 
-def _fate(job: JobHistory, pods: list[PodHistory], history: History) -> tuple[float, Fate]:
+def _fate(job: JobHistory, pods: list[PodHistory], history: History) -> tuple[float, JobEnd]:
     if job.finished is not None:
         return job.finished, "finished"
     ends = [pod_until(pod, history) for pod in pods]

@@ -51,7 +51,7 @@ class Counts(msgspec.Struct, frozen=True):
         return self.placed + self.refused == self.pods
 
 
-class Ledger:
+class ReplayedPods:
     """All pods of a replay, by name.
 
     Attributes:

@@ -5,12 +5,12 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.live.replay import gpu_state, scheduler
-from alnair.live.replay.replayed_pods import Ledger
+from alnair.live.replay.replayed_pods import ReplayedPods
 from alnair.model.percentiles import nearest_rank
 from alnair.scheduler.published.fragmentation import WorkloadClass, fragmentation
 
 
-class Report(msgspec.Struct, frozen=True):
+class ReplayReport(msgspec.Struct, frozen=True):
     """What a replay came to; None where it could not be measured.
 
     Attributes:
@@ -42,11 +42,11 @@ class Report(msgspec.Struct, frozen=True):
 
 async def report(
     client: Client,
-    ledger: Ledger,
+    ledger: ReplayedPods,
     workload: tuple[WorkloadClass, ...],
     profile: str,
     since: float,
-) -> Report:
+) -> ReplayReport:
     """Read back what became of the cluster, and put all together.
 
     Args:
@@ -68,7 +68,7 @@ async def report(
         allocated = round(100 * state.allocated / state.capacity, 2)
         stranded = round(100 * fragmentation(state.free, workload) / state.capacity, 2)
     rate = ledger.pods_per_second()
-    return Report(
+    return ReplayReport(
         pods=counts.pods,
         placed=counts.placed,
         pending=counts.pods - counts.placed,

@@ -19,7 +19,7 @@ from alnair.kube.objects.trace_pods import SELECTOR, Asking, manifest
 from alnair.kube.objects.wire import PodWire
 from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Manifest
 from alnair.live.list_and_watch import follow
-from alnair.live.replay.replayed_pods import Ledger
+from alnair.live.replay.replayed_pods import ReplayedPods
 from alnair.traces.arrivals import Arrival
 
 #: Without a pod created, bound or judged for so long (seconds), nothing more is expected.
@@ -104,7 +104,7 @@ class Run:
         in_flight: int = 32,
         patience: float = 60.0,
     ) -> None:
-        self.ledger = Ledger((arrival.name for arrival in arrivals), time.monotonic())
+        self.ledger = ReplayedPods((arrival.name for arrival in arrivals), time.monotonic())
         self._arrivals = {arrival.name: arrival for arrival in arrivals}
         self._client = client
         self._namespace = namespace

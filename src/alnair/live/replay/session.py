@@ -11,7 +11,7 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.live.replay import scheduler
 from alnair.live.replay.replayed_pods import Counts
-from alnair.live.replay.report import Report, report
+from alnair.live.replay.report import ReplayReport, report
 from alnair.live.replay.run import ReplayError, Run, StalledError
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.traces.arrivals import Arrival
@@ -41,10 +41,10 @@ class Settings(msgspec.Struct, frozen=True):
     fresh: bool = False
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ReplayOutcome(msgspec.Struct, frozen=True):
     """How it ended: the report, and why it did not come to its end, if so."""
 
-    report: Report
+    report: ReplayReport
     problem: str = ""
     interrupted: bool = False
 
@@ -68,7 +68,7 @@ async def replay(
     create_nodes: Callable[[Client, Sequence[TraceNode], dt.datetime], Awaitable[object]],
     watcher: Watcher,
     stop: asyncio.Event,
-) -> Outcome:
+) -> ReplayOutcome:
     """Replay until each pod has a node or a reason why it has none, or `stop` is set.
 
     Args:
@@ -107,7 +107,7 @@ async def replay(
             now = dt.datetime.now(dt.UTC)
             problem += f": {await scheduler.absence(client, settings.profile, now)}"
     found = await report(client, run.ledger, target_workload(trace.pods), settings.profile, since)
-    return Outcome(found, problem, interrupted=not is_settled and not problem)
+    return ReplayOutcome(found, problem, interrupted=not is_settled and not problem)
 
 
 def _first(group: BaseExceptionGroup[ReplayError]) -> BaseException:

@@ -28,7 +28,7 @@ OURS = (ALNAIR_SCHEDULER, ALNAIR_CONTROLLER)
 
 
 @dataclass(frozen=True)
-class Situation:
+class ClusterSettings:
     """What the command line of a component depends on."""
 
     layout: Layout
@@ -45,7 +45,7 @@ class Component:
     """One program of the cluster."""
 
     name: str
-    arguments: Callable[[Situation], list[str]]
+    arguments: Callable[[ClusterSettings], list[str]]
     health: str
     """URL to ask, with `{port}`."""
     has_port: bool = True
@@ -53,7 +53,7 @@ class Component:
     """Time for a clean stop before it is killed."""
 
 
-def _etcd(at: Situation) -> list[str]:
+def _etcd(at: ClusterSettings) -> list[str]:
     url = f"unix://{ETCD_SOCKET}"
     # It insists on a port in what it advertises; for a socket that is a part of the file's name.
     peer = "unix://etcd-peer.sock:0"
@@ -79,7 +79,7 @@ def _etcd(at: Situation) -> list[str]:
     ]
 
 
-def _kube_apiserver(at: Situation) -> list[str]:
+def _kube_apiserver(at: ClusterSettings) -> list[str]:
     # A node or a pod can be made ready by its creator here: nothing is gained by tainting a node
     # until the controller manager has seen it.
     disabled = ["TaintNodesByCondition"]
@@ -116,7 +116,7 @@ def _kube_apiserver(at: Situation) -> list[str]:
     ]
 
 
-def _delegated(at: Situation, name: str) -> list[str]:
+def _delegated(at: ClusterSettings, name: str) -> list[str]:
     """Arguments that a server shares which asks the API server who its callers are."""
     kubeconfig = at.layout.kubeconfig(name)
     server = at.pki.server
@@ -136,7 +136,7 @@ def _delegated(at: Situation, name: str) -> list[str]:
     ]
 
 
-def _kube_controller_manager(at: Situation) -> list[str]:
+def _kube_controller_manager(at: ClusterSettings) -> list[str]:
     return [
         *_delegated(at, "kube-controller-manager"),
         "--use-service-account-credentials=true",
@@ -157,11 +157,11 @@ def _kube_controller_manager(at: Situation) -> list[str]:
     ]
 
 
-def _kube_scheduler(at: Situation) -> list[str]:
+def _kube_scheduler(at: ClusterSettings) -> list[str]:
     return [*_delegated(at, "kube-scheduler"), "--kube-api-qps=500", "--kube-api-burst=1000"]
 
 
-def _kwok(at: Situation) -> list[str]:
+def _kwok(at: ClusterSettings) -> list[str]:
     return [
         f"--kubeconfig={at.layout.kubeconfig('kwok')}",
         f"--config={_KWOK_STAGES}",
@@ -175,12 +175,12 @@ def _kwok(at: Situation) -> list[str]:
     ]
 
 
-def _alnair_scheduler(at: Situation) -> list[str]:
+def _alnair_scheduler(at: ClusterSettings) -> list[str]:
     kubeconfig = at.layout.kubeconfig(ALNAIR_SCHEDULER)
     return ["scheduler", f"--kubeconfig={kubeconfig}", f"--port={at.ports[ALNAIR_SCHEDULER]}"]
 
 
-def _alnair_controller(at: Situation) -> list[str]:
+def _alnair_controller(at: ClusterSettings) -> list[str]:
     kubeconfig = at.layout.kubeconfig(ALNAIR_CONTROLLER)
     return ["controller", f"--kubeconfig={kubeconfig}", f"--port={at.ports[ALNAIR_CONTROLLER]}"]
 
@@ -215,7 +215,7 @@ def checked(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in COMPONENTS if name in names or name in BARE)
 
 
-def command(name: str, at: Situation, extra: Sequence[str] = ()) -> list[str]:
+def command(name: str, at: ClusterSettings, extra: Sequence[str] = ()) -> list[str]:
     """Program and arguments of a component; a flag in `extra` overrides the same flag before it."""
     if name in OURS:
         program = [sys.executable, "-m", "alnair"]
@@ -224,7 +224,7 @@ def command(name: str, at: Situation, extra: Sequence[str] = ()) -> list[str]:
     return [*program, *COMPONENTS[name].arguments(at), *extra]
 
 
-def digest(name: str, at: Situation, full_command: Sequence[str]) -> str:
+def digest(name: str, at: ClusterSettings, full_command: Sequence[str]) -> str:
     """Tells the right running component from an outdated one: by command, trust and config."""
     sha = hashlib.sha256("\0".join(full_command).encode())
     if name != "etcd":
@@ -235,7 +235,7 @@ def digest(name: str, at: Situation, full_command: Sequence[str]) -> str:
     return sha.hexdigest()[:16]
 
 
-def environment(name: str, at: Situation) -> dict[str, str]:
+def environment(name: str, at: ClusterSettings) -> dict[str, str]:
     """The environment of a component, without the marks."""
     if name in OURS:
         return dict(os.environ)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alnair.local.layout import cache_folder
 from alnair.local.programs.versions import MODULES, Module
-from alnair.local.report import Report
+from alnair.local.report import ProgressReport
 
 SOURCES = Path(__file__).parents[1] / "modules"
 _ASSETS = "KUBEBUILDER_ASSETS"
@@ -29,7 +29,7 @@ def built(module: Module, environ: Mapping[str, str]) -> Path:
 
 
 def locate(
-    programs: Iterable[str], environ: Mapping[str, str], report: Report
+    programs: Iterable[str], environ: Mapping[str, str], report: ProgressReport
 ) -> tuple[dict[str, Path], list[Module]]:
     """Finds the programs of the pinned versions.
 
@@ -54,7 +54,7 @@ def locate(
 
 
 def _locate(
-    program: str, module: Module, environ: Mapping[str, str], report: Report
+    program: str, module: Module, environ: Mapping[str, str], report: ProgressReport
 ) -> Path | None:
     if assets := environ.get(_ASSETS):
         path = Path(assets, program).absolute()

@@ -20,12 +20,12 @@ from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
 from alnair.local.programs import binaries
 from alnair.local.programs.versions import Module
-from alnair.local.report import Report
+from alnair.local.report import ProgressReport
 
 _MARK = "ALNAIR_LOCAL_BUILD"
 
 
-def build(go: Path, module: Module, environ: Mapping[str, str], report: Report) -> None:
+def build(go: Path, module: Module, environ: Mapping[str, str], report: ProgressReport) -> None:
     """Builds a module into the cache, unless that has been done meanwhile.
 
     Args:
@@ -68,7 +68,7 @@ class _Build:
         work: Path,
         output: int,
         log: Path,
-        report: Report,
+        report: ProgressReport,
     ) -> None:
         self._go = go
         self._module = module

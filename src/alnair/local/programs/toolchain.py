@@ -10,10 +10,10 @@ from pathlib import Path
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
 from alnair.local.programs.versions import GO_MINIMUM, GO_PACKAGE
-from alnair.local.report import Report
+from alnair.local.report import ProgressReport
 
 
-def go(environ: Mapping[str, str], report: Report) -> Path:
+def go(environ: Mapping[str, str], report: ProgressReport) -> Path:
     """The `go` command to build with, installed into the cache when PATH has no good one.
 
     Raises:

@@ -7,6 +7,6 @@ with its place and what to do, before anything runs.
 """
 
 from alnair.sim.inputs.loading import load
-from alnair.sim.inputs.options import Loaded, Mix, Options
+from alnair.sim.inputs.options import InputOptions, Loaded, Mix
 
-__all__ = ["Loaded", "Mix", "Options", "load"]
+__all__ = ["InputOptions", "Loaded", "Mix", "load"]

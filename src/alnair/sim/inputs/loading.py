@@ -20,7 +20,7 @@ from alnair.sim.inputs import (
     utilisation,
 )
 from alnair.sim.inputs.node_failures import failures
-from alnair.sim.inputs.options import DEFAULTS, Found, Loaded, Options
+from alnair.sim.inputs.options import DEFAULTS, Found, InputOptions, Loaded
 from alnair.sim.jobs import Job, Scenario
 from alnair.traces import files
 from alnair.traces.csv_table import TableError
@@ -35,7 +35,7 @@ _MANIFESTS = tuple(f".{kind}{packed}" for kind in ("yaml", "yml", "json") for pa
 _TABLES = {"philly": philly_jobs.read, "swf": swf_jobs.read}
 
 
-def load(sources: Sequence[str | Path] = (), options: Options = DEFAULTS) -> Loaded:
+def load(sources: Sequence[str | Path] = (), options: InputOptions = DEFAULTS) -> Loaded:
     """Return the scenario of what the user named.
 
     Args:
@@ -65,7 +65,7 @@ def load(sources: Sequence[str | Path] = (), options: Options = DEFAULTS) -> Loa
     return _loaded(found, ", ".join(names), options)
 
 
-def _read(names: list[str], options: Options, nodes: tuple[Node, ...]) -> Found:
+def _read(names: list[str], options: InputOptions, nodes: tuple[Node, ...]) -> Found:
     path = Path(names[0])
     if len(names) > 1:
         return _manifests(
@@ -148,7 +148,9 @@ def _manifest_texts(name: str) -> list[tuple[str, str]]:
     return found
 
 
-def _manifests(texts: list[tuple[str, str]], options: Options, nodes: tuple[Node, ...]) -> Found:
+def _manifests(
+    texts: list[tuple[str, str]], options: InputOptions, nodes: tuple[Node, ...]
+) -> Found:
     found, problems = manifests.read(texts, options, nodes)
     if problems:
         raise TraceFileError(str(TableError(problems)))
@@ -166,7 +168,7 @@ def _unknown(text: str, source: Source) -> str:
     )
 
 
-def _loaded(found: Found, source: str, options: Options) -> Loaded:
+def _loaded(found: Found, source: str, options: InputOptions) -> Loaded:
     jobs = timing.cut(found.jobs, options)
     if not jobs and not found.running:
         raise TraceFileError(
@@ -213,7 +215,7 @@ def _refuse_same_pods(jobs: Iterable[Job], source: str) -> None:
                 )
 
 
-def _wrong(options: Options) -> Iterator[str]:
+def _wrong(options: InputOptions) -> Iterator[str]:
     """Yield what is wrong with the options."""
     if options.limit is not None and options.limit < 1:
         yield f"--limit {options.limit}: simulate 1 job or more"

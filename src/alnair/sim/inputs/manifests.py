@@ -12,7 +12,7 @@ from alnair.kube.objects.wire import NodeWire
 from alnair.kube.pod_groups import dialects
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang
-from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.submissions import Submissions
 from alnair.sim.inputs.workloads import KINDS, PriorityClass, workload
 from alnair.traces import yaml_documents
@@ -41,7 +41,7 @@ _CLUSTER_WIDE: Final = frozenset(
 
 def read(
     texts: Iterable[tuple[str, str]],
-    options: Options,
+    options: InputOptions,
     nodes: tuple[Node, ...],
     priorities: Iterable[PriorityClass] = (),
 ) -> tuple[Found, list[Problem]]:
@@ -72,7 +72,7 @@ class _Reader:
     """Takes objects one by one; pods are made of them at the end, when all is known."""
 
     def __init__(
-        self, options: Options, problems: list[Problem], priorities: Iterable[PriorityClass]
+        self, options: InputOptions, problems: list[Problem], priorities: Iterable[PriorityClass]
     ) -> None:
         self._options = options
         self._problems = problems

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alnair.model.nodes import Node
 from alnair.sim.inputs import clusters
-from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.pod_templates import PodStamp, node
 from alnair.sim.inputs.timing import without_run_time
 from alnair.sim.jobs import Job
@@ -16,7 +16,7 @@ from alnair.traces.openb import TIME_COLUMNS, PodTimes, TracePod, read_pods, rea
 _NAMESPACE = "openb"
 
 
-def read(trace: Path | None, options: Options, nodes: tuple[Node, ...]) -> Found:
+def read(trace: Path | None, options: InputOptions, nodes: tuple[Node, ...]) -> Found:
     """Return the jobs of a pod list and the nodes beside it.
 
     A pod runs from `scheduled_time` to `deletion_time`; pods that never got a node have no run
@@ -50,7 +50,7 @@ def read(trace: Path | None, options: Options, nodes: tuple[Node, ...]) -> Found
     return _found(rows, options, nodes)
 
 
-def _pods(source: Source, options: Options) -> tuple[tuple[TracePod, PodTimes | None], ...]:
+def _pods(source: Source, options: InputOptions) -> tuple[tuple[TracePod, PodTimes | None], ...]:
     lines = files.lines(source)
     problems: list[Problem] = []
     header = lines[0].lower() if lines else ""
@@ -77,7 +77,9 @@ def _pods(source: Source, options: Options) -> tuple[tuple[TracePod, PodTimes | 
 
 
 def _found(
-    rows: tuple[tuple[TracePod, PodTimes | None], ...], options: Options, nodes: tuple[Node, ...]
+    rows: tuple[tuple[TracePod, PodTimes | None], ...],
+    options: InputOptions,
+    nodes: tuple[Node, ...],
 ) -> Found:
     stamp = PodStamp(options.profile, nodes, compute=options.shares == "compute")
     namespace = options.namespace or _NAMESPACE

@@ -33,7 +33,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     users: int = 10
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class InputOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How inputs become a scenario.
 
     Attributes:
@@ -86,7 +86,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     mix: Mix = Mix()
 
 
-DEFAULTS: Final = Options()
+DEFAULTS: Final = InputOptions()
 
 
 class Found(msgspec.Struct, kw_only=True):

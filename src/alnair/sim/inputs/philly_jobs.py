@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from alnair.model.nodes import Node
-from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.pod_templates import PodStamp, commonest, gpu_shape, parts
 from alnair.sim.inputs.timing import without_run_time
 from alnair.sim.jobs import Job
@@ -15,7 +15,7 @@ _NAMESPACE = "philly"
 
 
 def read(
-    lines: Iterable[str], source: str, options: Options, nodes: tuple[Node, ...]
+    lines: Iterable[str], source: str, options: InputOptions, nodes: tuple[Node, ...]
 ) -> tuple[Found, list[Problem]]:
     """Return the jobs of a table, and all that is wrong with it.
 
@@ -39,7 +39,9 @@ def read(
     return _found(jobs, options, nodes, size), problems
 
 
-def _found(jobs: list[PhillyJob], options: Options, nodes: tuple[Node, ...], size: int) -> Found:
+def _found(
+    jobs: list[PhillyJob], options: InputOptions, nodes: tuple[Node, ...], size: int
+) -> Found:
     stamp = PodStamp(options.profile, nodes)
     begin = min((job.submitted for job in jobs), default=0.0)
     namespaces: dict[str, str] = {}

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from alnair.sim.inputs.options import Options
+from alnair.sim.inputs.options import InputOptions
 
 #: Name → folder and file below `alnair/data`, and nodes for traces that have none.
 _SAMPLES: Final = {
@@ -28,7 +28,7 @@ def is_file(name: str) -> bool:
     return name in _SAMPLES
 
 
-def completed(name: str, options: Options) -> Options:
+def completed(name: str, options: InputOptions) -> InputOptions:
     """Return the options with the nodes that go with a sample, unless others are named."""
     if options.nodes or name not in _SAMPLES:
         return options

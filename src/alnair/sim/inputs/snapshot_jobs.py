@@ -7,7 +7,7 @@ import msgspec
 
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
-from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.jobs import Job
 from alnair.sim.virtual_api import GRACE
 from alnair.snapshots import snapshot
@@ -15,7 +15,7 @@ from alnair.snapshots.snapshot import Snapshot, SnapshotError
 from alnair.traces.files import TraceFileError
 
 
-def read(text: str, source: str, options: Options, nodes: tuple[Node, ...]) -> Found:
+def read(text: str, source: str, options: InputOptions, nodes: tuple[Node, ...]) -> Found:
     """Return a snapshot's nodes, running pods and waiting ones.
 
     Args:
@@ -33,7 +33,7 @@ def read(text: str, source: str, options: Options, nodes: tuple[Node, ...]) -> F
         raise TraceFileError(f"{source} {error}") from error
 
 
-def found(saved: Snapshot, options: Options, nodes: tuple[Node, ...] = ()) -> Found:
+def found(saved: Snapshot, options: InputOptions, nodes: tuple[Node, ...] = ()) -> Found:
     """Return the same of a snapshot; its waiting jobs are in the order of its queue."""
     gangs = {(gang.namespace, gang.name): gang for gang in saved.gangs}
     members: dict[tuple[str, str], list[Pod]] = {}
@@ -82,7 +82,7 @@ def _placed(pod: Pod, now: float, *, move: bool) -> Pod:
     return msgspec.structs.replace(pod, bound_at=min(0.0, bound - now))
 
 
-def _job(pods: Sequence[Pod], gang: Gang | None, options: Options) -> Job:
+def _job(pods: Sequence[Pod], gang: Gang | None, options: InputOptions) -> Job:
     first = pods[0]
     fallback = math.inf if options.default_duration is None else options.default_duration
     if all(pod.deleting for pod in pods):

@@ -14,7 +14,7 @@ from alnair.model.nodes import Node
 from alnair.model.workload import Gang, LabelSelector, NodeAffinity, Pod, Requirement, Term
 from alnair.scheduler.state.nodes.tolerations import tolerated
 from alnair.scheduler.state.pods.label_selectors import matches
-from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.workloads import (
     EVERY_NODE,
     SYSTEM_PRIORITIES,
@@ -53,7 +53,7 @@ class Submissions:
         problems: Of all files together.
     """
 
-    def __init__(self, options: Options, problems: list[Problem]) -> None:
+    def __init__(self, options: InputOptions, problems: list[Problem]) -> None:
         self._options = options
         self._problems = problems
         self._works: list[tuple[Workload, Wrong]] = []

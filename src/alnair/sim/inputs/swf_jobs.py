@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from alnair.model.nodes import Node
-from alnair.sim.inputs.options import Found, Options
+from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.pod_templates import PodStamp, commonest, node, parts
 from alnair.sim.inputs.timing import without_run_time
 from alnair.sim.jobs import Job
@@ -19,7 +19,7 @@ _NAMESPACE: Final = "swf"
 
 
 def read(
-    lines: Iterable[str], source: str, options: Options, nodes: tuple[Node, ...]
+    lines: Iterable[str], source: str, options: InputOptions, nodes: tuple[Node, ...]
 ) -> tuple[Found, list[Problem]]:
     """Return the jobs of a log, and all that is wrong with it.
 
@@ -64,7 +64,7 @@ def _header_nodes(header: dict[str, int]) -> tuple[Node, ...]:
     )
 
 
-def _found(jobs: list[SwfJob], options: Options, nodes: tuple[Node, ...]) -> Found:
+def _found(jobs: list[SwfJob], options: InputOptions, nodes: tuple[Node, ...]) -> Found:
     size = options.pod_units or max(1, commonest(n.allocatable["cpu"] // 1000 for n in nodes))
     stamp = PodStamp(options.profile, nodes)
     made: list[Job] = []

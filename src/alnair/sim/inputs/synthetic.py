@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 
 from alnair.model.nodes import Node
-from alnair.sim.inputs.options import Found, Mix, Options
+from alnair.sim.inputs.options import Found, InputOptions, Mix
 from alnair.sim.inputs.pod_templates import PodStamp, commonest, gpu_shape, parts
 from alnair.sim.jobs import Job
 from alnair.traces.files import TraceFileError
@@ -22,7 +22,7 @@ _MOST_JOBS = 1_000_000
 _FEWEST = 1e-6
 
 
-def read(options: Options, nodes: tuple[Node, ...]) -> Found:
+def read(options: InputOptions, nodes: tuple[Node, ...]) -> Found:
     """Return the jobs of `options.mix`.
 
     Args:

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from alnair.sim.inputs.options import Options
+from alnair.sim.inputs.options import InputOptions
 from alnair.sim.jobs import Job
 
 
-def cut(jobs: Iterable[Job], options: Options) -> list[Job]:
+def cut(jobs: Iterable[Job], options: InputOptions) -> list[Job]:
     """Return the jobs to simulate, in the order of their arrival.
 
     Jobs of the same time stay in the order given. First the time is cut out, then the first jobs
@@ -48,7 +48,7 @@ def estimated(jobs: Iterable[Job], factor: float) -> list[Job]:
     ]
 
 
-def without_run_time(jobs: int, options: Options) -> list[str]:
+def without_run_time(jobs: int, options: InputOptions) -> list[str]:
     """Return the note on jobs whose run time the trace does not say."""
     if not jobs:
         return []

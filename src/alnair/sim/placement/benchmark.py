@@ -17,12 +17,12 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.sim.placement import trace_values
-from alnair.sim.placement.gpu_ledger import Ledger
+from alnair.sim.placement.gpu_ledger import NodeLedger
 from alnair.traces.arrivals import Arrival, capacity
 from alnair.traces.openb import TraceNode
 
 
-class Placed(msgspec.Struct, frozen=True, gc=False):
+class TracePlacement(msgspec.Struct, frozen=True, gc=False):
     """Where a pod went: its node and GPUs there; no node = it found none."""
 
     pod: str
@@ -60,7 +60,7 @@ class Run(msgspec.Struct, frozen=True):
 
     capacity: int
     levels: tuple[Level, ...]
-    decisions: tuple[Placed, ...]
+    decisions: tuple[TracePlacement, ...]
     seconds: tuple[float, ...]
 
     @property
@@ -100,10 +100,10 @@ def run(
         timer: seconds from anywhere.
         progress: called now and then with the number of arrivals so far.
     """
-    ledger = Ledger(nodes, workload)
+    ledger = NodeLedger(nodes, workload)
     total = capacity(nodes)
     levels: dict[int, Level] = {}
-    decisions: list[Placed] = []
+    decisions: list[TracePlacement] = []
     seconds: list[float] = []
     arrived = failed = 0
     for arrival, placed, took in _decisions(nodes, arrivals, profile, order, timer):
@@ -136,11 +136,11 @@ def _decisions(
     profile: Profile,
     order: Sequence[str],
     timer: Callable[[], float],
-) -> Iterator[tuple[Arrival, Placed, float]]:
+) -> Iterator[tuple[Arrival, TracePlacement, float]]:
     """Yield where each arrival goes, and the seconds that the engine took for it."""
     engine = Engine([profile], order=order, patience=None)
     engine.learn([events.NodeChanged(trace_values.node(n)) for n in nodes], 0.0)
-    pods = trace_values.Pods(profile.scheduler)
+    pods = trace_values.TracePodMaker(profile.scheduler)
     answers: list[events.Event] = []
     for number, arrival in enumerate(arrivals):
         pod = pods.of(arrival, float(number))
@@ -154,9 +154,9 @@ def _decisions(
         yield arrival, placed, took
 
 
-def _outcome(uid: str, actions: Sequence[Action]) -> tuple[Placed, events.Event]:
+def _outcome(uid: str, actions: Sequence[Action]) -> tuple[TracePlacement, events.Event]:
     for action in actions:
         if isinstance(action, Bind):
             gpus = tuple(share.index for _, parts in action.assignment for share in parts)
-            return Placed(uid, action.node, gpus), events.BindDone(uid)
-    return Placed(uid), events.PodGone(uid)
+            return TracePlacement(uid, action.node, gpus), events.BindDone(uid)
+    return TracePlacement(uid), events.PodGone(uid)

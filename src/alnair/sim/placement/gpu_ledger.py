@@ -13,7 +13,7 @@ class OverfullError(AssertionError):
     """A placement that does not fit: a bug of the engine or of the simulator."""
 
 
-class Ledger:
+class NodeLedger:
     """Free cores, memory and GPUs of each node.
 
     Args:

@@ -31,7 +31,7 @@ def node(listed: TraceNode) -> Node:
     )
 
 
-class Pods:
+class TracePodMaker:
     """Makes pods; those that ask for the same share one spec.
 
     Args:

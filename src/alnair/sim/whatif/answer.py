@@ -14,7 +14,7 @@ from alnair.sim.whatif.figures import Figures
 Role = Literal["submitted", "waiting", "drained", "removed", "evicted"]
 
 
-class Fate(msgspec.Struct, frozen=True):
+class PodResult(msgspec.Struct, frozen=True):
     """What becomes of a pod, or of its replacement.
 
     Attributes:
@@ -62,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     horizon: float
     before: Figures
     after: Figures
-    fates: tuple[Fate, ...] = ()
+    fates: tuple[PodResult, ...] = ()
     staying: tuple[Stays, ...] = ()
     plan: RebalanceOutcome | None = None
     moved: Figures | None = None

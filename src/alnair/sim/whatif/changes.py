@@ -11,7 +11,7 @@ from alnair.model import names
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim.whatif import budgets
-from alnair.sim.whatif.lookahead import Course
+from alnair.sim.whatif.lookahead import Lookahead
 
 #: Nodes that are named when another was meant.
 _NAMED: Final = 5
@@ -57,19 +57,19 @@ class Stays(msgspec.Struct, frozen=True):
     why: str
 
 
-def check(changes: Changes, course: Course) -> None:
+def check(changes: Changes, lookahead: Lookahead) -> None:
     """Refuse changes of what is not there, before any is made.
 
     Raises:
         ChangeError: says all that is wrong.
     """
-    problems = list(_problems(changes, course))
+    problems = list(_problems(changes, lookahead))
     if problems:
         raise ChangeError("\n".join(problems))
 
 
-def _problems(changes: Changes, course: Course) -> Iterator[str]:
-    nodes = course.api.nodes
+def _problems(changes: Changes, lookahead: Lookahead) -> Iterator[str]:
+    nodes = lookahead.api.nodes
     for option, wanted in (
         ("--remove-node", changes.remove),
         ("--cordon", changes.cordon),
@@ -85,7 +85,7 @@ def _problems(changes: Changes, course: Course) -> Iterator[str]:
         if node.name in nodes or node.name in added:
             yield f"--add-nodes: there is a node {node.name} already: give the new one another name"
         added.add(node.name)
-    there = {(p.namespace, p.name) for p in course.api.pods.values()}
+    there = {(p.namespace, p.name) for p in lookahead.api.pods.values()}
     for pod in changes.pods:
         if (pod.namespace, pod.name) in there:
             yield (
@@ -94,7 +94,7 @@ def _problems(changes: Changes, course: Course) -> Iterator[str]:
             )
         there.add((pod.namespace, pod.name))
     for gang in changes.gangs:
-        if (gang.namespace, gang.name) in course.api.gangs:
+        if (gang.namespace, gang.name) in lookahead.api.gangs:
             yield (
                 f"--submit: there is a PodGroup {gang.namespace}/{gang.name} already: "
                 "rename the one in the file, and in the labels of its pods"
@@ -109,44 +109,44 @@ def _near(name: str, nodes: dict[str, Node]) -> str:
     return f"; there are {', '.join(sorted(nodes)[:_NAMED])}{more}"
 
 
-def make(changes: Changes, course: Course) -> tuple[list[Left], list[Stays]]:
+def make(changes: Changes, lookahead: Lookahead) -> tuple[list[Left], list[Stays]]:
     """Make the changes; the scheduler decides only in between evictions of a drain.
 
     Returns:
         The pods that left their nodes, and those that a drain could not evict.
     """
-    api = course.api
+    api = lookahead.api
     left: list[Left] = []
     for node in changes.add:
         api.put(node)
     for name in changes.cordon + changes.drain:
         api.put(replace(api.nodes[name], unschedulable=True))
     for name in changes.remove:
-        for pod in _on(course, name):
-            course.evict(pod)
+        for pod in _on(lookahead, name):
+            lookahead.evict(pod)
             if not pod.daemon:
                 left.append(Left(pod, "removed"))
         api.remove(name)
-    drained, staying = _drain(course, changes.drain)
+    drained, staying = _drain(lookahead, changes.drain)
     for kind, namespace, name, value in changes.objects:
         api.set_object(kind, name, value, namespace)
     for gang in changes.gangs:
-        api.declare(replace(gang, created=gang.created or course.now))
+        api.declare(replace(gang, created=gang.created or lookahead.now))
     for pod in changes.pods:
-        api.set_pod(course.ours(replace(pod, created=pod.created or course.now)))
+        api.set_pod(lookahead.ours(replace(pod, created=pod.created or lookahead.now)))
     return left + [Left(pod, "drained") for pod in drained], staying
 
 
-def _on(course: Course, node: str) -> list[Pod]:
-    return [p for p in course.api.pods.values() if p.node == node and not p.finished]
+def _on(lookahead: Lookahead, node: str) -> list[Pod]:
+    return [p for p in lookahead.api.pods.values() if p.node == node and not p.finished]
 
 
-def _drain(course: Course, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stays]]:
+def _drain(lookahead: Lookahead, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stays]]:
     """Evict what may be evicted, as `kubectl drain` does: again when a budget has recovered."""
     waiting: list[Pod] = []
     staying: list[Stays] = []
     for name in nodes:
-        for pod in _on(course, name):
+        for pod in _on(lookahead, name):
             if pod.daemon or pod.deleting:
                 continue
             if why := _why_not(pod):
@@ -155,15 +155,15 @@ def _drain(course: Course, nodes: tuple[str, ...]) -> tuple[list[Pod], list[Stay
                 waiting.append(pod)
     gone: list[Pod] = []
     while waiting:
-        going = [pod for pod in waiting if _evict(course, pod)]
+        going = [pod for pod in waiting if _evict(lookahead, pod)]
         if not going:
             break
         gone += going
         waiting = [pod for pod in waiting if pod not in going]
         if waiting:  # or else the last ones compete with what is submitted
-            course.settle()
+            lookahead.settle()
     for pod in waiting:
-        spent = next(b.name for b in budgets.of(course.api, pod) if b.allowed < 1)
+        spent = next(b.name for b in budgets.of(lookahead.api, pod) if b.allowed < 1)
         why = f"its disruption budget {spent} allows no eviction"
         staying.append(Stays(f"{pod.namespace}/{pod.name}", pod.node, why))
     return gone, staying
@@ -177,9 +177,9 @@ def _why_not(pod: Pod) -> str:
     return ""
 
 
-def _evict(course: Course, pod: Pod) -> bool:
+def _evict(lookahead: Lookahead, pod: Pod) -> bool:
     """Evict a pod; returns whether its budgets allowed it."""
-    if any(budget.allowed < 1 for budget in budgets.of(course.api, pod)):
+    if any(budget.allowed < 1 for budget in budgets.of(lookahead.api, pod)):
         return False
-    course.evict(pod)
+    lookahead.evict(pod)
     return True

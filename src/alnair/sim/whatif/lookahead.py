@@ -1,4 +1,4 @@
-"""The course that a cluster takes: an engine, an API server of values, controllers, and a clock.
+"""A cluster simulated onward: an engine, an API server of values, controllers, and a clock.
 
 Running pods end by their time limits; nobody submits anything that the question does not.
 """
@@ -28,7 +28,7 @@ _AT_ONCE: Final = 0.02
 _MOST_STEPS: Final = 1_000_000
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PodPlacement(msgspec.Struct, frozen=True):
     """The node that a pod got, its GPUs there, and when (seconds since the epoch)."""
 
     node: str
@@ -36,7 +36,7 @@ class Placed(msgspec.Struct, frozen=True):
     time: float
 
 
-class Course:
+class Lookahead:
     """A cluster that goes on from what is known of it.
 
     Args:
@@ -64,7 +64,7 @@ class Course:
         self._begin = now
         self.api = VirtualApi(now)
         self.engine = Engine(profiles, seed=seed)
-        self.placed: dict[str, Placed] = {}
+        self.placed: dict[str, PodPlacement] = {}
         self.messages: dict[str, str] = {}
         self.evicted: dict[str, tuple[Pod, str]] = {}
         self.successor: dict[str, str] = {}
@@ -189,7 +189,7 @@ class Course:
                 self.api.set_pod(pod)
                 self._note_end(pod)
             case events.AgentAlive() | events.PluginStates():
-                pass  # the engine alone is told
+                pass  # only the engine learns of it
             case _:
                 raise ValueError(f"{event} is not about what exists")
 
@@ -227,7 +227,7 @@ class Course:
                 self.messages[pod.uid] = message
             case Bind(pod, node, assignment):
                 if not self.api.apply(action):
-                    self.placed[pod.uid] = Placed(node, assignment, self.now)
+                    self.placed[pod.uid] = PodPlacement(node, assignment, self.now)
                     self._note_end(self.api.pods[pod.uid])
                     if pod.uid in self._disrupted:
                         self._disrupted.remove(pod.uid)

@@ -10,9 +10,9 @@ from alnair.model.durations import span
 from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.advice.diagnose import diagnose
 from alnair.scheduler.advice.diagnosis import Change
-from alnair.sim.whatif.answer import Fate, Role
+from alnair.sim.whatif.answer import PodResult, Role
 from alnair.sim.whatif.changes import Left
-from alnair.sim.whatif.lookahead import Course
+from alnair.sim.whatif.lookahead import Lookahead
 
 #: Kinds of pods whose possible changes are looked for; each costs up to some seconds.
 _DIAGNOSED: Final = 8
@@ -25,54 +25,54 @@ class _Why(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
 
 
-class Fates:
+class PodResults:
     """Follows the pods of a question.
 
     Args:
-        course: before the changes are made.
+        lookahead: before the changes are made.
         horizon: seconds that it will be looked ahead.
     """
 
-    def __init__(self, course: Course, horizon: float) -> None:
-        self._course = course
-        self._begin = course.now
+    def __init__(self, lookahead: Lookahead, horizon: float) -> None:
+        self._lookahead = lookahead
+        self._begin = lookahead.now
         self._horizon = horizon
-        records = course.engine.view.pods
-        self._waiting = [p for p in course.api.pods.values() if not p.node and p.uid in records]
+        records = lookahead.engine.view.pods
+        self._waiting = [p for p in lookahead.api.pods.values() if not p.node and p.uid in records]
         self._why: dict[str, _Why] = {}
         self._settled: set[str] = set()
         self._limited = 0
         #: Uids of those that wait now; one that is evicted once more does not count any longer.
         self._open: set[str] = set()
-        #: Uids of the pods that were told of.
-        self._told: set[str] = set()
+        #: Uids of the pods whose results were yielded.
+        self._seen: set[str] = set()
 
     def look(self, pods: Iterable[Pod]) -> None:
         """Note what is placed now, and why those of the pods (or their replacements) are not."""
-        course = self._course
-        self._settled = set(course.placed)
-        self._limited = course.limited
+        lookahead = self._lookahead
+        self._settled = set(lookahead.placed)
+        self._limited = lookahead.limited
         kinds: dict[object, _Why] = {}
-        evicted = [pod for pod, _ in course.evicted.values()]
+        evicted = [pod for pod, _ in lookahead.evicted.values()]
         for pod in (*pods, *evicted):
-            uid = course.chain(pod.uid)[-1]
-            record = course.engine.view.pods.get(uid)
-            if record is None or uid in course.placed:
+            uid = lookahead.chain(pod.uid)[-1]
+            record = lookahead.engine.view.pods.get(uid)
+            if record is None or uid in lookahead.placed:
                 continue
             self._open.add(uid)
             kind = (pod.namespace, pod.group) if pod.group else record.key
             if kind not in kinds:
                 if len(kinds) >= _DIAGNOSED:
                     continue
-                told = diagnose(course.engine.view, record, course.now)
-                kinds[kind] = _Why(told.message, told.changes)
+                diagnosis = diagnose(lookahead.engine.view, record, lookahead.now)
+                kinds[kind] = _Why(diagnosis.message, diagnosis.changes)
             self._why[uid] = kinds[kind]
 
     def all_placed(self) -> bool:
         """Return whether all pods have a node that did not have one when they were looked at."""
-        return self._open.issubset(self._course.placed)
+        return self._open.issubset(self._lookahead.placed)
 
-    def told(self, submitted: Iterable[Pod], left: Iterable[Left]) -> Iterator[Fate]:
+    def results(self, submitted: Iterable[Pod], left: Iterable[Left]) -> Iterator[PodResult]:
         """Return what became of the submitted pods, those that left, and whoever else was moved."""
         for pod in submitted:
             self._is_new(pod)
@@ -80,18 +80,18 @@ class Fates:
         for one in left:
             self._is_new(one.pod)
             yield self._fate(one.pod, one.how, self._note(one.pod))
-        for pod, why in self._course.evicted.values():
+        for pod, why in self._lookahead.evicted.values():
             if self._is_new(pod):
                 note = "" if pod.owned else "no controller replaces it: it is lost"
                 yield replace(self._fate(pod, "evicted", note), why=why)
         for pod in self._waiting:
-            if self._is_new(pod) and self._course.chain(pod.uid)[-1] in self._course.placed:
+            if self._is_new(pod) and self._lookahead.chain(pod.uid)[-1] in self._lookahead.placed:
                 yield self._fate(pod, "waiting")
 
     def _is_new(self, pod: Pod) -> bool:
-        chain = self._course.chain(pod.uid)
-        is_new = self._told.isdisjoint(chain)
-        self._told.update(chain)
+        chain = self._lookahead.chain(pod.uid)
+        is_new = self._seen.isdisjoint(chain)
+        self._seen.update(chain)
         return is_new
 
     def _note(self, pod: Pod) -> str:
@@ -102,16 +102,16 @@ class Fates:
         return f"gang {pod.group} is without it meanwhile" if pod.group else ""
 
     def _whose(self, pod: Pod) -> str:
-        if pod.scheduler in self._course.engine.view.profiles:
+        if pod.scheduler in self._lookahead.engine.view.profiles:
             return ""
         return f"its scheduler is {pod.scheduler}: this is what Alnair's would do"
 
-    def _fate(self, pod: Pod, role: Role, note: str = "") -> Fate:
-        course = self._course
-        uid = course.chain(pod.uid)[-1]
-        fate = Fate(f"{pod.namespace}/{pod.name}", role, pod.group, pod.node, note=note)
-        told = self._why.get(uid) or _Why(course.messages.get(uid, ""))
-        got = course.placed.get(uid)
+    def _fate(self, pod: Pod, role: Role, note: str = "") -> PodResult:
+        lookahead = self._lookahead
+        uid = lookahead.chain(pod.uid)[-1]
+        fate = PodResult(f"{pod.namespace}/{pod.name}", role, pod.group, pod.node, note=note)
+        reason = self._why.get(uid) or _Why(lookahead.messages.get(uid, ""))
+        got = lookahead.placed.get(uid)
         if got is not None:
             at_once = uid in self._settled
             return replace(
@@ -120,12 +120,12 @@ class Fates:
                 gpus=indices(got.assignment),
                 after=round(got.time - self._begin, 3),
                 now=at_once,
-                why="" if at_once else told.message,
-                changes=() if at_once else told.changes,
+                why="" if at_once else reason.message,
+                changes=() if at_once else reason.changes,
             )
-        if uid in course.api.pods:
+        if uid in lookahead.api.pods:
             note = "; ".join(filter(None, (note, self._never())))
-        return replace(fate, why=told.message, changes=told.changes, note=note)
+        return replace(fate, why=reason.message, changes=reason.changes, note=note)
 
     def _never(self) -> str:
         within = f"not within {span(self._horizon)}"

@@ -8,9 +8,9 @@ from alnair.scheduler.framework.contract import Profile
 from alnair.sim.whatif.answer import Answer
 from alnair.sim.whatif.changes import Changes, check, make
 from alnair.sim.whatif.figures import figures, mix
-from alnair.sim.whatif.lookahead import Course
+from alnair.sim.whatif.lookahead import Lookahead
 from alnair.sim.whatif.plans import Freeing, freed, moved
-from alnair.sim.whatif.pod_results import Fates
+from alnair.sim.whatif.pod_results import PodResults
 
 #: Seconds that the scheduler gets to work off the changes: it backs off after preemptions.
 SETTLE: Final = 60.0
@@ -37,41 +37,41 @@ def ask(
         horizon: seconds to look ahead.
         seed: of the scheduler's engine.
         freeing: GPUs to be freed, after the changes.
-        progress: told the seconds that have been looked ahead.
+        progress: called with the seconds that have been looked ahead.
 
     Raises:
         ChangeError: a change cannot be made.
     """
-    course = Course(known, profiles, now=now, seed=seed)
-    check(changes, course)
-    workload = mix(pod.spec for pod in (*course.api.pods.values(), *changes.pods))
-    before = figures(course.engine.view, workload)
-    fates = Fates(course, horizon)
-    left, staying = make(changes, course)
-    course.run(now + SETTLE)
-    after = figures(course.engine.view, workload)
+    lookahead = Lookahead(known, profiles, now=now, seed=seed)
+    check(changes, lookahead)
+    workload = mix(pod.spec for pod in (*lookahead.api.pods.values(), *changes.pods))
+    before = figures(lookahead.engine.view, workload)
+    fates = PodResults(lookahead, horizon)
+    left, staying = make(changes, lookahead)
+    lookahead.run(now + SETTLE)
+    after = figures(lookahead.engine.view, workload)
     fates.look([*changes.pods, *(one.pod for one in left)])
-    plan = freed(course.engine.view, freeing) if freeing else None
-    then = moved(course.engine.view, plan, workload) if plan and plan.moves else None
+    plan = freed(lookahead.engine.view, freeing) if freeing else None
+    then = moved(lookahead.engine.view, plan, workload) if plan and plan.moves else None
 
     def is_over() -> bool:
-        progress(course.now - now)
+        progress(lookahead.now - now)
         return fates.all_placed()
 
-    course.run(now + max(horizon, SETTLE), is_over)
+    lookahead.run(now + max(horizon, SETTLE), is_over)
     return Answer(
         time=now,
         horizon=horizon,
         before=before,
         after=after,
-        fates=tuple(fates.told(changes.pods, left)),
+        fates=tuple(fates.results(changes.pods, left)),
         staying=tuple(staying),
         plan=plan,
         moved=then,
-        notes=tuple(_notes(course)),
+        notes=tuple(_notes(lookahead)),
     )
 
 
-def _notes(course: Course) -> Iterator[str]:
-    if count := len(course.overdue):
+def _notes(lookahead: Lookahead) -> Iterator[str]:
+    if count := len(lookahead.overdue):
         yield f"{count} running pods have outlived their time limit: they are taken not to end"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim.inputs import manifests
-from alnair.sim.inputs.options import Options
+from alnair.sim.inputs.options import InputOptions
 from alnair.sim.inputs.workloads import PriorityClass
 from alnair.sim.jobs import Job
 from alnair.traces.csv_table import Problem, TableError
@@ -51,7 +51,7 @@ def submission(
     Raises:
         TableError: all that is wrong, with file and line.
     """
-    options = Options(namespace=namespace)
+    options = InputOptions(namespace=namespace)
     found, problems = manifests.read(texts, options, nodes, priorities)
     for job in found.running:
         for pod in job.pods:
@@ -73,7 +73,7 @@ def new_nodes(texts: Texts) -> tuple[Node, ...]:
     Raises:
         TableError: all that is wrong, with file and line.
     """
-    found, problems = manifests.read(texts, Options(), ())
+    found, problems = manifests.read(texts, InputOptions(), ())
     if found.jobs or found.running:
         problems.append(Problem(_names(texts), 0, "", _NO_NODES))
     for node in found.nodes:

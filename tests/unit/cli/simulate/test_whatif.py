@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from alnair.cli import main
-from alnair.sim.whatif.answer import Answer, Fate
+from alnair.sim.whatif.answer import Answer, PodResult
 from alnair.sim.whatif.figures import Figures
 from kit import whatif_guide
 
@@ -55,7 +55,7 @@ def test_the_exit_code_says_whether_all_can_be_had(folder: Path, arguments: str,
     assert answer["satisfied"] == (code == 0)
     assert list(answer) == ["satisfied", *Answer.__struct_fields__]
     assert list(answer["before"]) == list(Figures.__struct_fields__)
-    assert all(list(fate) == list(Fate.__struct_fields__) for fate in answer["fates"])
+    assert all(list(fate) == list(PodResult.__struct_fields__) for fate in answer["fates"])
 
 
 def test_the_same_question_has_the_same_answer_to_the_last_byte(folder: Path) -> None:

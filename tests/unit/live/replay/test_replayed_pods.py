@@ -2,11 +2,11 @@
 
 import pytest
 
-from alnair.live.replay.replayed_pods import Counts, Ledger, reason
+from alnair.live.replay.replayed_pods import Counts, ReplayedPods, reason
 
 
-def ledger(*names: str) -> Ledger:
-    return Ledger(names or ("a", "b"), 0.0)
+def ledger(*names: str) -> ReplayedPods:
+    return ReplayedPods(names or ("a", "b"), 0.0)
 
 
 def test_a_pod_is_created_then_bound() -> None:

@@ -11,7 +11,7 @@ from alnair.local import preflight
 from alnair.local.errors import LocalClusterError
 from alnair.local.programs import binaries, toolchain
 from alnair.local.programs.versions import ETCD, GO_MINIMUM, KUBERNETES, MODULES
-from alnair.local.report import SILENCE
+from alnair.local.report import NO_REPORT
 
 
 class Steps:
@@ -43,13 +43,13 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_without_any_program_all_modules_are_to_be_built(environ: dict[str, str]) -> None:
-    found, missing = binaries.locate(["etcd", "kube-apiserver", "kwok"], environ, SILENCE)
+    found, missing = binaries.locate(["etcd", "kube-apiserver", "kwok"], environ, NO_REPORT)
     assert found == {}
     assert missing == list(MODULES)
 
 
 def test_only_what_is_wanted_is_built(environ: dict[str, str]) -> None:
-    _, missing = binaries.locate(["kube-apiserver", "kube-scheduler"], environ, SILENCE)
+    _, missing = binaries.locate(["kube-apiserver", "kube-scheduler"], environ, NO_REPORT)
     assert [module.name for module in missing] == ["kubernetes"]
 
 
@@ -58,7 +58,7 @@ def test_programs_of_the_right_version_are_found_on_path(
 ) -> None:
     ours = program(tmp_path / "path", "etcd", f"etcd Version: {ETCD}")
     program(tmp_path / "path", "kube-apiserver", "Kubernetes v1.35.0")
-    found, missing = binaries.locate(["etcd", "kube-apiserver"], environ, SILENCE)
+    found, missing = binaries.locate(["etcd", "kube-apiserver"], environ, NO_REPORT)
     assert found == {"etcd": ours}
     assert [module.name for module in missing] == ["kubernetes"]
 
@@ -68,7 +68,9 @@ def test_assets_come_first_and_their_rest_is_built(environ: dict[str, str], tmp_
     ours = program(assets, "kube-apiserver", f"Kubernetes v{KUBERNETES}")
     program(tmp_path / "path", "kube-apiserver", f"Kubernetes v{KUBERNETES}")
     wanted = ["kube-apiserver", "kube-scheduler"]
-    found, missing = binaries.locate(wanted, environ | {"KUBEBUILDER_ASSETS": str(assets)}, SILENCE)
+    found, missing = binaries.locate(
+        wanted, environ | {"KUBEBUILDER_ASSETS": str(assets)}, NO_REPORT
+    )
     assert found == {"kube-apiserver": ours}
     assert [module.name for module in missing] == ["kubernetes"]
 
@@ -87,7 +89,7 @@ def test_assets_of_another_version_are_told_and_not_used(
 def test_our_own_build_is_found(environ: dict[str, str]) -> None:
     module = MODULES[0]
     ours = program(binaries.built(module, environ), "etcd", "")
-    assert binaries.locate(["etcd"], environ, SILENCE) == ({"etcd": ours}, [])
+    assert binaries.locate(["etcd"], environ, NO_REPORT) == ({"etcd": ours}, [])
 
 
 def test_a_file_that_is_no_program_has_no_version(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_builds_are_told_apart_by_what_they_are_built_from() -> None:
 def test_go_on_path_is_used_when_it_is_new_enough(environ: dict[str, str], tmp_path: Path) -> None:
     minimum = ".".join(str(part) for part in GO_MINIMUM)
     ours = program(tmp_path / "path", "go", f"go version go{minimum} linux/amd64")
-    assert toolchain.go(environ, SILENCE) == ours
+    assert toolchain.go(environ, NO_REPORT) == ours
 
 
 def test_neither_go_nor_pip_is_told_before_anything_is_done(
@@ -115,7 +117,7 @@ def test_neither_go_nor_pip_is_told_before_anything_is_done(
     program(tmp_path / "path", "go", "go version go1.20 linux/amd64")
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(LocalClusterError, match="neither go nor pip was found: install one"):
-        toolchain.go(environ, SILENCE)
+        toolchain.go(environ, NO_REPORT)
     assert not (tmp_path / "cache").exists()
 
 

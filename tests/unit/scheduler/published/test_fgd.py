@@ -27,7 +27,7 @@ class Cluster:
         draw = self.draw = random.Random(seed)
         self.accounts = Accounts()
         self.free: list[FreeNode] = []
-        self.pods = trace_values.Pods("any")
+        self.pods = trace_values.TracePodMaker("any")
         for i in range(8):
             model = draw.choice(MODELS)
             gpus = draw.choice((1, 2, 4, 8)) if model else 0

@@ -16,7 +16,7 @@ from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.simulated_nodes import manifest as node_manifest
 from alnair.kube.objects.wire import NodeWire, PodWire
 from alnair.model import names
-from alnair.sim.inputs import Loaded, Mix, Options, load, utilisation
+from alnair.sim.inputs import InputOptions, Loaded, Mix, load, utilisation
 from alnair.traces import openb_files
 from alnair.traces.arrivals import Arrival
 from alnair.traces.files import TraceFileError
@@ -28,24 +28,24 @@ PODS = (
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,96000,393216,8,G2\n"
 JOBS = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 CLUSTER = "4x8xV100M32"
-ON_CLUSTER = Options(nodes=CLUSTER)
-NONE = Options()
+ON_CLUSTER = InputOptions(nodes=CLUSTER)
+NONE = InputOptions()
 
 
-def philly(tmp_path: Path, text: str, options: Options = ON_CLUSTER) -> Loaded:
+def philly(tmp_path: Path, text: str, options: InputOptions = ON_CLUSTER) -> Loaded:
     path = tmp_path / "jobs.csv"
     path.write_text(text)
     return load([path], options)
 
 
-def openb(tmp_path: Path, text: str, options: Options = NONE) -> Loaded:
+def openb(tmp_path: Path, text: str, options: InputOptions = NONE) -> Loaded:
     (tmp_path / openb_files.NODE_LIST).write_text(NODES)
     path = tmp_path / "pods.csv"
     path.write_text(text)
     return load([path], options)
 
 
-def refusal(tmp_path: Path, data: str | bytes, options: Options = ON_CLUSTER) -> str:
+def refusal(tmp_path: Path, data: str | bytes, options: InputOptions = ON_CLUSTER) -> str:
     path = tmp_path / "trace"
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     with pytest.raises(TraceFileError) as error:
@@ -85,7 +85,7 @@ def test_pods_that_never_got_a_node_are_left_out_or_run_as_told(tmp_path: Path) 
     assert [job.name for job in found.scenario.jobs] == ["b"]
     assert "1 jobs never ran" in found.notes[0]
     assert "left out" in found.notes[0]
-    kept = openb(tmp_path, text, Options(default_duration=60))
+    kept = openb(tmp_path, text, InputOptions(default_duration=60))
     assert [job.duration for job in kept.scenario.jobs] == [60.0, 3.0]
 
 
@@ -97,7 +97,7 @@ def test_a_list_without_times_needs_to_be_told_them(tmp_path: Path) -> None:
     text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,8,1000\n"
     with pytest.raises(TraceFileError, match=r"line 1: this list has no times .*--submit-at 0"):
         openb(tmp_path, text)
-    found = openb(tmp_path, text, Options(submit_at=7, default_duration=60))
+    found = openb(tmp_path, text, InputOptions(submit_at=7, default_duration=60))
     assert [(job.submitted, job.duration) for job in found.scenario.jobs] == [(7, 60)]
 
 
@@ -207,9 +207,9 @@ def test_several_traces_at_once_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_without_nodes_asks_for_them(tmp_path: Path) -> None:
-    said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", Options())
+    said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", InputOptions())
     assert "name some with --nodes, such as 300x8xV100M32" in said
-    said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", Options(nodes="4x0:cpu=16"))
+    said = refusal(tmp_path, JOBS + "2017-10-09,1,1,,a\n", InputOptions(nodes="4x0:cpu=16"))
     assert "no nodes with GPUs" in said
 
 
@@ -219,7 +219,7 @@ def test_a_table_without_nodes_asks_for_them(tmp_path: Path) -> None:
 def test_a_part_of_a_trace_begins_anew_and_comes_as_fast_as_wanted(tmp_path: Path) -> None:
     text = JOBS + "".join(f"{100 + 10 * i},60,1,,a\n" for i in range(10))
     found = philly(
-        tmp_path, text, Options(nodes=CLUSTER, since=20, until=80, limit=4, arrivals=2.0)
+        tmp_path, text, InputOptions(nodes=CLUSTER, since=20, until=80, limit=4, arrivals=2.0)
     ).scenario
     assert [job.submitted for job in found.jobs] == [0.0, 5.0, 10.0, 15.0]
     assert found.begin == 120.0
@@ -228,7 +228,7 @@ def test_a_part_of_a_trace_begins_anew_and_comes_as_fast_as_wanted(tmp_path: Pat
 def test_run_times_are_expected_as_exactly_as_wanted(tmp_path: Path) -> None:
     text = JOBS + "100,60,1,,a\n"
     for factor, limit in ((None, 0), (1.0, 60), (2.5, 150), (0.0, 0)):
-        found = philly(tmp_path, text, Options(nodes=CLUSTER, estimate=factor)).scenario
+        found = philly(tmp_path, text, InputOptions(nodes=CLUSTER, estimate=factor)).scenario
         assert found.jobs[0].pods[0].time_limit == limit
 
 
@@ -248,32 +248,32 @@ def test_gangs_that_the_whole_cluster_cannot_hold_are_warned_of(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (Options(limit=0), "--limit 0"),
-        (Options(since=5, until=5), "--since 5 --until 5"),
-        (Options(arrivals=0), "--arrivals 0"),
-        (Options(arrivals=1e-300), "--arrivals 1e-300: write a factor from 1e-06 to"),
-        (Options(arrivals=math.nan), "--arrivals nan"),
-        (Options(estimate=math.nan), "--estimate nan"),
-        (Options(default_duration=-1), "--default-duration -1"),
-        (Options(nodes="4x8xV100M33"), "GPU model 'V100M33' is not known"),
-        (Options(nodes="0x8xT4"), "0 nodes cannot be simulated"),
-        (Options(nodes="4x99xT4"), "a node cannot have 99 GPUs"),
-        (Options(nodes="4,8"), "neither a file nor a shape"),
-        (Options(nodes="4x8"), "is no shape of nodes"),
-        (Options(nodes="4x0xT4"), "is no shape of nodes"),
-        (Options(nodes="4x8xT4:cpu=0"), "must be more than 0"),
-        (Options(nodes="4x8xT4:cpu=100,memory=1GB"), "is not a quantity"),
-        (Options(nodes="4x8xT4:gpu=100"), "is not understood"),
-        (Options(since=10), "none of its 1 jobs is left"),
+        (InputOptions(limit=0), "--limit 0"),
+        (InputOptions(since=5, until=5), "--since 5 --until 5"),
+        (InputOptions(arrivals=0), "--arrivals 0"),
+        (InputOptions(arrivals=1e-300), "--arrivals 1e-300: write a factor from 1e-06 to"),
+        (InputOptions(arrivals=math.nan), "--arrivals nan"),
+        (InputOptions(estimate=math.nan), "--estimate nan"),
+        (InputOptions(default_duration=-1), "--default-duration -1"),
+        (InputOptions(nodes="4x8xV100M33"), "GPU model 'V100M33' is not known"),
+        (InputOptions(nodes="0x8xT4"), "0 nodes cannot be simulated"),
+        (InputOptions(nodes="4x99xT4"), "a node cannot have 99 GPUs"),
+        (InputOptions(nodes="4,8"), "neither a file nor a shape"),
+        (InputOptions(nodes="4x8"), "is no shape of nodes"),
+        (InputOptions(nodes="4x0xT4"), "is no shape of nodes"),
+        (InputOptions(nodes="4x8xT4:cpu=0"), "must be more than 0"),
+        (InputOptions(nodes="4x8xT4:cpu=100,memory=1GB"), "is not a quantity"),
+        (InputOptions(nodes="4x8xT4:gpu=100"), "is not understood"),
+        (InputOptions(since=10), "none of its 1 jobs is left"),
     ],
 )
-def test_options_that_cannot_be_are_told(tmp_path: Path, options: Options, said: str) -> None:
+def test_options_that_cannot_be_are_told(tmp_path: Path, options: InputOptions, said: str) -> None:
     with pytest.raises(TraceFileError, match=said):
         openb(tmp_path, PODS + "a,0,0,0,0,,,,5,9,6\n", options)
 
 
 def test_nodes_may_be_of_several_shapes(tmp_path: Path) -> None:
-    shapes = Options(nodes="2x8xV100M32,1x8xv100m32:cpu=64,memory=512Gi, 3x0:cpu=16")
+    shapes = InputOptions(nodes="2x8xV100M32,1x8xv100m32:cpu=64,memory=512Gi, 3x0:cpu=16")
     found = philly(tmp_path, JOBS + "100,60,1,,a\n", shapes)
     nodes = found.scenario.nodes
     assert [node.name for node in nodes] == [
@@ -349,7 +349,7 @@ def line(**fields: object) -> str:
     return " ".join(str(v) for v in (values | fields).values()) + "\n"
 
 
-def swf(tmp_path: Path, text: str, options: Options = NONE) -> Loaded:
+def swf(tmp_path: Path, text: str, options: InputOptions = NONE) -> Loaded:
     path = tmp_path / "log.swf"
     path.write_text(text)
     return load([path], options)
@@ -368,7 +368,7 @@ def test_a_job_of_swf_asks_for_cores_and_says_how_long_it_may_take(tmp_path: Pat
 
 def test_a_job_of_more_processors_than_a_node_has_is_a_gang(tmp_path: Path) -> None:
     (job,) = swf(
-        tmp_path, HEADER + line(procs=30), Options(nodes="9x0:cpu=12,1x0:cpu=48")
+        tmp_path, HEADER + line(procs=30), InputOptions(nodes="9x0:cpu=12,1x0:cpu=48")
     ).scenario.jobs
     assert [dict(pod.spec.requests)["cpu"] for pod in job.pods] == [12000, 12000, 6000]
     assert job.gang is not None
@@ -419,7 +419,7 @@ def test_the_shipped_weeks_of_gaia_need_nothing_else() -> None:
 
 def test_made_up_jobs_are_the_same_for_the_same_seed_and_of_the_asked_mix() -> None:
     mix = Mix(jobs=2000, per_hour=120, gpus=((0.25, 1), (12, 3)), median=600, users=3)
-    options = Options(nodes=CLUSTER, mix=mix, seed=5)
+    options = InputOptions(nodes=CLUSTER, mix=mix, seed=5)
     first = load(["synthetic"], options).scenario.jobs
     assert first == load(["synthetic"], options).scenario.jobs
     assert first != load(["synthetic"], msgspec.structs.replace(options, seed=6)).scenario.jobs
@@ -445,12 +445,12 @@ def test_made_up_jobs_are_the_same_for_the_same_seed_and_of_the_asked_mix() -> N
 )
 def test_a_mix_that_cannot_be_is_told(mix: Mix, said: str) -> None:
     with pytest.raises(TraceFileError, match=said):
-        load(["synthetic"], Options(nodes=CLUSTER, mix=mix))
+        load(["synthetic"], InputOptions(nodes=CLUSTER, mix=mix))
 
 
 def test_nodes_fail_and_come_back_by_draws_of_their_own(tmp_path: Path) -> None:
     text = JOBS + "100,8640000,1,,a\n"
-    options = Options(nodes="40x8xT4", node_mtbf=864000, node_mttr=3600)
+    options = InputOptions(nodes="40x8xT4", node_mtbf=864000, node_mttr=3600)
     events = philly(tmp_path, text, options).scenario.node_events
     assert [e.time for e in events] == sorted(e.time for e in events)
     failing = [e.time for e in events if e.what == "fails"]
@@ -476,7 +476,7 @@ def test_measured_utilisations_are_drawn_by_the_seed_and_bounded_by_enforced_sha
     rows = "".join(f"p{i},0,0,1,{400 if i % 2 else 1000},,,,5,9,6\n" for i in range(60))
     drawn = {
         shares: openb(
-            tmp_path, PODS + rows, Options(utilisation="measured", shares=shares, seed=3)
+            tmp_path, PODS + rows, InputOptions(utilisation="measured", shares=shares, seed=3)
         ).scenario.jobs
         for shares in ("compute", "memory")
     }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alnair.sim.inputs import Options, load
+from alnair.sim.inputs import InputOptions, load
 from alnair.traces.files import TraceFileError
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,9,594,a\n"
@@ -40,7 +40,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 FILES = settings.get_profile("files")
-NODES = Options(nodes="2x8xT4")
+NODES = InputOptions(nodes="2x8xT4")
 
 
 def feed(path: Path, data: bytes) -> None:

@@ -7,7 +7,7 @@ import pytest
 from alnair.history.history import History
 from alnair.model import names
 from alnair.scheduler.profiles import profiles
-from alnair.sim.inputs import Mix, Options, load
+from alnair.sim.inputs import InputOptions, Mix, load
 from alnair.sim.simulation import Simulation
 
 EXPECTED = f"""{names.EXPECTED}: '{{"v": 1, "t": "", "duration_s": 600}}'"""
@@ -45,7 +45,7 @@ spec: {{max: {{nvidia.com/gpu: 64}}}}
 """
 
 
-def simulated(source: str | Path, options: Options) -> History:
+def simulated(source: str | Path, options: InputOptions) -> History:
     scenario = load([source], options).scenario
     return Simulation(scenario, profiles()).run()
 
@@ -53,14 +53,14 @@ def simulated(source: str | Path, options: Options) -> History:
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        ("openb", Options(limit=60)),
-        ("openb", Options(limit=60, shares="memory", utilisation="measured")),
-        ("philly", Options(limit=60, node_mtbf=1e6)),
-        ("gaia", Options(limit=20)),
-        ("synthetic", Options(nodes="3x8xT4", mix=Mix(jobs=60))),
+        ("openb", InputOptions(limit=60)),
+        ("openb", InputOptions(limit=60, shares="memory", utilisation="measured")),
+        ("philly", InputOptions(limit=60, node_mtbf=1e6)),
+        ("gaia", InputOptions(limit=20)),
+        ("synthetic", InputOptions(nodes="3x8xT4", mix=Mix(jobs=60))),
     ],
 )
-def test_all_jobs_of_a_trace_finish(source: str, options: Options) -> None:
+def test_all_jobs_of_a_trace_finish(source: str, options: InputOptions) -> None:
     history = simulated(source, options)
     assert len(history.jobs) == (options.limit or options.mix.jobs)
     assert all(job.finished is not None for job in history.jobs.values())
@@ -69,7 +69,7 @@ def test_all_jobs_of_a_trace_finish(source: str, options: Options) -> None:
 def test_pods_of_manifests_run_where_they_must(tmp_path: Path) -> None:
     path = tmp_path / "all.yaml"
     path.write_text(MANIFESTS)
-    history = simulated(path, Options(nodes="4x8xT4"))
+    history = simulated(path, InputOptions(nodes="4x8xT4"))
     agents = [history.pods[uid] for uid in history.jobs["default/DaemonSet/agent"].pods]
     assert [(pod.uid.removeprefix("default/agent-"), pod.stays[0].node) for pod in agents] == [
         (f"t4x8-000{i}", f"t4x8-000{i}") for i in range(4)

@@ -10,11 +10,11 @@ import pytest
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import PodWire
 from alnair.model import names
-from alnair.sim.inputs import Loaded, Options, load
+from alnair.sim.inputs import InputOptions, Loaded, load
 from alnair.sim.jobs import Job
 from alnair.traces.files import TraceFileError
 
-ON_A_NODE = Options(nodes="2x8xA100")
+ON_A_NODE = InputOptions(nodes="2x8xA100")
 POD = """
 apiVersion: v1
 kind: Pod
@@ -44,7 +44,7 @@ def controller(kind: str, spec: str = "", api: str = "apps/v1", metadata: str = 
     )
 
 
-def made(tmp_path: Path, *texts: str, options: Options = ON_A_NODE) -> Loaded:
+def made(tmp_path: Path, *texts: str, options: InputOptions = ON_A_NODE) -> Loaded:
     paths = []
     for i, text in enumerate(texts):
         paths.append(tmp_path / f"{i}.yaml")
@@ -52,11 +52,11 @@ def made(tmp_path: Path, *texts: str, options: Options = ON_A_NODE) -> Loaded:
     return load(paths, options)
 
 
-def jobs(tmp_path: Path, *texts: str, options: Options = ON_A_NODE) -> tuple[Job, ...]:
+def jobs(tmp_path: Path, *texts: str, options: InputOptions = ON_A_NODE) -> tuple[Job, ...]:
     return made(tmp_path, *texts, options=options).scenario.jobs
 
 
-def refusal(tmp_path: Path, *texts: str, options: Options = ON_A_NODE) -> str:
+def refusal(tmp_path: Path, *texts: str, options: InputOptions = ON_A_NODE) -> str:
     with pytest.raises(TraceFileError) as error:
         made(tmp_path, *texts, options=options)
     return str(error.value).replace(f"{tmp_path}/", "")
@@ -175,7 +175,10 @@ def test_times_of_manifests_are_those_of_their_annotations(tmp_path: Path) -> No
     note = f"name: one\n  annotations: {{{names.SUBMIT_AT}: '30', {names.EXPECTED}: '{expected}'}}"
     late = POD.replace("name: one", note)
     soon, then = jobs(
-        tmp_path, late, POD.replace("one", "two"), options=Options(nodes="1x8xA100", submit_at=20)
+        tmp_path,
+        late,
+        POD.replace("one", "two"),
+        options=InputOptions(nodes="1x8xA100", submit_at=20),
     )
     assert (soon.submitted, soon.duration) == (20.0, math.inf)
     assert (then.submitted, then.duration, then.util) == (30.0, 90.0, 40.0)
@@ -202,7 +205,7 @@ def test_pods_that_run_go_on_and_what_they_need_comes_along(tmp_path: Path) -> N
         "metadata: {name: q, namespace: team}\nspec: {max: {cpu: 4}}\n---\n"
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
     )
-    found = made(tmp_path, node + running + later + done + away + quota, options=Options())
+    found = made(tmp_path, node + running + later + done + away + quota, options=InputOptions())
     scenario = found.scenario
     assert [node.name for node in scenario.nodes] == ["n"]
     assert [(job.pods[0].uid, job.pods[0].bound_at) for job in scenario.running] == [
@@ -259,7 +262,7 @@ def test_a_time_that_cannot_be_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_manifests_without_nodes_ask_for_them(tmp_path: Path) -> None:
-    assert "there is no Node among them" in refusal(tmp_path, POD, options=Options())
+    assert "there is no Node among them" in refusal(tmp_path, POD, options=InputOptions())
 
 
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from alnair.model import names
-from alnair.sim.inputs import Options, load
+from alnair.sim.inputs import InputOptions, load
 from alnair.snapshots import snapshot
 from alnair.traces.files import TraceFileError
 from kit import make
@@ -47,7 +47,7 @@ def test_running_pods_go_on_and_waiting_ones_come_at_once(tmp_path: Path) -> Non
 
 
 def test_a_snapshot_on_other_nodes_places_all_anew(tmp_path: Path) -> None:
-    scenario = load([saved(tmp_path)], Options(nodes="4x8xA100")).scenario
+    scenario = load([saved(tmp_path)], InputOptions(nodes="4x8xA100")).scenario
     assert not scenario.running
     assert len(scenario.jobs) == 4
     assert not any(pod.node or pod.assignment for job in scenario.jobs for pod in job.pods)

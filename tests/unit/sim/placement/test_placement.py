@@ -10,7 +10,7 @@ from alnair.scheduler.published.fragmentation import fragmentation, target_workl
 from alnair.scheduler.published.profiles import POLICIES, Policy, published
 from alnair.sim.placement import benchmark
 from alnair.sim.placement.benchmark import Run
-from alnair.sim.placement.gpu_ledger import Ledger, OverfullError
+from alnair.sim.placement.gpu_ledger import NodeLedger, OverfullError
 from alnair.traces.arrivals import in_trace_order, nodes_in_given_order, nodes_in_seeded_order
 from alnair.traces.files import TraceFileError
 from alnair.traces.openb import TraceNode, TracePod
@@ -100,7 +100,7 @@ def test_f_is_that_of_the_definition_after_every_arrival() -> None:
     pods = [share(f"p{i}", 70 * i + 50, cpu=500 * i) for i in range(9)]
     pods += [TracePod("whole", 100, 1, 2, 1000), TracePod("cpu", 3000, 1, 0, 0)]
     workload = target_workload(pods)
-    ledger = Ledger(TWO, workload)
+    ledger = NodeLedger(TWO, workload)
     for arrival, decision in zip(in_trace_order(pods), place(pods).decisions, strict=True):
         if decision.node:
             ledger.take(arrival.pod, decision.node, decision.gpus)
@@ -108,7 +108,7 @@ def test_f_is_that_of_the_definition_after_every_arrival() -> None:
 
 
 def test_the_ledger_refuses_what_does_not_fit() -> None:
-    ledger = Ledger(TWO, ())
+    ledger = NodeLedger(TWO, ())
     ledger.take(share("p", 600), "a", [0])
     with pytest.raises(OverfullError):
         ledger.take(share("q", 600), "a", [0])

@@ -11,7 +11,7 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.sim.virtual_api import VirtualApi
-from alnair.sim.whatif.answer import Answer, Fate
+from alnair.sim.whatif.answer import Answer, PodResult
 from alnair.sim.whatif.changes import ChangeError, Changes
 from alnair.sim.whatif.new_nodes import ShapeError, nodes
 from alnair.sim.whatif.plans import Freeing
@@ -59,7 +59,7 @@ def question(
     return ask(known, profiles(), changes, now=NOW, horizon=horizon, freeing=freeing)
 
 
-def by_name(answer: Answer) -> dict[str, Fate]:
+def by_name(answer: Answer) -> dict[str, PodResult]:
     return {fate.pod.partition("/")[2]: fate for fate in answer.fates}
 
 

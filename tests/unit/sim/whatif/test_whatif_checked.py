@@ -21,7 +21,7 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.profiles import profiles
 from alnair.sim.virtual_api import VirtualApi
 from alnair.sim.whatif.changes import Changes, make
-from alnair.sim.whatif.lookahead import Course
+from alnair.sim.whatif.lookahead import Lookahead
 from alnair.sim.whatif.plans import Freeing, freed
 from alnair.traces.openb import TraceNode
 from kit.live.scheduler_process import pod
@@ -79,7 +79,7 @@ def test_a_cluster_after_drains_additions_and_submissions_keeps_every_promise(se
         api.put(project_node(msgspec.convert(node, NodeWire)))
     for one in projected(old, owned=True):
         api.set_pod(one)
-    begin = Course(list(api.known()), profiles(), now=0.0, seed=seed)
+    begin = Lookahead(list(api.known()), profiles(), now=0.0, seed=seed)
     begin.run(60.0)
     for one in list(begin.api.pods.values()):
         if draw.random() < 0.6 or not one.node:
@@ -91,7 +91,7 @@ def test_a_cluster_after_drains_additions_and_submissions_keeps_every_promise(se
         drain=("a1", "b0"),
         pods=tuple(projected(new, owned=False)),
     )
-    course = Course(list(begin.api.known()), profiles(), now=60.0, seed=seed)
+    course = Lookahead(list(begin.api.known()), profiles(), now=60.0, seed=seed)
     make(changes, course)
     course.run(120.0)
     there = [node for node in (*nodes, *more) if node["metadata"]["name"] != "a0"]
@@ -126,7 +126,7 @@ def test_the_check_would_find_a_promise_that_is_broken() -> None:
     pods = [pod("team", f"p{i}", limits={names.GPU: 1}, uid=f"p{i}") for i in range(2)]
     (one, two) = projected(pods, owned=True)
     known = [events.NodeChanged(project_node(msgspec.convert(nodes[0], NodeWire)))]
-    course = Course([*known, events.PodChanged(one)], profiles(), now=0.0)
+    course = Lookahead([*known, events.PodChanged(one)], profiles(), now=0.0)
     course.run(10.0)
     placed = course.api.pods[one.uid]
     both = {one.uid: placed, two.uid: replace(two, node="a0", assignment=placed.assignment)}
