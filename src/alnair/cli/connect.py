@@ -1,6 +1,5 @@
 """Which cluster a command means: a kubeconfig, a local cluster by its name, or what is there."""
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -95,6 +94,7 @@ def ask(connection: "Connection", verb: str, work: "Callable[[Client], Awaitable
         verb: Who asks; the API server's logs say it.
         work: Takes the open client.
     """
+    import asyncio
 
     async def run() -> T:
         from alnair.kube.client import Client

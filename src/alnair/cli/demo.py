@@ -1,6 +1,5 @@
 """`alnair demo`: from nothing to a scheduled production trace, in one command."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +31,8 @@ def demo(
       alnair demo
       alnair demo --name mine --pods 500
     """
+    import asyncio
+
     from alnair.cli.progress import Display
     from alnair.kube.access import client_config
     from alnair.kube.errors import KubeError

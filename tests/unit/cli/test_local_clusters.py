@@ -86,7 +86,9 @@ def test_help_has_examples_on_lines_of_their_own(verb: str) -> None:
     assert "\n  Examples:\n    alnair " + verb in output
 
 
-@pytest.mark.parametrize("words", [(), ("agent",), ("scheduler",), ("simulate", "cluster")])
+@pytest.mark.parametrize(
+    "words", [(), ("agent",), ("scheduler",), ("simulate", "cluster"), ("check",), ("explain",)]
+)
 def test_help_imports_nothing_slow(words: tuple[str, ...]) -> None:
     arguments = ["alnair", *words, "--help"]
     program = (
@@ -98,7 +100,7 @@ def test_help_imports_nothing_slow(words: tuple[str, ...]) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     imported = json.loads(result.stdout.splitlines()[-1])
-    slow = {"aiohttp", "numpy", "cryptography", "psutil", "yaml", "rich", "jinja2"}
+    slow = {"aiohttp", "numpy", "cryptography", "psutil", "yaml", "rich", "jinja2", "asyncio"}
     assert slow.isdisjoint(imported)
 
 
