@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.connect import ask
+from alnair.cli.cluster_selection import ask
 from alnair.cli.failures import FAILED, INTERRUPTED, expected
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from alnair.cli.connect import NamedClusterOptions, ask, unreadable
+from alnair.cli.cluster_selection import NamedClusterOptions, ask, unreadable
 from alnair.cli.failures import expected
 from alnair.cli.json_output import json_option, write_json
 from alnair.cli.option_groups import grouped

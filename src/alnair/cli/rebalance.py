@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.connect import ClusterOptions, ask
+from alnair.cli.cluster_selection import ClusterOptions, ask
 from alnair.cli.failures import FAILED, USAGE, expected
 from alnair.cli.json_output import json_option, write_json
 from alnair.cli.option_groups import grouped

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from alnair.cli.connect import ClusterOptions, ask, unreadable
+from alnair.cli.cluster_selection import ClusterOptions, ask, unreadable
 from alnair.cli.failures import FAILED, INTERRUPTED, USAGE, expected
 from alnair.cli.json_output import json_option_last, write_json
 from alnair.cli.option_groups import grouped

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from alnair.cli.connect import ClusterOptions
+from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.failures import expected, fail
 from alnair.cli.option_groups import grouped
 

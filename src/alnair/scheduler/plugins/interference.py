@@ -1,6 +1,6 @@
 """Interference: keep pods off GPUs where they and their neighbours would slow one another down."""
 
-from alnair.model.interference import Contention, InterferenceModel
+from alnair.model.slowdown_prediction import Contention, InterferenceModel
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.gpu_scores import BestGpu
 from alnair.scheduler.state.cluster import Cluster

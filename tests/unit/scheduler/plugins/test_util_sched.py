@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.model import names
-from alnair.model.interference import Contention
 from alnair.model.nodes import GpuLoad, Node
+from alnair.model.slowdown_prediction import Contention
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.plugins.interference import Interference
