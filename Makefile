@@ -83,7 +83,7 @@ coverage: install ## Which lines the unit tests and scenarios reach
 .PHONY: programs
 programs: install ## Build etcd, Kubernetes and kwok for the local cluster, once (about 6 minutes)
 	@$(BIN)/python -c 'from alnair.cli.progress import Display; \
-		from alnair.local import components, controlplane; \
+		from alnair.local import controlplane; from alnair.local.components import components; \
 		controlplane.LocalCluster("none", components=components.FULL, report=Display()).prepare()'
 
 .PHONY: bench
