@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alnair.configuration.profile_assembly import find_profile, load_profiles
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.scheduler.published.profiles import POLICIES
 from alnair.sim.placement import policies

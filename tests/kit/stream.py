@@ -6,7 +6,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import made
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.profiles import registry
 from kit import make
 

@@ -34,8 +34,8 @@ from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler import profiles
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.state.accounts import Accounts
 from alnair.testing import PluginBench, node, pod
 

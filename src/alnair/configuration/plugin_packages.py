@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from alnair.scheduler.framework import contract
+from alnair.scheduler.framework import extension_points
 
 GROUP: Final = "alnair.plugins"
 _EXTENSION_POINTS: Final = tuple(
     protocol
-    for name, protocol in vars(contract).items()
+    for name, protocol in vars(extension_points).items()
     if name.endswith("Plugin") and name != "Plugin"
 )
 

@@ -23,7 +23,12 @@ from alnair.configuration.scheduler_file import (
 )
 from alnair.configuration.strict_yaml import DocumentError, did_you_mean, read
 from alnair.model import names
-from alnair.scheduler.framework.contract import Plugin, Profile, QueueSortPlugin, ScorePlugin
+from alnair.scheduler.framework.extension_points import (
+    Plugin,
+    Profile,
+    QueueSortPlugin,
+    ScorePlugin,
+)
 from alnair.scheduler.framework.plugin_errors import Faults, Guarded
 from alnair.scheduler.profiles import PROFILES, QUEUE_SORT, WEIGHTS, registry
 

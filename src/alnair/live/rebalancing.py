@@ -13,7 +13,7 @@ from alnair.live.engine_feed import Feed
 from alnair.scheduler.advice.rebalance import Move, Rebalance, RebalanceOutcome
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 
 #: Seconds to read the cluster.
 _READ: Final = 60.0

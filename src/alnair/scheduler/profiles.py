@@ -7,7 +7,7 @@ import msgspec
 
 from alnair.model import names
 from alnair.scheduler.framework.arguments import made
-from alnair.scheduler.framework.contract import Plugin, Profile
+from alnair.scheduler.framework.extension_points import Plugin, Profile
 from alnair.scheduler.plugins.default_preemption import DefaultPreemption
 from alnair.scheduler.plugins.gpu_models import GpuModels
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from alnair.configuration import scheduler_file
 from alnair.configuration.profile_assembly import find_profile
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.sim.inputs import Loaded
 from alnair.sim.interference import measured
 from alnair.sim.simulation import Simulation, SimulationOptions

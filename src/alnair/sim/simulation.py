@@ -19,7 +19,7 @@ from alnair.history.history import End, History
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Report
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.state.gpus.gpu_loads import SETTLE_SECONDS
 from alnair.sim.controller import Controller
 from alnair.sim.duration_estimates import Durations, Estimates

@@ -19,7 +19,7 @@ from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework import observers
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.cluster import Cluster

@@ -1,8 +1,8 @@
 """Runs a plugin on a few nodes and pods, and checks that it keeps its contract.
 
-What is checked is what the scheduler relies on (`alnair.scheduler.framework.contract`): it caches
-answers and asks again only for rows that changed, so a plugin that breaks a rule is wrong only
-sometimes, and nowhere near the place.
+What is checked is what the scheduler relies on (`alnair.scheduler.framework.extension_points`): it
+caches answers and asks again only for rows that changed, so a plugin that breaks a rule is wrong
+only sometimes, and nowhere near the place.
 """
 
 import random
@@ -15,14 +15,14 @@ from alnair.model.nodes import Node, Taint
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import (
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import (
     FilterPlugin,
     Plugin,
     Profile,
     QueueSortPlugin,
     ScorePlugin,
 )
-from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.state.nodes.columns import TIES
 from alnair.scheduler.state.pods.pod_classes import Classes

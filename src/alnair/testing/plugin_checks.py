@@ -7,7 +7,13 @@ from typing import Any, cast
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Depends, FilterPlugin, PodsScore, Score, ScorePlugin
+from alnair.scheduler.framework.extension_points import (
+    Depends,
+    FilterPlugin,
+    PodsScore,
+    Score,
+    ScorePlugin,
+)
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.testing.read_only_arrays import read_only

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from alnair.scheduler.framework.contract import (
+from alnair.scheduler.framework.extension_points import (
     Depends,
     FilterPlugin,
     PreFilterPlugin,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.gangs.gangs import Gangs
 from alnair.scheduler.plugins.default_preemption import DefaultPreemption
 from alnair.scheduler.plugins.priority_sort import PrioritySort

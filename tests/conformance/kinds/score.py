@@ -3,7 +3,7 @@
 from typing import cast
 
 from alnair.scheduler.framework.arguments import ArgumentError
-from alnair.scheduler.framework.contract import (
+from alnair.scheduler.framework.extension_points import (
     Depends,
     PodsScore,
     PreScorePlugin,

@@ -18,8 +18,8 @@ from alnair.kube.resources import (
 )
 from alnair.model import names
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.profiles import profiles
 from kit.live.differential import Judges, all_pods, create, delete, engine_of, have
 from kit.live.kube_scheduler import REFUSAL, Extender

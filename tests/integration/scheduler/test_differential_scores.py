@@ -19,7 +19,7 @@ from alnair.kube.resources import PODS, Manifest
 from alnair.model import names
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import made
-from alnair.scheduler.framework.contract import Depends, PodsScore, Profile, Score
+from alnair.scheduler.framework.extension_points import Depends, PodsScore, Profile, Score
 from alnair.scheduler.profiles import WEIGHTS, registry
 from kit.live.differential import Judges, create, delete, engine_of, have
 from kit.live.kube_scheduler import scores

@@ -26,7 +26,7 @@ from alnair.live.engine_feed import Feed
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from kit.live import random_storage
 from kit.live.kube_scheduler import SCORES_LOGGED, Extender
 from kit.live.random_cluster import NAMESPACES as NAMESPACE_LABELS

@@ -3,8 +3,8 @@
 import pytest
 
 from alnair.model.action import Action, Bind, WritePlan
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.state.accounts import Record
 from kit import make

@@ -8,7 +8,7 @@ from alnair.model import names
 from alnair.model.workload import LabelSelector, Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from alnair.scheduler.profiles import profiles
 from kit import make

@@ -4,8 +4,8 @@ import pytest
 
 from alnair.model.action import Bind
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.queue.queue import LOOKS
 from alnair.scheduler.queue.unit import Place
 from kit import make

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.framework.contract import Depends, Observer, Reason
+from alnair.scheduler.framework.extension_points import Depends, Observer, Reason
 from alnair.scheduler.profiles import registry
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows

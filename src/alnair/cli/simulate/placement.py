@@ -9,7 +9,7 @@ from alnair.cli.failures import USAGE, expected
 from alnair.cli.json_output import json_option_last, write_json
 
 if TYPE_CHECKING:
-    from alnair.scheduler.framework.contract import Profile
+    from alnair.scheduler.framework.extension_points import Profile
     from alnair.scheduler.published.fragmentation import WorkloadClass
 
 #: Demand that a list is inflated to, as a part of the GPUs there are.

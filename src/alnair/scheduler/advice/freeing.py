@@ -21,7 +21,7 @@ from alnair.model.gpu_demand import whole_gpus
 from alnair.model.workload import Pod, PodSpec, Toleration
 from alnair.scheduler.engine.experiment import Experiment
 from alnair.scheduler.engine.view import View
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.disruption_budgets import budgets, split

@@ -8,7 +8,7 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.advice.diagnosis import Candidate, Predicate
-from alnair.scheduler.framework.contract import Profile, Reason
+from alnair.scheduler.framework.extension_points import Profile, Reason
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from alnair.model import names
 from alnair.model.gpu_demand import LEAST_MEMORY_MIB
 from alnair.model.workload import GpuDemand, PodSpec
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 

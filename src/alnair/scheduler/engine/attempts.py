@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from alnair.model.action import Action, Bind, Report, WritePlan
 from alnair.model.workload import Planned, PodGpuAssignment
 from alnair.scheduler.engine.refusal_updates import without_counts
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.gangs.gangs import GangState, in_turn
 from alnair.scheduler.gangs.readiness import not_ready, resource_gap
 from alnair.scheduler.placement.admission import Admission

@@ -14,8 +14,8 @@ from alnair.scheduler.engine.attempts import Attempts
 from alnair.scheduler.engine.evictions import Evictions, evict_crossed
 from alnair.scheduler.engine.refusal_updates import RefusalUpdates
 from alnair.scheduler.engine.view import View
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.framework.observers import Observers
 from alnair.scheduler.gangs.gangs import RETRY_SECONDS, GangKey, Gangs, GangState
 from alnair.scheduler.gangs.membership import Membership

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import msgspec
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext

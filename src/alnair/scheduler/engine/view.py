@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.experiment import Experiment
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext

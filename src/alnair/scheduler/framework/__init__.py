@@ -7,7 +7,7 @@ Who writes plugins imports from this package; the rest of Alnair imports from it
 """
 
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import (
+from alnair.scheduler.framework.extension_points import (
     ClaimPlugin,
     Depends,
     Filter,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import (
+from alnair.scheduler.framework.extension_points import (
     Depends,
     Filter,
     PodsFilter,

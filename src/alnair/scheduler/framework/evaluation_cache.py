@@ -4,8 +4,8 @@ from collections import OrderedDict
 from typing import Final
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.state.cluster import Cluster
 
 #: Each evaluation holds some 50 bytes per node: 256 of them at 5,000 nodes are 64 MB.

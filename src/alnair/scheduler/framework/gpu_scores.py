@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from alnair.model.workload import GpuDemand
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.state.gpus.devices import Devices
 from alnair.scheduler.state.gpus.gpu_room import accepted, slice_fits
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows

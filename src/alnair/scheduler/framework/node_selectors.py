@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from alnair.model.workload import PodSpec, Requirement, Term
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.selector_validation import is_well_formed
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Columns, Mask, Rows

@@ -7,7 +7,7 @@ import msgspec
 
 from alnair.model.nodes import Node
 from alnair.model.workload import Pod
-from alnair.scheduler.framework.contract import Observer, ObserverPlugin, Profile
+from alnair.scheduler.framework.extension_points import Observer, ObserverPlugin, Profile
 from alnair.scheduler.state.cluster import Cluster
 
 

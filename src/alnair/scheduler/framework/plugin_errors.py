@@ -12,7 +12,7 @@ import numpy as np
 
 from alnair.model.nodes import Node
 from alnair.model.workload import Pod, PodSpec
-from alnair.scheduler.framework.contract import Depends, Observer, Plugin, Reason, Refusal
+from alnair.scheduler.framework.extension_points import Depends, Observer, Plugin, Reason, Refusal
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.state.nodes.columns import Columns, Mask, Rows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from alnair.model.nodes import Taint
 from alnair.model.workload import Toleration
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows
 from alnair.scheduler.state.nodes.tolerations import tolerated

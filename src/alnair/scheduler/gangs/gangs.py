@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from alnair.model.workload import Gang, Pod
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.queue.unit import Place, SortKey, Unit
 from alnair.scheduler.state.accounts import Record, State
 

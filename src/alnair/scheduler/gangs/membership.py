@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from alnair.model.workload import LabelSelector, Pod
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.gangs.gangs import Gangs, GangState, lone_key
 from alnair.scheduler.queue.queue import Queue
 from alnair.scheduler.queue.unit import Place, Unit

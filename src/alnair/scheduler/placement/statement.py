@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import INFEASIBLE, Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask

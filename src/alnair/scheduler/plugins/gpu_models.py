@@ -3,7 +3,7 @@
 import numpy as np
 
 from alnair.model.workload import GpuDemand, PodSpec
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Devices
 from alnair.scheduler.state.gpus.gpu_room import accepted, slice_fits

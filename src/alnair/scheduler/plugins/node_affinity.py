@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from alnair.model import workload
 from alnair.model.workload import PodSpec, Preference, Requirement, Term
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Depends, Normalize, Refusal
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Refusal
 from alnair.scheduler.framework.node_selectors import RequiredAffinity, required_affinity, term_mask
 from alnair.scheduler.framework.normalize import more_is_better
 from alnair.scheduler.framework.relaxation import Relaxation, requirement_text

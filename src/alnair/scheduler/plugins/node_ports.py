@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from alnair.model.workload import HostPort, PodSpec
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows, single

@@ -11,7 +11,7 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import Part, ResourceWeight, parts
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Depends, Normalize, Refusal
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Refusal
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
 

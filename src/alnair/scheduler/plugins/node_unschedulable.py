@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from alnair.model.nodes import Taint
 from alnair.model.workload import PodSpec, Toleration
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows

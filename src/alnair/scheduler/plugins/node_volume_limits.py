@@ -16,7 +16,7 @@ from alnair.model.volumes import (
     csi_handle,
 )
 from alnair.model.workload import PodSpec, PodVolume
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from alnair.model.nodes import Taint
 from alnair.model.workload import PodSpec, Toleration
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.framework.normalize import fewer_is_better
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.framework.taint_filter import HARD_EFFECTS, ToleratedTaints

@@ -23,7 +23,7 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.gpu_scores import BestGpu
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.gpu_room import any_gpu, slice_fits

@@ -9,7 +9,7 @@ import numpy as np
 
 from alnair.model.volumes import AWS_EBS, CLAIM, GCE_PD, ISCSI, RBD
 from alnair.model.workload import PodSpec, PodVolume
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Mask, Rows

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from alnair.model.workload import Pod
-from alnair.scheduler.framework.contract import Reason
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Reason
 from alnair.scheduler.preemption.victims import VictimPlan, VictimRules, is_leaving_for, plan
 from alnair.scheduler.state.accounts import Accounts, Record
 

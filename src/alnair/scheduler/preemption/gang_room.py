@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from alnair.scheduler.framework.contract import PostFilterPlugin
+from alnair.scheduler.framework.extension_points import PostFilterPlugin
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.placement.topology_domains import Level

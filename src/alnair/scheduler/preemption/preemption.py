@@ -11,8 +11,8 @@ import numpy as np
 
 from alnair.model.action import PREEMPTED, Action, Evict, Nominate
 from alnair.model.workload import Planned, Pod
-from alnair.scheduler.framework.contract import PostFilterPlugin, Profile, Reason
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import PostFilterPlugin, Profile, Reason
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import topology_of

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from alnair.scheduler.framework.contract import PostFilterPlugin, Profile
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import PostFilterPlugin, Profile
 from alnair.scheduler.gangs.gangs import Gangs, in_turn
 from alnair.scheduler.preemption.gang_victims import Units
 from alnair.scheduler.preemption.reclaim import Reclaim

@@ -14,8 +14,8 @@ import msgspec
 from alnair.model.action import PREEMPTED
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
-from alnair.scheduler.framework.contract import Reason
 from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.framework.extension_points import Reason
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.disruption_budgets import split
 from alnair.scheduler.state.without_pods import WithoutPods

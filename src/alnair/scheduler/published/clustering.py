@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from alnair.model.workload import LabelSelector, PodSpec, Requirement
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.published import LARGEST_GPU
 from alnair.scheduler.published.free_resources import FreeResources, lifted
 from alnair.scheduler.state.cluster import Cluster

@@ -3,7 +3,7 @@
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.published import LARGEST_CPU, LARGEST_GPU
 from alnair.scheduler.published.free_resources import Ask, FreeResources, lifted
 from alnair.scheduler.state.cluster import Cluster

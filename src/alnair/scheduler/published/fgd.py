@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.fragmentation_table import Index
 from alnair.scheduler.published.free_resources import Ask

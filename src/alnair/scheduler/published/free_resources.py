@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Filter
+from alnair.scheduler.framework.extension_points import Filter
 from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit
 from alnair.scheduler.published import MIB_PER_MILLI
 from alnair.scheduler.state.cluster import Cluster

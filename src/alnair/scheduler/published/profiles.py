@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, get_args
 
-from alnair.scheduler.framework.contract import Plugin, Profile
+from alnair.scheduler.framework.extension_points import Plugin, Profile
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
 from alnair.scheduler.plugins.priority_sort import PrioritySort

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.gpu_room import slice_fits
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows

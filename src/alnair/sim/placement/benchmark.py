@@ -14,7 +14,7 @@ import msgspec
 from alnair.model.action import Action, Bind
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.sim.placement import trace_values
 from alnair.sim.placement.gpu_ledger import NodeLedger

@@ -2,7 +2,7 @@
 
 import random
 
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.published.fragmentation import WorkloadClass
 from alnair.scheduler.published.profiles import POLICIES, published
 

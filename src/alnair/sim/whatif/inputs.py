@@ -9,7 +9,7 @@ from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import assemble
 from alnair.model.nodes import Node
 from alnair.scheduler.engine import events
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.sim.inputs.workloads import PriorityClass
 from alnair.sim.whatif import new_nodes as shapes
 from alnair.sim.whatif.changes import Changes

@@ -16,7 +16,7 @@ from alnair.model.action import Action, Bind, Evict, Report
 from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.sim.virtual_api import GRACE, VirtualApi
 from alnair.sim.whatif import budgets
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from alnair.scheduler.engine import events
-from alnair.scheduler.framework.contract import Profile
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.sim.whatif.answer import Answer
 from alnair.sim.whatif.changes import Changes, check, make
 from alnair.sim.whatif.figures import figures, mix

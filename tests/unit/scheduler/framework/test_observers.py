@@ -14,7 +14,7 @@ from alnair.model.nodes import Node
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Depends, Normalize, Observer, Profile
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Observer, Profile
 from alnair.scheduler.framework.observers import StateError
 from alnair.scheduler.framework.plugin_errors import Faults, Guarded
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import WorkloadMix

@@ -8,7 +8,7 @@ import pytest
 from alnair.model import names
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Depends, Normalize, Profile
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Profile
 from alnair.scheduler.framework.plugin_errors import Faults, Guarded
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.cluster import Cluster

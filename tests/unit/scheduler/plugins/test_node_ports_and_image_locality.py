@@ -6,8 +6,8 @@ from alnair.model.nodes import Image, Node
 from alnair.model.workload import HostPort, PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.plugins.image_locality import ImageLocality
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles

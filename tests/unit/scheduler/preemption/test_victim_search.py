@@ -9,9 +9,9 @@ import pytest
 
 from alnair.model import names
 from alnair.scheduler.framework.arguments import made
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.gangs.gangs import Gangs
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.plugins.default_preemption import DefaultPreemption, PreemptionArgs

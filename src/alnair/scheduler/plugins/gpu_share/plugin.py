@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand, PodSpec
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Depends, Reason, Refusal
+from alnair.scheduler.framework.extension_points import Depends, Reason, Refusal
 from alnair.scheduler.plugins.gpu_share.gpu_choice import Choice, near_gpus, slice_slot, whole_slots
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking, Devices

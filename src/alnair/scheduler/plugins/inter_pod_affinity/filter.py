@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import PodAffinity, PodSpec
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.plugins.inter_pod_affinity.terms import (
     TermsAbout,
     domain_sums,

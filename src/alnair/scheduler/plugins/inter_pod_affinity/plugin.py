@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from alnair.model.workload import LabelSelector, PodAffinity, PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Refusal
+from alnair.scheduler.framework.extension_points import Refusal
 from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.framework.selector_validation import joined, requirement_problems
 from alnair.scheduler.plugins.inter_pod_affinity.filter import AffinityFilter

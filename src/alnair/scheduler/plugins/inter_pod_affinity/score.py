@@ -3,7 +3,7 @@
 import numpy as np
 
 from alnair.model.workload import PodAffinity, PodSpec
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.plugins.inter_pod_affinity.terms import TermsAbout, domain_sums, query
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask

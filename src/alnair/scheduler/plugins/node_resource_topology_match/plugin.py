@@ -12,7 +12,7 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import ResourceWeight
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.contract import Depends, Normalize, Reason
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Reason
 from alnair.scheduler.plugins.node_resource_topology_match.zone_scores import (
     Scorer,
     Strategy,

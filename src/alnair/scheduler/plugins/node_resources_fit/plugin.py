@@ -11,7 +11,7 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.allocation_scores import Allocation, ScoringStrategy, is_extended
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Depends, Normalize, Reason, Refusal, Score
+from alnair.scheduler.framework.extension_points import Depends, Normalize, Reason, Refusal, Score
 from alnair.scheduler.framework.selector_validation import is_label_key
 from alnair.scheduler.plugins.node_resources_fit.cpu_and_memory import Capacities, CpuAndMemory
 from alnair.scheduler.plugins.node_resources_fit.most_free import MostFree

@@ -4,7 +4,7 @@ import msgspec
 
 from alnair.model.nodes import Node
 from alnair.model.workload import Pod
-from alnair.scheduler.framework.contract import Observer
+from alnair.scheduler.framework.extension_points import Observer
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import BidPrices, BidState
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import MixState, WorkloadMix
 from alnair.scheduler.state.cluster import Cluster

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from alnair.model.workload import PodSpec, SpreadConstraint
-from alnair.scheduler.framework.contract import Depends, Normalize
+from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.plugins.pod_topology_spread.domains import Domains, NodeChanges, have_all_keys
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask

@@ -11,7 +11,7 @@ import numpy as np
 from alnair.model.volumes import EPHEMERAL, ClaimBinding, PersistentVolumeClaim
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments
-from alnair.scheduler.framework.contract import Depends, Reason
+from alnair.scheduler.framework.extension_points import Depends, Reason
 from alnair.scheduler.framework.refuse_all import RefuseAll
 from alnair.scheduler.plugins.volume_binding.volume_choice import Storage, reach
 from alnair.scheduler.state.cluster import Cluster

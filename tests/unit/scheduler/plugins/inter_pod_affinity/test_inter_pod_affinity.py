@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from alnair.model.nodes import Node
 from alnair.model.workload import LabelSelector, Pod, PodAffinity, PodTerm, Requirement
 from alnair.scheduler.framework.arguments import ArgumentError, made
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.state.accounts import Accounts, Record, State

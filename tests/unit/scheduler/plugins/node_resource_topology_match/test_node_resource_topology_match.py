@@ -13,7 +13,7 @@ from alnair.model.numa_topology import SINGLE_NUMA, NumaTopology, NumaZone
 from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.model.workload import ContainerPart, PodSpec
 from alnair.scheduler.framework.arguments import ArgumentError, made
-from alnair.scheduler.framework.contract import Reason
+from alnair.scheduler.framework.extension_points import Reason
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.plugins.node_resource_topology_match.plugin import NodeResourceTopologyMatch
 from alnair.scheduler.state.accounts import Accounts, Record, State

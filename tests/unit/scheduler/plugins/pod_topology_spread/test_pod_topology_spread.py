@@ -19,7 +19,7 @@ from alnair.model.workload import (
     Toleration,
 )
 from alnair.scheduler.framework.arguments import ArgumentError, made
-from alnair.scheduler.framework.contract import Reason
+from alnair.scheduler.framework.extension_points import Reason
 from alnair.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.pods.pod_classes import Classes

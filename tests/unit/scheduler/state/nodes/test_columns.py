@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from alnair.model.nodes import Node
-from alnair.scheduler.framework.contract import Profile
 from alnair.scheduler.framework.evaluation_cache import Evaluations
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles
