@@ -19,7 +19,7 @@ TIMES = {"lease_duration": 3, "renew_deadline": 2.0, "retry_period": 0.5}
 
 CANDIDATE = """
 import asyncio, sys
-from alnair.kube import config
+from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 
@@ -28,7 +28,7 @@ async def lead():
     await asyncio.Event().wait()
 
 async def main():
-    async with Client(config.load(sys.argv[1])) as client:
+    async with Client(client_config.load(sys.argv[1])) as client:
         await LeaderElector(client, namespace="default", name=sys.argv[2], identity="child",
             lease_duration=3, renew_deadline=2.0, retry_period=0.5).run(lead)
 

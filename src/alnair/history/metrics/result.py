@@ -207,7 +207,7 @@ class Series(msgspec.Struct, frozen=True):
 
     Attributes:
         edges: seconds, one more than there are spans.
-        values: name → one number per span (`alnair.history.metrics.series.SERIES`).
+        values: name → one number per span.
     """
 
     edges: list[float]

@@ -100,4 +100,4 @@ class Enforcement:
 
 
 def _reference(pod: OwningPod) -> ObjectReference:
-    return ObjectReference("OwningPod", pod.name, pod.namespace, pod.uid)
+    return ObjectReference("Pod", pod.name, pod.namespace, pod.uid)
