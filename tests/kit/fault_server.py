@@ -59,13 +59,15 @@ class FaultServer:
     Attributes:
         list_faults: Consumed one by a list request.
         watch_faults: Consumed one by a watch request.
-        oldest: Watches from before this version are Gone.
+        oldest: Watches and pages from before this version are Gone.
     """
 
     things: dict[str, dict[str, Any]] = field(default_factory=dict)
     log: list[tuple[int, bytes]] = field(default_factory=list)
     version: int = 100
     oldest: int = 0
+    #: What there was at the version of each list whose next pages may still be asked for.
+    listed: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     list_faults: deque[Fault] = field(default_factory=deque)
     watch_faults: deque[Fault] = field(default_factory=deque)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -89,8 +91,8 @@ class FaultServer:
     async def delete(self, name: str) -> None:
         self.version += 1
         last = self.things.pop(name)
-        last["metadata"]["resourceVersion"] = str(self.version)
-        await self._tell(line("DELETED", last))
+        metadata = {**last["metadata"], "resourceVersion": str(self.version)}
+        await self._tell(line("DELETED", {**last, "metadata": metadata}))
 
     async def tell_bookmark(self) -> None:
         self.version += 1
@@ -125,14 +127,22 @@ class FaultServer:
         return await self.watch(request) if is_watch else self.page(request)
 
     def page(self, request: web.Request) -> web.Response:
-        names = sorted(self.things)
-        begin = int(request.query.get("continue", "0"))
-        size = int(request.query.get("limit", "0")) or len(names)
-        meta = {"resourceVersion": str(self.version)}
-        if begin + size < len(names):
-            meta["continue"] = str(begin + size)
-        items = [self.things[name] for name in names[begin : begin + size]]
-        return web.json_response({"kind": "ThingList", "metadata": meta, "items": items})
+        """Answer with a page; all pages of a list are of the moment of its first one."""
+        if "continue" in request.query:
+            version, begin = map(int, request.query["continue"].split("+"))
+            if version < self.oldest:
+                return web.json_response(status(410, "Expired"), status=410)
+        else:
+            version, begin = self.version, 0
+            self.listed[version] = [self.things[name] for name in sorted(self.things)]
+        things = self.listed[version]
+        end = begin + (int(request.query.get("limit", "0")) or len(things))
+        meta = {"resourceVersion": str(version)}
+        if end < len(things):
+            meta["continue"] = f"{version}+{end}"
+        return web.json_response(
+            {"kind": "ThingList", "metadata": meta, "items": things[begin:end]}
+        )
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()

@@ -1,6 +1,7 @@
 """Feeds the checker from a real API server: one look, or every change."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -13,7 +14,7 @@ from alnair.checker.objects.state import CheckedCluster, cluster_of
 from alnair.checker.over_time.live_check import Change, Watching
 from alnair.checker.violation import Violation
 from alnair.kube.client import Client
-from alnair.kube.errors import NotFound
+from alnair.kube.errors import KubeError, NotFound
 from alnair.kube.resources import (
     CLAIMS,
     ELASTIC_QUOTAS,
@@ -29,7 +30,7 @@ from alnair.live.list_and_watch import Batch, follow
 
 #: What may be wrong for a moment only is looked at again after so long (seconds).
 SECOND_LOOK: Final = 5.5
-#: Seconds between looks at what only time decides.
+#: Seconds between looks at what only time decides, and between requests that are timed.
 _TICK: Final = 0.25
 _GROUPS: Final = (PODGROUPS, LEGACY_PODGROUPS)
 #: Rules about objects that are not read at one moment.
@@ -111,6 +112,7 @@ async def watch(
         nodes, listed = follow(client, NODES), read[NODES.collection()]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_feed(nodes, listed, lambda b, now: watching.nodes(*_parts(b), now)))
+            tasks.create_task(_time_requests(client, watching))
             for kind in _GROUPS:
                 take = partial(watching.gangs.take, kind.api_version)
                 tasks.create_task(_follow_custom(client, kind, take, read[kind.collection()]))
@@ -148,6 +150,17 @@ async def watch(
     watching.finish(time.monotonic())
     for violation in watching.violations[reported:]:
         tell(violation)
+
+
+async def _time_requests(client: Client, watching: Watching) -> None:
+    """Ask the server for something small again and again, to see how long it takes just now."""
+    while True:
+        watching.requests.sent(time.monotonic())
+        # The watches judge whether errors end it all; here one is an answer, too.
+        with contextlib.suppress(KubeError):
+            await client.raw("GET", NODES.collection(), query={"limit": "1"})
+        watching.requests.answered(time.monotonic())
+        await asyncio.sleep(_TICK)
 
 
 async def _follow_custom(

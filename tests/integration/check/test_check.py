@@ -4,14 +4,17 @@ import asyncio
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from alnair.checker.over_time.live_check import Watching
 from alnair.kube.client import Client
 from alnair.kube.objects.simulated_nodes import gpu_uuid
 from alnair.kube.resources import PODGROUPS, PODS
+from alnair.live import checking
 from alnair.local.controlplane import LocalCluster
 from kit.command import COMMAND, alnair, last_json
 from kit.live.scheduler_process import eventually
@@ -158,6 +161,36 @@ async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server
     lines = (told + output).decode().splitlines()
     assert lines[0] == f"node-capacity: cpu on node {NODE}: found 40, allowed 24"
     assert lines[-1].endswith("2 nodes, 1 pods, 1 of them bound: 1 violation")
+
+
+async def test_a_watch_sees_how_long_a_store_that_stands_still_holds_up_requests(
+    objects_cluster: LocalCluster, admin: Client
+) -> None:
+    etcd = objects_cluster.running()["etcd"].process
+    watching = Watching()
+    end = asyncio.Event()
+    work = asyncio.create_task(checking.watch(admin, watching, end.wait, print))
+
+    def lasted() -> float:
+        now = time.monotonic()
+        return watching.requests.longest(now, now)
+
+    async def held_up() -> bool:
+        return lasted() > 1
+
+    async def answered() -> bool:
+        return 0 < lasted() < 1
+
+    await eventually(answered, what="a request is timed")
+    etcd.suspend()
+    try:
+        await eventually(held_up, what="it is held up")
+    finally:
+        etcd.resume()
+    await eventually(answered, what="requests are quick again")
+    end.set()
+    await work
+    assert watching.violations == []
 
 
 def test_a_watch_that_ends_before_all_is_read_proves_nothing(

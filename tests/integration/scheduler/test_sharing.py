@@ -14,6 +14,8 @@ from alnair.kube.errors import NotFound
 from alnair.kube.resources import NODES, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
+from kit.live import recorded_check
+from kit.live.recorded_check import story
 from kit.live.scheduler_process import StartScheduler, eventually, pod
 
 CHURN_SECONDS = 8
@@ -38,8 +40,8 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
     output = (tmp_path / "check.json").open("wb")
     watcher = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-m",
-        "alnair",
+        recorded_check.__file__,
+        str(tmp_path / "record.jsonl"),
         "check",
         "--watch",
         "--json",
@@ -83,7 +85,7 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
         code = await asyncio.wait_for(watcher.wait(), 30)
         output.close()
     result = json.loads((tmp_path / "check.json").read_text().splitlines()[-1])
-    assert result["violations"] == []
+    assert result["violations"] == [], story(tmp_path / "record.jsonl", result["violations"])
     assert result["ok"]
     assert code == 0
     assert result["bound"] > 0

@@ -75,7 +75,7 @@ async def test_a_request_that_may_have_acted_is_not_repeated(
 
 async def test_a_wait_beyond_the_calls_time_is_not_begun(server: FaultServer) -> None:
     server.list_faults.append(refuse(429, "TooManyRequests", retry_after=60))
-    async with Client(server.connection, timeout=0.5) as client:
+    async with Client(server.connection, timeout=30) as client:
         with pytest.raises(TooManyRequests) as caught:
             await client.list(THINGS)
     assert caught.value.retry_after == 60

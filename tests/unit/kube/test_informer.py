@@ -328,6 +328,29 @@ async def _page(server: FaultServer, request: object) -> object:
     return server.page(request)
 
 
+async def test_what_changes_between_two_pages_is_not_lost(
+    server: FaultServer, client: Client
+) -> None:
+    """All pages are of one moment: the watch goes on from there, and brings the rest."""
+
+    async def change_then_page(server: FaultServer, request: object) -> object:
+        await server.put("a", 2)  # it was on the page before
+        await server.delete("b")  # which moves all that follow
+        return server.page(request)
+
+    for name in "abcd":
+        await server.put(name, 1)
+    server.list_faults += [_page, change_then_page]
+    async with following(client, page_size=2) as follower:
+        await follower.until(
+            lambda: follower.values == {("n", "a"): 2, ("n", "c"): 1, ("n", "d"): 1}
+        )
+        check_story(follower.changes)
+        assert follower.informer.lists == 1
+        first = next(query for _, query in server.requests if "watch" in query)
+        assert first["resourceVersion"] == "104"
+
+
 async def test_an_exception_of_the_receiver_ends_the_informer(
     server: FaultServer, client: Client
 ) -> None:

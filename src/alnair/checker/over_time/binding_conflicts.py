@@ -2,8 +2,8 @@
 
 The API server checks no resources at binding, so two schedulers that bind at the same moment can
 cross. The rule: an over-commit among our own pods is ours at once. One that involves a foreign pod
-is ours if we bound although the foreign binding had been visible for half a second, or if it lasts
-longer than five seconds, for then we did not clear it up.
+is ours if we sent our binding although the foreign one had been visible for half a second, or if it
+lasts longer than five seconds, for then we did not clear it up.
 """
 
 from collections.abc import Sequence
@@ -34,15 +34,15 @@ def ours_alone(node: CheckedNode, holders: Sequence[Holder]) -> list[Violation]:
     return registry.of_node(node, [h.pod for h in holders if h.pod.ours])
 
 
-def knowingly(node: CheckedNode, holders: Sequence[Holder], bound: float) -> list[Violation]:
+def knowingly(node: CheckedNode, holders: Sequence[Holder], sent: float) -> list[Violation]:
     """Return what was over-committed by a binding of ours with all that was visible before it.
 
     Args:
         node: The node.
         holders: What is on it, the new pod included.
-        bound: The earliest moment at which our binding can have happened.
+        sent: The earliest moment at which our binding can have been sent.
     """
-    known = [h.pod for h in holders if h.pod.ours or h.seen <= bound - VISIBLE]
+    known = [h.pod for h in holders if h.pod.ours or h.seen <= sent - VISIBLE]
     return registry.of_node(node, known)
 
 

@@ -1,7 +1,7 @@
 """The cluster followed change by change, every instant judged; time comes in with the changes.
 
-Feed it what the watches bring (`nodes`, `pods`, `gangs`, `quotas`), call `tick` now and then, and
-take what it finds from `violations`.
+Feed it what the watches bring (`nodes`, `pods`, `gangs`, `quotas`) and when the API server answers
+(`requests`), call `tick` now and then, and take what it finds from `violations`.
 """
 
 import math
@@ -20,6 +20,7 @@ from alnair.checker.over_time.neighbour_watch import NeighbourWatch
 from alnair.checker.over_time.node_versions import AFTER, Judgement, NodeVersions, PendingJudgement
 from alnair.checker.over_time.preemption_watch import PreemptionWatch
 from alnair.checker.over_time.quota_watch import QuotaWatch
+from alnair.checker.over_time.request_times import RequestTimes
 from alnair.checker.violation import Violation
 
 Manifest = Mapping[str, Any]
@@ -49,6 +50,7 @@ class Watching:
     ) -> None:
         self.violations: list[Violation] = []
         self.gangs = GangWatch(gang_grace)
+        self.requests = RequestTimes()
         self._ours = ours
         self._namespaces = namespaces
         self._expected = expected
@@ -230,15 +232,17 @@ class Watching:
             self._crossed.pop(name, None)
         if not any(self._in_scope(holder.pod) for holder in holders):
             return
+        # What was sent is not taken back: only what was visible then could be known.
+        sent = None if bound is None else bound - self.requests.longest(bound, now)
 
         def alone(version: CheckedNode | None) -> list[Violation]:
             return binding_conflicts.ours_alone(version, holders) if version else []
 
         def knowingly(version: CheckedNode | None) -> list[Violation]:
-            return binding_conflicts.knowingly(version, holders, bound or 0.0) if version else []
+            return binding_conflicts.knowingly(version, holders, sent or 0.0) if version else []
 
         self._suspect(name, now, alone)
-        if bound is not None:
+        if sent is not None:
             self._suspect(name, now, knowingly)
 
     def _suspect(self, name: str, now: float, judge: Judgement) -> None:

@@ -53,6 +53,8 @@ class Actuator:
         calm: Kept set while no Binding waits or is under way.
         binders: Bindings under way at once.
         counters: Where Bindings are counted.
+        has_crossed: Whether a pod's room is known to be taken by another scheduler's pod; its
+            Binding is not sent then if it still waits for a worker.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Actuator:
         calm: asyncio.Event,
         binders: int = 32,
         counters: SchedulerCounters | None = None,
+        has_crossed: Callable[[str], bool] = lambda _uid: False,
     ) -> None:
         self._client = client
         self._feed = feed
@@ -72,6 +75,7 @@ class Actuator:
         self._calm = calm
         self._binders = binders
         self._counters = counters if counters is not None else SchedulerCounters()
+        self._has_crossed = has_crossed
         self._unbound = 0
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._storing: asyncio.Queue[list[Bind]] = asyncio.Queue()
@@ -155,14 +159,17 @@ class Actuator:
     async def _bind_all(self) -> None:
         while True:
             bind = await self._binds.get()
-            start = time.perf_counter()
-            error = await self._bind(bind)
-            self._counters.ran(
-                "Bind",
-                "Error" if error else "Success",
-                bind.pod.scheduler,
-                time.perf_counter() - start,
-            )
+            if self._has_crossed(bind.pod.uid):
+                error = f"another scheduler placed a pod on {bind.node} before the Binding was sent"
+            else:
+                start = time.perf_counter()
+                error = await self._bind(bind)
+                self._counters.ran(
+                    "Bind",
+                    "Error" if error else "Success",
+                    bind.pod.scheduler,
+                    time.perf_counter() - start,
+                )
             self._feed.put(events.BindDone(bind.pod.uid, error))
             self._unbound -= 1
             if not self._unbound:

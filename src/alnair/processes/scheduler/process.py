@@ -161,6 +161,7 @@ class _Process:
                 self._calm,
                 self._configuration.client_connection.bindings,
                 self._counters,
+                engine.has_crossed,
             )
         self._engine = engine
         try:

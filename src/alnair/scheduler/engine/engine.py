@@ -11,7 +11,7 @@ from alnair.model.action import Action, Bind, Evict, Report, WritePlan
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.attempts import Attempts
-from alnair.scheduler.engine.evictions import Evictions, evict_crossed
+from alnair.scheduler.engine.evictions import CROSSED, Evictions, evict_crossed
 from alnair.scheduler.engine.refusal_updates import RefusalUpdates
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.evaluation_cache import Evaluations
@@ -116,6 +116,11 @@ class Engine:
     def waiting(self) -> int:
         """Number of units (gangs and lone pods) that are to be tried, now or later."""
         return len(self._queue)
+
+    def has_crossed(self, uid: str) -> bool:
+        """Return whether another scheduler's pod took the room before our Binding was done."""
+        record = self._accounts.records.get(uid)
+        return record is not None and record.state is State.ASSUMED and record.evicting == CROSSED
 
     def learn(self, batch: Sequence[events.Event], now: float) -> None:
         """Take in what exists at the start; nothing is decided before all of it is known.

@@ -94,6 +94,36 @@ def test_we_are_to_blame_if_the_foreign_binding_was_visible_for_half_a_second(
     assert world.rules() == broken
 
 
+@pytest.mark.parametrize(("visible", "broken"), [(1.1, []), (1.5, ["node-capacity"])])
+def test_a_binding_that_the_server_held_up_may_have_been_sent_before_the_foreign_one_was_seen(
+    visible: float, broken: list[str]
+) -> None:
+    """A store that stood still for 0.8 s was once taken for a binding made knowingly."""
+    world = World()
+    world.see(cores("foreign", 3, scheduler=FOREIGN))
+    world.now += visible
+    world.watching.requests.sent(world.now - 0.7)
+    world.see(cores("ours", 2))  # written, and seen, while the server holds up requests
+    world.watching.requests.answered(world.now)
+    world.see(cores("ours", 2), kind="DELETED")
+    world.wait(9)
+    assert world.rules() == broken
+
+
+def test_requests_that_took_long_before_or_later_excuse_nothing() -> None:
+    world = World()
+    world.watching.requests.sent(world.now - 5)
+    world.watching.requests.answered(world.now)
+    world.see(cores("foreign", 3, scheduler=FOREIGN))
+    world.now += 0.6
+    world.see(cores("ours", 2))
+    world.see(cores("ours", 2), kind="DELETED")
+    world.watching.requests.sent(world.now)
+    world.wait(5)
+    world.watching.requests.answered(world.now)
+    assert world.rules() == ["node-capacity"]
+
+
 def test_we_are_not_to_blame_if_the_foreign_binding_came_after_ours() -> None:
     world = World()
     world.see(cores("ours", 2))
