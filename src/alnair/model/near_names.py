@@ -1,0 +1,48 @@
+"""Which known names a mistyped one may have meant."""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from typing import Final
+
+#: How alike two names must be (0-1) to be taken for one another.
+_ALIKE: Final = 0.6
+#: How alike a name is to one that begins with it, as a pod's begins with its Job's.
+_BEGINS: Final = 0.9
+_SHORTEST_BEGINNING: Final = 3
+
+
+def near(word: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Return the known names that are near a word, the nearest first, then by name.
+
+    Case and what stands before a slash count less than the rest: `GPU-Model` is near `gpu-model`
+    and `nvidia.com/gpu-model`.
+    """
+    wanted = word.lower()
+    matchers = [SequenceMatcher(b=each) for each in dict.fromkeys((wanted, _tail(wanted)))]
+    found = []
+    for name in set(known):
+        if name == word:
+            continue
+        alike = max(_alike(m, each) for m in matchers for each in _forms(name.lower()))
+        if len(wanted) >= _SHORTEST_BEGINNING and name.startswith(f"{word}-"):
+            alike = max(alike, _BEGINS)
+        if alike >= _ALIKE:
+            found.append((-alike, name))
+    return tuple(name for _, name in sorted(found)[:limit])
+
+
+def _tail(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _forms(name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((name, _tail(name))))
+
+
+def _alike(matcher: SequenceMatcher[str], name: str) -> float:
+    """Return how alike (0-1), and 0 for what is not alike enough."""
+    matcher.set_seq1(name)
+    # Upper bounds that cost less come first.
+    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+        return 0.0
+    return matcher.ratio()
