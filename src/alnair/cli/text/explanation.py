@@ -4,7 +4,13 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
-from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, Predicate, QueueDiagnosis
+from alnair.scheduler.advice.diagnosis import (
+    Diagnosis,
+    GangDiagnosis,
+    Predicate,
+    QueueDiagnosis,
+    UnmetLabel,
+)
 
 _PLACES: Final = {
     "active": "to be tried when its turn comes",
@@ -43,6 +49,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             missing = ", ".join(f"{_amount(r, n)} of {r}" for r, n in node.missing.items())
             lacks = f" (missing: {missing})" if missing else ""
             yield f"  {node.node}: {'; '.join(node.reasons) or 'its GPUs'}{lacks}"
+    if diagnosis.unmet:
+        yield from ("", "no node has what it requires:", *map(_unmet, diagnosis.unmet))
     if diagnosis.stage == "waiting" and not diagnosis.fits:
         yield from ("", *_changes(diagnosis))
 
@@ -99,14 +107,36 @@ def _predicates(found: tuple[Predicate, ...]) -> Iterator[str]:
         yield f"{plugin:<{widths[0]}}  {nodes:>{widths[1]}}  {only:>{widths[2]}}  {reason}"
 
 
+def _unmet(label: UnmetLabel) -> str:
+    values = ", ".join(label.asked)
+    asked = f"{label.key} {label.operator} {values}".rstrip()
+    if label.operator == "In" and len(label.asked) == 1:
+        asked = f"{label.key}={values}"
+    if label.values:
+        there = ", ".join(f"{each.value} ({each.nodes})" for each in label.values)
+        more = f" and {label.more} more" if label.more else ""
+        return f"  {label.field}: {asked}; there are {there}{more}"
+    near = f"; near it are {', '.join(label.keys)}" if label.keys else ""
+    return f"  {label.field}: {asked}; no node has {label.key}{near}"
+
+
 def _changes(diagnosis: Diagnosis) -> Iterator[str]:
     skipped = "" if diagnosis.all_tried else "; more were not tried, to stay quick"
-    if not diagnosis.changes:
-        yield f"no single change of the pod helps ({diagnosis.tried} were tried{skipped})"
+    if diagnosis.changes:
+        yield f"each of these alone lets it fit (decided again with each{skipped}):"
+        for number, change in enumerate(diagnosis.changes, 1):
+            yield f"  {number}. {change.text} (to {change.node})"
         return
-    yield f"each of these alone lets it fit (decided again with each{skipped}):"
-    for number, change in enumerate(diagnosis.changes, 1):
-        yield f"  {number}. {change.text} (to {change.node})"
+    none = f"no single change of the pod helps ({diagnosis.tried} were tried{skipped})"
+    skipped = "" if diagnosis.all_pairs_tried else "; more were not tried, to stay quick"
+    if diagnosis.pairs:
+        yield f"{none}, but two together do (decided again with both{skipped}):"
+        for number, pair in enumerate(diagnosis.pairs, 1):
+            yield f"  {number}. {pair.text} (to {pair.node})"
+    elif diagnosis.pairs_tried or skipped:
+        yield f"{none}, and no two together ({diagnosis.pairs_tried} were looked at{skipped})"
+    else:
+        yield none
 
 
 def _amount(resource: str, amount: int) -> str:

@@ -49,6 +49,54 @@ class Change(msgspec.Struct, frozen=True):
     node: str
 
 
+class ChangePair(msgspec.Struct, frozen=True):
+    """Two changes with which the pod fits now, and with neither alone; verified as one change is.
+
+    Attributes:
+        kinds: what is changed.
+        texts: what to do.
+        node: where the pod would go.
+    """
+
+    kinds: tuple[str, str]
+    texts: tuple[str, str]
+    node: str
+
+    @property
+    def text(self) -> str:
+        """What to do, as one text."""
+        return "; and ".join(self.texts)
+
+
+class LabelValue(msgspec.Struct, frozen=True):
+    """A value that there is, and how many nodes have it."""
+
+    value: str
+    nodes: int
+
+
+class UnmetLabel(msgspec.Struct, frozen=True):
+    """What a pod requires that no node at all has, and what there is instead.
+
+    Attributes:
+        field: where the pod says it; `metadata.annotations` for a list of GPU models.
+        key: of the label, the annotation, or `metadata.name`.
+        operator: In, Exists, Gt or Lt.
+        asked: the values that would do.
+        values: those that there are, near ones first, then those of the most nodes.
+        more: how many further ones there are.
+        keys: labels that there are with a name like this one, if no node has this one.
+    """
+
+    field: str
+    key: str
+    operator: str
+    asked: tuple[str, ...] = ()
+    values: tuple[LabelValue, ...] = ()
+    more: int = 0
+    keys: tuple[str, ...] = ()
+
+
 class GangDiagnosis(msgspec.Struct, frozen=True):
     """The pod's gang: of `min_member` pods that must run, some are placed, and some exist.
 
@@ -100,7 +148,12 @@ class Diagnosis(msgspec.Struct, frozen=True):
         predicates: counted with the gang's other pods placed as far as they fit.
         closest: nodes by how few plugins refuse them, then by how little they lack.
         changes: single changes that help, the smallest first; each was verified.
-        tried: how many changes were tried, and whether some were left out to stay quick.
+        tried: how many changes were tried.
+        all_tried: none was left out to stay quick.
+        pairs: where no single change helps, the smallest pairs that do, the smallest first.
+        pairs_tried: how many pairs were looked at.
+        all_pairs_tried: none was left out to stay quick.
+        unmet: what it requires of nodes that none has.
         waits_for: what must happen.
         preemption: why less important pods do not make room for it, in kube-scheduler's words.
         notes: what else to know about this answer.
@@ -119,6 +172,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     tried: int = 0
     all_tried: bool = True
+    pairs: tuple[ChangePair, ...] = ()
+    pairs_tried: int = 0
+    all_pairs_tried: bool = True
+    unmet: tuple[UnmetLabel, ...] = ()
     gang: GangDiagnosis | None = None
     queue: QueueDiagnosis | None = None
     waits_for: tuple[str, ...] = ()

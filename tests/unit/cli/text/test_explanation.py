@@ -15,6 +15,7 @@ from alnair.serving.server import Server
 from kit import make
 from kit.world import World
 
+NONE = "no single change of the pod helps"
 GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"
 
 
@@ -48,6 +49,28 @@ def test_a_pod_on_a_node_needs_no_explanation() -> None:
         "pod ns/p (alnair-scheduler): it is bound to a since 1970-01-02T00:00:00Z; "
         "nothing is to be explained"
     )
+
+
+def test_pairs_and_what_no_node_has_are_shown() -> None:
+    world = World(make.node("a", labels={"disk": "ssd"}), make.node("b", labels={"disk": "hdd"}))
+    world.create(make.pod("p", make.spec(cpu=16_000, selector={"disk": "sssd", "weather": "fair"})))
+    world.create(make.pod("q", make.spec(cpu=16_000, selector={"disk": "sssd"})))
+    world.settle()
+    shown = render(explained(world, "p")).splitlines()
+    at = shown.index("no node has what it requires:")
+    assert shown[at + 1 :] == [
+        "  spec.nodeSelector: disk=sssd; there are ssd (1), hdd (1)",
+        "  spec.nodeSelector: weather=fair; no node has weather",
+        "",
+        f"{NONE} (5 were tried), and no two together (10 were looked at)",
+    ]
+    shown = render(explained(world, "q")).splitlines()
+    less = "ask for 8000m of cpu instead of 16000m"
+    assert shown[-3:] == [
+        f"{NONE} (4 were tried), but two together do (decided again with both):",
+        f"  1. select disk=ssd instead of disk=sssd; and {less} (to a)",
+        f"  2. drop disk=sssd from the node selector; and {less} (to b)",
+    ]
 
 
 def test_a_gang_tells_how_much_of_it_fits() -> None:
