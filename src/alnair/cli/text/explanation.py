@@ -7,6 +7,7 @@ from typing import Final
 from alnair.scheduler.advice.diagnosis import (
     Diagnosis,
     GangDiagnosis,
+    Placement,
     Predicate,
     QueueDiagnosis,
     UnmetLabel,
@@ -33,6 +34,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  {diagnosis.message}"
     if diagnosis.waits_for:
         yield f"  It waits for {'; and '.join(diagnosis.waits_for)}."
+    if diagnosis.placement:
+        yield from _placement(diagnosis.node, diagnosis.placement)
     if diagnosis.gang:
         yield from ("", *_gang(diagnosis.gang))
     if diagnosis.queue:
@@ -62,7 +65,8 @@ def _stage(diagnosis: Diagnosis) -> str:
         since = f" since {moment:%Y-%m-%dT%H:%M:%SZ}"
     match diagnosis.stage:
         case "bound":
-            return f"it is bound to {diagnosis.node}{since}; nothing is to be explained"
+            nothing = "" if diagnosis.placement else "; nothing is to be explained"
+            return f"it is bound to {diagnosis.node}{since}{nothing}"
         case "binding":
             return f"it is being bound to {diagnosis.node}{since}"
         case "finished":
@@ -78,6 +82,31 @@ def _only_lacks_pods(diagnosis: Diagnosis) -> bool:
     """Return whether the pod waits for nothing but pods of its gang that do not exist."""
     gang = diagnosis.gang
     return gang is not None and gang.exists and gang.pods < gang.min_member and not gang.blocked
+
+
+def _placement(node: str, got: Placement) -> Iterator[str]:
+    guess = " (the pod does not say which: this is what the scheduler takes it to have)"
+    for number, gpu in enumerate(got.gpus):
+        part = "whole" if gpu.whole else f"a slice of {gpu.memory_mib} MiB and {gpu.compute} %"
+        what = ", ".join(filter(None, (gpu.model, gpu.uuid)))
+        yield f"  GPU {gpu.index} ({what}): {part}{guess if got.guessed and not number else ''}"
+    if not got.decided_again:
+        return
+    yield ""
+    yield "if it were decided on now, without it on the books (not as it was when it was placed):"
+    if got.score is None:
+        yield f"  {node} would not take it: {'; '.join(got.why_not)}"
+    else:
+        place = "the best" if not got.better else f"number {got.better + 1}"
+        of = f"of the {got.fitting} nodes that would take it"
+        yield f"  {node} is {place} {of}, score {got.score}"
+    if got.next is None:
+        yield "  no other node would take it"
+    elif got.score is None or got.better:
+        yield f"  it would go to {got.next.node}, score {got.next.score}"
+    else:
+        same = ": the order of ties decides" if got.next.score == got.score else ""
+        yield f"  the next best is {got.next.node}, score {got.next.score}{same}"
 
 
 def _gang(gang: GangDiagnosis) -> Iterator[str]:

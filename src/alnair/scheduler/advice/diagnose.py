@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from alnair.scheduler.advice.change_search import ChangeSearch
 from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, QueueDiagnosis, Stage
+from alnair.scheduler.advice.placed import placement
 from alnair.scheduler.advice.refusals import candidates, judge, predicates
 from alnair.scheduler.advice.trial import Trial, Verdict, tried_with
 from alnair.scheduler.advice.unmet_labels import unmet_labels
@@ -51,7 +52,8 @@ def diagnose(view: View, record: Record, now: float) -> Diagnosis:
     known = Diagnosis(f"{pod.namespace}/{pod.name}", pod.scheduler, "waiting")
     if record.state in _SETTLED:
         stage = _SETTLED[record.state]
-        return replace(known, stage=stage, node=record.node or pod.node, since=record.placed_at)
+        known = replace(known, stage=stage, node=record.node or pod.node, since=record.placed_at)
+        return replace(known, placement=placement(view, record, now))
     if pod.deleting:
         return replace(known, stage="deleting", message="the pod is being deleted")
     known = replace(known, nodes=len(view.cluster.columns))
@@ -88,6 +90,7 @@ class _Waiting:
             known,
             message=missing or verdict.message or "it fits, and is to be tried",
             fits=verdict.fits and not missing,
+            node=verdict.node if verdict.fits and not missing else "",
             gang=self._gang(fit, blocked if left else None),
             queue=self._queue(),
         )

@@ -137,12 +137,64 @@ class QueueDiagnosis(msgspec.Struct, frozen=True):
     until: float | None = None
 
 
+class HeldGpu(msgspec.Struct, frozen=True):
+    """A pod's part of one GPU: all of it, or a slice of so many MiB and percent of its time.
+
+    Attributes:
+        index: on its node.
+        uuid: empty if the node's agent does not say it.
+        model: empty if it is not known here.
+    """
+
+    index: int
+    uuid: str
+    model: str
+    memory_mib: int
+    compute: int
+    whole: bool
+
+
+class ScoredNode(msgspec.Struct, frozen=True):
+    """A node and the sum of what the profile's plugins score it, times their weights."""
+
+    node: str
+    score: int
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """What a pod got, and what would be decided if it had no node now.
+
+    All but its GPUs is about now, with the pod itself off the books: what the nodes were worth when
+    it was placed is not kept.
+
+    Attributes:
+        gpus: what it holds.
+        guessed: the pod does not say which GPUs it has: they are what the books take it to have.
+        decided_again: its profile decides here, so what follows was computed.
+        score: of its node; None if that would not take it now.
+        why_not: why its node would not take it now.
+        better: how many nodes would be chosen before its own.
+        next: the best other node; None if no other one would take it.
+        fitting: how many nodes would take it.
+    """
+
+    gpus: tuple[HeldGpu, ...] = ()
+    guessed: bool = False
+    decided_again: bool = False
+    score: int | None = None
+    why_not: tuple[str, ...] = ()
+    better: int = 0
+    next: ScoredNode | None = None
+    fitting: int = 0
+
+
 class Diagnosis(msgspec.Struct, frozen=True):
     """Why a pod is where it is, and what would help.
 
     Attributes:
         pod: `namespace/name`.
         source: `scheduler` (the one that leads said so) or `offline` (computed from API objects).
+        node: where it is, or where it would go if it fits.
         message: the reason in one sentence, as it is in the pod's condition.
         nodes: how many there are.
         predicates: counted with the gang's other pods placed as far as they fit.
@@ -154,6 +206,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         pairs_tried: how many pairs were looked at.
         all_pairs_tried: none was left out to stay quick.
         unmet: what it requires of nodes that none has.
+        placement: of a pod that has a node: what it got, and what was the next best.
         waits_for: what must happen.
         preemption: why less important pods do not make room for it, in kube-scheduler's words.
         notes: what else to know about this answer.
@@ -178,6 +231,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     unmet: tuple[UnmetLabel, ...] = ()
     gang: GangDiagnosis | None = None
     queue: QueueDiagnosis | None = None
+    placement: Placement | None = None
     waits_for: tuple[str, ...] = ()
     preemption: str = ""
     notes: tuple[str, ...] = ()

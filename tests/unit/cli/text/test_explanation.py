@@ -10,7 +10,7 @@ from alnair.model.nodes import Taint
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find
-from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.scheduler.advice.diagnosis import Diagnosis, HeldGpu, Placement, ScoredNode
 from alnair.serving.server import Server
 from kit import make
 from kit.world import World
@@ -49,6 +49,42 @@ def test_a_pod_on_a_node_needs_no_explanation() -> None:
         "pod ns/p (alnair-scheduler): it is bound to a since 1970-01-02T00:00:00Z; "
         "nothing is to be explained"
     )
+
+
+def test_a_pod_on_a_node_tells_what_it_got_and_what_was_next_best() -> None:
+    gpus = (
+        HeldGpu(0, "GPU-0", "A100", 40960, 100, whole=True),
+        HeldGpu(3, "GPU-3", "A100", 4096, 25, whole=False),
+    )
+    got = Placement(gpus, decided_again=True, score=90, next=ScoredNode("b", 80), fitting=3)
+    told = Diagnosis("ns/p", "alnair-scheduler", "bound", node="a", placement=got)
+    assert render(told).splitlines() == [
+        "pod ns/p (alnair-scheduler): it is bound to a",
+        "  GPU 0 (A100, GPU-0): whole",
+        "  GPU 3 (A100, GPU-3): a slice of 4096 MiB and 25 %",
+        "",
+        "if it were decided on now, without it on the books (not as it was when it was placed):",
+        "  a is the best of the 3 nodes that would take it, score 90",
+        "  the next best is b, score 80",
+    ]
+    for changed, lines in (
+        (
+            {"next": ScoredNode("b", 90)},
+            ["  the next best is b, score 90: the order of ties decides"],
+        ),
+        ({"next": None, "fitting": 1}, ["  no other node would take it"]),
+        ({"better": 1, "score": 70}, ["  it would go to b, score 80"]),
+        (
+            {"score": None, "why_not": ("no",)},
+            ["  a would not take it: no", "  it would go to b, score 80"],
+        ),
+    ):
+        other = msgspec.structs.replace(told, placement=msgspec.structs.replace(got, **changed))
+        assert render(other).splitlines()[-len(lines) :] == lines
+    foreign = Placement(gpus[:1], guessed=True)
+    shown = render(msgspec.structs.replace(told, placement=foreign)).splitlines()
+    assert len(shown) == 2
+    assert "the pod does not say which" in shown[1]
 
 
 def test_pairs_and_what_no_node_has_are_shown() -> None:
