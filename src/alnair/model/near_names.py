@@ -5,17 +5,25 @@ from difflib import SequenceMatcher
 from typing import Final
 
 #: How alike two names must be (0-1) to be taken for one another.
-_ALIKE: Final = 0.6
+ALIKE: Final = 0.6
 #: How alike a name is to one that begins with it, as a pod's begins with its Job's.
 _BEGINS: Final = 0.9
 _SHORTEST_BEGINNING: Final = 3
 
 
-def near(word: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+def near(
+    word: str, known: Iterable[str], limit: int = 3, *, least: float = ALIKE
+) -> tuple[str, ...]:
     """Return the known names that are near a word, the nearest first, then by name.
 
     Case and what stands before a slash count less than the rest: `GPU-Model` is near `gpu-model`
     and `nvidia.com/gpu-model`.
+
+    Args:
+        word: mistyped, perhaps.
+        known: names that there are.
+        limit: names to return at most.
+        least: how alike they must be (0-1): 1 for equal ones, 0.5 if half of the letters agree.
     """
     wanted = word.lower()
     matchers = [SequenceMatcher(b=each) for each in dict.fromkeys((wanted, _tail(wanted)))]
@@ -23,10 +31,10 @@ def near(word: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     for name in set(known):
         if name == word:
             continue
-        alike = max(_alike(m, each) for m in matchers for each in _forms(name.lower()))
+        alike = max(_alike(m, each, least) for m in matchers for each in _forms(name.lower()))
         if len(wanted) >= _SHORTEST_BEGINNING and name.startswith(f"{word}-"):
             alike = max(alike, _BEGINS)
-        if alike >= _ALIKE:
+        if alike >= least:
             found.append((-alike, name))
     return tuple(name for _, name in sorted(found)[:limit])
 
@@ -39,10 +47,10 @@ def _forms(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, _tail(name))))
 
 
-def _alike(matcher: SequenceMatcher[str], name: str) -> float:
+def _alike(matcher: SequenceMatcher[str], name: str, least: float) -> float:
     """Return how alike (0-1), and 0 for what is not alike enough."""
     matcher.set_seq1(name)
     # Upper bounds that cost less come first.
-    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
     return matcher.ratio()

@@ -11,6 +11,7 @@ from alnair.scheduler.advice.diagnosis import (
     Predicate,
     QueueDiagnosis,
     UnmetLabel,
+    UnservedName,
 )
 
 _PLACES: Final = {
@@ -34,6 +35,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  {diagnosis.message}"
     if diagnosis.waits_for:
         yield f"  It waits for {'; and '.join(diagnosis.waits_for)}."
+    if diagnosis.unserved:
+        yield from ("", *_unserved(diagnosis.scheduler, diagnosis.unserved))
     if diagnosis.placement:
         yield from _placement(diagnosis.node, diagnosis.placement)
     if diagnosis.gang:
@@ -44,6 +47,13 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from ("", f"preemption: {diagnosis.preemption}")
     if _only_lacks_pods(diagnosis):
         return  # all that exist would fit: no node refuses them, and no change of them helps
+    yield from _nodes(diagnosis)
+    if diagnosis.stage in ("waiting", "unserved") and not diagnosis.fits:
+        yield from ("", *_changes(diagnosis))
+
+
+def _nodes(diagnosis: Diagnosis) -> Iterator[str]:
+    """Say what refuses the pod where, which nodes are close, and what none has."""
     if diagnosis.predicates:
         yield from ("", *_predicates(diagnosis.predicates))
     if diagnosis.closest:
@@ -54,8 +64,6 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"  {node.node}: {'; '.join(node.reasons) or 'its GPUs'}{lacks}"
     if diagnosis.unmet:
         yield from ("", "no node has what it requires:", *map(_unmet, diagnosis.unmet))
-    if diagnosis.stage == "waiting" and not diagnosis.fits:
-        yield from ("", *_changes(diagnosis))
 
 
 def _stage(diagnosis: Diagnosis) -> str:
@@ -69,6 +77,8 @@ def _stage(diagnosis: Diagnosis) -> str:
             return f"it is bound to {diagnosis.node}{since}{nothing}"
         case "binding":
             return f"it is being bound to {diagnosis.node}{since}"
+        case "unserved":
+            return "no scheduler of Alnair serves its scheduler name"
         case "finished":
             return "it has ended"
         case "waiting" if _only_lacks_pods(diagnosis):
@@ -82,6 +92,16 @@ def _only_lacks_pods(diagnosis: Diagnosis) -> bool:
     """Return whether the pod waits for nothing but pods of its gang that do not exist."""
     gang = diagnosis.gang
     return gang is not None and gang.exists and gang.pods < gang.min_member and not gang.blocked
+
+
+def _unserved(name: str, found: UnservedName) -> Iterator[str]:
+    if found.near:
+        yield f"did you mean {' or '.join(found.near)}?"
+    who = "the scheduler that leads serves"
+    if found.source == "built-in":
+        who = "no scheduler says what it serves; the built-in profiles are"
+    yield f"{who} {', '.join(found.served)}"
+    yield found.elsewhere or f"nothing is seen here of another scheduler named {name}"
 
 
 def _placement(node: str, got: Placement) -> Iterator[str]:
@@ -152,7 +172,10 @@ def _unmet(label: UnmetLabel) -> str:
 def _changes(diagnosis: Diagnosis) -> Iterator[str]:
     skipped = "" if diagnosis.all_tried else "; more were not tried, to stay quick"
     if diagnosis.changes:
-        yield f"each of these alone lets it fit (decided again with each{skipped}):"
+        which = "each of these alone"
+        if diagnosis.unserved and diagnosis.changes[0].kind != "scheduler-name":
+            which = "with another scheduler name, each of these"
+        yield f"{which} lets it fit (decided again with each{skipped}):"
         for number, change in enumerate(diagnosis.changes, 1):
             yield f"  {number}. {change.text} (to {change.node})"
         return

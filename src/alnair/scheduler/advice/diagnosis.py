@@ -4,9 +4,12 @@ from typing import Literal
 
 import msgspec
 
-#: Where a pod is: `waiting` for a node, held back by `gated` or `refused` as such, on its way to a
-#: node (`binding`) or there (`bound`), going (`deleting`) or done (`finished`).
-Stage = Literal["waiting", "gated", "refused", "binding", "bound", "deleting", "finished"]
+#: Where a pod is: `waiting` for a node, held back by `gated` or `refused` as such, left alone by
+#: Alnair because it names another scheduler (`unserved`), on its way to a node (`binding`) or there
+#: (`bound`), going (`deleting`) or done (`finished`).
+Stage = Literal[
+    "waiting", "gated", "refused", "unserved", "binding", "bound", "deleting", "finished"
+]
 
 
 class Predicate(msgspec.Struct, frozen=True):
@@ -137,6 +140,24 @@ class QueueDiagnosis(msgspec.Struct, frozen=True):
     until: float | None = None
 
 
+class UnservedName(msgspec.Struct, frozen=True):
+    """A scheduler name that no scheduler of Alnair serves.
+
+    Attributes:
+        served: the names that are served.
+        near: those that may have been meant, the nearest first; with that of kube-scheduler if one
+            is seen.
+        source: who says what is served: the `scheduler` that leads, or nobody, and these are the
+            names of the `built-in` profiles.
+        elsewhere: what there is to see of another scheduler of this name; empty if nothing.
+    """
+
+    served: tuple[str, ...]
+    near: tuple[str, ...] = ()
+    source: Literal["scheduler", "built-in"] = "scheduler"
+    elsewhere: str = ""
+
+
 class HeldGpu(msgspec.Struct, frozen=True):
     """A pod's part of one GPU: all of it, or a slice of so many MiB and percent of its time.
 
@@ -207,6 +228,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         all_pairs_tried: none was left out to stay quick.
         unmet: what it requires of nodes that none has.
         placement: of a pod that has a node: what it got, and what was the next best.
+        unserved: if no scheduler of Alnair serves its scheduler name.
         waits_for: what must happen.
         preemption: why less important pods do not make room for it, in kube-scheduler's words.
         notes: what else to know about this answer.
@@ -232,6 +254,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     gang: GangDiagnosis | None = None
     queue: QueueDiagnosis | None = None
     placement: Placement | None = None
+    unserved: UnservedName | None = None
     waits_for: tuple[str, ...] = ()
     preemption: str = ""
     notes: tuple[str, ...] = ()

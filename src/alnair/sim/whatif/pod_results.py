@@ -10,6 +10,7 @@ from alnair.model.durations import span
 from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.advice.diagnose import diagnose
 from alnair.scheduler.advice.diagnosis import Change, ChangePair
+from alnair.scheduler.advice.unserved import instead
 from alnair.sim.whatif.answer import PodResult, Role
 from alnair.sim.whatif.changes import Left
 from alnair.sim.whatif.lookahead import Lookahead
@@ -103,9 +104,10 @@ class PodResults:
         return f"gang {pod.group} is without it meanwhile" if pod.group else ""
 
     def _whose(self, pod: Pod) -> str:
-        if pod.scheduler in self._lookahead.engine.view.profiles:
+        profiles = self._lookahead.engine.view.profiles
+        if pod.scheduler in profiles:
             return ""
-        return f"its scheduler is {pod.scheduler}: this is what Alnair's would do"
+        return instead(pod.scheduler, profiles, self._lookahead.ours(pod).scheduler)
 
     def _fate(self, pod: Pod, role: Role, note: str = "") -> PodResult:
         lookahead = self._lookahead

@@ -10,7 +10,14 @@ from alnair.model.nodes import Taint
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find
-from alnair.scheduler.advice.diagnosis import Diagnosis, HeldGpu, Placement, ScoredNode
+from alnair.scheduler.advice.diagnosis import (
+    Change,
+    Diagnosis,
+    HeldGpu,
+    Placement,
+    ScoredNode,
+    UnservedName,
+)
 from alnair.serving.server import Server
 from kit import make
 from kit.world import World
@@ -85,6 +92,29 @@ def test_a_pod_on_a_node_tells_what_it_got_and_what_was_next_best() -> None:
     shown = render(msgspec.structs.replace(told, placement=foreign)).splitlines()
     assert len(shown) == 2
     assert "the pod does not say which" in shown[1]
+
+
+def test_a_name_that_nobody_serves_is_said_with_those_that_are_served() -> None:
+    name = UnservedName(("alnair-cost-saving", "alnair-scheduler"), ("alnair-scheduler",))
+    change = Change("scheduler-name", "write spec.schedulerName: alnair-scheduler", "a")
+    told = Diagnosis(
+        "ns/p", "alnair-schedular", "unserved", message="m", unserved=name, changes=(change,)
+    )
+    assert render(told).splitlines() == [
+        "pod ns/p (alnair-schedular): no scheduler of Alnair serves its scheduler name",
+        "  m",
+        "",
+        "did you mean alnair-scheduler?",
+        "the scheduler that leads serves alnair-cost-saving, alnair-scheduler",
+        "nothing is seen here of another scheduler named alnair-schedular",
+        "",
+        "each of these alone lets it fit (decided again with each):",
+        "  1. write spec.schedulerName: alnair-scheduler (to a)",
+    ]
+    alone = msgspec.structs.replace(name, near=(), source="built-in", elsewhere="one is seen")
+    shown = render(msgspec.structs.replace(told, unserved=alone)).splitlines()
+    who = "no scheduler says what it serves; the built-in profiles are"
+    assert shown[3:5] == [f"{who} alnair-cost-saving, alnair-scheduler", "one is seen"]
 
 
 def test_pairs_and_what_no_node_has_are_shown() -> None:
