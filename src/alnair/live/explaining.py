@@ -58,7 +58,8 @@ async def explain(client: Client, namespace: str, name: str, *, offline: bool = 
     Raises:
         ExplainError: there is no such pod, or the cluster cannot be read.
     """
-    pod = await _pod(client, namespace, name)
+    read = await _pod(client, namespace, name)
+    pod = PodProjector()(read)
     if pod.finished:
         return _bare(pod, "finished")
     answer: Diagnosis | str = ""
@@ -67,14 +68,15 @@ async def explain(client: Client, namespace: str, name: str, *, offline: bool = 
     if isinstance(answer, Diagnosis):
         if answer.unserved is None:
             return answer
-        return await _unserved(client, pod, answer)
+        return await _unserved(client, pod, answer, tried=_is_tried(read))
     notes: tuple[str, ...] = ()
     if answer:
         notes = (f"{answer}: computed here from the API objects, so without its queue",)
     if pod.node:
         return await _placed(client, pod, notes)
     if pod.scheduler not in names.SCHEDULERS:
-        return await _unserved(client, pod, _not_built_in(pod), notes)
+        known = _not_built_in(pod)
+        return await _unserved(client, pod, known, notes, tried=_is_tried(read))
     engine, _ = await _engine(client, pod, pod.scheduler)
     return replace(_computed(engine, pod), notes=notes)
 
@@ -110,7 +112,7 @@ def _not_built_in(pod: Pod) -> Diagnosis:
 
 
 async def _unserved(
-    client: Client, pod: Pod, known: Diagnosis, notes: tuple[str, ...] = ()
+    client: Client, pod: Pod, known: Diagnosis, notes: tuple[str, ...] = (), *, tried: bool
 ) -> Diagnosis:
     """Add to a diagnosis of this kind what is seen of another scheduler, and what ours would do."""
     name = known.unserved
@@ -123,7 +125,9 @@ async def _unserved(
     engine, pods = await _engine(client, pod, taken)
     elsewhere = upstream if pod.scheduler == _UPSTREAM else ""
     placed = sum(each.scheduler == pod.scheduler and bool(each.node) for each in pods)
-    if placed and not elsewhere:
+    if tried and not elsewhere:
+        elsewhere = "a scheduler has tried it: 'kubectl describe pod' shows what it says"
+    elif placed and not elsewhere:
         elsewhere = f"{placed} pods that name it have a node, so something serves it, or did"
     found = under_another(
         replace(known, unserved=replace(name, elsewhere=elsewhere)), taken, _computed(engine, pod)
@@ -148,9 +152,9 @@ async def _kube_scheduler(client: Client) -> str:
     )
 
 
-async def _pod(client: Client, namespace: str, name: str) -> Pod:
+async def _pod(client: Client, namespace: str, name: str) -> wire.PodWire:
     try:
-        return PodProjector()(await client.get(_POD, name, namespace))
+        return await client.get(_POD, name, namespace)
     except NotFound:
         pass
     found = await client.list(_POD, field_selector=f"metadata.name={name}")
@@ -163,6 +167,12 @@ async def _pod(client: Client, namespace: str, name: str) -> Pod:
     elif close := await _near_namespaces(client, namespace):
         hint = f"there is no such namespace: did you mean '-n {close[0]}'?"
     raise ExplainError(f"no pod {name} in namespace {namespace}; {hint}")
+
+
+def _is_tried(pod: wire.PodWire) -> bool:
+    """Return whether a scheduler has said that the pod does not fit."""
+    conditions = (pod.status and pod.status.conditions) or ()
+    return any(c.type == "PodScheduled" and c.status == "False" for c in conditions)
 
 
 async def _near_pods(client: Client, namespace: str, name: str) -> tuple[str, ...]:
