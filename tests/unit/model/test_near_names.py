@@ -32,3 +32,9 @@ def test_the_nearest_comes_first_then_the_order_of_names_decides() -> None:
         "node-12",
         "node-2",
     )
+
+
+def test_of_thousands_the_one_that_was_meant_is_found() -> None:
+    known = [f"pool-{i % 7}-node-{i:05d}.example" for i in range(5000)]
+    assert near("pool-3-nod-01242.example", known)[0] == "pool-3-node-01242.example"
+    assert near("pool-3-node-01242.exmaple", known)[0] == "pool-3-node-01242.example"

@@ -45,7 +45,7 @@ def unmet_labels(spec: PodSpec, cluster: Cluster) -> list[UnmetLabel]:
     return found
 
 
-_Unmet = tuple[str, Requirement, Callable[[], Counter[str]], Callable[[], set[str]]]
+_Unmet = tuple[str, Requirement, Callable[[], Counter[str]], Callable[[], frozenset[str]]]
 
 
 def _required(spec: PodSpec, cluster: Cluster) -> Iterator[_Unmet]:
@@ -57,7 +57,7 @@ def _required(spec: PodSpec, cluster: Cluster) -> Iterator[_Unmet]:
                 field,
                 requirement,
                 lambda: known_labels.label_values(requirement.key, cluster),
-                lambda: known_labels.label_keys(cluster),
+                cluster.columns.labels.keys,
             )
 
     nodes = cluster.columns.row_of
@@ -71,12 +71,12 @@ def _required(spec: PodSpec, cluster: Cluster) -> Iterator[_Unmet]:
         for j, requirement in enumerate(term.fields):
             if requirement.operator == "In" and nodes.keys().isdisjoint(requirement.values):
                 field = f"{_TERMS}[{i}].matchFields[{j}]"
-                yield field, requirement, lambda: Counter(nodes.keys()), set
+                yield field, requirement, lambda: Counter(nodes.keys()), frozenset
     if spec.gpu and spec.gpu.models:
         models = known_labels.gpu_models(cluster)
         if models.keys().isdisjoint(spec.gpu.models):
             asked = Requirement(names.GPU_MODELS, "In", spec.gpu.models)
-            yield "metadata.annotations", asked, lambda: models, set
+            yield "metadata.annotations", asked, lambda: models, frozenset
 
 
 def _nearest_first(requirement: Requirement, there: Counter[str]) -> Sequence[str]:

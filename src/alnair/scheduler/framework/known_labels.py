@@ -19,15 +19,6 @@ def label_values(key: str, cluster: Cluster) -> Counter[str]:
     return Counter({values[i]: int(counts[i]) for i in np.flatnonzero(counts)})
 
 
-def label_keys(cluster: Cluster) -> set[str]:
-    """Return the keys of labels."""
-    found: set[str] = set()
-    for node in cluster.columns.nodes:
-        if node:
-            found.update(node.labels)
-    return found
-
-
 def gpu_models(cluster: Cluster) -> Counter[str]:
     """Return the models of GPUs, and how many nodes have each."""
     found: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from alnair.model.near_names import near
 from alnair.model.workload import PodSpec, Requirement, Term
-from alnair.scheduler.framework.known_labels import is_met, label_keys, label_values
+from alnair.scheduler.framework.known_labels import is_met, label_values
 from alnair.scheduler.framework.relaxation import Relaxation, requirement_text
 from alnair.scheduler.state.cluster import Cluster
 
@@ -74,7 +74,7 @@ def _corrected(requirement: Requirement, cluster: Cluster) -> Iterator[Requireme
         for value in list(close)[:_NEAR]:
             yield Requirement(key, "In", (value,))
         return
-    for other in near(key, label_keys(cluster), _NEAR):
+    for other in near(key, cluster.columns.labels.keys(), _NEAR):
         meant = Requirement(other, requirement.operator, asked)
         if is_met(meant, cluster):
             yield meant
