@@ -1,4 +1,4 @@
-"""`alnair explain`: why a pod is pending, and what would help."""
+"""`alnair explain`: why a pod is pending and what would help, or what a placed one got."""
 
 import re
 from typing import Annotated
@@ -31,11 +31,12 @@ def explain(
     ] = False,
     json: Annotated[bool, json_option("the answer")] = False,
 ) -> None:
-    """Say why a pod is pending, which nodes are closest, and which change would let it fit.
+    """Say why a pod is pending and what would let it fit, or what a placed one got.
 
     The scheduler that leads is asked; if it cannot be reached, or the pod is another scheduler's,
-    the same code decides on what the API server says. A change is named only if the decision was
-    made again with it and the pod fits.
+    the same code decides on what the API server says. A change, or a pair where no single one
+    helps, is named only if the decision was made again with it and the pod fits. Of a pod that has
+    a node it tells the GPUs, and the next best node as things are now.
 
     Ends with 0 if there is an answer, 1 if there is no such pod, 2 on wrong usage, 3 if the cluster
     cannot be read.

@@ -96,6 +96,10 @@ class Feed:
         found = self._pods.items.get((pod.namespace, pod.name))
         return found if found is not None and found.uid == pod.uid else None
 
+    def named(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod of this name as it is now; None if there is none."""
+        return self._pods.items.get((namespace, name))
+
     def node(self, name: str) -> Node | None:
         """Return a node as it is now; None if it is gone."""
         return self._nodes.items.get(("", name))

@@ -33,9 +33,11 @@ class Lease(msgspec.Struct):
         return url.rstrip("/") if url.startswith(("http://", "https://")) else ""
 
 
-async def lease(client: Client) -> Lease | None:
+async def lease(
+    client: Client, name: str = names.SCHEDULER, namespace: str = names.NAMESPACE
+) -> Lease | None:
     """Return the scheduler's lease; None if there is none, or it cannot be read."""
     try:
-        return await client.get(LEASES.typed(Lease), names.SCHEDULER, names.NAMESPACE)
+        return await client.get(LEASES.typed(Lease), name, namespace)
     except KubeError:
         return None

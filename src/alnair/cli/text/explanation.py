@@ -4,7 +4,15 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
-from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, Predicate, QueueDiagnosis
+from alnair.scheduler.advice.diagnosis import (
+    Diagnosis,
+    GangDiagnosis,
+    Placement,
+    Predicate,
+    QueueDiagnosis,
+    UnmetLabel,
+    UnservedName,
+)
 
 _PLACES: Final = {
     "active": "to be tried when its turn comes",
@@ -27,6 +35,10 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  {diagnosis.message}"
     if diagnosis.waits_for:
         yield f"  It waits for {'; and '.join(diagnosis.waits_for)}."
+    if diagnosis.unserved:
+        yield from ("", *_unserved(diagnosis.scheduler, diagnosis.unserved))
+    if diagnosis.placement:
+        yield from _placement(diagnosis.node, diagnosis.placement)
     if diagnosis.gang:
         yield from ("", *_gang(diagnosis.gang))
     if diagnosis.queue:
@@ -35,6 +47,13 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from ("", f"preemption: {diagnosis.preemption}")
     if _only_lacks_pods(diagnosis):
         return  # all that exist would fit: no node refuses them, and no change of them helps
+    yield from _nodes(diagnosis)
+    if diagnosis.stage in ("waiting", "unserved") and not diagnosis.fits:
+        yield from ("", *_changes(diagnosis))
+
+
+def _nodes(diagnosis: Diagnosis) -> Iterator[str]:
+    """Say what refuses the pod where, which nodes are close, and what none has."""
     if diagnosis.predicates:
         yield from ("", *_predicates(diagnosis.predicates))
     if diagnosis.closest:
@@ -43,8 +62,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             missing = ", ".join(f"{_amount(r, n)} of {r}" for r, n in node.missing.items())
             lacks = f" (missing: {missing})" if missing else ""
             yield f"  {node.node}: {'; '.join(node.reasons) or 'its GPUs'}{lacks}"
-    if diagnosis.stage == "waiting" and not diagnosis.fits:
-        yield from ("", *_changes(diagnosis))
+    if diagnosis.unmet:
+        yield from ("", "no node has what it requires:", *map(_unmet, diagnosis.unmet))
 
 
 def _stage(diagnosis: Diagnosis) -> str:
@@ -54,9 +73,12 @@ def _stage(diagnosis: Diagnosis) -> str:
         since = f" since {moment:%Y-%m-%dT%H:%M:%SZ}"
     match diagnosis.stage:
         case "bound":
-            return f"it is bound to {diagnosis.node}{since}; nothing is to be explained"
+            nothing = "" if diagnosis.placement else "; nothing is to be explained"
+            return f"it is bound to {diagnosis.node}{since}{nothing}"
         case "binding":
             return f"it is being bound to {diagnosis.node}{since}"
+        case "unserved":
+            return "no scheduler of Alnair serves its scheduler name"
         case "finished":
             return "it has ended"
         case "waiting" if _only_lacks_pods(diagnosis):
@@ -70,6 +92,41 @@ def _only_lacks_pods(diagnosis: Diagnosis) -> bool:
     """Return whether the pod waits for nothing but pods of its gang that do not exist."""
     gang = diagnosis.gang
     return gang is not None and gang.exists and gang.pods < gang.min_member and not gang.blocked
+
+
+def _unserved(name: str, found: UnservedName) -> Iterator[str]:
+    if found.near:
+        yield f"did you mean {' or '.join(found.near)}?"
+    who = "the scheduler that leads serves"
+    if found.source == "built-in":
+        who = "no scheduler says what it serves; the built-in profiles are"
+    yield f"{who} {', '.join(found.served)}"
+    yield found.elsewhere or f"nothing is seen here of another scheduler named {name}"
+
+
+def _placement(node: str, got: Placement) -> Iterator[str]:
+    guess = " (the pod does not say which: this is what the scheduler takes it to have)"
+    for number, gpu in enumerate(got.gpus):
+        part = "whole" if gpu.whole else f"a slice of {gpu.memory_mib} MiB and {gpu.compute} %"
+        what = ", ".join(filter(None, (gpu.model, gpu.uuid)))
+        yield f"  GPU {gpu.index} ({what}): {part}{guess if got.guessed and not number else ''}"
+    if not got.decided_again:
+        return
+    yield ""
+    yield "if it were decided on now, without it on the books (not as it was when it was placed):"
+    if got.score is None:
+        yield f"  {node} would not take it: {'; '.join(got.why_not)}"
+    else:
+        place = "the best" if not got.better else f"number {got.better + 1}"
+        of = f"of the {got.fitting} nodes that would take it"
+        yield f"  {node} is {place} {of}, score {got.score}"
+    if got.next is None:
+        yield "  no other node would take it"
+    elif got.score is None or got.better:
+        yield f"  it would go to {got.next.node}, score {got.next.score}"
+    else:
+        same = ": the order of ties decides" if got.next.score == got.score else ""
+        yield f"  the next best is {got.next.node}, score {got.next.score}{same}"
 
 
 def _gang(gang: GangDiagnosis) -> Iterator[str]:
@@ -99,14 +156,39 @@ def _predicates(found: tuple[Predicate, ...]) -> Iterator[str]:
         yield f"{plugin:<{widths[0]}}  {nodes:>{widths[1]}}  {only:>{widths[2]}}  {reason}"
 
 
+def _unmet(label: UnmetLabel) -> str:
+    values = ", ".join(label.asked)
+    asked = f"{label.key} {label.operator} {values}".rstrip()
+    if label.operator == "In" and len(label.asked) == 1:
+        asked = f"{label.key}={values}"
+    if label.values:
+        there = ", ".join(f"{each.value} ({each.nodes})" for each in label.values)
+        more = f" and {label.more} more" if label.more else ""
+        return f"  {label.field}: {asked}; there are {there}{more}"
+    near = f"; near it are {', '.join(label.keys)}" if label.keys else ""
+    return f"  {label.field}: {asked}; no node has {label.key}{near}"
+
+
 def _changes(diagnosis: Diagnosis) -> Iterator[str]:
     skipped = "" if diagnosis.all_tried else "; more were not tried, to stay quick"
-    if not diagnosis.changes:
-        yield f"no single change of the pod helps ({diagnosis.tried} were tried{skipped})"
+    if diagnosis.changes:
+        which = "each of these alone"
+        if diagnosis.unserved and diagnosis.changes[0].kind != "scheduler-name":
+            which = "with another scheduler name, each of these"
+        yield f"{which} lets it fit (decided again with each{skipped}):"
+        for number, change in enumerate(diagnosis.changes, 1):
+            yield f"  {number}. {change.text} (to {change.node})"
         return
-    yield f"each of these alone lets it fit (decided again with each{skipped}):"
-    for number, change in enumerate(diagnosis.changes, 1):
-        yield f"  {number}. {change.text} (to {change.node})"
+    none = f"no single change of the pod helps ({diagnosis.tried} were tried{skipped})"
+    skipped = "" if diagnosis.all_pairs_tried else "; more were not tried, to stay quick"
+    if diagnosis.pairs:
+        yield f"{none}, but two together do (decided again with both{skipped}):"
+        for number, pair in enumerate(diagnosis.pairs, 1):
+            yield f"  {number}. {pair.text} (to {pair.node})"
+    elif diagnosis.pairs_tried or skipped:
+        yield f"{none}, and no two together ({diagnosis.pairs_tried} were looked at{skipped})"
+    else:
+        yield none
 
 
 def _amount(resource: str, amount: int) -> str:

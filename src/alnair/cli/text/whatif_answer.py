@@ -88,8 +88,10 @@ def _reasons(fates: list[PodResult]) -> Iterator[str]:
         yield f"  {fate.pod}{more}:"
         for text in filter(None, (fate.why, fate.note)):
             yield f"    {text}"
-        for change in fate.changes[:_CHANGES]:
-            yield f"    it would fit at once: {change.text} (to {change.node})"
+        helpful = [(change.text, change.node) for change in fate.changes]
+        helpful += [(pair.text, pair.node) for pair in fate.pairs]
+        for text, node in helpful[:_CHANGES]:
+            yield f"    it would fit at once: {text} (to {node})"
 
 
 def _figures(answer: Answer) -> Iterator[str]:

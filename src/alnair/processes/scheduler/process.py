@@ -27,6 +27,7 @@ from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
 from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.scheduler.advice.unserved import unserved
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.lifecycle import run_until_stopped
@@ -114,8 +115,13 @@ class _Process:
         engine = self._engine
         if engine is None:
             raise NotLeadingError
-        record = find(engine.view, namespace, name)
-        return None if record is None else diagnose(engine.view, record, time.time())
+        if record := find(engine.view, namespace, name):
+            return diagnose(engine.view, record, time.time())
+        # Of pods that name another scheduler and hold nothing, the engine knows nothing.
+        pod = self._feed.named(namespace, name)
+        if pod is None or pod.finished or pod.scheduler in engine.view.profiles:
+            return None
+        return unserved(pod, engine.view.profiles)
 
     async def _take_turns(self, url: str) -> None:
         election = self._configuration.leader_election

@@ -9,25 +9,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from alnair.scheduler.advice.diagnosis import (
-    Change,
-    Diagnosis,
-    GangDiagnosis,
-    QueueDiagnosis,
-    Stage,
-)
+from alnair.scheduler.advice.change_search import ChangeSearch
+from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, QueueDiagnosis, Stage
+from alnair.scheduler.advice.placed import placement
 from alnair.scheduler.advice.refusals import candidates, judge, predicates
-from alnair.scheduler.advice.relaxations import Reduction, reductions, relaxations
 from alnair.scheduler.advice.trial import Trial, Verdict, tried_with
+from alnair.scheduler.advice.unmet_labels import unmet_labels
 from alnair.scheduler.engine.view import View
-from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.queue.unit import Place
 from alnair.scheduler.state.accounts import Record, State
 
-#: Placements that looking for changes may cost: a live scheduler waits meanwhile. At 5,000 nodes
-#: one costs some 1 ms for a pod that is tried alone, less for many that are alike.
-_BUDGET: Final = 2000
-_SHOWN: Final = 8
 _PLACES: Final = {
     Place.ACTIVE: "active",
     Place.BACKOFF: "backoff",
@@ -61,7 +52,8 @@ def diagnose(view: View, record: Record, now: float) -> Diagnosis:
     known = Diagnosis(f"{pod.namespace}/{pod.name}", pod.scheduler, "waiting")
     if record.state in _SETTLED:
         stage = _SETTLED[record.state]
-        return replace(known, stage=stage, node=record.node or pod.node, since=record.placed_at)
+        known = replace(known, stage=stage, node=record.node or pod.node, since=record.placed_at)
+        return replace(known, placement=placement(view, record, now))
     if pod.deleting:
         return replace(known, stage="deleting", message="the pod is being deleted")
     known = replace(known, nodes=len(view.cluster.columns))
@@ -84,10 +76,6 @@ class _Waiting:
         self._record = record
         self._now = now
         self._state = view.gang_of(record)
-        #: Placements that may still be spent, and whether a change was left out for it.
-        self._left = _BUDGET
-        self._all_tried = True
-        self._tried = 0
 
     def result(self, known: Diagnosis) -> Diagnosis:
         """Return the diagnosis."""
@@ -102,6 +90,7 @@ class _Waiting:
             known,
             message=missing or verdict.message or "it fits, and is to be tried",
             fits=verdict.fits and not missing,
+            node=verdict.node if verdict.fits and not missing else "",
             gang=self._gang(fit, blocked if left else None),
             queue=self._queue(),
         )
@@ -113,19 +102,27 @@ class _Waiting:
             verdicts = judge(spec, profile, cluster)
             counted = predicates(verdicts, cluster)
             nearest = candidates(verdicts, spec, cluster)
-        changes: tuple[Change, ...] = ()
-        if not verdict.fits:
-            refusing = {p.plugin for p in counted}
-            changes = tuple(self._changes(blocked, refusing))
-        return replace(
+        known = replace(
             known,
             predicates=tuple(counted),
-            closest=tuple(nearest) if not verdict.fits else (),
-            changes=changes,
-            tried=self._tried,
-            all_tried=self._all_tried,
             waits_for=tuple(self._waits_for(missing, verdict)),
             preemption=self._preemption(verdict),
+        )
+        if verdict.fits:
+            return known
+        search = ChangeSearch(self._trial, spec, profile, cluster, {p.plugin for p in counted})
+        changes = search.singles(self._reserved_seconds())
+        pairs = [] if changes else search.pairs()
+        return replace(
+            known,
+            closest=tuple(nearest),
+            changes=tuple(changes),
+            tried=search.tried,
+            all_tried=search.all_tried,
+            pairs=tuple(pairs),
+            pairs_tried=search.pairs_tried,
+            all_pairs_tried=search.all_pairs_tried,
+            unmet=tuple(unmet_labels(spec, cluster)),
         )
 
     def _named(self, name: str) -> Record:
@@ -145,61 +142,6 @@ class _Waiting:
             return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
         lacking = state.lacking() - len(state.unit.pods)
         return f"gang {namespace}/{name}: {lacking} more pods to be created" if lacking > 0 else ""
-
-    # --- changes ----------------------------------------------------------------------------------
-
-    def _changes(self, blocked: Record, refusing: set[str]) -> list[Change]:
-        spec, cluster = blocked.spec, self._view.cluster
-        profile = self._view.profiles[blocked.pod.scheduler]
-        helpful = [
-            (relaxation, verdict)
-            for relaxation in relaxations(spec, profile, cluster, refusing)
-            if (verdict := self._verify(blocked, relaxation))
-        ]
-        helpful += [best for r in reductions(spec) if (best := self._largest(blocked, r))]
-        found = [(relaxation.size, _change(relaxation, verdict)) for relaxation, verdict in helpful]
-        if (change := self._shorter(blocked)) is not None:
-            found.append((0.2, change))
-        found.sort(key=lambda each: (each[0], each[1].text))
-        return [change for _, change in found[:_SHOWN]]
-
-    def _verify(self, blocked: Record, relaxation: Relaxation) -> Verdict | None:
-        """Decide again with the change; returns the verdict if the pod fits then."""
-        if self._left < self._trial.size:
-            self._all_tried = False
-            return None
-        self._left -= self._trial.size
-        self._tried += 1
-        verdict = self._trial.verdict(blocked.spec, relaxation.spec)
-        return verdict if verdict.fits else None
-
-    def _largest(self, blocked: Record, reduction: Reduction) -> tuple[Relaxation, Verdict] | None:
-        """Return the largest smaller amount with which the pod fits, if there is one."""
-        low, high = reduction.least, reduction.asked - 1
-        best = None
-        amount = low  # nothing helps if the least does not
-        while low <= high:
-            relaxation = reduction.relaxation(amount)
-            verdict = self._verify(blocked, relaxation)
-            if verdict:
-                best, low = (relaxation, verdict), amount + 1
-            elif best is None:
-                return None
-            else:
-                high = amount - 1
-            amount = (low + high) // 2
-        return best
-
-    def _shorter(self, blocked: Record) -> Change | None:
-        """Return a time limit with which the pod may use nodes that are reserved."""
-        kept = self._view.reservation
-        limit = int(kept.until - self._now) if kept else 0
-        if limit <= 0 or self._left < self._trial.size:
-            return None
-        self._tried += 1
-        verdict = self._trial.verdict(blocked.spec, blocked.spec, limit)
-        text = f"declare activeDeadlineSeconds: {limit} or less, to use reserved nodes until then"
-        return Change("time-limit", text, verdict.node) if verdict.fits else None
 
     # --- gang and queue ---------------------------------------------------------------------------
 
@@ -234,6 +176,10 @@ class _Waiting:
             until=unit.not_before if unit.not_before > self._now else None,
         )
 
+    def _reserved_seconds(self) -> int:
+        kept = self._view.reservation
+        return int(kept.until - self._now) if kept else 0
+
     def _preemption(self, verdict: Verdict) -> str:
         if self._state is not None or verdict.fits:
             return ""
@@ -259,7 +205,3 @@ class _Waiting:
             yield "its turn"
         if queue and queue.until:
             yield f"its back-off, for {queue.until - self._now:.1f} s more"
-
-
-def _change(relaxation: Relaxation, verdict: Verdict) -> Change:
-    return Change(relaxation.kind, relaxation.text.replace("{node}", verdict.node), verdict.node)

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from alnair.model import workload
 from alnair.model.workload import PodSpec, Preference, Requirement, Term
 from alnair.scheduler.framework.arguments import Arguments
 from alnair.scheduler.framework.extension_points import Depends, Normalize, Refusal
+from alnair.scheduler.framework.node_affinity_changes import selector_changes, term_changes
 from alnair.scheduler.framework.node_selectors import RequiredAffinity, required_affinity, term_mask
 from alnair.scheduler.framework.normalize import more_is_better
-from alnair.scheduler.framework.relaxation import Relaxation, requirement_text
+from alnair.scheduler.framework.relaxation import Relaxation
 from alnair.scheduler.framework.selector_validation import is_well_formed, joined, term_problems
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
@@ -135,9 +135,9 @@ class NodeAffinity:
         return _Preferred(preferred, cluster) if preferred else None
 
     def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
-        """Return to drop one requirement of the node selector, or of a required term."""
-        yield from _without_selector(spec)
-        yield from _without_requirement(spec)
+        """Return to write what there is, or to drop one requirement: of the selector, or a term."""
+        yield from selector_changes(spec, cluster)
+        yield from term_changes(spec, cluster)
 
 
 class _Preferred:
@@ -159,32 +159,3 @@ def _node_names(term: Term) -> set[str] | None:
     """Return the nodes that the term names, None if it names none."""
     named = [set(r.values) for r in term.fields if r.key == "metadata.name" and r.operator == "In"]
     return set.intersection(*named) if named else None
-
-
-def _without_selector(spec: PodSpec) -> Iterator[Relaxation]:
-    for pair in spec.node_selector:
-        rest = tuple(p for p in spec.node_selector if p != pair)
-        text = f"drop {pair[0]}={pair[1]} from the node selector"
-        yield Relaxation("node-selector", text, 0.45, replace(spec, node_selector=rest))
-
-
-def _without_requirement(spec: PodSpec) -> Iterator[Relaxation]:
-    affinity = spec.affinity
-    for i, term in enumerate(affinity.required or () if affinity else ()):
-        assert affinity is not None
-        assert affinity.required is not None
-        for j, requirement in enumerate((*term.labels, *term.fields)):
-            shorter = _without(term, j)
-            # A term without requirements would match nothing; one that must match anything goes.
-            required = tuple(shorter if k == i else t for k, t in enumerate(affinity.required))
-            softer: workload.NodeAffinity = replace(
-                affinity, required=required if shorter.labels or shorter.fields else None
-            )
-            text = f"drop {requirement_text(requirement)} from the required node affinity"
-            yield Relaxation("node-affinity", text, 0.5, replace(spec, affinity=softer))
-
-
-def _without(term: Term, index: int) -> Term:
-    labels = tuple(r for k, r in enumerate(term.labels) if k != index)
-    fields = tuple(r for k, r in enumerate(term.fields) if k + len(term.labels) != index)
-    return Term(labels, fields)

@@ -46,15 +46,17 @@ class TaintToleration:
 
     def relaxations(self, spec: PodSpec, cluster: Cluster) -> Iterator[Relaxation]:
         """Return the most frequent taints that the pod could tolerate."""
-        taints: Counter[Taint] = Counter(
-            taint
-            for node in cluster.columns.nodes
-            if node is not None
-            for taint in node.taints
-            if taint.effect in HARD_EFFECTS
-            and not tolerated(taint, spec.tolerations, comparing=self.comparing)
-        )
-        for taint, _ in taints.most_common(_TAINTS):
+        columns = cluster.columns
+        nodes = np.bincount(columns.taint_set[columns.alive], minlength=len(columns.taint_sets))
+        taints: Counter[Taint] = Counter()
+        for each, number in columns.taint_sets.items():
+            for taint in each:
+                if taint.effect in HARD_EFFECTS and not tolerated(
+                    taint, spec.tolerations, comparing=self.comparing
+                ):
+                    taints[taint] += int(nodes[number])
+        # Sets of nodes that are gone are kept: nobody has their taints any more.
+        for taint, _ in (+taints).most_common(_TAINTS):
             toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
             value = f"={taint.value}" if taint.value else ""
             yield Relaxation(

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from alnair.scheduler.advice.diagnosis import Change
+from alnair.scheduler.advice.diagnosis import Change, ChangePair
 from alnair.scheduler.advice.rebalance import RebalanceOutcome
 from alnair.sim.whatif.changes import Stays
 from alnair.sim.whatif.figures import Figures
@@ -28,6 +28,7 @@ class PodResult(msgspec.Struct, frozen=True):
             to end for it.
         why: the scheduler's reason why it did not fit at once, or why it was evicted.
         changes: single changes of the pod with which it would fit at once.
+        pairs: pairs of changes, if no single one would do.
         note: what else to know.
     """
 
@@ -41,6 +42,7 @@ class PodResult(msgspec.Struct, frozen=True):
     now: bool = False
     why: str = ""
     changes: tuple[Change, ...] = ()
+    pairs: tuple[ChangePair, ...] = ()
     note: str = ""
 
 

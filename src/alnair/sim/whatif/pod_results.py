@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from alnair.model.durations import span
 from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.advice.diagnose import diagnose
-from alnair.scheduler.advice.diagnosis import Change
+from alnair.scheduler.advice.diagnosis import Change, ChangePair
+from alnair.scheduler.advice.unserved import instead
 from alnair.sim.whatif.answer import PodResult, Role
 from alnair.sim.whatif.changes import Left
 from alnair.sim.whatif.lookahead import Lookahead
@@ -23,6 +24,7 @@ class _Why(msgspec.Struct, frozen=True):
 
     message: str
     changes: tuple[Change, ...] = ()
+    pairs: tuple[ChangePair, ...] = ()
 
 
 class PodResults:
@@ -65,7 +67,7 @@ class PodResults:
                 if len(kinds) >= _DIAGNOSED:
                     continue
                 diagnosis = diagnose(lookahead.engine.view, record, lookahead.now)
-                kinds[kind] = _Why(diagnosis.message, diagnosis.changes)
+                kinds[kind] = _Why(diagnosis.message, diagnosis.changes, diagnosis.pairs)
             self._why[uid] = kinds[kind]
 
     def all_placed(self) -> bool:
@@ -102,9 +104,10 @@ class PodResults:
         return f"gang {pod.group} is without it meanwhile" if pod.group else ""
 
     def _whose(self, pod: Pod) -> str:
-        if pod.scheduler in self._lookahead.engine.view.profiles:
+        profiles = self._lookahead.engine.view.profiles
+        if pod.scheduler in profiles:
             return ""
-        return f"its scheduler is {pod.scheduler}: this is what Alnair's would do"
+        return instead(pod.scheduler, profiles, self._lookahead.ours(pod).scheduler)
 
     def _fate(self, pod: Pod, role: Role, note: str = "") -> PodResult:
         lookahead = self._lookahead
@@ -122,10 +125,13 @@ class PodResults:
                 now=at_once,
                 why="" if at_once else reason.message,
                 changes=() if at_once else reason.changes,
+                pairs=() if at_once else reason.pairs,
             )
         if uid in lookahead.api.pods:
             note = "; ".join(filter(None, (note, self._never())))
-        return replace(fate, why=reason.message, changes=reason.changes, note=note)
+        return replace(
+            fate, why=reason.message, changes=reason.changes, pairs=reason.pairs, note=note
+        )
 
     def _never(self) -> str:
         within = f"not within {span(self._horizon)}"

@@ -10,11 +10,19 @@ from alnair.model.nodes import Taint
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
 from alnair.scheduler.advice.diagnose import diagnose, find
-from alnair.scheduler.advice.diagnosis import Diagnosis
+from alnair.scheduler.advice.diagnosis import (
+    Change,
+    Diagnosis,
+    HeldGpu,
+    Placement,
+    ScoredNode,
+    UnservedName,
+)
 from alnair.serving.server import Server
 from kit import make
 from kit.world import World
 
+NONE = "no single change of the pod helps"
 GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "read-why-a-pod-is-pending.md"
 
 
@@ -48,6 +56,87 @@ def test_a_pod_on_a_node_needs_no_explanation() -> None:
         "pod ns/p (alnair-scheduler): it is bound to a since 1970-01-02T00:00:00Z; "
         "nothing is to be explained"
     )
+
+
+def test_a_pod_on_a_node_tells_what_it_got_and_what_was_next_best() -> None:
+    gpus = (
+        HeldGpu(0, "GPU-0", "A100", 40960, 100, whole=True),
+        HeldGpu(3, "GPU-3", "A100", 4096, 25, whole=False),
+    )
+    got = Placement(gpus, decided_again=True, score=90, next=ScoredNode("b", 80), fitting=3)
+    told = Diagnosis("ns/p", "alnair-scheduler", "bound", node="a", placement=got)
+    assert render(told).splitlines() == [
+        "pod ns/p (alnair-scheduler): it is bound to a",
+        "  GPU 0 (A100, GPU-0): whole",
+        "  GPU 3 (A100, GPU-3): a slice of 4096 MiB and 25 %",
+        "",
+        "if it were decided on now, without it on the books (not as it was when it was placed):",
+        "  a is the best of the 3 nodes that would take it, score 90",
+        "  the next best is b, score 80",
+    ]
+    for changed, lines in (
+        (
+            {"next": ScoredNode("b", 90)},
+            ["  the next best is b, score 90: the order of ties decides"],
+        ),
+        ({"next": None, "fitting": 1}, ["  no other node would take it"]),
+        ({"better": 1, "score": 70}, ["  it would go to b, score 80"]),
+        (
+            {"score": None, "why_not": ("no",)},
+            ["  a would not take it: no", "  it would go to b, score 80"],
+        ),
+    ):
+        other = msgspec.structs.replace(told, placement=msgspec.structs.replace(got, **changed))
+        assert render(other).splitlines()[-len(lines) :] == lines
+    foreign = Placement(gpus[:1], guessed=True)
+    shown = render(msgspec.structs.replace(told, placement=foreign)).splitlines()
+    assert len(shown) == 2
+    assert "the pod does not say which" in shown[1]
+
+
+def test_a_name_that_nobody_serves_is_said_with_those_that_are_served() -> None:
+    name = UnservedName(("alnair-cost-saving", "alnair-scheduler"), ("alnair-scheduler",))
+    change = Change("scheduler-name", "write spec.schedulerName: alnair-scheduler", "a")
+    told = Diagnosis(
+        "ns/p", "alnair-schedular", "unserved", message="m", unserved=name, changes=(change,)
+    )
+    assert render(told).splitlines() == [
+        "pod ns/p (alnair-schedular): no scheduler of Alnair serves its scheduler name",
+        "  m",
+        "",
+        "did you mean alnair-scheduler?",
+        "the scheduler that leads serves alnair-cost-saving, alnair-scheduler",
+        "nothing is seen here of another scheduler named alnair-schedular",
+        "",
+        "each of these alone lets it fit (decided again with each):",
+        "  1. write spec.schedulerName: alnair-scheduler (to a)",
+    ]
+    alone = msgspec.structs.replace(name, near=(), source="built-in", elsewhere="one is seen")
+    shown = render(msgspec.structs.replace(told, unserved=alone)).splitlines()
+    who = "no scheduler says what it serves; the built-in profiles are"
+    assert shown[3:5] == [f"{who} alnair-cost-saving, alnair-scheduler", "one is seen"]
+
+
+def test_pairs_and_what_no_node_has_are_shown() -> None:
+    world = World(make.node("a", labels={"disk": "ssd"}), make.node("b", labels={"disk": "hdd"}))
+    world.create(make.pod("p", make.spec(cpu=16_000, selector={"disk": "sssd", "weather": "fair"})))
+    world.create(make.pod("q", make.spec(cpu=16_000, selector={"disk": "sssd"})))
+    world.settle()
+    shown = render(explained(world, "p")).splitlines()
+    at = shown.index("no node has what it requires:")
+    assert shown[at + 1 :] == [
+        "  spec.nodeSelector: disk=sssd; there are ssd (1), hdd (1)",
+        "  spec.nodeSelector: weather=fair; no node has weather",
+        "",
+        f"{NONE} (5 were tried), and no two together (10 were looked at)",
+    ]
+    shown = render(explained(world, "q")).splitlines()
+    less = "ask for 8000m of cpu instead of 16000m"
+    assert shown[-3:] == [
+        f"{NONE} (4 were tried), but two together do (decided again with both):",
+        f"  1. select disk=ssd instead of disk=sssd; and {less} (to a)",
+        f"  2. drop disk=sssd from the node selector; and {less} (to b)",
+    ]
 
 
 def test_a_gang_tells_how_much_of_it_fits() -> None:

@@ -21,9 +21,9 @@ from alnair.model.workload import (
     Term,
     Toleration,
 )
-from alnair.scheduler.advice import diagnose as module
+from alnair.scheduler.advice import change_search as module
 from alnair.scheduler.advice.diagnose import diagnose, find
-from alnair.scheduler.advice.diagnosis import Change, Diagnosis
+from alnair.scheduler.advice.diagnosis import Change, ChangePair, Diagnosis
 from alnair.scheduler.advice.relaxations import Relaxation
 from alnair.scheduler.advice.trial import Verdict
 from kit import invariants, make
@@ -95,13 +95,22 @@ class Claims:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[Change, PodSpec]] = []
-        self._make = module._change
+        self.pairs: list[tuple[ChangePair, PodSpec]] = []
+        self._make, self._make_pair = module._change, module._pair
         patch.setattr(module, "_change", self.note)
+        patch.setattr(module, "_pair", self.note_pair)
 
     def note(self, relaxation: Relaxation, verdict: Verdict) -> Change:
         change = self._make(relaxation, verdict)
         self.made.append((change, relaxation.spec))
         return change
+
+    def note_pair(
+        self, first: Relaxation, second: Relaxation, verdict: Verdict
+    ) -> tuple[float, ChangePair]:
+        size, pair = self._make_pair(first, second, verdict)
+        self.pairs.append((pair, second.spec))
+        return size, pair
 
 
 def oracle_of(world: World) -> tuple[Oracle, Neighbours]:
@@ -162,6 +171,12 @@ def test_every_change_that_is_named_helps_and_an_amount_is_the_largest_that_does
         if change.kind == "request":
             more = larger(spec, wish)
             assert not any(takes(more, node) for node in world.nodes.values()), change
+    assert len(claims.pairs) >= len(told.pairs)
+    assert not (told.changes and claims.pairs), "a pair is looked for where no change helps alone"
+    for pair, spec in claims.pairs:
+        node = world.nodes[pair.node]
+        assert takes(spec, node), pair
+        assert node.unschedulable or "uncordon" not in pair.kinds
     check_counts(told, len(world.nodes))
 
 

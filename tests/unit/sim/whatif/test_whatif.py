@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from alnair.cli.text.whatif_answer import lines
 from alnair.model.durations import seconds, span
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
@@ -83,6 +84,25 @@ def test_of_a_pod_that_does_not_fit_the_reason_and_what_would_help_are_told() ->
     assert "0/1 nodes are available" in fate.why
     assert [c.text for c in fate.changes] == ["ask for 4 of nvidia.com/gpu instead of 5"]
     assert fate.note == "not within 1d: no running pod has a time limit"
+
+
+def test_where_no_single_change_helps_a_pair_is_told_and_shown() -> None:
+    asked = make.spec(whole=5, selector={"disk": "sssd"})
+    there = make.node("a", gpus=4, labels={"disk": "ssd"})
+    answer = question([there], Changes(pods=(make.pod("p", asked),)))
+    (fate,) = answer.fates
+    assert not fate.changes
+    text = "select disk=ssd instead of disk=sssd; and ask for 4 of nvidia.com/gpu instead of 5"
+    assert fate.pairs[0].text == text
+    assert f"it would fit at once: {text} (to a)" in "\n".join(lines(answer))
+
+
+def test_a_mistyped_scheduler_name_is_told_with_who_decides_instead() -> None:
+    pod = make.pod("p", make.spec(whole=1), scheduler="alnair-cost-savng")
+    (fate,) = question([make.node("a", gpus=4)], Changes(pods=(pod,))).fates
+    assert fate.node == "a"
+    assert "'alnair-cost-savng' (did you mean alnair-cost-saving?)" in fate.note
+    assert fate.note.endswith("this is what alnair-scheduler would do")
 
 
 def test_new_nodes_take_what_did_not_fit() -> None:

@@ -16,6 +16,7 @@ class LabelColumns:
         self._labels: list[Mapping[str, str]] = []
         self._values: dict[str, dict[str, int]] = {}
         self._columns: dict[str, NDArray[np.int32]] = {}
+        self._keys: frozenset[str] | None = None
         self._size = 0
 
     def grow(self, size: int) -> None:
@@ -28,6 +29,7 @@ class LabelColumns:
     def set(self, row: int, labels: Mapping[str, str]) -> None:
         """Replace the labels of a row."""
         self._labels[row] = labels
+        self._keys = None
         for key, column in self._columns.items():
             value = labels.get(key)
             column[row] = ABSENT if value is None else self.value(key, value)
@@ -55,3 +57,9 @@ class LabelColumns:
     def values(self, key: str) -> list[str]:
         """Return all values seen of a key; the position is the number that stands for it."""
         return list(self._values.get(key, ()))
+
+    def keys(self) -> frozenset[str]:
+        """Return the keys of all labels that there are; kept until a node's labels are set."""
+        if self._keys is None:
+            self._keys = frozenset().union(*self._labels)
+        return self._keys
