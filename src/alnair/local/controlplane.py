@@ -21,14 +21,14 @@ from alnair.kube.client import Client
 from alnair.local import installation, preflight, simnodes, state
 from alnair.local.access import kubeconfigs
 from alnair.local.access.certificates import Pki
-from alnair.local.components import components, health, locks, ports, processes
+from alnair.local.components import components, health, locks, ports, processes, supervision
 from alnair.local.components.components import COMPONENTS, OURS
+from alnair.local.components.supervision import Supervised
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
 from alnair.local.report import NO_REPORT, ProgressReport
 from alnair.traces.openb import TraceNode
 
-_READY_SECONDS = 60.0
 #: Time for a process that is alive but not well before a start replaces it.
 _PATIENCE_SECONDS = 10.0
 
@@ -173,12 +173,9 @@ class LocalCluster:
 
     async def stop(self, component: str, number: int = signal.SIGTERM) -> None:
         """Ends one component by a signal; one that does not obey in its time is killed."""
-        found = [
-            running.process
-            for running in processes.find(self.layout.folder)
-            if running.component == component
-        ]
-        await processes.stop(found, number, COMPONENTS[component].stop_seconds)
+        known = COMPONENTS.get(component)
+        seconds = known.stop_seconds if known else 5.0
+        await supervision.stop(self.layout, component, number, seconds)
 
     async def restart(self, component: str, number: int = signal.SIGTERM) -> None:
         """Stops one component and starts it again."""
@@ -194,38 +191,16 @@ class LocalCluster:
     ) -> None:
         """Has one component running and well."""
         command = components.command(name, at, remembered.extra_args.get(name, ()))
-        digest = components.digest(name, at, command)
         port = at.ports.get(name)
-        present = self.running().get(name)
-        if present is not None and present.command == digest:
-            with contextlib.suppress(LocalClusterError):
-                if await health.wait_ready(
-                    name, self.layout, port, context, present.process, _PATIENCE_SECONDS
-                ):
-                    return
-                self._report.step(f"{name} runs but is not well: restarting it")
-                await self.stop(name, signal.SIGKILL)
-        await self.stop(name)
-        self._report.step(f"starting {name}")
-        process = processes.spawn(
-            self.layout.folder,
+        wanted = Supervised(
             name,
             command,
-            digest,
-            self.layout.log(name),
+            components.digest(name, at, command),
             components.environment(name, at),
+            lambda: health.probe(name, self.layout, port, context),
+            COMPONENTS[name].stop_seconds,
         )
-        if process is None:
-            raise LocalClusterError(
-                f"{name} ended at once: {processes.last_words(self.layout.log(name))}"
-                f" (all of it is in {self.layout.log(name)})"
-            )
-        if not await health.wait_ready(name, self.layout, port, context, process, _READY_SECONDS):
-            said = await health.probe(name, self.layout, port, context)
-            raise LocalClusterError(
-                f"{name} is not ready after {_READY_SECONDS:g} s ({said}):"
-                f" look into {self.layout.log(name)}, then run the same command again"
-            )
+        await supervision.ensure(wanted, self.layout, self._report, _PATIENCE_SECONDS)
 
     def _changing(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Keeps other commands from changing the cluster at the same time."""
