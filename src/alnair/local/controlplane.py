@@ -26,11 +26,11 @@ from alnair.local.components.components import COMPONENTS, OURS
 from alnair.local.components.supervision import Supervised
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
-from alnair.local.real_node import choice, cluster_objects, fake_gpu, node, requirements
+from alnair.local.real_node import choice, cluster_objects, fake_gpu, network, node, requirements
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.node import RealNode
 from alnair.local.real_node.programs import NODE_COMPONENTS, PROGRAMS
-from alnair.local.real_node.settings import NodeSettings
+from alnair.local.real_node.settings import NodeSettings, link_name
 from alnair.local.report import NO_REPORT, ProgressReport
 from alnair.traces.openb import TraceNode
 
@@ -87,6 +87,14 @@ class LocalCluster:
     def kubeconfig(self, identity: str = "admin") -> Path:
         """The kubeconfig of an identity: admin, or the name of a component that has one."""
         return self.layout.kubeconfig(identity)
+
+    def real_node(self) -> RealNode | None:
+        """The cluster's real node, as it is remembered; None: it has none."""
+        settings = self._node_settings(self.remembered())
+        if settings is None:
+            return None
+        self._have(PROGRAMS)
+        return RealNode(settings, self.pki, self._programs, self._report)
 
     def remembered(self) -> state.ClusterState | None:
         """What is remembered of the cluster; None when it is not there, or damaged."""
@@ -294,7 +302,11 @@ class LocalCluster:
 
     def _choose_node(self, before: state.ClusterState | None) -> state.RealNodeState | None:
         taken = [other.real_node.slot for other in self._neighbours() if other.real_node]
-        return choice.choose(self._real_node, before.real_node if before else None, taken)
+        return choice.choose(
+            self._real_node,
+            before.real_node if before else None,
+            lambda present: network.free_slot(link_name(self.layout), present, taken),
+        )
 
     def _neighbours(self) -> list[state.ClusterState]:
         """What other clusters in the same folder remember: they may be down now."""

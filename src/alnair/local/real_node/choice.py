@@ -1,10 +1,10 @@
 """Which real node a cluster has, from what is asked for and what was before."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from alnair.local.errors import InvalidArgumentError
-from alnair.local.real_node import fake_gpu, network
+from alnair.local.real_node import fake_gpu
 from alnair.local.state import RealNodeState
 
 #: Two GPUs, so that a choice between them can go wrong.
@@ -43,23 +43,21 @@ class RealNodeWish:
 def choose(
     wish: RealNodeWish,
     before: RealNodeState | None,
-    taken: Iterable[int],
-    free_slot: Callable[[Iterable[int]], int] = network.free_slot,
+    free_slot: Callable[[int | None], int],
 ) -> RealNodeState | None:
     """The node that shall be; None: none.
 
     Args:
         wish: What was asked for.
         before: The node that the cluster had.
-        taken: The networks of other clusters' nodes.
-        free_slot: Finds a network that is not taken.
+        free_slot: Finds a network that nobody else has: this one, if it can be.
     """
     wanted = before is not None if wish.wanted is None else wish.wanted
     if not wanted:
         return None
     gpus, model = (before.gpus, before.gpu_model) if before else (GPUS, GPU_MODEL)
     return RealNodeState(
-        slot=before.slot if before else free_slot(taken),
+        slot=free_slot(before.slot if before else None),
         gpus=wish.gpus or gpus,
         gpu_model=wish.gpu_model or model,
     )

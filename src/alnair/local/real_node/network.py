@@ -3,7 +3,7 @@
 import ipaddress
 import json
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,12 @@ def remove(link: str) -> None:
         subprocess.run(["ip", "link", "delete", link], capture_output=True, check=False)
 
 
-def free_slot(taken: Iterable[int]) -> int:
-    """A network for a node that meets no route of this machine.
+def free_slot(link: str, present: int | None, taken: Iterable[int]) -> int:
+    """A network for a node that meets no route of this machine but its own.
 
     Args:
+        link: The device towards the node, which may be there.
+        present: The slot that it has, which it keeps if it can; None: it has none yet.
         taken: Slots of other clusters.
 
     Raises:
@@ -75,9 +77,10 @@ def free_slot(taken: Iterable[int]) -> int:
     routes = [
         ipaddress.ip_network(route["dst"], strict=False)
         for route in _json("ip", "-4", "-json", "route", "show", "table", "all")
-        if route["dst"] != "default"
+        if route["dst"] != "default" and route.get("dev") != link
     ]
-    for slot in range(SLOTS):
+    slots = list(range(SLOTS))
+    for slot in slots if present is None else [present, *slots]:
         networks = [f"10.213.{slot}.0/24", f"10.213.{128 + slot}.0/24"]
         wanted = [ipaddress.ip_network(network) for network in networks]
         if slot not in used and not any(r.overlaps(w) for r in routes for w in wanted):
@@ -105,7 +108,7 @@ def _is_whole(node: NodeSettings, pid: int) -> bool:
     return True
 
 
-def _json(*command: str) -> Sequence[dict[str, Any]]:
+def _json(*command: str) -> list[dict[str, Any]]:
     """What `ip` says; nothing where it fails, as for a device that is not there."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return [] if result.returncode else list(json.loads(result.stdout or "[]"))

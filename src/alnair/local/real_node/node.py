@@ -139,9 +139,10 @@ class RealNode:
 
         node = self._node
         command = init_script.command(self._script)
-        # GPUs and their driver cannot change under a node that has them mounted.
+        # None of these can change under a node that has mounted or announced them.
+        fixed = [node.gpu_model, str(node.gpus), node.address]
         driver = [node.driver / name for name in fake_gpu.LIBRARIES]
-        digest = _digest([*command, node.gpu_model, str(node.gpus)], [self._script, *driver])
+        digest = _digest([*command, *fixed], [self._script, *driver])
         return Supervised(programs.NODE, command, digest, self._environment(), probe)
 
     def _forwarder(self, pid: int) -> Supervised:

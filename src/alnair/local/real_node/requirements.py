@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -26,6 +27,13 @@ TOOLS = {
 }
 #: To build runc, which has C in it.
 TOOLS_TO_BUILD = {"pkg-config": "pkg-config"}
+_TRIAL = """
+ip link add trial0 type veth peer name trial1
+nft add table ip trial
+mount -t tmpfs trial /mnt
+mkdir /mnt/lower /mnt/upper
+mount -t overlay -o lowerdir=/mnt/upper:/mnt/lower trial /mnt/lower
+"""
 _SECCOMP = ("/usr/include/seccomp.h", "/usr/local/include/seccomp.h")
 
 
@@ -70,11 +78,29 @@ def problem(
             f"a real node needs {', '.join(missing)}, not found here:"
             f" install them (Debian, Ubuntu: apt-get install {packages})"
         )
-    if not cgroups.hierarchies():
-        return "a real node needs control groups in /sys/fs/cgroup, and none are mounted there"
-    if unbuildable := fake_gpu.missing_sources():
-        return unbuildable
-    return None
+    if not any(os.access(hierarchy, os.W_OK) for hierarchy in cgroups.hierarchies()):
+        return f"a real node needs control groups that it can write to, mounted in {cgroups.ROOT}"
+    return fake_gpu.missing_sources() or _trial()
+
+
+def _trial() -> str | None:
+    """Tries what the kernel or a container around us may refuse, in namespaces that end with it."""
+    command = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "/bin/sh"]
+    result = subprocess.run([*command, "-euc", _TRIAL], capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return None
+    said = " ".join(result.stderr.split())
+    return (
+        f"a real node needs namespaces, overlay mounts, veth and nftables, and this machine refuses"
+        f" one of them ({said}): in a container, run that with all privileges"
+    )
+
+
+def refusal(layout: Layout, environ: Mapping[str, str]) -> str | None:
+    """Why no real node can run on this machine, in a sentence with the fix; None where it can."""
+    _, missing = binaries.locate(["runc"], environ, NO_REPORT)
+    folders = [layout.folder, cache_folder(environ), fake_gpu.SOURCES]
+    return problem(folders, builds=bool(missing))
 
 
 def check(layout: Layout, environ: Mapping[str, str], components: Collection[str]) -> None:
@@ -87,7 +113,5 @@ def check(layout: Layout, environ: Mapping[str, str], components: Collection[str
         raise InvalidArgumentError(
             "a real node needs kube-controller-manager: name it in --components too"
         )
-    cache = cache_folder(environ)
-    _, missing = binaries.locate(["runc"], environ, NO_REPORT)
-    if said := problem([layout.folder, cache, fake_gpu.SOURCES], builds=bool(missing)):
+    if said := refusal(layout, environ):
         raise LocalClusterError(said)
