@@ -4,6 +4,7 @@ Needs Linux, root and some tools; elsewhere each test is skipped, with what is m
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.errors import NotFound
+from alnair.kube.errors import AlreadyExists
 from alnair.kube.resources import LEASES, NODES, PODS, SERVICES, Manifest
 from alnair.local import nodelist
 from alnair.local.controlplane import LocalCluster
@@ -106,20 +107,30 @@ async def log(client: Client, name: str) -> str:
     return (await client.raw("GET", PODS.item(name, "default", "log"))).decode()
 
 
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+    """Waits for something that the cluster does in its own time."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0.1)
+
+
 async def reached(client: Client, name: str, *phases: str) -> Manifest:
     """Waits until a pod is in one of these phases, with all containers ready if it runs."""
     found: Manifest = {}
+
+    async def is_there() -> bool:
+        nonlocal found
+        found = await client.get(PODS, name, "default")
+        phase = found["status"]["phase"]
+        return phase in phases and (phase != "Running" or container(found)["ready"])
+
     try:
-        async with asyncio.timeout(60):
-            while True:
-                found = await client.get(PODS, name, "default")
-                if found["status"]["phase"] in phases and (
-                    found["status"]["phase"] != "Running" or container(found)["ready"]
-                ):
-                    return found
-                await asyncio.sleep(0.1)
+        await until(is_there)
     except TimeoutError:
         pytest.fail(f"{name} is not {' or '.join(phases)}: {json.dumps(found.get('status'))}")
+    return found
 
 
 async def ended(client: Client, name: str) -> str:
@@ -196,9 +207,11 @@ async def test_pods_on_one_gpu_are_told_apart_though_each_is_process_1(client: C
         await client.create(PODS, python(name, hold, gpus=True))
     for name in ("hold-a", "hold-b"):
         await reached(client, name, "Running")
-        async with asyncio.timeout(30):
-            while await log(client, name) != "holds as 1\n":
-                await asyncio.sleep(0.1)
+
+        async def holds(name: str = name) -> bool:
+            return await log(client, name) == "holds as 1\n"
+
+        await until(holds)
     await client.create(PODS, python("count", count, gpus=True))
     assert await ended(client, "count") == "2\n"
     for name in ("hold-a", "hold-b"):
@@ -255,47 +268,51 @@ async def test_simulated_nodes_have_leases_where_a_lost_node_counts(
         assert lease["spec"]["leaseDurationSeconds"] == 160
 
 
-@pytest.mark.parametrize("component", [*NAMES, "shim"])
+@pytest.mark.parametrize(
+    ("killed", "pods_survive"),
+    [
+        (("kubelet",), True),
+        (("containerd",), True),
+        (("kube-proxy", "coredns", "api-forwarder"), True),
+        (("shim",), False),
+        (("node",), False),
+    ],
+)
 async def test_up_repairs_the_node_whatever_is_killed(
-    cluster: LocalCluster, client: Client, component: str
+    cluster: LocalCluster, client: Client, killed: tuple[str, ...], pods_survive: bool
 ) -> None:
-    # "web" is there from the test of Services; a lone run of this test makes its own.
-    try:
-        before = container(await client.get(PODS, "web", "default"))["containerID"]
-    except NotFound:
+    # It is there from the test of Services; a lone run of this test makes its own.
+    with contextlib.suppress(AlreadyExists):
         await client.create(PODS, python("web", "import time; time.sleep(3600)", forever=True))
-        before = container(await reached(client, "web", "Running"))["containerID"]
-    await cluster.stop(component, signal.SIGKILL)
+    before = container(await reached(client, "web", "Running"))["containerID"]
+    for component in killed:
+        await cluster.stop(component, signal.SIGKILL)
     await LocalCluster(cluster.name, root=cluster.layout.root).up()
     assert (await status(cluster)).healthy
-    async with asyncio.timeout(60):
-        while True:
-            found = container(await reached(client, "web", "Running"))
-            # These take the pods with them; the others leave them running.
-            if (found["containerID"] != before) == (component in {"node", "shim"}):
-                break
-            await asyncio.sleep(0.2)
-    name = f"after-{component}"
-    await client.create(PODS, python(name, "import socket; socket.getaddrinfo('web', 80)"))
+
+    async def runs_as_it_should() -> bool:
+        found = container(await reached(client, "web", "Running"))
+        return (found["containerID"] == before) == pods_survive
+
+    await until(runs_as_it_should)
+    name = f"after-{killed[0]}"
+    await client.create(PODS, python(name, "import socket; socket.getaddrinfo('kubernetes', 443)"))
     await ended(client, name)
 
 
-@pytest.mark.parametrize("component", ["node", "kubelet"])
-async def test_up_goes_on_where_another_up_was_killed(
-    cluster: LocalCluster, component: str
-) -> None:
-    await cluster.stop("node", signal.SIGKILL)
+def test_up_goes_on_where_another_up_was_killed(cluster: LocalCluster) -> None:
+    asyncio.run(cluster.stop("node", signal.SIGKILL))
     environment = {**os.environ, "ALNAIR_STATE": str(cluster.layout.root)}
     command = [sys.executable, "-m", "alnair", "up", "--name", cluster.name]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as killed:
         until = time.monotonic() + 60
-        while component not in cluster.running() and time.monotonic() < until:
+        while "containerd" not in cluster.running() and time.monotonic() < until:
             assert killed.poll() is None
-            await asyncio.sleep(0.01)
+            time.sleep(0.01)
         killed.kill()
-    assert component in cluster.running()
-    await cluster.up()
-    assert (await status(cluster)).healthy
+    assert "containerd" in cluster.running()
+    asyncio.run(cluster.up())
+    assert asyncio.run(status(cluster)).healthy
 
 
 async def test_a_choice_of_other_gpus_replaces_the_driver_and_keeps_the_node(
@@ -309,29 +326,26 @@ async def test_a_choice_of_other_gpus_replaces_the_driver_and_keeps_the_node(
     assert "V100" in said["model"]
 
 
-async def test_without_the_node_the_cluster_is_as_if_it_had_never_been(
+async def test_down_leaves_no_trace_on_the_machine(
     cluster: LocalCluster, client: Client, request: pytest.FixtureRequest
+) -> None:
+    await client.create(PODS, python("last", "import time; time.sleep(3600)"))
+    await reached(client, "last", "Running")
+    assert traces() != request.config.stash[BEFORE]
+    await cluster.down(keep_data=True)
+    assert traces() == request.config.stash[BEFORE]
+
+
+async def test_a_cluster_that_shall_have_no_real_node_any_more_forgets_it(
+    cluster: LocalCluster, request: pytest.FixtureRequest
 ) -> None:
     wish = RealNodeWish(wanted=False)
     await LocalCluster(cluster.name, real_node=wish, root=cluster.layout.root).up()
     assert (await status(cluster)).healthy
     assert not set(NAMES) & set(cluster.running())
-    assert NAME not in {one["metadata"]["name"] for one in (await client.list(NODES)).items}
-    assert traces() == request.config.stash[BEFORE]
-    # And again with it, so that the last test has something to take down.
-    await LocalCluster(cluster.name, real_node=WISH, root=cluster.layout.root).up()
-
-
-def test_down_leaves_no_trace_on_the_machine(
-    cluster: LocalCluster, request: pytest.FixtureRequest
-) -> None:
-    async def start_and_stop() -> None:
-        async with Client(client_config.load(cluster.kubeconfig())) as client:
-            await client.create(PODS, python("last", "import time; time.sleep(3600)"))
-            await reached(client, "last", "Running")
-        assert traces() != request.config.stash[BEFORE]
-        await cluster.down()
-
-    asyncio.run(start_and_stop())
+    async with Client(client_config.load(cluster.kubeconfig())) as client:
+        names = {one["metadata"]["name"] for one in (await client.list(NODES)).items}
+    assert names == {"a100x8-0000", "a100x8-0001"}
+    await cluster.down()
     assert traces() == request.config.stash[BEFORE]
     assert not cluster.layout.folder.exists()

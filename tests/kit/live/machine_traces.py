@@ -39,7 +39,7 @@ def _namespaces() -> list[str]:
     def all_of(kind: str) -> Iterator[str]:
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                yield os.readlink(process / "ns" / kind)
+                yield str((process / "ns" / kind).readlink())
 
     return sorted({one for kind in ("pid", "net", "uts", "ipc") for one in all_of(kind)})
 

@@ -208,19 +208,19 @@ class RealNode:
 
     def _import_images(self, pid: int) -> None:
         """Has the images in containerd, from an archive in the cache."""
-        wanted = images.images(fake_gpu.BUILT / "workload", fake_gpu.SOURCES / "workload")
-        digest = images.digest(wanted)
+        made_from = (fake_gpu.BUILT / "workload", fake_gpu.SOURCES / "workload")
+        key = images.key(*made_from)
         mark = self._node.folder / "images"
-        if mark.exists() and mark.read_text() == digest:
+        if mark.exists() and mark.read_text() == key:
             return
-        archive = cache_folder(os.environ) / "images" / f"{digest}.tar"
+        archive = cache_folder(os.environ) / "images" / f"{key}.tar"
         if not archive.exists():
             self._report.step("making the images of the real node")
             for old in archive.parent.glob("*.tar"):
                 old.unlink()
             archive.parent.mkdir(parents=True, exist_ok=True)
             partial = archive.with_suffix(".partial")
-            image_archive.write(wanted, partial)
+            image_archive.write(images.images(*made_from), partial)
             partial.replace(archive)
         self._report.step("importing the images of the real node")
         command = programs.ctr(self._programs, "images", "import", str(archive))
@@ -229,7 +229,7 @@ class RealNode:
             raise LocalClusterError(
                 f"the images of the real node cannot be imported: {result.stderr.strip()[-500:]}"
             )
-        write_atomically(mark, digest.encode())
+        write_atomically(mark, key.encode())
 
     async def _ready(self, client: Client) -> None:
         until = time.monotonic() + _READY_SECONDS
