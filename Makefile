@@ -134,5 +134,5 @@ clean: ## Remove the virtual environment and all caches of this folder
 .PHONY: clean-cache
 clean-cache: ## Remove built programs and wheels from the cache folder
 	@cache="$${ALNAIR_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/alnair}"; \
-		rm -rf "$$cache/bin" "$$cache/build" "$$cache/go" "$$cache/logs" "$$cache/wheels"; \
+		rm -rf "$$cache/bin" "$$cache/build" "$$cache/go" "$$cache/images" "$$cache/logs" "$$cache/wheels"; \
 		echo "removed from $$cache"

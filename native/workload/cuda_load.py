@@ -1,4 +1,4 @@
-"""A small program of the CUDA driver API in Python, as cuda_load.c: takes memory, keeps a GPU busy."""
+"""As cuda_load.c, in Python: takes memory of a GPU by the driver API and keeps it busy."""
 
 import argparse
 import ctypes

@@ -29,8 +29,9 @@ from alnair.local.real_node import images, requirements
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.init_script import driver_libraries
 from alnair.local.real_node.programs import NAMES
-from alnair.local.real_node.settings import LABEL, NAME
+from alnair.local.real_node.settings import NAME
 from alnair.local.status import status
+from alnair.model.names import REAL_NODE
 from kit.live.machine_traces import traces
 from kit.live.shared_clusters import discard
 
@@ -77,7 +78,7 @@ def pod(
         "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
         "spec": {
             "restartPolicy": "Always" if forever else "Never",
-            "nodeSelector": {LABEL: "true"},
+            "nodeSelector": {REAL_NODE: "true"},
             "terminationGracePeriodSeconds": 0,
             "containers": [
                 {

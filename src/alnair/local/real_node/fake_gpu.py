@@ -66,21 +66,14 @@ def build(report: ProgressReport) -> None:
             )
 
 
-def install(folder: Path) -> bool:
-    """Copies the libraries into a folder, where they differ from those there.
-
-    Returns:
-        Whether any differed.
-    """
-    changed = False
+def install(folder: Path) -> None:
+    """Copies the libraries into a folder, where they differ from those there."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in LIBRARIES:
         wanted = (BUILT / name).read_bytes()
         place = folder / name
         if not place.exists() or place.read_bytes() != wanted:
             write_atomically(place, wanted, 0o755)
-            changed = True
-    return changed
 
 
 def switch_on(model: str, gpus: int) -> list[str]:

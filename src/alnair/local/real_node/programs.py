@@ -7,12 +7,12 @@ from pathlib import Path
 from alnair.local.real_node.settings import (
     DNS_HEALTH_PORT,
     KUBELET_HEALTH_PORT,
-    LABEL,
     NAME,
     PROXY_HEALTH_PORT,
     SHIM,
     NodeSettings,
 )
+from alnair.model.names import REAL_NODE
 
 #: PID 1 with its namespaces, and what carries connections to the API server: on the machine's side.
 NODE, FORWARDER = "node", "api-forwarder"
@@ -67,7 +67,7 @@ def program(name: str, node: NodeSettings, programs: Mapping[str, Path]) -> Node
             f"--kubeconfig={kubeconfig('kubelet')}",
             f"--hostname-override={NAME}",
             f"--node-ip={node.address}",
-            f"--node-labels={LABEL}=true",
+            f"--node-labels={REAL_NODE}=true",
         ]
         health = f"http://{node.address}:{KUBELET_HEALTH_PORT}/healthz"
         return NodeProgram([path, *arguments], (file, kubeconfig("kubelet")), health)

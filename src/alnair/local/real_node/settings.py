@@ -17,8 +17,6 @@ PROXY_HEALTH_PORT = 10256
 DNS_HEALTH_PORT = 8080
 #: The component of a container's parent, which outlives containerd: one for each pod.
 SHIM = "shim"
-#: Marks the node, so that pods can ask for it, as a simulated one runs no containers.
-LABEL = "ai.centaurus.io/real-node"
 #: Folders that the node replaces by its own: the cluster must not lie in them.
 HIDDEN = (Path("/run"), Path("/var/lib"), Path("/var/log"))
 
