@@ -4,7 +4,6 @@ Needs Linux, root and some tools; elsewhere each test is skipped, with what is m
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -20,7 +19,6 @@ import pytest
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.errors import AlreadyExists
 from alnair.kube.resources import LEASES, NODES, PODS, SERVICES, Manifest
 from alnair.local import nodelist
 from alnair.local.controlplane import LocalCluster
@@ -32,7 +30,7 @@ from alnair.local.real_node.programs import NAMES
 from alnair.local.real_node.settings import NAME
 from alnair.local.status import status
 from alnair.model.names import REAL_NODE
-from kit.live.machine_traces import traces
+from kit.live.machine_traces import namespaces, processes_in, traces
 from kit.live.shared_clusters import discard
 
 WISH = RealNodeWish(wanted=True, gpus=3, gpu_model="t4")
@@ -249,6 +247,7 @@ async def test_a_pod_reaches_services_by_name_and_the_api_server(client: Client)
     )
     await client.create(PODS, python("ask", ask))
     assert await ended(client, "ask") == "200\n200\n"
+    await client.delete(PODS, "web", "default", grace_seconds=0)
 
 
 async def test_mounting_over_the_drivers_files_is_refused_in_a_pod(client: Client) -> None:
@@ -282,20 +281,21 @@ async def test_simulated_nodes_have_leases_where_a_lost_node_counts(
 async def test_up_repairs_the_node_whatever_is_killed(
     cluster: LocalCluster, client: Client, killed: tuple[str, ...], pods_survive: bool
 ) -> None:
-    # It is there from the test of Services; a lone run of this test makes its own.
-    with contextlib.suppress(AlreadyExists):
-        await client.create(PODS, python("web", "import time; time.sleep(3600)", forever=True))
-    before = container(await reached(client, "web", "Running"))["containerID"]
+    # One of its own, as the kubelet lets a container wait that is restarted again and again.
+    runs = f"runs-{killed[0]}"
+    await client.create(PODS, python(runs, "import time; time.sleep(3600)", forever=True))
+    before = container(await reached(client, runs, "Running"))["containerID"]
     for component in killed:
         await cluster.stop(component, signal.SIGKILL)
     await LocalCluster(cluster.name, root=cluster.layout.root).up()
     assert (await status(cluster)).healthy
 
     async def runs_as_it_should() -> bool:
-        found = container(await reached(client, "web", "Running"))
+        found = container(await reached(client, runs, "Running"))
         return (found["containerID"] == before) == pods_survive
 
     await until(runs_as_it_should)
+    await client.delete(PODS, runs, "default", grace_seconds=0)
     name = f"after-{killed[0]}"
     await client.create(PODS, python(name, "import socket; socket.getaddrinfo('kubernetes', 443)"))
     await ended(client, name)
@@ -332,9 +332,15 @@ async def test_down_leaves_no_trace_on_the_machine(
 ) -> None:
     await client.create(PODS, python("last", "import time; time.sleep(3600)"))
     await reached(client, "last", "Running")
-    assert traces() != request.config.stash[BEFORE]
+    node = namespaces(cluster.running()["kubelet"].pid)
+    assert len(processes_in(node)) > len(NAMES)
+    during = traces()
+    before = request.config.stash[BEFORE]
+    assert during["control groups"] != before["control groups"]
+    assert during["links"] != before["links"]
     await cluster.down(keep_data=True)
-    assert traces() == request.config.stash[BEFORE]
+    assert traces() == before
+    assert processes_in(node) == []
 
 
 async def test_a_cluster_that_shall_have_no_real_node_any_more_forgets_it(

@@ -1,10 +1,14 @@
-"""What a real node could leave on the machine: everything that is of the kernel and of no file."""
+"""What a real node could leave on the machine: everything that is of the kernel and of no file.
+
+Tests of others run at the same time, so things that have names of their own are looked for by name.
+"""
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 #: Of these, the kubelet would set those of `kernel` and `vm` for the whole machine.
@@ -13,15 +17,17 @@ _SYSCTLS = (
     *("kernel/keys/root_maxbytes", "vm/overcommit_memory", "vm/panic_on_oom"),
     *("net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"),
 )
-_FOLDERS = ("/run", "/var/lib", "/var/log", "/etc", "/opt", "/dev")
+_FOLDERS = ("/run", "/var/lib", "/var/log", "/etc", "/opt", "/mnt")
+#: Groups of kubelets, container runtimes and ourselves.
+_GROUPS = re.compile(r"/(alnair-|kube|cri-|containerd|runc|system\.slice)[^/]*$")
 
 
 def traces() -> dict[str, list[str]]:
-    """Mounts, control groups, namespaces, network and packet rules, sysctls, folders of others."""
+    """Mounts, control groups, network, packet rules, sysctls, and folders that are everybody's."""
+    groups = [folder for folder, _, _ in os.walk("/sys/fs/cgroup")]
     found = {
         "mounts": Path("/proc/self/mounts").read_text().splitlines(),
-        "control groups": [folder for folder, _, _ in os.walk("/sys/fs/cgroup")],
-        "namespaces": _namespaces(),
+        "control groups": [group for group in groups if _GROUPS.search(group)],
         "links": _said("ip", "-oneline", "link", "show"),
         "addresses": _said("ip", "-brief", "address", "show"),
         "routes": _said("ip", "-4", "route", "show", "table", "all"),
@@ -33,15 +39,23 @@ def traces() -> dict[str, list[str]]:
     return {what: sorted(lines) for what, lines in found.items()}
 
 
-def _namespaces() -> list[str]:
-    """Of kinds that nobody else is likely to make meanwhile, by any process."""
+def namespaces(process: int | str) -> frozenset[str]:
+    """The namespaces of a process that are not those of this one; none when it is gone."""
 
-    def all_of(kind: str) -> Iterator[str]:
-        for process in Path("/proc").glob("[0-9]*"):
+    def of(process: int | str) -> set[str]:
+        found = set()
+        for kind in ("mnt", "pid", "net", "ipc", "uts"):
             with contextlib.suppress(OSError):
-                yield str((process / "ns" / kind).readlink())
+                found.add(str(Path(f"/proc/{process}/ns/{kind}").readlink()))
+        return found
 
-    return sorted({one for kind in ("pid", "net", "uts", "ipc") for one in all_of(kind)})
+    return frozenset(of(process) - of("self"))
+
+
+def processes_in(wanted: AbstractSet[str]) -> list[int]:
+    """The processes that live in any of these namespaces."""
+    pids = (path.name for path in Path("/proc").glob("[0-9]*"))
+    return [int(pid) for pid in pids if namespaces(pid) & wanted]
 
 
 def _said(*command: str) -> list[str]:

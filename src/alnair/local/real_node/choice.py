@@ -51,9 +51,16 @@ def choose(
         wish: What was asked for.
         before: The node that the cluster had.
         free_slot: Finds a network that nobody else has: this one, if it can be.
+
+    Raises:
+        InvalidArgumentError: GPUs are asked for, and there is no real node to have them.
     """
     wanted = before is not None if wish.wanted is None else wish.wanted
     if not wanted:
+        if wish.gpus or wish.gpu_model:
+            raise InvalidArgumentError(
+                "--real-gpus and --real-gpu-model are for a real node: add --real-node"
+            )
         return None
     gpus, model = (before.gpus, before.gpu_model) if before else (GPUS, GPU_MODEL)
     return RealNodeState(

@@ -13,7 +13,6 @@ BEFORE = RealNodeState(slot=4, gpus=8, gpu_model="t4")
     ("wish", "before", "chosen"),
     [
         (RealNodeWish(), None, None),
-        (RealNodeWish(gpus=4), None, None),
         (RealNodeWish(wanted=True), None, RealNodeState(0, 2, "h100")),
         (RealNodeWish(True, 4, "v100"), None, RealNodeState(0, 4, "v100")),
         (RealNodeWish(), BEFORE, BEFORE),
@@ -25,6 +24,12 @@ def test_the_choice(
     wish: RealNodeWish, before: RealNodeState | None, chosen: RealNodeState | None
 ) -> None:
     assert choose(wish, before, lambda present: present or 0) == chosen
+
+
+@pytest.mark.parametrize("wanted", [None, False])
+def test_gpus_without_a_real_node_are_refused(wanted: bool | None) -> None:
+    with pytest.raises(InvalidArgumentError, match="add --real-node"):
+        choose(RealNodeWish(wanted, gpus=4), None, lambda present: present or 0)
 
 
 @pytest.mark.parametrize(
