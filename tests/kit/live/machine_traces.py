@@ -11,6 +11,10 @@ import subprocess
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+import psutil
+
+from alnair.local.components.processes import is_alive
+
 #: Of these, the kubelet would set those of `kernel` and `vm` for the whole machine.
 _SYSCTLS = (
     *("kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/hostname"),
@@ -53,9 +57,12 @@ def namespaces(process: int | str) -> frozenset[str]:
 
 
 def processes_in(wanted: AbstractSet[str]) -> list[int]:
-    """The processes that live in any of these namespaces."""
-    pids = (path.name for path in Path("/proc").glob("[0-9]*"))
-    return [int(pid) for pid in pids if namespaces(pid) & wanted]
+    """The processes that live in any of these namespaces; one that waits to be reaped does not."""
+    return [
+        process.pid
+        for process in psutil.process_iter()
+        if namespaces(process.pid) & wanted and is_alive(process)
+    ]
 
 
 def _said(*command: str) -> list[str]:
