@@ -69,9 +69,13 @@ class RealNode:
         """
         node = self._node
         await asyncio.to_thread(self._write_files)
-        await asyncio.to_thread(cgroups.make, node.cgroup)
+        before = self._pid()
         await self._ensure(self._namespaces())
-        pid = self._pid()
+        pid = self._running_pid()
+        if pid != before:
+            # The kubelet would wait 3 s for each container of the former node, one after the other.
+            await asyncio.to_thread(cgroups.remove, node.cgroup)
+        await asyncio.to_thread(cgroups.make, node.cgroup)
         await asyncio.to_thread(network.ensure, node, pid)
         await asyncio.to_thread(self._switch_gpus_on, pid)
         await self._ensure(self._forwarder(pid))
@@ -85,8 +89,7 @@ class RealNode:
     def components(self) -> list[Supervised]:
         """All components, as they should run; those in the node only while it is there."""
         found = [self._namespaces()]
-        with contextlib.suppress(LocalClusterError):
-            pid = self._pid()
+        if pid := self._pid():
             found.append(self._forwarder(pid))
             found += [self._inside(name, pid) for name in programs.NAMES[2:]]
         return found
@@ -109,25 +112,32 @@ class RealNode:
     async def _ensure(self, wanted: Supervised) -> None:
         await supervision.ensure(wanted, self._node.layout, self._report)
 
-    def _pid(self) -> int:
-        """The node's PID 1, as the machine has it.
-
-        Raises:
-            LocalClusterError: It does not run.
-        """
-        layout = self._node.layout
-        running = processes.components(processes.find(layout.folder)).get(programs.NODE)
+    def _pid(self) -> int | None:
+        """The node's PID 1, as the machine has it; None when it does not run."""
+        found = processes.components(processes.find(self._node.layout.folder))
+        running = found.get(programs.NODE)
         if running is not None:
             with contextlib.suppress(psutil.Error):
                 for child in running.process.children():
                     return int(child.pid)
-        raise LocalClusterError(
-            f"the real node ended: look into {layout.log(programs.NODE)},"
-            " then run the same command again"
-        )
+        return None
+
+    def _running_pid(self) -> int:
+        """The same.
+
+        Raises:
+            LocalClusterError: It does not run.
+        """
+        pid = self._pid()
+        if pid is None:
+            raise LocalClusterError(
+                f"the real node ended: look into {self._node.layout.log(programs.NODE)},"
+                " then run the same command again"
+            )
+        return pid
 
     def _is_set_up(self) -> bool:
-        return Path(f"/proc/{self._pid()}/root{init_script.READY}").exists()
+        return Path(f"/proc/{self._running_pid()}/root{init_script.READY}").exists()
 
     def _namespaces(self) -> Supervised:
         async def probe() -> str | None:
