@@ -217,7 +217,9 @@ async def test_pods_on_one_gpu_are_told_apart_though_each_is_process_1(client: C
         await client.delete(PODS, name, "default", grace_seconds=0)
 
 
-async def test_a_pod_reaches_services_by_name_and_the_api_server(client: Client) -> None:
+async def test_pods_reach_services_by_name_and_the_api_server_and_are_reached(
+    client: Client,
+) -> None:
     serve = "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=80)"
     await client.create(PODS, python("web", serve, forever=True))
     service = {
@@ -247,6 +249,12 @@ async def test_a_pod_reaches_services_by_name_and_the_api_server(client: Client)
     )
     await client.create(PODS, python("ask", ask))
     assert await ended(client, "ask") == "200\n200\n"
+    # As a Prometheus on this machine would.
+    address = (await client.get(PODS, "web", "default"))["status"]["podIP"]
+    reader, writer = await asyncio.open_connection(address, 80)
+    writer.write(b"GET / HTTP/1.0\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.0 200")
+    writer.close()
     await client.delete(PODS, "web", "default", grace_seconds=0)
 
 
