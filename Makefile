@@ -81,10 +81,9 @@ coverage: install ## Which lines the unit tests and scenarios reach
 	@$(BIN)/coverage report
 
 .PHONY: programs
-programs: install ## Build etcd, Kubernetes and kwok for the local cluster, once (about 6 minutes)
-	@$(BIN)/python -c 'from alnair.cli.progress import Display; \
-		from alnair.local import controlplane; from alnair.local.components import components; \
-		controlplane.LocalCluster("none", components=components.FULL, report=Display()).prepare()'
+programs: install ## Build the programs of the local cluster, once (about 6 minutes; as root 11)
+	@$(BIN)/python -c 'from alnair.cli.progress import Display; from alnair.local import every_program; \
+		every_program.prepare(Display())'
 
 .PHONY: bench
 bench: install ## Run all benchmarks, one after the other; each ends with a line of JSON
@@ -135,5 +134,5 @@ clean: ## Remove the virtual environment and all caches of this folder
 .PHONY: clean-cache
 clean-cache: ## Remove built programs and wheels from the cache folder
 	@cache="$${ALNAIR_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/alnair}"; \
-		rm -rf "$$cache/bin" "$$cache/build" "$$cache/go" "$$cache/logs" "$$cache/wheels"; \
+		rm -rf "$$cache/bin" "$$cache/build" "$$cache/go" "$$cache/images" "$$cache/logs" "$$cache/wheels"; \
 		echo "removed from $$cache"

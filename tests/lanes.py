@@ -10,6 +10,7 @@ LANES = (
     ("integration/scheduler",),
     ("integration/demo",),
     ("integration/replay",),
+    ("integration/local/test_real_node.py",),
     ("integration/kube", "integration/agent", "integration/local"),
     ("integration",),
 )

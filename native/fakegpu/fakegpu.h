@@ -7,7 +7,8 @@
  * from Python by tests/native/fake.py.
  *
  * Environment of a client process:
- *   FAKEGPU_STATE        the state file; without it cuInit gives CUDA_ERROR_NO_DEVICE
+ *   FAKEGPU_STATE        the state file (default: /run/fakegpu/state, which containers of a real
+ *                        node have mounted); without any, cuInit gives CUDA_ERROR_NO_DEVICE
  * FAKEGPU_TAG          the "container" that the process belongs to (default: "none"), at most 31
  * characters
  *   FAKEGPU_CUDA         driver version presented: 11080, 12040, 13000, 13050 (default: the newest)

@@ -22,11 +22,30 @@ void fg_when_process_gone(void (*watcher)(int process))
     process_gone = watcher;
 }
 
+/* Where processes are seen by the pids of the machine, also from a container, which has others. */
+static const char *machine_proc(void)
+{
+    static const char *found;
+    if (!found)
+        found = access(FG_MOUNTED "/proc/self", F_OK) ? "/proc" : FG_MOUNTED "/proc";
+    return found;
+}
+
+/* This process's pid as the machine has it. */
+static pid_t machine_pid(void)
+{
+    char path[64], text[32];
+    snprintf(path, sizeof path, "%s/self", machine_proc());
+    ssize_t length = readlink(path, text, sizeof text - 1);
+    text[length < 0 ? 0 : length] = 0;
+    return length > 0 ? (pid_t)atoi(text) : getpid();
+}
+
 /* State letter, threads and start time of a process by /proc; false where it is gone. */
 static bool read_stat(pid_t pid, char *letter, uint64_t *threads, uint64_t *started)
 {
     char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    snprintf(path, sizeof path, "%s/%d/stat", machine_proc(), (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -92,7 +111,7 @@ uint64_t fg_sweep_dead(void)
 
 static int claim(void)
 {
-    struct fg_process mine = {.pid = getpid()};
+    struct fg_process mine = {.pid = machine_pid()};
     char letter;
     uint64_t threads;
     if (!read_stat(mine.pid, &letter, &threads, &mine.started))

@@ -122,7 +122,11 @@ struct fg_state {
     struct fg_engine engine;
 };
 
-/* Maps the file (NULL: that FAKEGPU_STATE names). 0, or -errno. */
+/* What a container with the GPU has mounted, as it would have /dev/nvidia*: "state", the state's
+ * file, and "proc", the machine's view of all processes. */
+#define FG_MOUNTED "/run/fakegpu"
+
+/* Maps the file (NULL: that FAKEGPU_STATE names, or the mounted one). 0, or -errno. */
 int fg_state_map(const char *path, struct fg_state **out);
 void fg_state_use(struct fg_state *state); /* instead of the present one; NULL: none */
 

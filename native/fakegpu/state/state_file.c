@@ -19,7 +19,7 @@ int fg_state_map(const char *path, struct fg_state **out)
     if (!path)
         path = getenv("FAKEGPU_STATE");
     if (!path || !*path)
-        return -ENOENT;
+        path = FG_MOUNTED "/state";
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -41,6 +41,19 @@ def up(
         bool | None,
         typer.Option("--scheduler/--no-scheduler", help="Run alnair scheduler and controller too."),
     ] = None,
+    real_node: Annotated[
+        bool | None,
+        typer.Option(
+            "--real-node/--no-real-node", help="One real node too, with containers (Linux, root)."
+        ),
+    ] = None,
+    real_gpus: Annotated[
+        int | None, typer.Option(min=1, max=16, metavar="N", help="Its fake GPUs; else 2.")
+    ] = None,
+    real_gpu_model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Their model: h100, t4, ... (native/fakegpu/profiles)."),
+    ] = None,
     components: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Run only these; etcd and kube-apiserver always do."),
@@ -54,16 +67,24 @@ def up(
     seconds. GPU nodes are simulated: real objects in the API; pods on them become Running, but no
     container runs.
 
+    With --real-node, one more node has a kubelet, containerd, kube-proxy and DNS, in namespaces of
+    its own, and fake GPUs with a driver that programs can use; it needs Linux and root. Its
+    programs take 5 more minutes to build. Pods get there by nodeSelector
+    ai.centaurus.io/real-node: "true"; images: alnair.local/cuda-load:local and
+    alnair.local/python:local.
+
     Examples:
       alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
       alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
       alnair up --name two --port 6443
+      alnair up --nodes 4 --real-node --real-gpus 2 --real-gpu-model h100
     """
     with reporting() as display:
         import asyncio
 
         from alnair.local import nodelist
         from alnair.local.controlplane import LocalCluster
+        from alnair.local.real_node.choice import RealNodeWish
 
         listed: list[TraceNode] = []
         if nodes_from is not None:
@@ -74,6 +95,7 @@ def up(
             name,
             components=components.split(",") if components is not None else None,
             scheduler=scheduler,
+            real_node=RealNodeWish(real_node, real_gpus, real_gpu_model),
             port=port,
             report=display,
         )

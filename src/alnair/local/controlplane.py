@@ -21,16 +21,22 @@ from alnair.kube.client import Client
 from alnair.local import installation, preflight, simnodes, state
 from alnair.local.access import kubeconfigs
 from alnair.local.access.certificates import Pki
-from alnair.local.components import components, health, locks, ports, processes
+from alnair.local.components import components, health, locks, ports, processes, supervision
 from alnair.local.components.components import COMPONENTS, OURS
+from alnair.local.components.supervision import Supervised
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
+from alnair.local.real_node import choice, cluster_objects, fake_gpu, network, node, requirements
+from alnair.local.real_node.choice import RealNodeWish
+from alnair.local.real_node.node import RealNode
+from alnair.local.real_node.programs import NODE_COMPONENTS, PROGRAMS
+from alnair.local.real_node.settings import NodeSettings, link_name
 from alnair.local.report import NO_REPORT, ProgressReport
 from alnair.traces.openb import TraceNode
 
-_READY_SECONDS = 60.0
 #: Time for a process that is alive but not well before a start replaces it.
 _PATIENCE_SECONDS = 10.0
+_AS_BEFORE = RealNodeWish()
 
 
 class LocalCluster:
@@ -44,6 +50,7 @@ class LocalCluster:
             as that says.
         extra_args: Further flags per component, which override ours; None: as before.
         port: The API server's port; None: as before, or a free one.
+        real_node: Which real node it has beside the simulated ones.
         root: The folder of all clusters; None: as the environment says.
         report: Told what is going on.
     """
@@ -56,6 +63,7 @@ class LocalCluster:
         scheduler: bool | None = None,
         extra_args: Mapping[str, Sequence[str]] | None = None,
         port: int | None = None,
+        real_node: RealNodeWish = _AS_BEFORE,
         root: Path | None = None,
         report: ProgressReport = NO_REPORT,
     ) -> None:
@@ -66,6 +74,8 @@ class LocalCluster:
         self._wanted(None)
         self._extra_args = extra_args
         self._port = port
+        real_node.check()
+        self._real_node = real_node
         self._report = report
         self._programs: dict[str, Path] = {}
 
@@ -77,6 +87,14 @@ class LocalCluster:
     def kubeconfig(self, identity: str = "admin") -> Path:
         """The kubeconfig of an identity: admin, or the name of a component that has one."""
         return self.layout.kubeconfig(identity)
+
+    def real_node(self) -> RealNode | None:
+        """The cluster's real node, as it is remembered; None: it has none."""
+        settings = self._node_settings(self.remembered())
+        if settings is None:
+            return None
+        self._have(PROGRAMS)
+        return RealNode(settings, self.pki, self._programs, self._report)
 
     def remembered(self) -> state.ClusterState | None:
         """What is remembered of the cluster; None when it is not there, or damaged."""
@@ -100,8 +118,13 @@ class LocalCluster:
         remembered = self.remembered()
         wanted = self._wanted(remembered)
         preflight.check(os.environ)
+        has_node = self._choose_node(remembered) is not None
+        if has_node:
+            requirements.check(self.layout, os.environ, wanted)
         self._choose_ports(remembered)
-        self._have(wanted)
+        self._have((*wanted, *PROGRAMS) if has_node else wanted)
+        if has_node:
+            fake_gpu.build(self._report)
 
     def _have(self, wanted: Sequence[str]) -> None:
         """Has the programs of these components at hand."""
@@ -119,7 +142,7 @@ class LocalCluster:
         async with self._changing():
             settled, at = await asyncio.to_thread(self._settle)
             context = health.trust(self.layout, self.pki)
-            await self._stop_unwanted(settled.components)
+            await self._stop_unwanted(settled)
             for name in components.BARE:
                 await self._ensure(name, at, settled, context)
             async with Client(client_config.load(self.kubeconfig())) as client:
@@ -128,6 +151,10 @@ class LocalCluster:
                 others = [name for name in settled.components if name not in components.BARE]
                 ensured = (self._ensure(name, at, settled, context) for name in others)
                 await _all(*ensured, installation.in_force(client))
+                if at.node is not None:
+                    await RealNode(at.node, self.pki, self._programs, self._report).up(client)
+                else:
+                    await cluster_objects.remove(client)
 
     async def add_nodes(self, nodes: Sequence[TraceNode]) -> int:
         """Has these simulated nodes in the running cluster, and no node removed.
@@ -141,6 +168,7 @@ class LocalCluster:
     async def down(self, *, keep_data: bool = False) -> None:
         """Stops everything, and forgets the cluster unless its data shall be kept."""
         async with self._changing():
+            await self._remove_node(keep_data=keep_data)
             await self._stop_all()
             if not keep_data:
                 if self.layout.folder.exists():
@@ -173,12 +201,9 @@ class LocalCluster:
 
     async def stop(self, component: str, number: int = signal.SIGTERM) -> None:
         """Ends one component by a signal; one that does not obey in its time is killed."""
-        found = [
-            running.process
-            for running in processes.find(self.layout.folder)
-            if running.component == component
-        ]
-        await processes.stop(found, number, COMPONENTS[component].stop_seconds)
+        known = COMPONENTS.get(component)
+        seconds = known.stop_seconds if known else 5.0
+        await supervision.stop(self.layout, component, number, seconds)
 
     async def restart(self, component: str, number: int = signal.SIGTERM) -> None:
         """Stops one component and starts it again."""
@@ -194,38 +219,16 @@ class LocalCluster:
     ) -> None:
         """Has one component running and well."""
         command = components.command(name, at, remembered.extra_args.get(name, ()))
-        digest = components.digest(name, at, command)
         port = at.ports.get(name)
-        present = self.running().get(name)
-        if present is not None and present.command == digest:
-            with contextlib.suppress(LocalClusterError):
-                if await health.wait_ready(
-                    name, self.layout, port, context, present.process, _PATIENCE_SECONDS
-                ):
-                    return
-                self._report.step(f"{name} runs but is not well: restarting it")
-                await self.stop(name, signal.SIGKILL)
-        await self.stop(name)
-        self._report.step(f"starting {name}")
-        process = processes.spawn(
-            self.layout.folder,
+        wanted = Supervised(
             name,
             command,
-            digest,
-            self.layout.log(name),
+            components.digest(name, at, command),
             components.environment(name, at),
+            lambda: health.probe(name, self.layout, port, context),
+            COMPONENTS[name].stop_seconds,
         )
-        if process is None:
-            raise LocalClusterError(
-                f"{name} ended at once: {processes.last_words(self.layout.log(name))}"
-                f" (all of it is in {self.layout.log(name)})"
-            )
-        if not await health.wait_ready(name, self.layout, port, context, process, _READY_SECONDS):
-            said = await health.probe(name, self.layout, port, context)
-            raise LocalClusterError(
-                f"{name} is not ready after {_READY_SECONDS:g} s ({said}):"
-                f" look into {self.layout.log(name)}, then run the same command again"
-            )
+        await supervision.ensure(wanted, self.layout, self._report, _PATIENCE_SECONDS)
 
     def _changing(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Keeps other commands from changing the cluster at the same time."""
@@ -239,6 +242,7 @@ class LocalCluster:
         before = self.remembered()
         wanted = self._wanted(before)
         chosen = self._choose_ports(before)
+        real_node = self._choose_node(before)
         extra = self._extra_args
         if extra is None:
             extra = before.extra_args if before else {}
@@ -247,14 +251,17 @@ class LocalCluster:
             wanted,
             chosen,
             {name: tuple(flags) for name, flags in extra.items() if flags},
+            real_node,
         )
         self.layout.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if before is None:
             state.set_aside(self.layout.state)
         state.save(self.layout.state, settled)
-        self.pki.ensure(dt.datetime.now(dt.UTC))
-        kubeconfigs.write_all(self.layout, self.pki, chosen[ports.API_SERVER])
-        return settled, self._situation(settled)
+        at = self._situation(settled)
+        self.pki.ensure(dt.datetime.now(dt.UTC), at.node.address if at.node else None)
+        port = chosen[ports.API_SERVER]
+        kubeconfigs.write_all(self.layout, self.pki, port, real_node=real_node is not None)
+        return settled, at
 
     def _wanted(self, before: state.ClusterState | None) -> tuple[str, ...]:
         """The components that shall run, given what was remembered."""
@@ -272,27 +279,54 @@ class LocalCluster:
             before.ports if before else {},
             api_port=self._port,
             ours={name: port for name, port in ours.items() if port is not None},
-            taken=self._neighbours(),
+            taken=frozenset(port for other in self._neighbours() for port in other.ports.values()),
         )
 
     def _situation(self, settled: state.ClusterState) -> components.ClusterSettings:
         return components.ClusterSettings(
-            self.layout, self.pki, settled.ports, self._programs, settled.components
+            self.layout,
+            self.pki,
+            settled.ports,
+            self._programs,
+            settled.components,
+            self._node_settings(settled),
         )
 
-    def _neighbours(self) -> frozenset[int]:
-        """Ports that other clusters in the same folder remember."""
-        found: set[int] = set()
-        for path in self.layout.root.glob("*/state.json"):
-            if path != self.layout.state and (other := state.load(path)):
-                found.update(other.ports.values())
-        return frozenset(found)
+    def _node_settings(self, settled: state.ClusterState | None) -> NodeSettings | None:
+        """The real node that is remembered."""
+        if settled is None or settled.real_node is None:
+            return None
+        chosen = settled.real_node
+        port = settled.ports[ports.API_SERVER]
+        return NodeSettings(self.layout, chosen.slot, chosen.gpus, chosen.gpu_model, port)
 
-    async def _stop_unwanted(self, wanted: Sequence[str]) -> None:
+    def _choose_node(self, before: state.ClusterState | None) -> state.RealNodeState | None:
+        taken = [other.real_node.slot for other in self._neighbours() if other.real_node]
+        return choice.choose(
+            self._real_node,
+            before.real_node if before else None,
+            lambda present: network.free_slot(link_name(self.layout), present, taken),
+        )
+
+    def _neighbours(self) -> list[state.ClusterState]:
+        """What other clusters in the same folder remember: they may be down now."""
+        paths = self.layout.root.glob("*/state.json")
+        others = (state.load(path) for path in paths if path != self.layout.state)
+        return [other for other in others if other is not None]
+
+    async def _stop_unwanted(self, settled: state.ClusterState) -> None:
+        if settled.real_node is None:
+            await self._remove_node(keep_data=False)
         for name in self.running():
-            if name not in wanted:
+            if name not in (*settled.components, *NODE_COMPONENTS):
                 self._report.step(f"stopping {name}")
                 await self.stop(name)
+
+    async def _remove_node(self, *, keep_data: bool) -> None:
+        """Has no real node; there may never have been one."""
+        if any(name in NODE_COMPONENTS for name in self.running()):
+            self._report.step("removing the real node")
+        await node.remove(self.layout, keep_data=keep_data)
 
     async def _stop_all(self) -> None:
         """Stops in an order that lets each part say goodbye to those that it depends on."""

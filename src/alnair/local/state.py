@@ -8,6 +8,15 @@ import msgspec
 from alnair.local.layout import write_atomically
 
 
+class RealNodeState(msgspec.Struct, frozen=True):
+    """The real node of a cluster."""
+
+    slot: int
+    """Which network it has."""
+    gpus: int
+    gpu_model: str
+
+
 class ClusterState(msgspec.Struct, frozen=True):
     """The file `state.json` of a cluster."""
 
@@ -15,6 +24,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     components: tuple[str, ...]
     ports: dict[str, int]
     extra_args: dict[str, tuple[str, ...]] = {}
+    real_node: RealNodeState | None = None
     v: int = 1
 
 

@@ -1,6 +1,7 @@
 """What a cluster looks like from outside: its components, their health, and how much is in it."""
 
 import time
+from collections.abc import Mapping
 
 import msgspec
 import psutil
@@ -12,6 +13,8 @@ from alnair.kube.resources import NODES, PODS, Manifest, Resource
 from alnair.local.components import health
 from alnair.local.components.components import COMPONENTS
 from alnair.local.components.ports import API_SERVER
+from alnair.local.components.processes import Running
+from alnair.local.components.supervision import Supervised
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.programs import versions
@@ -93,6 +96,8 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
         else:
             one.problem = "not running"
         found.append(one)
+    if real_node := cluster.real_node():
+        found += [await _of_node(cluster, part, running) for part in real_node.components()]
     nodes = pods = None
     if any(one.name == API_SERVER and one.healthy for one in found):
         try:
@@ -109,6 +114,24 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
         nodes=nodes,
         pods=pods,
     )
+
+
+async def _of_node(
+    cluster: LocalCluster, part: Supervised, running: Mapping[str, Running]
+) -> ComponentStatus:
+    """A component of the real node: it is asked in its own way, and has no port of the machine."""
+    one = ComponentStatus(
+        part.name,
+        healthy=False,
+        problem="not running",
+        version=_VERSIONS.get(part.name, ""),
+        log=str(cluster.layout.log(part.name)),
+    )
+    if part.name in running:
+        problem = await part.probe()
+        one.healthy, one.problem = problem is None, problem or ""
+        _measure(one, running[part.name].process)
+    return one
 
 
 def _measure(one: ComponentStatus, process: psutil.Process) -> None:

@@ -36,6 +36,8 @@ _PREFIX = "ai.centaurus.io/"
 GPU_STATIC: Final = _PREFIX + "gpu-static"
 #: On a node, followed by the index of a GPU: what that GPU does (`api.GpuLoad`).
 GPU_LOAD: Final = _PREFIX + "gpu-"
+#: Label of a node of a local cluster on which containers run, as a simulated one runs none.
+REAL_NODE: Final = _PREFIX + "real-node"
 #: On a node: the Lease of its agent, if it is not `alnair-agent-NODE`.
 AGENT_LEASE: Final = _PREFIX + "agent-lease"
 #: On a pod: what it will need of GPUs, and for how long (`api.Expected`).

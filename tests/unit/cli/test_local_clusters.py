@@ -3,6 +3,8 @@
 import ast
 import inspect
 import json
+import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +40,8 @@ def run(*arguments: str) -> Result:
         (["up", "--components", "etcd,docker"], "there is no component 'docker': choose among"),
         (["up", "--nodes", "-1"], "Invalid value for '--nodes'"),
         (["up", "--port", "80"], "Invalid value for '--port'"),
+        (["up", "--real-gpu-model", "gtx"], "there is no fake GPU 'gtx': choose among a100-80"),
+        (["up", "--real-gpus", "17"], "Invalid value for '--real-gpus'"),
         (["status", "--name", "/etc"], "cluster name '/etc' is not valid: use"),
         (["down", "--no-such-flag"], "No such option"),
         (["explain", "node/n"], "'node/n' is no pod: write pod/NAME"),
@@ -64,6 +68,19 @@ def test_a_bad_node_list_is_told_with_its_place_before_anything_starts(tmp_path:
         f"alnair: {path}, line 2, column 'gpu': -2 is negative: write 0 or more\n"
     )
     assert [one.name for one in tmp_path.iterdir()] == ["nodes.csv"]
+
+
+def test_a_real_node_without_root_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    result = run("up", "--real-node")
+    assert result.exit_code == 1
+    assert result.output == (
+        "alnair: a real node needs root (containers, namespaces): run the command with sudo\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_status_of_a_cluster_that_is_not_there_is_told_with_the_fix() -> None:

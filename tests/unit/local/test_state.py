@@ -20,6 +20,17 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_a_real_node_is_remembered_and_older_files_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    real = state.ClusterState("one", (), {}, {}, state.RealNodeState(3, 2, "h100"))
+    state.save(path, real)
+    assert state.load(path) == real
+    path.write_text('{"name": "one", "components": [], "ports": {}, "extra_args": {}, "v": 1}')
+    loaded = state.load(path)
+    assert loaded is not None
+    assert loaded.real_node is None
+
+
 def test_nothing_is_remembered_of_a_cluster_that_was_never_there(tmp_path: Path) -> None:
     assert state.load(tmp_path / "state.json") is None
 

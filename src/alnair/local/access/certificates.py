@@ -43,6 +43,14 @@ IDENTITIES: dict[str, Identity] = {
     "alnair-scheduler": Identity("alnair-scheduler"),
     "alnair-controller": Identity("alnair-controller"),
 }
+#: The further identities of a cluster with a real node.
+NODE_IDENTITIES: dict[str, Identity] = {
+    "kubelet": Identity("system:node:real-0", ("system:nodes",)),
+    "kube-proxy": Identity("system:kube-proxy"),
+    "coredns": Identity("alnair-coredns"),
+    # The API server as a client of the kubelet.
+    "kubelet-client": Identity("alnair-kubelet-client"),
+}
 _SERVER_NAMES = (
     x509.DNSName("localhost"),
     x509.DNSName("kubernetes"),
@@ -91,11 +99,12 @@ class Pki:
         """The files `NAME.crt` and `NAME.key`."""
         return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
 
-    def ensure(self, now: dt.datetime) -> None:
+    def ensure(self, now: dt.datetime, kubelet_address: str | None = None) -> None:
         """Makes what is missing or no longer good.
 
         Args:
             now: The present, with time zone.
+            kubelet_address: Of the real node; None: there is none.
         """
         authority = _read(self.ca)
         if authority is None or not _is_good(*authority, issuer=authority[0], now=now):
@@ -104,7 +113,13 @@ class Pki:
             authority = (certificate, key)
             _write(self.ca, *authority)
         self._ensure_signed(self.server, authority, _SERVER_NAMES, Identity("alnair-local"), now)
-        for name, identity in IDENTITIES.items():
+        identities = dict(IDENTITIES)
+        if kubelet_address is not None:
+            identities |= NODE_IDENTITIES
+            names = (x509.IPAddress(ipaddress.ip_address(kubelet_address)),)
+            kubelet = Identity(f"kubelet {kubelet_address}")
+            self._ensure_signed(self.pair("kubelet-server"), authority, names, kubelet, now)
+        for name, identity in identities.items():
             self._ensure_signed(self.client(name), authority, (), identity, now)
         if _read_key(self.service_account_key) is None:
             key = ec.generate_private_key(ec.SECP256R1())

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import yaml
 
-from alnair.local.access.certificates import IDENTITIES, Pki
+from alnair.local.access.certificates import IDENTITIES, NODE_IDENTITIES, Pki
 from alnair.local.layout import Layout, write_atomically
 
 
-def write_all(layout: Layout, pki: Pki, port: int) -> None:
-    """Writes the kubeconfig of every identity, where it differs from the present file."""
-    for identity in IDENTITIES:
+def write_all(layout: Layout, pki: Pki, port: int, *, real_node: bool = False) -> None:
+    """Writes the kubeconfig of every identity, where it differs from the present file.
+
+    A real node has the API server at the same loopback address in its own network.
+    """
+    for identity in (*IDENTITIES, *(NODE_IDENTITIES if real_node else ())):
         path = layout.kubeconfig(identity)
         content = _kubeconfig(layout.name, pki, identity, port)
         with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from alnair.local.access.certificates import Pki
 from alnair.local.errors import InvalidArgumentError
 from alnair.local.layout import Layout
+from alnair.local.real_node.settings import NodeSettings
 
 #: etcd listens on a socket in the cluster's private folder: no port, no TLS to pay for, nobody else
 #: can open it. The name is relative, because the path of a socket may have about 100 bytes only.
@@ -38,6 +39,8 @@ class ClusterSettings:
     """Where the programs are."""
     components: tuple[str, ...]
     """All components of the cluster."""
+    node: NodeSettings | None = None
+    """Its real node."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,6 @@ def _kube_apiserver(at: ClusterSettings) -> list[str]:
     return [
         f"--etcd-servers=unix://{ETCD_SOCKET}",
         "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
         f"--secure-port={at.ports['kube-apiserver']}",
         f"--tls-cert-file={server.certificate}",
         f"--tls-private-key-file={server.key}",
@@ -104,8 +106,7 @@ def _kube_apiserver(at: ClusterSettings) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-cluster-ip-range={SERVICE_CIDR}",
         "--allow-privileged=true",
-        # The `kubernetes` Service would need an address that is not loopback.
-        "--endpoint-reconciler-type=none",
+        *_api_for_pods(at),
         "--profiling=false",
         # Thousands of objects are made at once by few clients; the defaults would refuse them with
         # 429.
@@ -113,6 +114,23 @@ def _kube_apiserver(at: ClusterSettings) -> list[str]:
         "--max-mutating-requests-inflight=800",
         "--shutdown-delay-duration=0",
         f"--cert-dir={at.layout.folder / 'kube-apiserver'}",
+    ]
+
+
+def _api_for_pods(at: ClusterSettings) -> list[str]:
+    """Where pods find the API server, and how it talks to their kubelet."""
+    if at.node is None:
+        # The `kubernetes` Service would need an address that is not loopback.
+        return ["--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"]
+    client = at.pki.client("kubelet-client")
+    return [
+        # The node's own: a forwarder there leads to the loopback port here.
+        f"--advertise-address={at.node.address}",
+        "--endpoint-reconciler-type=lease",
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={client.certificate}",
+        f"--kubelet-client-key={client.key}",
+        f"--kubelet-certificate-authority={at.pki.ca.certificate}",
     ]
 
 
@@ -150,11 +168,18 @@ def _kube_controller_manager(at: ClusterSettings) -> list[str]:
         # It tells kubelets how long to cache secrets, in an annotation of each node that changes
         # with their number: thousands of writes, and nobody reads them here.
         "--controllers=*,-ttl-controller",
-        # Simulated nodes send no heartbeat (thousands of leases, renewed for ever, would keep a
-        # small machine busy); they stay Ready because nobody doubts them for a year.
-        "--node-monitor-grace-period=8760h",
-        "--node-monitor-period=10s",
+        *_doubts(at),
     ]
+
+
+def _doubts(at: ClusterSettings) -> list[str]:
+    """When a node that is not heard of counts as lost."""
+    if at.node is not None:
+        # As in any cluster: a real node can be lost. kwok renews the others' leases.
+        return []
+    # Simulated nodes send no heartbeat (thousands of leases, renewed for ever, would keep a small
+    # machine busy); they stay Ready because nobody doubts them for a year.
+    return ["--node-monitor-grace-period=8760h", "--node-monitor-period=10s"]
 
 
 def _kube_scheduler(at: ClusterSettings) -> list[str]:
@@ -167,8 +192,9 @@ def _kwok(at: ClusterSettings) -> list[str]:
         f"--config={_KWOK_STAGES}",
         "--manage-all-nodes=false",
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-        # No node leases: see --node-monitor-grace-period of the controller manager.
-        "--node-lease-duration-seconds=0",
+        # It renews a lease in a quarter of its time; 0: no leases. The controller manager doubts a
+        # node after 50 s, or not at all: see there.
+        f"--node-lease-duration-seconds={160 if at.node else 0}",
         # It tells of every pod otherwise.
         "--v=WARN",
         f"--server-address=127.0.0.1:{at.ports['kwok']}",

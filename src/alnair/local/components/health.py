@@ -1,19 +1,15 @@
 """Asking components whether they are well."""
 
-import asyncio
 import contextlib
 import os
 import ssl
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
-import psutil
 
 from alnair.local.access.certificates import Pki
-from alnair.local.components import processes
 from alnair.local.components.components import COMPONENTS, ETCD_SOCKET
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import Layout
@@ -51,51 +47,12 @@ async def probe(name: str, layout: Layout, port: int | None, context: ssl.SSLCon
     url = COMPONENTS[name].health
     if name == "etcd":
         with _short_path(layout.folder) as folder:
-            return await _ask(url, aiohttp.UnixConnector(path=f"{folder}/{ETCD_SOCKET}"))
-    return await _ask(url.format(port=port), aiohttp.TCPConnector(ssl=context))
+            return await ask(url, aiohttp.UnixConnector(path=f"{folder}/{ETCD_SOCKET}"))
+    return await ask(url.format(port=port), aiohttp.TCPConnector(ssl=context))
 
 
-async def wait_ready(
-    name: str,
-    layout: Layout,
-    port: int | None,
-    context: ssl.SSLContext,
-    process: psutil.Process,
-    deadline: float,
-) -> bool:
-    """Waits until a component is well.
-
-    Args:
-        name: The component.
-        layout: Its cluster.
-        port: Where it listens.
-        context: Trust towards it.
-        process: The process that has to come up.
-        deadline: Seconds to wait.
-
-    Returns:
-        Whether it is; False when it still was not at the deadline.
-
-    Raises:
-        LocalClusterError: The process ended.
-    """
-    until = time.monotonic() + deadline
-    pause = 0.02
-    while await probe(name, layout, port, context) is not None:
-        if not processes.is_alive(process):
-            log = layout.log(name)
-            raise LocalClusterError(
-                f"{name} stopped while it was starting: {processes.last_words(log)}"
-                f" (all of it is in {log})"
-            )
-        if time.monotonic() > until:
-            return False
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, 0.25)
-    return True
-
-
-async def _ask(url: str, connector: aiohttp.BaseConnector) -> str | None:
+async def ask(url: str, connector: aiohttp.BaseConnector) -> str | None:
+    """Asks a URL once; None when the answer is good, otherwise what it says."""
     timeout = aiohttp.ClientTimeout(total=_PROBE_SECONDS)
     try:
         async with (

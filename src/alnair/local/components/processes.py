@@ -64,13 +64,13 @@ def find(folder: Path) -> list[Running]:
 
 
 def components(processes: Iterable[Running]) -> dict[str, Running]:
-    """The main process of each component: the one that none of the others started."""
+    """The main process of each component: the one that no other of the component started."""
     listed = list(processes)
-    pids = {running.pid for running in listed}
+    pids = {(running.component, running.pid) for running in listed}
     found: dict[str, Running] = {}
     for running in listed:
         with contextlib.suppress(psutil.Error):
-            if running.process.ppid() not in pids:
+            if (running.component, running.process.ppid()) not in pids:
                 found[running.component] = running
     return found
 
@@ -94,6 +94,7 @@ def spawn(
     digest: str,
     log: Path,
     environment: Mapping[str, str],
+    enter: Sequence[str] = (),
 ) -> psutil.Process | None:
     """Starts a component in a session of its own, detached from this process.
 
@@ -104,6 +105,7 @@ def spawn(
         digest: Tells this command from others, kept in the process's environment.
         log: Where its output is appended.
         environment: Its environment, without the marks.
+        enter: A command that runs others in other namespaces; (): nothing is entered.
 
     Returns:
         The process, or None when it has ended already.
@@ -117,7 +119,7 @@ def spawn(
     # is nobody's zombie when it ends, and this process has no child to look after.
     launcher = ["/bin/sh", "-c", 'log=$1; shift; "$@" >>"$log" 2>&1 & echo $!', "sh", str(log)]
     result = subprocess.run(
-        [*launcher, *command],
+        [*enter, *launcher, *command],
         cwd=folder,
         env={**environment, **marks},
         stdin=subprocess.DEVNULL,
@@ -125,6 +127,10 @@ def spawn(
         start_new_session=True,
         check=True,
     )
+    if enter:
+        # What was printed is its number in those namespaces.
+        found = components(find(folder)).get(component)
+        return found.process if found else None
     try:
         return psutil.Process(int(result.stdout))
     except psutil.NoSuchProcess:

@@ -84,11 +84,18 @@ class _Build:
             "GOFLAGS": "-mod=readonly",
             "GOWORK": "off",
             "GOTMPDIR": str(temporary),
-            "CGO_ENABLED": "0",
+            "CGO_ENABLED": "1" if module.cgo else "0",
             _MARK: str(work),
         }
         values = " ".join(f"-X {name}={value}" for name, value in module.linker_values)
-        self._flags = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {values}".rstrip()]
+        static = " -extldflags -static" if module.cgo else ""
+        self._flags = [
+            "-trimpath",
+            "-buildvcs=false",
+            *([f"-tags={','.join(module.tags)}"] if module.tags else []),
+            "-ldflags",
+            f"-s -w {values}".rstrip() + static,
+        ]
 
     def run(self) -> None:
         """Leaves the programs in the folder `out`."""
@@ -100,20 +107,22 @@ class _Build:
         # name.
         stale = [
             line
-            for line in self._lines("list", "-deps", "-f", "{{.Stale}}", *self._flags, ".")
+            for line in self._lines(
+                "list", "-deps", "-f", "{{.Stale}}", *self._flags, *self._module.packages
+            )
             if line == "true"
         ]
         total = len(stale) + 1
         out = self._work / "out"
         out.mkdir()
-        binary = out / self._module.name
         done = 0
-        for _ in self._lines("build", "-v", "-o", str(binary), *self._flags, "."):
+        packages = self._module.packages
+        for _ in self._lines("build", "-v", "-o", f"{out}/", *self._flags, *packages):
             done = min(done + 1, total - 1)
             self._report.progress(f"building {name}", done, total)
         for program in self._module.programs:
-            if program != self._module.name:
-                (out / program).symlink_to(binary.name)
+            if not (out / program).exists():
+                (out / program).symlink_to(self._module.name)
         version = binaries.reported_version(out / self._module.programs[0], self._module)
         if version != self._module.version:
             raise LocalClusterError(

@@ -108,3 +108,16 @@ def test_keys_are_the_users_alone(pki: Pki) -> None:
     keys = list(pki.folder.glob("*.key"))
     assert len(keys) == len(IDENTITIES) + 3
     assert [path.name for path in keys if path.stat().st_mode & 0o077] == []
+
+
+def test_a_real_nodes_kubelet_has_a_certificate_for_its_address(pki: Pki) -> None:
+    before = contents(pki)
+    pki.ensure(NOW, "10.213.0.2")
+    after = contents(pki)
+    assert {name: after[name] for name in before} == before
+    names = certificate(pki.pair("kubelet-server").certificate).extensions
+    alternatives = names.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [str(one) for one in alternatives.get_values_for_type(x509.IPAddress)] == ["10.213.0.2"]
+    pki.ensure(NOW, "10.213.1.2")
+    assert contents(pki)["kubelet-server.crt"] != after["kubelet-server.crt"]
+    assert contents(pki)["client-kubelet.crt"] == after["client-kubelet.crt"]

@@ -117,3 +117,24 @@ def test_the_last_words_are_those_that_give_a_reason(tmp_path: Path, log: str, w
 
 def test_without_a_log_there_are_no_last_words(tmp_path: Path) -> None:
     assert processes.last_words(tmp_path / "none") == "it wrote no log"
+
+
+async def test_a_process_that_is_started_by_another_command_is_found_by_its_mark(
+    folder: Path,
+) -> None:
+    # As nsenter does, whose numbers of processes are others.
+    enter = ("env", "ENTERED=1")
+    found = processes.spawn(folder, "in", SLEEP, "d", folder / "one.log", os.environ, enter)
+    assert found is not None
+    assert found.environ()["ENTERED"] == "1"
+    await processes.stop([found], signal.SIGKILL, 5)
+
+
+async def test_a_component_below_another_one_is_a_component_of_its_own(folder: Path) -> None:
+    mark = f"{processes.COMPONENT_MARK}=inner"
+    outer = spawn(folder, "/bin/sh", "-c", f"env {mark} sleep 60 & wait", component="outer")
+    await until(lambda: "inner" in processes.components(processes.find(folder)))
+    found = processes.components(processes.find(folder))
+    assert found["outer"].pid == outer.pid
+    assert found["inner"].pid != outer.pid
+    await processes.stop([one.process for one in found.values()], signal.SIGKILL, 5)

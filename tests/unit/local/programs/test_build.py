@@ -14,19 +14,24 @@ from alnair.local.errors import LocalClusterError
 from alnair.local.programs import binaries, build
 from alnair.local.programs.versions import ETCD, MODULES
 
-ETCD_MODULE = MODULES[0]
-KUBERNETES_MODULE = MODULES[1]
+BY_NAME = {module.name: module for module in MODULES}
+ETCD_MODULE = BY_NAME["etcd"]
+KUBERNETES_MODULE = BY_NAME["kubernetes"]
+CONTAINERD_MODULE = BY_NAME["containerd"]
+RUNC_MODULE = BY_NAME["runc"]
 
 #: Stands in for `go`, which takes minutes: the same commands, and a program that says its version.
 GO = """#!/bin/sh
-echo "$@" >>"$CALLS"
+echo "$CGO_ENABLED $@" >>"$CALLS"
 case "$1 $2" in
 "mod download") ;;
 "list -deps") printf 'true\\nfalse\\ntrue\\n' ;;
 "build -v")
     if [ -n "$FAIL" ]; then echo "compile: no space left on device"; exit 1; fi
     echo first/package; echo second/package
-    printf '#!/bin/sh\\necho "%s"\\n' "$SAYS" >"$4"; chmod +x "$4" ;;
+    for program in ${BINARIES:-etcd}; do
+        printf '#!/bin/sh\\necho "%s"\\n' "$SAYS" >"$4$program"; chmod +x "$4$program"
+    done ;;
 esac
 """
 
@@ -89,13 +94,38 @@ def test_a_build_leaves_its_programs_and_nothing_else(
 def test_the_versions_that_programs_report_are_set_when_they_are_linked(
     go: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    build.build(go, KUBERNETES_MODULE, environ | {"SAYS": "Kubernetes v1.36.3"}, Progress())
+    said = {"SAYS": "Kubernetes v1.36.3", "BINARIES": "kubernetes"}
+    build.build(go, KUBERNETES_MODULE, environ | said, Progress())
     calls = (tmp_path / "calls").read_text()
     assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in calls
     folder = binaries.built(KUBERNETES_MODULE, environ)
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         ("kubernetes", *KUBERNETES_MODULE.programs)
     )
+
+
+def test_a_module_of_several_programs_is_built_by_its_packages_and_tags(
+    go: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    programs = "containerd containerd-shim-runc-v2 ctr"
+    said = {"SAYS": "containerd github.com/containerd/containerd/v2 2.4.2", "BINARIES": programs}
+    build.build(go, CONTAINERD_MODULE, environ | said, Progress())
+    folder = binaries.built(CONTAINERD_MODULE, environ)
+    assert sorted(path.name for path in folder.iterdir()) == programs.split()
+    last = (tmp_path / "calls").read_text().splitlines()[-1]
+    assert "-tags=no_btrfs,no_devmapper,no_zfs" in last
+    assert last.endswith(" ".join(CONTAINERD_MODULE.packages))
+
+
+def test_only_a_module_with_c_is_built_with_c_and_statically(
+    go: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    build.build(go, ETCD_MODULE, environ, Progress())
+    said = {"SAYS": "runc version 1.4.3", "BINARIES": "runc"}
+    build.build(go, RUNC_MODULE, environ | said, Progress())
+    builds = [line for line in (tmp_path / "calls").read_text().splitlines() if " -v " in line]
+    assert ["-extldflags -static" in line for line in builds] == [False, True]
+    assert [line.startswith("1 ") for line in builds] == [False, True]
 
 
 def test_what_is_there_is_not_built_again(

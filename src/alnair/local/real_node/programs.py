@@ -1,0 +1,86 @@
+"""The node's long-running programs: how each is called, and asked whether it is well."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from alnair.local.real_node.settings import (
+    DNS_HEALTH_PORT,
+    KUBELET_HEALTH_PORT,
+    NAME,
+    PROXY_HEALTH_PORT,
+    SHIM,
+    NodeSettings,
+)
+from alnair.model.names import REAL_NODE
+
+#: PID 1 with its namespaces, and what carries connections to the API server: on the machine's side.
+NODE, FORWARDER = "node", "api-forwarder"
+CONTAINERD = "containerd"
+#: All components, in the order of starting.
+NAMES = (NODE, FORWARDER, CONTAINERD, "kubelet", "kube-proxy", "coredns")
+NODE_COMPONENTS = (*NAMES, SHIM)
+#: What a node runs and needs at hand.
+PROGRAMS = (
+    *("containerd", "containerd-shim-runc-v2", "ctr", "runc", "ptp", "host-local", "portmap"),
+    *("loopback", "kubelet", "kube-proxy", "coredns"),
+)
+
+
+@dataclass(frozen=True)
+class NodeProgram:
+    """A program in the node.
+
+    Attributes:
+        command: Program and arguments.
+        reads: The files that it reads at its start.
+        health: The URL to ask; "" where there is none.
+    """
+
+    command: list[str]
+    reads: tuple[Path, ...]
+    health: str
+
+
+def enter(pid: int) -> tuple[str, ...]:
+    """The command that runs others in the node.
+
+    Args:
+        pid: The node's PID 1, as the machine has it.
+    """
+    return ("nsenter", f"--target={pid}", "--mount", "--pid", "--net", "--ipc", "--uts", "--")
+
+
+def program(name: str, node: NodeSettings, programs: Mapping[str, Path]) -> NodeProgram:
+    """One of containerd, kubelet, kube-proxy, coredns."""
+    etc = node.configuration
+    kubeconfig = node.layout.kubeconfig
+    path = str(programs[name])
+    if name == CONTAINERD:
+        file = etc / "containerd.toml"
+        cni = etc / "cni" / "10-alnair.conflist"
+        return NodeProgram([path, f"--config={file}"], (file, cni), "")
+    if name == "kubelet":
+        file = etc / "kubelet.yaml"
+        arguments = [
+            f"--config={file}",
+            f"--kubeconfig={kubeconfig('kubelet')}",
+            f"--hostname-override={NAME}",
+            f"--node-ip={node.address}",
+            f"--node-labels={REAL_NODE}=true",
+        ]
+        health = f"http://{node.address}:{KUBELET_HEALTH_PORT}/healthz"
+        return NodeProgram([path, *arguments], (file, kubeconfig("kubelet")), health)
+    if name == "kube-proxy":
+        file = etc / "kube-proxy.yaml"
+        arguments = [f"--config={file}", f"--hostname-override={NAME}"]
+        health = f"http://{node.address}:{PROXY_HEALTH_PORT}/livez"
+        return NodeProgram([path, *arguments], (file, kubeconfig("kube-proxy")), health)
+    file = etc / "Corefile"
+    health = f"http://{node.address}:{DNS_HEALTH_PORT}/health"
+    return NodeProgram([path, "-conf", str(file)], (file, kubeconfig("coredns")), health)
+
+
+def ctr(programs: Mapping[str, Path], *arguments: str) -> Sequence[str]:
+    """A command of containerd's own client, on the images and containers of Kubernetes."""
+    return (str(programs["ctr"]), "--namespace=k8s.io", *arguments)
