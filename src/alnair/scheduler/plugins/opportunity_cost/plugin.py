@@ -39,10 +39,12 @@ class OpportunityCostArguments(Arguments, frozen=True):
     Attributes:
         step: costs are rounded to this many GPUs, which is one point of the score.
         softness: m of the soft maximum, in GPUs: the smaller, the sharper.
+        tie_breakers: score plugins that only decide where placements cost alike.
     """
 
     step: float = 0.05
     softness: float = 0.2
+    tie_breakers: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
         """Return what is out of range."""
@@ -66,6 +68,7 @@ class OpportunityCost:
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
+        self.tie_breakers = self._arguments.tie_breakers
         self._known: _Known | None = None
 
     def observe(self, cluster: Cluster) -> DemandObserver:
