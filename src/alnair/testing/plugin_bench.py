@@ -158,7 +158,7 @@ class PluginBench:
         fresh.refresh()
         for row in np.flatnonzero(kept.rank != fresh.rank):
             node = cluster.columns.nodes[row]
-            shown = [e.score(row) if e.rank[row] >= 0 else "no" for e in (kept, fresh)]
+            shown = [e.score(int(row)) if e.rank[row] >= 0 else "no" for e in (kept, fresh)]
             raise ContractError(
                 f"{self.plugin.name}: the cached answer for node {node.name if node else row} is"
                 f" {shown[0]}, and computed anew it is {shown[1]}: `depends` must name all that the"

@@ -101,9 +101,9 @@ class PackedWithoutGpus:
         """Return less than a point for each row."""
         devices = self._devices
         if (row := single(rows)) is not None:
-            free = devices.whole_free.item(row)
-            idle = free > 0 and free == devices.count.item(row)
-            return np.array([(15.0 - min(free, 15.0) + (0.0 if idle else 16.0)) / PARTS])
+            unused = devices.whole_free.item(row)
+            idle = 0.0 < unused == devices.count.item(row)
+            return np.array([(15.0 - min(unused, 15.0) + (0.0 if idle else 16.0)) / PARTS])
         free = of_rows(devices.whole_free, rows)
         score: Column = 15.0 - np.minimum(free, 15.0)
         score += 16.0 * ((free == 0) | (free != of_rows(devices.count, rows)))

@@ -12,24 +12,26 @@ from alnair.scheduler.state.gpus.devices import LEVELS
 from alnair.scheduler.state.gpus.gpu_room import slice_fits
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows
 
+#: Parts of a GPU are counted in these: whole numbers, whose sums are exact in any order.
+_UNITS: Final = 2.0 * LEVELS
 #: Steps of the part of a node that is left; what follows it decides within a step.
 _STEPS: Final = 8000.0
 _EIGHTHS: Final = 8.0
 
 
 def in_use(cluster: Cluster, rows: Rows) -> Column:
-    """Return the part of each GPU that is in use, 0-1, shape (GPUs per node, rows).
+    """Return the part of each GPU that is in use, in units, shape (GPUs per node, rows).
 
     Booked and measured use count half each; where nothing is measured, what is booked counts alone.
     """
-    booked: Column = 1.0 - of_rows(cluster.devices.cell, rows) % (LEVELS + 1) / LEVELS
-    booked *= of_rows(cluster.devices.model, rows) >= 0
-    if not cluster.loads.any:
-        return booked
-    util = cluster.loads.expected_util(rows)
-    known = util >= 0
-    measured = np.minimum(util, 100.0) / 100.0
-    used: Column = np.where(known, (booked + measured) / 2.0, booked)
+    devices, loads = cluster.devices, cluster.loads
+    free = of_rows(devices.cell, rows) % (LEVELS + 1)
+    used: Column = np.where(of_rows(devices.model, rows) >= 0, float(LEVELS) - free, 0.0)
+    if not loads.any:
+        return 2.0 * used
+    util = loads.expected_util(rows)
+    measured = np.round(np.clip(util, 0.0, 100.0) * (LEVELS / 100.0))
+    used += np.where(util >= 0, measured, used)
     return used
 
 
@@ -41,7 +43,7 @@ class EmptiestGpu:
 
     def __call__(self, rows: Rows) -> Column:
         """Return 0-100, shape (GPUs per node, rows)."""
-        return 100.0 - 100.0 * in_use(self._cluster, rows)
+        return 100.0 - in_use(self._cluster, rows) * (100.0 / _UNITS)
 
 
 class SpreadGpus:
@@ -58,17 +60,18 @@ class SpreadGpus:
         """Return 0-64 for each row."""
         demand, devices = self._demand, self._cluster.devices
         used = in_use(self._cluster, rows)
-        total = used.sum(axis=0) + demand.whole
+        total = used.sum(axis=0) + demand.whole * _UNITS
         if demand.memory_mib:
             memory = of_rows(devices.memory, rows).max(axis=0, initial=0.0)
             part = np.maximum(demand.memory_mib / np.maximum(memory, 1.0), demand.compute / 100.0)
-            total += np.minimum(part, 1.0)
-        left = 1.0 - total / np.maximum(of_rows(devices.count, rows), 1.0)
-        # Sums of parts that are equal shall not differ by an ulp.
-        score: Column = np.floor(np.clip(left, 0.0, 1.0) * _STEPS + 1e-6) * _EIGHTHS
+            total += np.minimum(part, 1.0) * _UNITS
+        there = np.maximum(of_rows(devices.count, rows), 1.0) * _UNITS
+        left = np.maximum(there - total, 0.0) / there
+        score: Column = np.floor(left * _STEPS + 1e-6) * _EIGHTHS
+        score *= of_rows(devices.count, rows) > 0
         if demand.memory_mib:
             fits = slice_fits(demand, devices, rows)
-            best = np.where(fits, 1.0 - used, 0.0).max(axis=0, initial=0.0)
-            score += np.floor(best * (_EIGHTHS - 1.0) + 1e-6)
+            best = np.where(fits, _UNITS - used, 0.0).max(axis=0, initial=0.0)
+            score += np.floor(best * ((_EIGHTHS - 1.0) / _UNITS) + 1e-6)
         score /= PARTS
         return score

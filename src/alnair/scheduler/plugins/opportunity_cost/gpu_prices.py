@@ -17,8 +17,8 @@ from alnair.scheduler.state.nodes.columns import Column
 
 #: Prices are multiples of this: their sums are exact, in whatever order.
 GRAIN: Final = 2.0**-20
-#: Costs are multiples of this, in half grains: a thousandth of a GPU. Finer differences are errors of
-#: rounding, and would scatter slices that cost alike over GPUs.
+#: Costs are multiples of this, in half grains: a thousandth of a GPU. Finer differences are errors
+#: of rounding, and would scatter slices that cost alike over GPUs.
 _COST_STEP: Final = 2**11
 #: What a slice costs where it has no place, in half grains: more than anywhere else.
 NO_PLACE: Final = 2**22
