@@ -176,7 +176,7 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
     # As balanced, and by what a placement takes from pods to come.
     names.LOW_FRAGMENTATION: (
         *_IN_ORDER,
-        _use("OpportunityCost", tieBreakers=["GpuAllocation"]),
+        _use("OpportunityCost", untilLearned=["GpuAllocation"]),
         *_LAST,
     ),
     # By measured load.

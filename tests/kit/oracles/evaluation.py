@@ -188,7 +188,7 @@ class Oracle:
             return Fraction(15 - min(free, 15) + 16 * (not (idle and free)), 1024)
         if not self.packs:
             return self._spread(spec.gpu, node)
-        left, not_opened, tenths = free - spec.gpu.whole, 0, 0
+        not_opened, tenths = 0, 0
         if spec.gpu.memory_mib:
             fits = [
                 self._level(node, i)
@@ -197,14 +197,13 @@ class Oracle:
             ]
             least = min(fits, default=1000)
             not_opened, tenths = int(least < 1000), 10 - -(-least // 100)
-            left -= not not_opened
         if idle and not self.smallest_first:
-            left = 0
+            free = 0
         found = not_opened
         for radix, digit in (
             (2, int(not idle)),
             (11, tenths),
-            (32, 31 - min(max(left, 0), 31)),
+            (32, 31 - min(free, 31)),
             (32, min(len(self.on(node)), 31)),
         ):
             found = found * radix + digit

@@ -80,7 +80,7 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("GpuAllocation", 1, MOST),
         ("GpuTopology", 2, {}),
         ("GpuModels", 4, {}),
-        ("OpportunityCost", 1, {"tieBreakers": ["GpuAllocation"]}),
+        ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"]}),
         *LAST,
     ],
     "utilsched": [

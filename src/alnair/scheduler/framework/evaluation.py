@@ -65,6 +65,8 @@ class Evaluation:
                     self._filters.append((plugin.name, f))
                     self.compares_requests |= getattr(plugin, "compares_requests", False)
             scores = [(p, s) for p in profile.scores if (s := p.score(spec, cluster))]
+            silent = {name for p, _ in scores for name in getattr(p, "instead_of", ())}
+            scores = [(p, s) for p, s in scores if p.name not in silent]
             weights, self.unit = weigh([p for p, _ in scores], profile.weights)
             self._scores = [(w, s) for w, (_, s) in zip(weights, scores, strict=True)]
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]

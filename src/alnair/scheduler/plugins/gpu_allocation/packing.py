@@ -10,102 +10,132 @@ from alnair.scheduler.framework.score_weights import PARTS
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import LEVELS, Devices
 from alnair.scheduler.state.gpus.gpu_room import slice_fits
+from alnair.scheduler.state.nodes.changed_rows import Renewal
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 
 # What counts, the first thing most: whether no free GPU is opened for a slice, whether no idle node
-# is, how tight the slice is on its GPU, how few whole GPUs are left free on the node, and how many
-# pods are there. Each is worth more than all that follow.
-_PODS: Final = 31.0
-_LEFT: Final = 31.0
-_PER_GPU_LEFT: Final = _PODS + 1.0
-#: Tightness in tenths of a GPU: finer, it would scatter slices over nodes.
-_TENTHS: Final = 10.0
-_PER_TENTH: Final = _PER_GPU_LEFT * (_LEFT + 1.0)
-_NOT_IDLE: Final = _PER_TENTH * (_TENTHS + 1.0)
+# is, how tight the slice is on its GPU, how few whole GPUs are free on the node, and how many pods
+# are there. Each is worth more than all that follow. In points.
+_MOST_PODS: Final = 31.0
+_MOST_FREE: Final = 31.0
+_POD: Final = 1.0 / PARTS
+_TAKEN_GPU: Final = _POD * (_MOST_PODS + 1.0)
+#: Tightness counts in tenths of a GPU: finer, it would scatter slices over nodes.
+_TENTHS: Final = 10
+_TENTH: Final = _TAKEN_GPU * (_MOST_FREE + 1.0)
+_NOT_IDLE: Final = _TENTH * (_TENTHS + 1.0)
 _NOT_OPENED: Final = 2.0 * _NOT_IDLE
+#: What a GPU is worth to a slice that it has room for, by its level.
+_WORTH: Final = np.array(
+    [_NOT_OPENED + (_TENTHS - -(-level * _TENTHS // LEVELS)) * _TENTH for level in range(LEVELS)]
+    + [0.0]
+)
 _PODS_ROW: Final = 2  # the columns of resources begin with cpu, memory, pods
 
 
-class PackedGpus:
-    """For pods with GPUs.
+class NodesInUse:
+    """How much each node is in use, for all classes alike.
 
-    Of two nodes alike in their GPUs the one with more pods is taken, since the other will be free
-    sooner: it waits for fewer to end.
+    Args:
+        cluster: its state.
+        smallest_first: of idle nodes, those with fewer GPUs come first.
+
+    Attributes:
+        score: (rows,), for pods with GPUs: the node is not idle, few of its GPUs are free, it has
+            many pods. Of two nodes alike in their GPUs the one with more pods is taken, since the
+            other will be free sooner: it waits for fewer to end.
+        score_without: (rows,), less than a point, for pods without GPUs: nodes without free GPUs
+            come first, and idle ones last. The cores of a node whose GPUs are taken are of no use
+            to others, and those of a node with free GPUs are.
     """
 
-    depends = Depends.BOOKED
-    normalize: Normalize | None = None
-
-    def __init__(self, demand: GpuDemand, cluster: Cluster, *, smallest_first: bool) -> None:
-        self._demand = demand
-        self._devices, self._columns = cluster.devices, cluster.columns
-        self._whole = float(demand.whole)
-        self._shares = bool(demand.memory_mib)
+    def __init__(self, cluster: Cluster, *, smallest_first: bool) -> None:
+        self.cluster = cluster
         self._smallest_first = smallest_first
+        self._renewal = Renewal(cluster.columns)
+        self.score: Column = np.zeros(0)
+        self.score_without: Column = np.zeros(0)
 
-    def __call__(self, rows: Rows) -> Column:
-        """Return 0-64 for each row."""
-        devices, columns = self._devices, self._columns
-        if (row := single(rows)) is not None and not self._shares:
-            return np.array([self._of(row)])
+    def refresh(self) -> None:
+        """Follow what was booked."""
+        rows = self._renewal.due()
+        if rows is None:
+            return
+        if (row := single(rows)) is not None and row < self.score.size:
+            self._one(row)
+            return
+        n = self.cluster.columns.n
+        if self.score.size != n:
+            self.score, self.score_without = np.zeros(n), np.zeros(n)
+            rows = slice(0, n)
+        devices, columns = self.cluster.devices, self.cluster.columns
         free = of_rows(devices.whole_free, rows)
-        left = free - self._whole
-        score: Column = np.zeros(free.shape)
-        if self._shares:
-            levels = of_rows(devices.cell, rows) % (LEVELS + 1)
-            fits = slice_fits(self._demand, devices, rows)
-            # A node whose GPUs do not fit is refused by the filter, whatever it scores.
-            least = np.where(fits, levels, LEVELS).min(axis=0, initial=LEVELS)
-            opened = least >= LEVELS
-            left -= opened
-            score += np.where(opened, 0.0, _NOT_OPENED)
-            score += (_TENTHS - np.ceil(least * (_TENTHS / LEVELS))) * _PER_TENTH
         idle = free == of_rows(devices.count, rows)
-        if not self._smallest_first:
-            left *= ~idle
-        score += (_LEFT - np.clip(left, 0.0, _LEFT)) * _PER_GPU_LEFT
-        score += np.where(idle, 0.0, _NOT_IDLE)
+        counted = free if self._smallest_first else np.where(idle, 0.0, free)
         pods = of_rows(columns.allocatable[_PODS_ROW], rows) - of_rows(
             columns.free[_PODS_ROW], rows
         )
-        score += np.clip(pods, 0.0, _PODS)
-        score /= PARTS
-        return score
+        self.score[rows] = (
+            np.where(idle, 0.0, _NOT_IDLE)
+            + (_MOST_FREE - np.minimum(counted, _MOST_FREE)) * _TAKEN_GPU
+            + np.clip(pods, 0.0, _MOST_PODS) * _POD
+        )
+        not_idle = (free == 0.0) | ~idle
+        self.score_without[rows] = (15.0 - np.minimum(free, 15.0) + 16.0 * not_idle) / PARTS
 
-    def _of(self, row: int) -> float:
-        """Return the score of one row: in plain numbers, since arrays of one are slow."""
-        devices, columns = self._devices, self._columns
+    def _one(self, row: int) -> None:
+        """Follow one row: in plain numbers, since arrays of one are slow."""
+        devices, columns = self.cluster.devices, self.cluster.columns
         free = devices.whole_free.item(row)
         idle = free == devices.count.item(row)
-        left = 0.0 if idle and not self._smallest_first else free - self._whole
+        counted = 0.0 if idle and not self._smallest_first else min(free, _MOST_FREE)
         pods = columns.allocatable.item(_PODS_ROW, row) - columns.free.item(_PODS_ROW, row)
-        score = (_LEFT - min(max(left, 0.0), _LEFT)) * _PER_GPU_LEFT
-        score += (0.0 if idle else _NOT_IDLE) + min(max(pods, 0.0), _PODS)
-        return score / PARTS
+        self.score[row] = (
+            (0.0 if idle else _NOT_IDLE)
+            + (_MOST_FREE - counted) * _TAKEN_GPU
+            + min(max(pods, 0.0), _MOST_PODS) * _POD
+        )
+        not_idle = not free or not idle
+        self.score_without[row] = (15.0 - min(free, 15.0) + 16.0 * not_idle) / PARTS
 
 
-class PackedWithoutGpus:
-    """For pods without GPUs: nodes without free GPUs come first, and idle ones last.
-
-    The cores of a node whose GPUs are taken are of no use to others, and those of a node with free
-    GPUs are. All of this is less than a point.
-    """
+class PackedGpus:
+    """For pods with GPUs."""
 
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
-    def __init__(self, devices: Devices) -> None:
+    def __init__(self, demand: GpuDemand, devices: Devices, nodes: NodesInUse) -> None:
+        self._demand = demand
         self._devices = devices
+        self._nodes = nodes
+        self._shares = bool(demand.memory_mib)
+
+    def __call__(self, rows: Rows) -> Column:
+        """Return 0-44 for each row."""
+        self._nodes.refresh()
+        score: Column = of_rows(self._nodes.score, rows)
+        if not self._shares:
+            return score
+        levels = of_rows(self._devices.cell, rows) % (LEVELS + 1)
+        worth = _WORTH.take(levels)
+        worth *= slice_fits(self._demand, self._devices, rows)
+        best: Column = np.maximum.reduce(worth, axis=0, initial=0.0)
+        best += score
+        return best
+
+
+class PackedWithoutGpus:
+    """For pods without GPUs."""
+
+    depends = Depends.BOOKED
+    normalize: Normalize | None = None
+
+    def __init__(self, nodes: NodesInUse) -> None:
+        self._nodes = nodes
 
     def __call__(self, rows: Rows) -> Column:
         """Return less than a point for each row."""
-        devices = self._devices
-        if (row := single(rows)) is not None:
-            unused = devices.whole_free.item(row)
-            idle = 0.0 < unused == devices.count.item(row)
-            return np.array([(15.0 - min(unused, 15.0) + (0.0 if idle else 16.0)) / PARTS])
-        free = of_rows(devices.whole_free, rows)
-        score: Column = 15.0 - np.minimum(free, 15.0)
-        score += 16.0 * ((free == 0) | (free != of_rows(devices.count, rows)))
-        score /= PARTS
+        self._nodes.refresh()
+        score: Column = of_rows(self._nodes.score_without, rows)
         return score

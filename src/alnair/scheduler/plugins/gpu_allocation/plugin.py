@@ -10,7 +10,11 @@ from typing import Literal
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments
 from alnair.scheduler.framework.extension_points import Score
-from alnair.scheduler.plugins.gpu_allocation.packing import PackedGpus, PackedWithoutGpus
+from alnair.scheduler.plugins.gpu_allocation.packing import (
+    NodesInUse,
+    PackedGpus,
+    PackedWithoutGpus,
+)
 from alnair.scheduler.plugins.gpu_allocation.spreading import EmptiestGpu, SpreadGpus
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows
@@ -48,6 +52,7 @@ class GpuAllocation:
         self._packs = arguments.type == "MostAllocated"
         self.tie_breakers = arguments.tie_breakers
         self.reads_loads = not self._packs
+        self._nodes: NodesInUse | None = None
 
     def score(self, spec: PodSpec, cluster: Cluster) -> Score | None:
         """Compile the score."""
@@ -55,9 +60,12 @@ class GpuAllocation:
             return None  # this is asked again when the first GPU comes
         if not self._packs:
             return SpreadGpus(spec.gpu, cluster) if spec.gpu else None
+        if self._nodes is None or self._nodes.cluster is not cluster:
+            smallest_first = self._arguments.smallest_first
+            self._nodes = NodesInUse(cluster, smallest_first=smallest_first)
         if spec.gpu is None:
-            return PackedWithoutGpus(cluster.devices)
-        return PackedGpus(spec.gpu, cluster, smallest_first=self._arguments.smallest_first)
+            return PackedWithoutGpus(self._nodes)
+        return PackedGpus(spec.gpu, cluster.devices, self._nodes)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs: how little of each is in use."""

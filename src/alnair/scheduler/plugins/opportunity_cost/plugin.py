@@ -39,12 +39,13 @@ class OpportunityCostArguments(Arguments, frozen=True):
     Attributes:
         step: costs are rounded to this many GPUs, which is one point of the score.
         softness: m of the soft maximum, in GPUs: the smaller, the sharper.
-        tie_breakers: score plugins that only decide where placements cost alike.
+        until_learned: score plugins that decide as long as too few pods came to learn from, and
+            then have no say.
     """
 
     step: float = 0.05
     softness: float = 0.2
-    tie_breakers: tuple[str, ...] = ()
+    until_learned: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
         """Return what is out of range."""
@@ -68,20 +69,24 @@ class OpportunityCost:
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
-        self.tie_breakers = self._arguments.tie_breakers
+        self.instead_of = self._arguments.until_learned
         self._known: _Known | None = None
 
     def observe(self, cluster: Cluster) -> DemandObserver:
         """Learn what pods ask for as they come: prices change with it."""
         return DemandObserver(cluster)
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost":
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost | None":
         """Compile the score."""
+        if not _learned(cluster).mix.demand and self.instead_of:
+            return None
         return _Cost(spec, cluster, self._know(cluster), self._arguments.step)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs."""
         if spec.gpu is None or not spec.gpu.memory_mib:
+            return None
+        if not _learned(cluster).mix.demand and self.instead_of:
             return None
         table = self._know(cluster).prices.cost_of_slice(spec.gpu)
 
