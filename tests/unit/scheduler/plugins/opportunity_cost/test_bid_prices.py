@@ -8,6 +8,7 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
 from alnair.scheduler.plugins.opportunity_cost.bid_prices import EVERY, BidPrices, BidState
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import FIRST
 from kit import make
 from kit.make import GIB
 from kit.stream import Stream, share
@@ -75,7 +76,7 @@ def test_prices_are_reviewed_at_growing_distances_up_to_a_limit() -> None:
     for _ in range(3 * EVERY):
         stream.hear_of(ONE)
         due.append(bids_of(stream).state().due)
-    assert sorted(set(due)) == [2, 4, 8, 16, 32, 64, 128, 256, 384, 512]
+    assert sorted(set(due)) == [FIRST, 32, 64, EVERY, 256, 384, 512]
 
 
 def test_a_price_follows_only_a_clear_change() -> None:
