@@ -1,7 +1,6 @@
 """The churn of `gpu_churn.py` in memory: profiles on the production engine, without API server."""
 
-import random
-from collections.abc import Callable
+import time
 from typing import Final
 
 import msgspec
@@ -26,9 +25,11 @@ from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows, of_rows
 from alnair.sim.virtual_api import VirtualApi
-from lib.gpu_churn import Case, Tally, manifest
-from lib.kube_weights import RESOURCES
+from lib.gpu_churn import NODE, Case, Tally, manifest
+from lib.kube_gpu_profiles import RESOURCES, STRATEGIES
 
+#: The node with the fewest free GPUs, and of these the first: the plain rule.
+BEST_FIT: Final = "best-fit"
 _NOW: Final = "2026-01-01T00:00:00Z"
 
 
@@ -47,9 +48,11 @@ class RandomTies:
         self._draw = np.random.default_rng(seed)
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "RandomTies":
+        """Compile the score."""
         return self
 
     def over(self, feasible: Mask) -> Column:
+        """Return 0-100 for each row, at random."""
         return self._draw.integers(0, 101, feasible.size).astype(float)
 
 
@@ -64,44 +67,46 @@ class BestFitByGpu:
         self._cluster: Cluster | None = None
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "BestFitByGpu":
+        """Compile the score."""
         self._cluster = cluster
         return self
 
     def __call__(self, rows: Rows) -> Column:
+        """Return 100 less the free GPUs of each row."""
         assert self._cluster is not None
         score: Column = 100.0 - of_rows(self._cluster.devices.whole_free, rows)
         return score
 
 
-def kube(kind: str, seed: int) -> Profile:
-    """What stands in for kube-scheduler: its scores of pods that name only GPUs."""
-    weights = tuple(ResourceWeight(name, weight) for name, weight in RESOURCES.items())
-    arguments = FitArguments(scoring_strategy=ScoringStrategy(kind, weights))
-    own = [NodeResourcesFit(arguments), NodeResourcesBalancedAllocation()]
-    return Profile(f"kube {kind}", [PrioritySort(), *own, GpuShare(), RandomTies(seed)])
-
-
-def best_fit(seed: int) -> Profile:
-    own = [NodeResourcesFit(), BestFitByGpu(), GpuShare(), RandomTies(seed)]
-    weights = {"NodeResourcesFit": 0}
-    return Profile("best fit", [PrioritySort(), *own], weights)
-
-
 def profile(name: str, seed: int) -> Profile:
-    others: dict[str, Callable[[], Profile]] = {
-        "kube MostAllocated": lambda: kube("MostAllocated", seed),
-        "kube LeastAllocated": lambda: kube("LeastAllocated", seed),
-        "best fit": lambda: best_fit(seed),
-    }
-    if name in others:
-        return others[name]()
+    """Return one of our profiles, or what stands in for another scheduler.
+
+    kube-scheduler's stand-in has its scores of pods that name only GPUs, and takes nodes alike at
+    random; best fit takes them in the order that our profiles do.
+    """
+    if name == BEST_FIT:
+        own = (NodeResourcesFit(), BestFitByGpu(), GpuShare())
+        return Profile(name, [PrioritySort(), *own], {"NodeResourcesFit": 0})
+    if name in STRATEGIES:
+        weights = tuple(ResourceWeight(each, weight) for each, weight in RESOURCES.items())
+        strategy = ScoringStrategy(STRATEGIES[name], weights)
+        fit = NodeResourcesFit(FitArguments(scoring_strategy=strategy))
+        own = (fit, NodeResourcesBalancedAllocation(), GpuShare(), RandomTies(seed))
+        return Profile(name, [PrioritySort(), *own])
     return next(p for p in profiles() if p.scheduler == name)
+
+
+def timed(task: tuple[Case, str, str]) -> tuple[dict[str, float], float]:
+    """Do what `run` does, and return the seconds, too; for processes of their own."""
+    begin = time.perf_counter()
+    found = run(*task)
+    return found, time.perf_counter() - begin
 
 
 def run(case: Case, name: str, model: str) -> dict[str, float]:
     """Let a profile place the pods of the case, and return the means."""
     api = VirtualApi()
-    for node in alike(case.nodes, 8, model):
+    for node in alike(case.nodes, NODE, model):
         document = simulated_nodes.manifest(node, _NOW)
         api.put(project_node(msgspec.convert(document, wire.NodeWire)))
     engine = Engine([profile(name, case.seed)], seed=case.seed)
