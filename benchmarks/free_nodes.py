@@ -25,6 +25,7 @@ errors of the paired differences, and with 8 pairs or more.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import sys
@@ -92,12 +93,13 @@ def in_memory(cases: Cases, schedulers: Sequence[str], model: str, workers: int)
     """Run the cases on engines."""
     results: Results = {}
     tasks = [(one, scheduler, model) for one in cases for scheduler in schedulers]
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for (one, scheduler, _), (found, seconds) in zip(
-            tasks, pool.imap(gpu_churn_memory.timed, tasks), strict=True
-        ):
-            show(one, scheduler, found, seconds)
-            note(results, one, scheduler, found)
+    with contextlib.ExitStack() as stack:
+        run = map
+        if workers > 1:
+            run = stack.enter_context(multiprocessing.get_context("spawn").Pool(workers)).imap
+        for task, (found, seconds) in zip(tasks, run(gpu_churn_memory.timed, tasks), strict=True):
+            show(*task[:2], found, seconds)
+            note(results, *task[:2], found)
     return results
 
 
