@@ -145,7 +145,7 @@ def report(results: Results, others: Sequence[str]) -> dict[str, Any]:
         row[ours][f"against_{other}"] = {
             "ratio": round(row[ours]["free_nodes"] / theirs, 4) if theirs else None,
             "difference": round(one.mean, 4),
-            "standard_error": round(one.error, 4),
+            "standard_error": round(one.error, 4) if one.pairs > 1 else None,
         }
         if one.below:
             fewer.append(
