@@ -133,8 +133,10 @@ _IN_ORDER: Final = (
     _use("NodeResourcesFit", scoringStrategy=_LEAST, gpuNodesInOrder=True),
     _use("ImageLocality", gpuNodesInOrder=True),
     _use("GpuShare", choice="tightest"),
-    _use("GpuAllocation", type="MostAllocated"),
-    *_GPU_NODES,
+    # A node is opened for NVLinks, but not for one way over PCIe or another.
+    _use("GpuAllocation", type="MostAllocated", tieBreakers=["NodeResourceTopologyMatch"]),
+    _use("GpuTopology", nvlinkOnly=True),
+    _use("GpuModels"),
 )
 #: Pods with GPUs go by them, and only then by what the node has besides.
 _LEAST_GPUS: Final = _use(
@@ -152,7 +154,7 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
         *_FIRST,
         _use("NodeResourcesFit", scoringStrategy=_MOST),
         _use("GpuShare", choice="tightest"),
-        # Links and NUMA zones are worth less here than a node that stays free.
+        # Links are worth less here than a node that stays free.
         _use(
             "GpuAllocation",
             type="MostAllocated",

@@ -39,10 +39,12 @@ class Oracle:
         images: bool = True,
         packs: bool = True,
         smallest_first: bool = False,
+        nvlink_only: bool = True,
         break_ties: Iterable[str] = (),
     ) -> None:
         self.packs = packs
         self.smallest_first = smallest_first
+        self.nvlink_only = nvlink_only
         self.break_ties = frozenset(break_ties)
         self.even = even
         self.images = images
@@ -243,7 +245,8 @@ class Oracle:
         sets = itertools.combinations(self.free(demand, node), demand.whole)
         if demand.whole < 2:
             return 0
-        return max((link_score(connection(gpus_of(node), s)[0]) for s in sets), default=0)
+        best = max((link_score(connection(gpus_of(node), s)[0]) for s in sets), default=0)
+        return 0 if self.nvlink_only and best < 60 else best
 
     def _models_liked(self, demand: GpuDemand, node: Node) -> int:
         weights = dict(demand.weights)

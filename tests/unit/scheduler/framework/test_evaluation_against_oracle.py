@@ -201,6 +201,7 @@ class Columnar(RuleBasedStateMachine):
             images=which != 1,
             packs=which != 2,
             smallest_first=which == 1,
+            nvlink_only=which == 0,
             break_ties=((), ("fit", "links"), ("fit", "even", "images"))[which],
         )
         self.count = 0

@@ -90,11 +90,15 @@ def _between(a: _Described, b: _Described) -> int:
     return _STRENGTHS["NODE" if a[1] == b[1] else "SYS"]
 
 
+#: Sets whose weakest link is an NVLink score this or more.
+NVLINK: Final = 60
+
+
 def quality(least: int) -> int:
     """Return the score, 0-100, of a set by its weakest link: NVLinks 60-100, PCIe 10-50."""
     if least < _ONE_NVLINK:
         return least
-    return 60 + 40 * min(least // _ONE_NVLINK, _MOST_NVLINKS) // _MOST_NVLINKS
+    return NVLINK + (100 - NVLINK) * min(least // _ONE_NVLINK, _MOST_NVLINKS) // _MOST_NVLINKS
 
 
 class Cliques:
