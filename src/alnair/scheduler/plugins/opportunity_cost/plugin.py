@@ -10,7 +10,8 @@ What a placement costs, in GPUs, is the sum of
   have cores to spare.
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
-one after another, in the order that breaks ties.
+one after another, in the order that breaks ties; a pod with whole GPUs opens no idle node among
+them while another will do.
 """
 
 import math
@@ -31,6 +32,8 @@ from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 _NAME: Final = "OpportunityCost"
 #: The score of a placement that costs nothing beyond the whole GPUs that it takes.
 _EVEN = 400.0
+#: What an idle node scores less, for pods with whole GPUs: less than a step of the costs.
+_IDLE: Final = 0.5
 
 
 class OpportunityCostArguments(Arguments, frozen=True):
@@ -66,6 +69,7 @@ class OpportunityCost:
     #: A step of the costs is a point, and 100 points would not reach from bad to good. A placement
     #: may also gain: no node has as many GPUs as this leaves room for.
     most = int(2 * _EVEN)
+    fine = True
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
@@ -185,6 +189,8 @@ class _Cost:
         cost += 0.5
         np.floor(cost, out=cost)
         np.subtract(_EVEN, cost, out=cost)
+        if self._whole:  # of nodes that cost alike, one in use: the idle one may be wanted whole
+            cost -= _IDLE * imbalance.idle[rows]
         return np.maximum(cost, 0.0, out=cost)
 
     def _of(self, row: int) -> float:
@@ -213,4 +219,5 @@ class _Cost:
             for k in self._sets:
                 cost += self._bids.sets[k].item(row) * (free // k - left // k)
         cost -= self._whole
-        return max(_EVEN - math.floor(cost / self._step + 0.5), 0.0)
+        even = _EVEN - _IDLE if self._whole and imbalance.idle.item(row) else _EVEN
+        return max(even - math.floor(cost / self._step + 0.5), 0.0)
