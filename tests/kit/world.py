@@ -5,7 +5,7 @@ their own. By default everything arrives at once; `hold` keeps requests or chang
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -27,9 +27,12 @@ OURS = frozenset(p.scheduler for p in profiles())
 class World(VirtualApi):
     """The cluster as the API server has it, and one engine that schedules on it."""
 
-    def __init__(self, *nodes: Node, seed: int = 0, check: bool = True) -> None:
+    def __init__(
+        self, *nodes: Node, seed: int = 0, order: Sequence[str] = (), check: bool = True
+    ) -> None:
         super().__init__(now=1000.0)
         self.seed = seed
+        self.order = order
         self.check = check
         #: Actions that are not carried out yet.
         self.outbox: deque[Action] = deque()
@@ -150,7 +153,7 @@ class World(VirtualApi):
         self.engine.learn(known[half:], self.now)
 
     def _new_engine(self) -> Engine:
-        return Engine(profiles(), seed=self.seed)
+        return Engine(profiles(), seed=self.seed, order=self.order)
 
     # --- what must hold ---------------------------------------------------------------------------
 

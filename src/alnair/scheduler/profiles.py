@@ -9,6 +9,7 @@ from alnair.model import names
 from alnair.scheduler.framework.arguments import made
 from alnair.scheduler.framework.extension_points import Plugin, Profile
 from alnair.scheduler.plugins.default_preemption import DefaultPreemption
+from alnair.scheduler.plugins.gpu_allocation.plugin import GpuAllocation
 from alnair.scheduler.plugins.gpu_models import GpuModels
 from alnair.scheduler.plugins.gpu_share.plugin import GpuShare
 from alnair.scheduler.plugins.gpu_topology import GpuTopology
@@ -47,6 +48,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "PodTopologySpread": 2,
     "NodeResourceTopologyMatch": 1,
     "InterPodAffinity": 2,
+    "GpuAllocation": 1,
     "GpuTopology": 2,
     "GpuModels": 4,
     "OpportunityCost": 1,
@@ -71,6 +73,7 @@ def registry() -> dict[str, Callable[..., Plugin]]:
             NodeResourcesBalancedAllocation,
             ImageLocality,
             GpuShare,
+            GpuAllocation,
             GpuTopology,
             GpuModels,
             OpportunityCost,
@@ -130,7 +133,16 @@ _IN_ORDER: Final = (
     _use("NodeResourcesFit", scoringStrategy=_LEAST, gpuNodesInOrder=True),
     _use("ImageLocality", gpuNodesInOrder=True),
     _use("GpuShare", choice="tightest"),
-    *_GPU_NODES,
+    # A node is opened for NVLinks, but not for one way over PCIe or another.
+    _use("GpuAllocation", type="MostAllocated", tieBreakers=["NodeResourceTopologyMatch"]),
+    _use("GpuTopology", nvlinkOnly=True),
+    _use("GpuModels"),
+)
+#: Pods with GPUs go by them, and only then by what the node has besides.
+_LEAST_GPUS: Final = _use(
+    "GpuAllocation",
+    type="LeastAllocated",
+    tieBreakers=["NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"],
 )
 #: Scheduler name → its plugins in their order. Another plugin of the registry is in none of them
 #: until it is listed here.
@@ -142,6 +154,13 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
         *_FIRST,
         _use("NodeResourcesFit", scoringStrategy=_MOST),
         _use("GpuShare", choice="tightest"),
+        # Links are worth less here than a node that stays free.
+        _use(
+            "GpuAllocation",
+            type="MostAllocated",
+            smallestFirst=True,
+            tieBreakers=["NodeResourcesFit", "GpuTopology", "NodeResourceTopologyMatch"],
+        ),
         *_GPU_NODES,
         *_LAST,
     ),
@@ -152,11 +171,16 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
         _use("NodeResourcesBalancedAllocation"),
         _use("ImageLocality"),
         _use("GpuShare", choice="emptiest"),
+        _LEAST_GPUS,
         *_GPU_NODES,
         *_LAST,
     ),
     # As balanced, and by what a placement takes from pods to come.
-    names.LOW_FRAGMENTATION: (*_IN_ORDER, _use("OpportunityCost"), *_LAST),
+    names.LOW_FRAGMENTATION: (
+        *_IN_ORDER,
+        _use("OpportunityCost", untilLearned=["GpuAllocation"]),
+        *_LAST,
+    ),
     # By measured load.
     names.UTILSCHED: (
         *_FIRST,
@@ -164,6 +188,7 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
         _use("NodeResourcesBalancedAllocation"),
         _use("ImageLocality"),
         _use("GpuShare", choice="tightest"),
+        _LEAST_GPUS,
         *_GPU_NODES,
         _use("UtilSched"),
         _use("Interference"),

@@ -12,7 +12,6 @@ from alnair.model.workload import Pod, PodGpuAssignment
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.engine.view import View
-from alnair.scheduler.state.nodes.columns import TIES
 from alnair.snapshots.snapshot import Snapshot, SnapshotError, check_plugins, replay_events
 
 #: Steps without an end would be a mistake of the engine; no snapshot needs so many.
@@ -101,7 +100,7 @@ def _best(view: View, name: str) -> tuple[tuple[str, int], ...]:
         return ()
     rows = evaluation.rank.argsort()[::-1][:_SHOWN_NODES]
     return tuple(
-        (node.name, int(evaluation.rank[row] // TIES))
+        (node.name, evaluation.score(row))
         for row in rows
         if evaluation.rank[row] >= 0 and (node := view.cluster.columns.nodes[row]) is not None
     )

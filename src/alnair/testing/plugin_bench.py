@@ -24,7 +24,6 @@ from alnair.scheduler.framework.extension_points import (
     ScorePlugin,
 )
 from alnair.scheduler.plugins.priority_sort import PrioritySort
-from alnair.scheduler.state.nodes.columns import TIES
 from alnair.scheduler.state.pods.pod_classes import Classes
 from alnair.testing.plugin_checks import (
     ContractError,
@@ -159,7 +158,7 @@ class PluginBench:
         fresh.refresh()
         for row in np.flatnonzero(kept.rank != fresh.rank):
             node = cluster.columns.nodes[row]
-            shown = [int(e.rank[row] // TIES) if e.rank[row] >= 0 else "no" for e in (kept, fresh)]
+            shown = [e.score(int(row)) if e.rank[row] >= 0 else "no" for e in (kept, fresh)]
             raise ContractError(
                 f"{self.plugin.name}: the cached answer for node {node.name if node else row} is"
                 f" {shown[0]}, and computed anew it is {shown[1]}: `depends` must name all that the"

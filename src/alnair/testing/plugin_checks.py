@@ -14,6 +14,7 @@ from alnair.scheduler.framework.extension_points import (
     Score,
     ScorePlugin,
 )
+from alnair.scheduler.framework.score_weights import PARTS
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 from alnair.testing.read_only_arrays import read_only
@@ -65,7 +66,8 @@ def check_score(
 ) -> None:
     """Check that scores are 0 to 100 in the end, and the same for parts as for the whole.
 
-    A plugin with a finer scale says its highest score by `most`.
+    A plugin with a finer scale says its highest score by `most`, or that it has parts of points by
+    `fine`.
 
     Raises:
         ContractError: They are not.
@@ -74,6 +76,7 @@ def check_score(
     if compiled is None:
         return
     n, what, most = cluster.columns.n, f"{plugin.name}: score", getattr(plugin, "most", 100)
+    parts = PARTS if getattr(plugin, "fine", False) else 1
     if compiled.depends is not Depends.PODS:
         score = cast("Score", compiled)
         full = _ask(what, score, slice(0, n), cluster)
@@ -84,9 +87,10 @@ def check_score(
     _check_shape(what, values, n)
     for row in np.flatnonzero(will_do):
         value, node = values[row], cluster.columns.nodes[row]
-        if not 0 <= value <= most or value != int(value):
+        if not 0 <= value <= most or value * parts != int(value * parts):
+            kind = f"a multiple of 1/{parts}" if parts > 1 else "a whole number"
             raise ContractError(
-                f"{what} gives node {node.name if node else row} {value}: it must be a whole number"
+                f"{what} gives node {node.name if node else row} {value}: it must be {kind}"
                 f" from 0 to {most}, if need be by `normalize`"
             )
 

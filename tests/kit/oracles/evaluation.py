@@ -5,7 +5,9 @@ Slow and simple on purpose, and independent of `alnair.scheduler`: what both say
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 
 from alnair.model import names
 from alnair.model.nodes import Gpu, Node, Taint
@@ -35,7 +37,15 @@ class Oracle:
         gpu_nodes_in_order: bool = True,
         even: bool = False,
         images: bool = True,
+        packs: bool = True,
+        smallest_first: bool = False,
+        nvlink_only: bool = True,
+        break_ties: Iterable[str] = (),
     ) -> None:
+        self.packs = packs
+        self.smallest_first = smallest_first
+        self.nvlink_only = nvlink_only
+        self.break_ties = frozenset(break_ties)
         self.even = even
         self.images = images
         self.gpu_nodes_in_order = gpu_nodes_in_order
@@ -53,7 +63,8 @@ class Oracle:
         if not feasible:
             return None
         scores = self.scores(spec, feasible)
-        return min(feasible, key=lambda n: (-scores[n.name], self._rank(n.name))).name
+        best = max(scores.values())
+        return min((n.name for n in feasible if scores[n.name] == best), key=self._rank)
 
     def _rank(self, name: str) -> bytes:
         return hashlib.blake2b(name.encode(), key=self.key).digest()
@@ -133,7 +144,10 @@ class Oracle:
 
     # --- scores -----------------------------------------------------------------------------------
 
-    def scores(self, spec: PodSpec, feasible: Sequence[Node]) -> Mapping[str, int]:
+    def scores(
+        self, spec: PodSpec, feasible: Sequence[Node]
+    ) -> Mapping[str, tuple[Fraction, Fraction]]:
+        """Return the score of each node, and what decides where that is the same."""
         soft = {n.name: self._untolerated(spec, n) for n in feasible}
         liked = {n.name: self._liked(spec, n) for n in feasible}
         most_soft, most_liked = max(soft.values()), max(liked.values())
@@ -141,21 +155,98 @@ class Oracle:
         for node in feasible:
             taints = 100 - (soft[node.name] * 100 // most_soft if most_soft else 0)
             likes = liked[node.name] * 100 // most_liked if most_liked else 0
-            total[node.name] = 3 * taints + 2 * likes + self._allocation(spec, node)
+            parts = {
+                "taints": 3 * taints,
+                "likes": 2 * likes,
+                "fit": self._allocation(spec, node),
+                "gpus": self._gpu_allocation(spec, node),
+            }
             if spec.gpu:
-                total[node.name] += 2 * self._connected(spec.gpu, node)
-                total[node.name] += 4 * self._models_liked(spec.gpu, node)
+                parts["links"] = 2 * self._connected(spec.gpu, node)
+                parts["models"] = 4 * self._models_liked(spec.gpu, node)
             if self.even:
-                total[node.name] += self._evenness(spec, node)
+                parts["even"] = self._evenness(spec, node)
             if self.images and not (self.gpu_nodes_in_order and gpus_of(node)):
-                total[node.name] += self._images(spec, node)
+                parts["images"] = self._images(spec, node)
+            behind = self.break_ties if self._goes_by_gpus(spec) else frozenset()
+            total[node.name] = (
+                sum((Fraction(v) for k, v in parts.items() if k not in behind), Fraction()),
+                sum((Fraction(v) for k, v in parts.items() if k in behind), Fraction()),
+            )
         return total
+
+    def _goes_by_gpus(self, spec: PodSpec) -> bool:
+        there = any(gpus_of(node) for node in self.nodes.values())
+        return there and bool(self.packs or spec.gpu)
+
+    def _gpu_allocation(self, spec: PodSpec, node: Node) -> Fraction:
+        if not self._goes_by_gpus(spec):
+            return Fraction()
+        gpus = gpus_of(node)
+        unused = [i for i in range(len(gpus)) if not self.tenants(node, i)]
+        free = len([i for i in unused if not self.holders(node, i)])
+        idle = free == len(gpus)
+        if spec.gpu is None:
+            return Fraction(15 - min(free, 15) + 16 * (not (idle and free)), 1024)
+        if not self.packs:
+            return self._spread(spec.gpu, node)
+        not_opened, tenths = 0, 0
+        if spec.gpu.memory_mib:
+            fits = [
+                self._level(node, i)
+                for i, gpu in enumerate(gpus)
+                if accepts(spec.gpu, gpu) and self._takes(spec.gpu, node, i, gpu)
+            ]
+            least = min(fits, default=1000)
+            not_opened, tenths = int(least < 1000), 10 - -(-least // 100)
+        if idle and not self.smallest_first:
+            free = 0
+        found = not_opened
+        for radix, digit in (
+            (2, int(not idle)),
+            (11, tenths),
+            (32, 31 - min(free, 31)),
+            (32, min(len(self.on(node)), 31)),
+        ):
+            found = found * radix + digit
+        return Fraction(found, 1024)
+
+    def _spread(self, demand: GpuDemand, node: Node) -> Fraction:
+        gpus = gpus_of(node)
+        levels = [self._level(node, i) for i in range(len(gpus))]
+        asked = Fraction(demand.whole)
+        if demand.memory_mib:
+            memory = max((gpu.memory_mib for gpu in gpus), default=0)
+            part = Fraction(demand.memory_mib, max(memory, 1))
+            asked += min(max(part, Fraction(demand.compute, 100)), 1)
+        if not gpus:
+            return Fraction()
+        used = sum(Fraction(1000 - level, 1000) for level in levels) + asked
+        left = max(1 - used / len(gpus), Fraction())
+        score = math.floor(left * 8000 + Fraction(1, 10**6)) * 8
+        if demand.memory_mib:
+            fits = [
+                Fraction(levels[i], 1000)
+                for i, gpu in enumerate(gpus)
+                if accepts(demand, gpu) and self._takes(demand, node, i, gpu)
+            ]
+            score += math.floor(max(fits, default=Fraction()) * 7)
+        return Fraction(score, 1024)
+
+    def _level(self, node: Node, slot: int) -> int:
+        """How many thousandths of a GPU are free, of its memory or its compute."""
+        if self.holders(node, slot):
+            return 0
+        memory = gpus_of(node)[slot].memory_mib
+        part = self.memory_left(node, slot) / memory if memory else 1.0
+        return max(int(min(part, self.compute_left(node, slot) / 100, 1.0) * 1000 + 1e-6), 0)
 
     def _connected(self, demand: GpuDemand, node: Node) -> int:
         sets = itertools.combinations(self.free(demand, node), demand.whole)
         if demand.whole < 2:
             return 0
-        return max((link_score(connection(gpus_of(node), s)[0]) for s in sets), default=0)
+        best = max((link_score(connection(gpus_of(node), s)[0]) for s in sets), default=0)
+        return 0 if self.nvlink_only and best < 60 else best
 
     def _models_liked(self, demand: GpuDemand, node: Node) -> int:
         weights = dict(demand.weights)

@@ -28,6 +28,10 @@ LAST: list[tuple[str, int | None, dict[str, Any]]] = [
     ("DefaultPreemption", None, {}),
 ]
 LEAST, MOST = {"type": "LeastAllocated"}, {"type": "MostAllocated"}
+LEAST_GPUS = {
+    **LEAST,
+    "tieBreakers": ["NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"],
+}
 #: Profile → plugins in their order, the weights of those that score, arguments.
 BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
     "alnair-scheduler": [
@@ -35,7 +39,8 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
         ("ImageLocality", 1, {"gpuNodesInOrder": True}),
         ("GpuShare", None, {"choice": "tightest"}),
-        ("GpuTopology", 2, {}),
+        ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
+        ("GpuTopology", 2, {"nvlinkOnly": True}),
         ("GpuModels", 4, {}),
         *LAST,
     ],
@@ -43,6 +48,15 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         *FIRST,
         ("NodeResourcesFit", 1, {"scoringStrategy": MOST}),
         ("GpuShare", None, {"choice": "tightest"}),
+        (
+            "GpuAllocation",
+            1,
+            {
+                **MOST,
+                "smallestFirst": True,
+                "tieBreakers": ["NodeResourcesFit", "GpuTopology", "NodeResourceTopologyMatch"],
+            },
+        ),
         ("GpuTopology", 2, {}),
         ("GpuModels", 4, {}),
         *LAST,
@@ -53,6 +67,7 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("NodeResourcesBalancedAllocation", 1, {}),
         ("ImageLocality", 1, {}),
         ("GpuShare", None, {"choice": "emptiest"}),
+        ("GpuAllocation", 1, LEAST_GPUS),
         ("GpuTopology", 2, {}),
         ("GpuModels", 4, {}),
         *LAST,
@@ -62,9 +77,10 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
         ("ImageLocality", 1, {"gpuNodesInOrder": True}),
         ("GpuShare", None, {"choice": "tightest"}),
-        ("GpuTopology", 2, {}),
+        ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
+        ("GpuTopology", 2, {"nvlinkOnly": True}),
         ("GpuModels", 4, {}),
-        ("OpportunityCost", 1, {}),
+        ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"]}),
         *LAST,
     ],
     "utilsched": [
@@ -73,6 +89,7 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("NodeResourcesBalancedAllocation", 1, {}),
         ("ImageLocality", 1, {}),
         ("GpuShare", None, {"choice": "tightest"}),
+        ("GpuAllocation", 1, LEAST_GPUS),
         ("GpuTopology", 2, {}),
         ("GpuModels", 4, {}),
         ("UtilSched", 5, {}),

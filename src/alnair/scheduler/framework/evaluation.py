@@ -20,6 +20,7 @@ from alnair.scheduler.framework.extension_points import (
     Refusal,
     Score,
 )
+from alnair.scheduler.framework.score_weights import weigh
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import TIES, Column, Mask, Rows, distinct, single
 
@@ -33,6 +34,7 @@ class Evaluation:
     Attributes:
         refusal: why the class is refused as such, or None.
         compares_requests: whether a filter compares requests with what is free.
+        unit: what a point of the score is in the rank.
         rank: (rows,), score and tie-break in one number, `INFEASIBLE` where a filter refused.
     """
 
@@ -43,6 +45,7 @@ class Evaluation:
         self.compares_requests = False
         self._filters: list[tuple[str, Filter | PodsFilter]] = []
         self._scores: list[tuple[float, Score | PodsScore]] = []
+        self.unit = float(TIES)
         self._objects_read = [
             (kind, cluster.objects.version(kind))
             for plugin in profile.readers
@@ -61,9 +64,11 @@ class Evaluation:
                 if f := plugin.filter(spec, cluster):
                     self._filters.append((plugin.name, f))
                     self.compares_requests |= getattr(plugin, "compares_requests", False)
-            for scorer in profile.scores:
-                if s := scorer.score(spec, cluster):
-                    self._scores.append((profile.weights.get(scorer.name, 1), s))
+            scores = [(p, s) for p in profile.scores if (s := p.score(spec, cluster))]
+            silent = {name for p, _ in scores for name in getattr(p, "instead_of", ())}
+            scores = [(p, s) for p, s in scores if p.name not in silent]
+            weights, self.unit = weigh([p for p, _ in scores], profile.weights)
+            self._scores = [(w, s) for w, (_, s) in zip(weights, scores, strict=True)]
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]
         self._booked_filters = [f for _, f in self._filters if f.depends is Depends.BOOKED]
         # Asking a protocol would be slow: `depends` says what kind a function is.
@@ -142,6 +147,10 @@ class Evaluation:
         if rank[at] < 0:
             return None
         return at if allowed is None else int(allowed[at])
+
+    def score(self, row: int) -> int:
+        """Return the whole points of a feasible row; call `refresh` before."""
+        return int(self.rank[row] // self.unit)
 
     def possible(self) -> Mask:
         """Return which rows will do as far as each alone decides; call `refresh` before.
@@ -263,14 +272,14 @@ class Evaluation:
         """Put score and tie-break into one number, without arrays that are dropped at once."""
         if (row := single(rows)) is not None:
             score = total if isinstance(total, float) else total.item(0)
-            self.rank[row] = score * TIES + tie.item(row) if ok.item(0) else INFEASIBLE
+            self.rank[row] = score * self.unit + tie.item(row) if ok.item(0) else INFEASIBLE
         elif isinstance(rows, slice):
             rank = self.rank[rows]
-            np.multiply(total, TIES, out=rank)
+            np.multiply(total, self.unit, out=rank)
             rank += tie[rows]
             np.copyto(rank, INFEASIBLE, where=~ok)
         else:
-            self.rank[rows] = np.where(ok, total * TIES + tie[rows], INFEASIBLE)
+            self.rank[rows] = np.where(ok, total * self.unit + tie[rows], INFEASIBLE)
 
     def _combine(self, tie: Column) -> None:
         """Put the parts together for all rows: one row may change what others are measured by."""
@@ -291,7 +300,7 @@ class Evaluation:
             if pods_score.normalize is not None:
                 scores = pods_score.normalize(scores, feasible)
             ranked += weight * scores
-        self.rank = np.where(feasible, ranked * TIES + tie, INFEASIBLE)
+        self.rank = np.where(feasible, ranked * self.unit + tie, INFEASIBLE)
 
 
 def _refusal(spec: PodSpec, profile: Profile) -> Refusal | None:

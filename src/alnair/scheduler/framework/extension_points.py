@@ -126,6 +126,10 @@ class Plugin(Protocol):
 
     - `Args`: the type of its arguments.
     - `most`: its highest score, if that is not 100.
+    - `fine`: True if its scores are multiples of 1/1024 of a point, and not whole points.
+    - `tie_breakers`: names of score plugins that only decide where its own score, and all others,
+      are the same, for the pods that it scores.
+    - `instead_of`: names of score plugins that have no say for the pods that it scores.
     - `compares_requests`: True if its filter compares requests with what is free, so that victims
       must free what a pod asks for.
     - `reads_loads`: True if it decides by what GPUs are measured to do.

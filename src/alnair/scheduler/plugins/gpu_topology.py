@@ -3,12 +3,23 @@
 import numpy as np
 
 from alnair.model.workload import GpuDemand, PodSpec
+from alnair.scheduler.framework.arguments import Arguments
 from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Devices
-from alnair.scheduler.state.gpus.gpu_links import MOST_GPUS, Cliques
+from alnair.scheduler.state.gpus.gpu_links import MOST_GPUS, NVLINK, Cliques
 from alnair.scheduler.state.gpus.gpu_room import accepted
 from alnair.scheduler.state.nodes.columns import Column, Rows
+
+
+class GpuTopologyArguments(Arguments, frozen=True):
+    """Arguments of GpuTopology.
+
+    Attributes:
+        nvlink_only: PCIe scores 0, whichever way: an idle node is opened for NVLinks alone.
+    """
+
+    nvlink_only: bool = False
 
 
 class GpuTopology:
@@ -19,20 +30,25 @@ class GpuTopology:
     """
 
     name = "GpuTopology"
+    Args = GpuTopologyArguments
+
+    def __init__(self, arguments: GpuTopologyArguments | None = None) -> None:
+        self._least = NVLINK if (arguments or GpuTopologyArguments()).nvlink_only else 0
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Connected | None":
         """Compile the score."""
         several = spec.gpu is not None and spec.gpu.whole > 1
-        return _Connected(spec.gpu, cluster.devices) if several and spec.gpu else None
+        return _Connected(spec.gpu, cluster.devices, self._least) if several and spec.gpu else None
 
 
 class _Connected:
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
-    def __init__(self, demand: GpuDemand, devices: Devices) -> None:
+    def __init__(self, demand: GpuDemand, devices: Devices, least: int) -> None:
         self._demand = demand
         self._devices = devices
+        self._least = least
 
     def __call__(self, rows: Rows) -> Column:
         devices = self._devices
@@ -55,4 +71,5 @@ class _Connected:
         return found
 
     def _quality(self, wired: Cliques | None, free: int) -> float:
-        return float(wired.quality(free, self._demand.whole)) if wired else 0.0
+        found = wired.quality(free, self._demand.whole) if wired else 0
+        return float(found) if found >= self._least else 0.0

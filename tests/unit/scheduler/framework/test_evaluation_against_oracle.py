@@ -199,6 +199,10 @@ class Columnar(RuleBasedStateMachine):
             gpu_nodes_in_order=which == 0,
             even=which == 2,
             images=which != 1,
+            packs=which != 2,
+            smallest_first=which == 1,
+            nvlink_only=which == 0,
+            break_ties=((), ("fit", "links"), ("fit", "even", "images"))[which],
         )
         self.count = 0
         self.seen: list[PodSpec] = []

@@ -14,7 +14,8 @@ from alnair.scheduler.state.gpus.gpu_links import Cliques
 from alnair.scheduler.state.nodes.columns import Column, Mask
 from alnair.scheduler.state.numa.numa_alignment import Alignment
 
-#: Which GPU of a node takes a slice: the fullest that has room, or the emptiest.
+#: Which GPU of a node takes a slice: the fullest that has room, or the emptiest. The one leaves
+#: links between free GPUs whole, the other keeps off links that GPUs in use have.
 Choice = Literal["tightest", "emptiest"]
 
 
@@ -102,20 +103,23 @@ def slice_slot(
     unused, mask = _mask(free), near.mask
     weights, gpus = dict(demand.weights), devices.gpus[row]
     wired = devices.wired[row]
+    used = _mask(devices.held_slots(row))
 
     def order(slot: int) -> tuple[int, float, float, float, bool, int, int]:
         score_key = -float(gpu_scores[slot]) if gpu_scores is not None else 0.0
         weight_key = -weights.get(gpus[slot].model, 0)
         far = bool(mask) and not mask >> slot & 1
-        # Opening a GPU may break a clique that others could use whole.
-        missed = -wired.left(unused, slot) if wired and unused >> slot & 1 else 0
+        missed = 0
+        if wired and unused >> slot & 1:
+            # Opening a GPU may break a clique that others could use whole.
+            missed = -wired.left(unused, slot) if sign > 0 else wired.between(used, 1 << slot)
         return weight_key, score_key, sign * compute[slot], sign * memory[slot], far, missed, slot
 
     return min(slots, key=order)
 
 
 def whole_slots(
-    demand: GpuDemand, devices: Devices, row: int, free: Mask, near: Near
+    demand: GpuDemand, devices: Devices, row: int, free: Mask, near: Near, choice: Choice
 ) -> list[int] | None:
     """Return the whole GPUs for the pod, container by container; None if there are too few.
 
@@ -125,6 +129,8 @@ def whole_slots(
         row: of the node.
         free: GPUs that could be given.
         near: the pod's zones.
+        choice: among sets that are connected alike, the one that breaks the weakest links between
+            free GPUs, or that has the weakest links with GPUs in use.
     """
     mask = _mask(free)
     if mask.bit_count() < demand.whole:
@@ -137,7 +143,8 @@ def whole_slots(
     mask = near.pick(mask, demand.whole)
     if wired is None:
         return _slots(mask)[: demand.whole]
-    chosen = wired.best(mask, demand.whole, near.mask)
+    in_use = _mask(devices.held_slots(row)) if choice == "emptiest" else 0
+    chosen = wired.best(mask, demand.whole, near.mask, in_use)
     assert chosen is not None  # there are enough
     return _by_container(demand, wired, chosen)
 

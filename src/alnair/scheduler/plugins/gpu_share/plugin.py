@@ -25,7 +25,7 @@ NO_WHOLE = Reason("node(s) have too few free whole GPUs")
 
 
 class GpuShareArguments(Arguments, frozen=True):
-    """Arguments of GpuShare: which GPU of a node takes a slice."""
+    """Arguments of GpuShare: which GPUs of a node a pod gets."""
 
     choice: Choice = "tightest"
 
@@ -72,7 +72,7 @@ class GpuShare:
             free[slot] = False
             bookings.append(Booking(slot, demand.memory_mib, demand.compute, demand.soft))
         if demand.whole:
-            slots = whole_slots(demand, devices, row, free, near)
+            slots = whole_slots(demand, devices, row, free, near, self.choice)
             if slots is None:
                 return None
             bookings += [Booking(slot, whole=True) for slot in slots]

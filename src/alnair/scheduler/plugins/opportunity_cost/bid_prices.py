@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.nodes import Gpu, Node
-from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask, WorkloadMix
+from alnair.scheduler.plugins.opportunity_cost.workload_mix import FIRST, Ask, WorkloadMix
 from alnair.scheduler.state.gpus.devices import LEVELS, Devices
 from alnair.scheduler.state.nodes.columns import Column, Columns
 
-#: Pods between two reviews; the first ones come after 1, 2, 4, … pods.
+#: Pods between two reviews; the first ones come when the mix is first read, and after twice and
+#: four times as many pods.
 EVERY: Final = 128
 #: GPUs of demand that are assumed before any came, spread evenly over the models.
 _PRIOR: Final = 8.0
@@ -65,7 +66,7 @@ class BidState(msgspec.Struct, frozen=True):
     """
 
     steps: tuple[tuple[NodeGroup, int, int], ...] = ()
-    due: int = 1
+    due: int = FIRST
 
 
 class BidPrices:
@@ -85,7 +86,7 @@ class BidPrices:
         self._groups: dict[NodeGroup | None, int] = {None: 0}
         self._steps: dict[tuple[int, int], int] = {}
         self._takers: dict[Ask, tuple[int, float, int]] = {}
-        self._due = 1
+        self._due = FIRST
 
     def grow(self, rows: int) -> None:
         """Make room for so many rows."""

@@ -17,6 +17,9 @@ from alnair.scheduler.state.nodes.columns import Column
 
 #: Prices are multiples of this: their sums are exact, in whatever order.
 GRAIN: Final = 2.0**-20
+#: Costs are multiples of this, in half grains: a thousandth of a GPU. Finer differences are errors
+#: of rounding, and would scatter slices that cost alike over GPUs.
+_COST_STEP: Final = 2**11
 #: What a slice costs where it has no place, in half grains: more than anywhere else.
 NO_PLACE: Final = 2**22
 
@@ -72,7 +75,8 @@ class GpuPrices:
                 size = self._size(demand.memory_mib, demand.compute, kind)
                 if size <= UNITS and demand.accepts(self._kinds[kind][0]):
                     room = (self._worth[kind] * (2 / GRAIN)).astype(np.int64)
-                    costs[kind, size:] = room[size:] - room[: UNITS + 1 - size]
+                    taken = room[size:] - room[: UNITS + 1 - size]
+                    costs[kind, size:] = (taken + _COST_STEP // 2) // _COST_STEP * _COST_STEP
                     costs[kind, UNITS] += 1
             table = self._tables[demand] = costs.ravel()
         return table

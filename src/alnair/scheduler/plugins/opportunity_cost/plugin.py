@@ -10,7 +10,8 @@ What a placement costs, in GPUs, is the sum of
   have cores to spare.
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
-one after another, in the order that breaks ties.
+one after another, in the order that breaks ties; a pod with whole GPUs opens no idle node among
+them while another will do.
 """
 
 import math
@@ -31,6 +32,8 @@ from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 _NAME: Final = "OpportunityCost"
 #: The score of a placement that costs nothing beyond the whole GPUs that it takes.
 _EVEN = 400.0
+#: What an idle node scores less, for pods with whole GPUs: less than a step of the costs.
+_IDLE: Final = 0.5
 
 
 class OpportunityCostArguments(Arguments, frozen=True):
@@ -39,10 +42,13 @@ class OpportunityCostArguments(Arguments, frozen=True):
     Attributes:
         step: costs are rounded to this many GPUs, which is one point of the score.
         softness: m of the soft maximum, in GPUs: the smaller, the sharper.
+        until_learned: score plugins that decide as long as too few pods came to learn from, and
+            then have no say.
     """
 
     step: float = 0.05
     softness: float = 0.2
+    until_learned: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
         """Return what is out of range."""
@@ -63,22 +69,28 @@ class OpportunityCost:
     #: A step of the costs is a point, and 100 points would not reach from bad to good. A placement
     #: may also gain: no node has as many GPUs as this leaves room for.
     most = int(2 * _EVEN)
+    fine = True
 
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
+        self.instead_of = self._arguments.until_learned
         self._known: _Known | None = None
 
     def observe(self, cluster: Cluster) -> DemandObserver:
         """Learn what pods ask for as they come: prices change with it."""
         return DemandObserver(cluster)
 
-    def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost":
+    def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost | None":
         """Compile the score."""
+        if not _learned(cluster).mix.demand and self.instead_of:
+            return None
         return _Cost(spec, cluster, self._know(cluster), self._arguments.step)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs."""
         if spec.gpu is None or not spec.gpu.memory_mib:
+            return None
+        if not _learned(cluster).mix.demand and self.instead_of:
             return None
         table = self._know(cluster).prices.cost_of_slice(spec.gpu)
 
@@ -177,6 +189,8 @@ class _Cost:
         cost += 0.5
         np.floor(cost, out=cost)
         np.subtract(_EVEN, cost, out=cost)
+        if self._whole:  # of nodes that cost alike, one in use: the idle one may be wanted whole
+            cost -= _IDLE * imbalance.idle[rows]
         return np.maximum(cost, 0.0, out=cost)
 
     def _of(self, row: int) -> float:
@@ -205,4 +219,5 @@ class _Cost:
             for k in self._sets:
                 cost += self._bids.sets[k].item(row) * (free // k - left // k)
         cost -= self._whole
-        return max(_EVEN - math.floor(cost / self._step + 0.5), 0.0)
+        even = _EVEN - _IDLE if self._whole and imbalance.idle.item(row) else _EVEN
+        return max(even - math.floor(cost / self._step + 0.5), 0.0)

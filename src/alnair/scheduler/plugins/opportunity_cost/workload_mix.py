@@ -15,8 +15,8 @@ from alnair.model.workload import Pod, PodSpec
 
 #: Pods that the mix remembers at least, once there were so many.
 MEMORY: Final = 8192
-#: The copy is made at the first pod, at this one, then whenever there are half as many more, or so
-#: many more.
+#: The copy is made at this pod, as fewer say little of those to come, then whenever there are half
+#: as many more, or so many more.
 FIRST: Final = 16
 GROWTH: Final = 1.5
 MOST_APART: Final = 4096
@@ -53,7 +53,7 @@ class MixState(msgspec.Struct, frozen=True):
     counts: tuple[tuple[Ask, float], ...] = ()
     demand: tuple[tuple[Ask, float], ...] = ()
     seen: int = 0
-    due: int = 1
+    due: int = FIRST
 
 
 class WorkloadMix:
@@ -72,7 +72,7 @@ class WorkloadMix:
         self.counts: dict[Ask, float] = {}
         self._total = 0.0
         self.seen = 0
-        self._due = 1
+        self._due = FIRST
         self._new: list[Pod] = []
 
     def gather(self, pod: Pod) -> None:
@@ -90,8 +90,7 @@ class WorkloadMix:
         self._new.clear()
         if self.seen < self._due:
             return False
-        later = min(math.ceil(self.seen * GROWTH), self.seen + MOST_APART)
-        self._due = max(FIRST, later)
+        self._due = min(math.ceil(self.seen * GROWTH), self.seen + MOST_APART)
         self.demand = tuple(self.counts.items())
         self.version += 1
         return True

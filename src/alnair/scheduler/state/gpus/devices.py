@@ -171,6 +171,11 @@ class Devices:
         free: Mask = present & (self._tenants[:, row] == 0) & (self._holders[:, row] == 0)
         return free
 
+    def held_slots(self, row: int) -> Mask:
+        """Return which GPUs of the row somebody holds, wholly or in part."""
+        held: Mask = (self._tenants[:, row] > 0) | (self._holders[:, row] > 0)
+        return held
+
     def shared_mask(self, rows: Rows) -> Mask:
         """Return which GPUs have tenants by slices, shape (GPUs per node, rows)."""
         shared: Mask = self._tenants[:, rows] > 0

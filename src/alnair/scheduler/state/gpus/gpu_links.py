@@ -90,11 +90,15 @@ def _between(a: _Described, b: _Described) -> int:
     return _STRENGTHS["NODE" if a[1] == b[1] else "SYS"]
 
 
+#: Sets whose weakest link is an NVLink score this or more.
+NVLINK: Final = 60
+
+
 def quality(least: int) -> int:
     """Return the score, 0-100, of a set by its weakest link: NVLinks 60-100, PCIe 10-50."""
     if least < _ONE_NVLINK:
         return least
-    return 60 + 40 * min(least // _ONE_NVLINK, _MOST_NVLINKS) // _MOST_NVLINKS
+    return NVLINK + (100 - NVLINK) * min(least // _ONE_NVLINK, _MOST_NVLINKS) // _MOST_NVLINKS
 
 
 class Cliques:
@@ -120,21 +124,23 @@ class Cliques:
             self._least = np.concatenate([self._least, np.minimum(self._least, least)])
             count = np.concatenate([count, count + 1])
         self._by_count = [np.flatnonzero(count == k) for k in range(size + 1)]
-        self._chosen: dict[tuple[int, int, int], int | None] = {}
+        self._chosen: dict[tuple[int, int, int, int], int | None] = {}
 
-    def best(self, free: int, count: int, inside: int = 0) -> int | None:
+    def best(self, free: int, count: int, inside: int = 0, in_use: int = 0) -> int | None:
         """Return the set of so many free GPUs to give, None if there are too few.
 
         The strongest weakest link comes first, then the sum of all links, then GPUs that are all in
         `inside`, then pairs in one NUMA zone. Among equals the set goes whose absence leaves the
-        strongest links to others, and then the one of the lowest slots.
+        strongest links to others, or that has the weakest links to those `in_use`, and then the one
+        of the lowest slots.
 
         Args:
             free: mask of the GPUs to choose from.
             count: GPUs wanted.
             inside: mask of the GPUs near the cores and memory that the pod can have.
+            in_use: mask of the GPUs to keep away from; 0 = none.
         """
-        key = (free, count, inside)
+        key = (free, count, inside, in_use)
         if key not in self._chosen:
             if len(self._chosen) >= _CHOICES_KEPT:
                 self._chosen.clear()
@@ -145,21 +151,28 @@ class Cliques:
         """Return how strongly the free GPUs would be linked without this one."""
         return int(self._total[free & ~(1 << slot)])
 
+    def between(self, some: int, others: int) -> int:
+        """Return how strongly some GPUs are linked with others, which are none of them."""
+        return int(self._total[some | others] - self._total[some] - self._total[others])
+
     def quality(self, free: int, count: int) -> int:
         """Return the score, 0-100, of the best set of at least two GPUs; 0 if there is none."""
         chosen = self.best(free, count)
         return 0 if chosen is None or count < 2 else quality(int(self._least[chosen]))
 
-    def _search(self, free: int, count: int, inside: int) -> int | None:
+    def _search(self, free: int, count: int, inside: int, in_use: int) -> int | None:
         if count >= len(self._by_count):
             return None
         sets = self._by_count[count]
         sets = sets[(sets & ~free) == 0]
         if not len(sets):
             return None
+        to_others = -self._total[free ^ sets]
+        if in_use:
+            to_others = self._total[in_use | sets] - self._total[sets]
         keys = (
             sets,
-            -self._total[free ^ sets],
+            to_others,
             -self._near[sets],
             (sets & ~inside) != 0,
             -self._total[sets],

@@ -1,0 +1,1 @@
+"""GpuAllocation: nodes by how many of their GPUs are in use, before cores and memory count."""
