@@ -30,7 +30,6 @@ _WORTH: Final = np.array(
     [_NOT_OPENED + (_TENTHS - -(-level * _TENTHS // LEVELS)) * _TENTH for level in range(LEVELS)]
     + [0.0]
 )
-_PODS_ROW: Final = 2  # the columns of resources begin with cpu, memory, pods
 
 
 class NodesInUse:
@@ -72,13 +71,10 @@ class NodesInUse:
         free = of_rows(devices.whole_free, rows)
         idle = free == of_rows(devices.count, rows)
         counted = free if self._smallest_first else np.where(idle, 0.0, free)
-        pods = of_rows(columns.allocatable[_PODS_ROW], rows) - of_rows(
-            columns.free[_PODS_ROW], rows
-        )
         self.score[rows] = (
             np.where(idle, 0.0, _NOT_IDLE)
             + (_MOST_FREE - np.minimum(counted, _MOST_FREE)) * _TAKEN_GPU
-            + np.clip(pods, 0.0, _MOST_PODS) * _POD
+            + np.minimum(columns.pods(rows), _MOST_PODS) * _POD
         )
         not_idle = (free == 0.0) | ~idle
         self.score_without[rows] = (15.0 - np.minimum(free, 15.0) + 16.0 * not_idle) / PARTS
@@ -89,11 +85,10 @@ class NodesInUse:
         free = devices.whole_free.item(row)
         idle = free == devices.count.item(row)
         counted = 0.0 if idle and not self._smallest_first else min(free, _MOST_FREE)
-        pods = columns.allocatable.item(_PODS_ROW, row) - columns.free.item(_PODS_ROW, row)
         self.score[row] = (
             (0.0 if idle else _NOT_IDLE)
             + (_MOST_FREE - counted) * _TAKEN_GPU
-            + min(max(pods, 0.0), _MOST_PODS) * _POD
+            + min(columns.pods_on(row), _MOST_PODS) * _POD
         )
         not_idle = not free or not idle
         self.score_without[row] = (15.0 - min(free, 15.0) + 16.0 * not_idle) / PARTS

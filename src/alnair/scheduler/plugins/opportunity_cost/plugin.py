@@ -10,8 +10,8 @@ What a placement costs, in GPUs, is the sum of
   have cores to spare.
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
-one after another, in the order that breaks ties; a pod with whole GPUs opens no idle node among
-them while another will do.
+one after another, in the order that breaks ties; pods with whole GPUs open no idle node among them
+while another will do, and go where most pods are.
 """
 
 import math
@@ -23,6 +23,7 @@ import numpy as np
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
 from alnair.scheduler.framework.extension_points import Depends, Normalize
+from alnair.scheduler.framework.score_weights import PARTS
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
@@ -32,8 +33,11 @@ from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 _NAME: Final = "OpportunityCost"
 #: The score of a placement that costs nothing beyond the whole GPUs that it takes.
 _EVEN = 400.0
-#: What an idle node scores less, for pods with whole GPUs: less than a step of the costs.
+#: Of nodes that cost alike, a pod with whole GPUs opens no idle one, which may be wanted whole:
+#: what that scores less. Then it goes where most pods are, as that node will be free later anyway.
+#: Both are less than a step of the costs.
 _IDLE: Final = 0.5
+_MOST_PODS: Final = 31.0
 
 
 class OpportunityCostArguments(Arguments, frozen=True):
@@ -139,6 +143,7 @@ class _Cost:
 
     def __init__(self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float) -> None:
         self._devices, self._bids = cluster.devices, known.bids
+        self._columns = cluster.columns
         self._imbalance = imbalance = known.imbalance
         self._step = step
         requests = dict(spec.requests)
@@ -189,8 +194,9 @@ class _Cost:
         cost += 0.5
         np.floor(cost, out=cost)
         np.subtract(_EVEN, cost, out=cost)
-        if self._whole:  # of nodes that cost alike, one in use: the idle one may be wanted whole
-            cost -= _IDLE * imbalance.idle[rows]
+        if self._whole:
+            pods = np.minimum(self._columns.pods(rows), _MOST_PODS) / PARTS
+            cost += np.where(imbalance.idle[rows], -_IDLE, pods)
         return np.maximum(cost, 0.0, out=cost)
 
     def _of(self, row: int) -> float:
@@ -219,5 +225,8 @@ class _Cost:
             for k in self._sets:
                 cost += self._bids.sets[k].item(row) * (free // k - left // k)
         cost -= self._whole
-        even = _EVEN - _IDLE if self._whole and imbalance.idle.item(row) else _EVEN
+        even = _EVEN
+        if self._whole:
+            pods = min(self._columns.pods_on(row), _MOST_PODS) / PARTS
+            even += -_IDLE if imbalance.idle.item(row) else pods
         return max(even - math.floor(cost / self._step + 0.5), 0.0)

@@ -24,6 +24,7 @@ ALL: Final = slice(None)
 #: Node ties are broken by one permutation; ranks are below this.
 TIES: Final = 2**20
 _BASE_RESOURCES: Final = ("cpu", "memory", "pods")
+_PODS: Final = _BASE_RESOURCES.index("pods")
 _LOG_LIMIT: Final = 500_000
 
 
@@ -154,6 +155,15 @@ class Columns:
             self._tie[[self.row_of[name] for name in order]] = TIES - 1.0 - np.arange(len(order))
             self._ties_stale = False
         return self._tie
+
+    def pods(self, rows: Rows) -> Column:
+        """Return how many pods are on each row."""
+        found: Column = of_rows(self.allocatable[_PODS], rows) - of_rows(self.free[_PODS], rows)
+        return found
+
+    def pods_on(self, row: int) -> float:
+        """Return how many pods are on the row."""
+        return float(self.allocatable.item(_PODS, row) - self.free.item(_PODS, row))
 
     def put(self, node: Node) -> int:
         """Add or update a node; returns its row. What is booked on it stays booked."""
