@@ -193,7 +193,7 @@ class Oracle:
         not_opened, tenths = 0, 0
         if spec.gpu.memory_mib:
             fits = [
-                self._level(node, i)
+                self.level(node, i)
                 for i, gpu in enumerate(gpus)
                 if accepts(spec.gpu, gpu) and self._takes(spec.gpu, node, i, gpu)
             ]
@@ -213,7 +213,7 @@ class Oracle:
 
     def _spread(self, demand: GpuDemand, node: Node) -> Fraction:
         gpus = gpus_of(node)
-        levels = [self._level(node, i) for i in range(len(gpus))]
+        levels = [self.level(node, i) for i in range(len(gpus))]
         asked = Fraction(demand.whole)
         if demand.memory_mib:
             memory = max((gpu.memory_mib for gpu in gpus), default=0)
@@ -233,7 +233,7 @@ class Oracle:
             score += math.floor(max(fits, default=Fraction()) * 7)
         return Fraction(score, 1024)
 
-    def _level(self, node: Node, slot: int) -> int:
+    def level(self, node: Node, slot: int) -> int:
         """How many thousandths of a GPU are free, of its memory or its compute."""
         if self.holders(node, slot):
             return 0

@@ -275,9 +275,10 @@ class Columnar(RuleBasedStateMachine):
                 sign = 1 if self.tightest else -1
                 room = [
                     (
+                        0 if self.tightest else -self.oracle.level(node, s),
                         sign * self.oracle.compute_left(node, s),
                         sign * self.oracle.memory_left(node, s),
-                        -self.left(demand, node, s),
+                        self.missed(demand, node, s),
                         s,
                     )
                     for s in {s for s, _ in choices if s is not None}
@@ -294,11 +295,19 @@ class Columnar(RuleBasedStateMachine):
         held = Held(record.pod.spec, whole, shared[0] if shared else None)
         self.oracle.held.setdefault(node.name, {})[record.pod.uid] = held
 
-    def left(self, demand: GpuDemand, node: Node, slot: int) -> int:
-        """The links among the other free GPUs, if this one is free."""
-        free = self.oracle.free(demand, node)
-        others = [s for s in free if s != slot]
-        return connection(gpus_of(node), others)[1] if slot in free else 0
+    def missed(self, demand: GpuDemand, node: Node, slot: int) -> int:
+        """What opening a free GPU costs: links to other free ones, or with those in use."""
+        gpus, free = gpus_of(node), self.oracle.free(demand, node)
+        if slot not in free:
+            return 0
+        if self.tightest:
+            return -connection(gpus, [s for s in free if s != slot])[1]
+        held = [
+            s
+            for s in range(len(gpus))
+            if self.oracle.tenants(node, s) or self.oracle.holders(node, s)
+        ]
+        return connection(gpus, [*held, slot])[1] - connection(gpus, held)[1]
 
     @precondition(lambda self: any(self.oracle.held.values()))
     @rule(data=st.data())
