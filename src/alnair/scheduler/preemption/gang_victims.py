@@ -52,10 +52,43 @@ class Units:
                 found += _on_nodes(left)
         return found
 
-    def staying_with(self, record: Record, away: Collection[str]) -> list[Record]:
-        """Return who stays on nodes of the pod's gang, with it."""
+    def gang(self, record: Record, away: Collection[str]) -> list[Record]:
+        """Return who would go together if the pod's gang broke; nobody if it has none."""
         by_gang = self._part([record])[1]
         return [r for key in by_gang for r in _on_nodes(self._staying(key, away)[1])]
+
+    def spare_in_turn(self, records: Iterable[Record], away: Collection[str]) -> set[str]:
+        """Return the uids of those that their gangs can spare if they go in this order."""
+        spare: set[str] = set()
+        for key, members in self._part(records)[1].items():
+            state, staying = self._staying(key, away)
+            count = max(0, len(staying) - state.min_member)
+            spare.update(r.pod.uid for r in members[:count])
+        return spare
+
+    def broken(self, victims: Iterable[Record], away: Collection[str]) -> tuple[int, set[str]]:
+        """Return how many gangs break without the victims, and whom the other gangs spare."""
+        count, spare = 0, set[str]()
+        for key, members in self._part(victims)[1].items():
+            state, staying = self._staying(key, away)
+            if len(staying) - len(members) < state.min_member:
+                count += 1
+            else:
+                spare.update(r.pod.uid for r in members)
+        return count, spare
+
+    def breaks(self, key: GangKey) -> bool:
+        """Return whether the gang breaks for sure if any of its members goes."""
+        state = self._gangs.find(key)
+        if state is None or state.min_member <= 1 or self.spares(key):
+            return False
+        # What leaves anyway costs it nothing more.
+        return not any(r.evicting or r.pod.deleting for r in state.members.values())
+
+    def spares(self, key: GangKey) -> bool:
+        """Return whether the gang may have members to spare."""
+        state = self._gangs.find(key)
+        return state is not None and 1 < state.min_member < len(state.members)
 
     def together(self, victims: Iterable[Record]) -> list[list[Record]]:
         """Part victims into those that can only stay together, keeping their order."""

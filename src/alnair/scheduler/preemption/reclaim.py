@@ -22,6 +22,7 @@ from alnair.scheduler.state.objects.elastic_quotas import Quotas
 _LESSER: Final[Mapping[str, int]] = {"memory": 2, "cpu": 1, "ephemeral-storage": 0, "pods": 0}
 _DEVICE: Final = 3
 _Taken = dict[str, Counter[str]]
+Requests = tuple[tuple[str, int], ...]
 
 
 class Reclaim:
@@ -51,6 +52,7 @@ class Reclaim:
         self._wanted = wanted if not wanted & self._borrowed else set[str]()
         self._top = max(map(_rank, self._wanted), default=_DEVICE)
         self._leaving: _Taken = {}
+        self._precious: dict[Requests, tuple[str, ...]] = {}
         self._gone: dict[str, bool] = {}
         for record in leaving:
             self._gone[record.pod.uid] = True
@@ -96,6 +98,75 @@ class Reclaim:
             for r, amount in held.items()
             if r in self._borrowed and r in theirs.min
         )
+
+    def short_after(self, records: Iterable[Record]) -> set[str]:
+        """Return the uids of pods that are their namespace's own, if they go in this order."""
+        taken = {namespace: Counter(amounts) for namespace, amounts in self._leaving.items()}
+        own: set[str] = set()
+        for record in records:
+            namespace = record.pod.namespace
+            theirs = self._quotas.of(namespace)
+            if theirs is None:
+                continue
+            _add(taken, record)
+            left = self._left(namespace, taken)
+            if any(
+                left.get(r, 0) < theirs.min.get(r, 0)
+                for r in self.precious(record.pod.spec.requests)
+            ):
+                own.add(record.pod.uid)
+        return own
+
+    def owned(self, victims: Iterable[Record]) -> dict[str, float]:
+        """Return which part of each victim is its namespace's own, by uid, where any is.
+
+        Own is what the namespace has less than its `min` without them.
+        """
+        together: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
+        for victim in victims:
+            if self._quotas.of(victim.pod.namespace) is not None:
+                key = (victim.pod.namespace, self.precious(victim.pod.spec.requests))
+                together.setdefault(key, []).append(victim)
+        found: dict[str, float] = {}
+        for (namespace, precious), records in together.items():
+            part = self._part_short(namespace, precious, records)
+            if part:
+                found.update((r.pod.uid, part) for r in records)
+        return found
+
+    def is_all_own(self, namespace: str, precious: Iterable[str]) -> bool:
+        """Return whether all that a namespace holds of this is its own."""
+        theirs = self._quotas.of(namespace)
+        if theirs is None:
+            return False
+        left = self._left(namespace, self._leaving)
+        return any(left.get(r, 0) <= theirs.min.get(r, 0) for r in precious)
+
+    def precious(self, requests: Requests) -> tuple[str, ...]:
+        """Return by which of a pod's resources it is told what is borrowed: the most precious."""
+        found = self._precious.get(requests)
+        if found is None:
+            known = [r for r, amount in requests if amount and r in self._quotas.guaranteed]
+            top = max(map(_rank, known), default=0)
+            found = tuple(r for r in known if _rank(r) == top)
+            self._precious[requests] = found
+        return found
+
+    def _part_short(
+        self, namespace: str, precious: Iterable[str], records: Iterable[Record]
+    ) -> float:
+        least = self._quotas.of(namespace)
+        assert least is not None  # asked only for namespaces with a quota
+        taken: _Taken = {}
+        for record in records:
+            _add(taken, record)
+        left = self._left(namespace, self._leaving)
+        part = 0.0
+        for resource in precious:
+            amount, spare = taken[namespace][resource], left.get(resource, 0)
+            spare = max(0, spare - least.min.get(resource, 0))
+            part = max(part, (amount - spare) / amount)
+        return part
 
     def _left(self, namespace: str, taken: _Taken) -> Counter[str]:
         left = Counter(self._quotas.used(namespace))

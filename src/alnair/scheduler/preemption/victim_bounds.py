@@ -11,7 +11,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from alnair.scheduler.preemption.victims import IDLE, SHIFT
+from alnair.model.workload import GpuDemand
+from alnair.scheduler.preemption.loss_bounds import Judges, LossTable
+from alnair.scheduler.preemption.losses import IDLE, SHIFT
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.nodes.columns import Column
 
@@ -28,11 +30,21 @@ class Bounds(msgspec.Struct, frozen=True):
 
     #: The highest priority among them; `NEVER` where no victims would be enough.
     highest: Column
+    #: What they lose at least (`alnair.scheduler.preemption.loss_bounds`).
+    own: Column
+    any_own: Column
+    kept: Column
+    gangs: Column
+    steps: Column
     #: The sum of their priorities, each shifted to be positive.
     total: Column
     count: Column
     #: The earliest start among those of the highest priority, negated.
     started: Column
+
+    def in_turn(self) -> tuple[Column, ...]:
+        """Return the columns in the order in which they decide."""
+        return tuple(getattr(self, name) for name in self.__struct_fields__)
 
 
 class _Level:
@@ -70,16 +82,33 @@ class Levels:
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
+        self._table = LossTable(accounts)
+        #: Rows with pods that changed where they are.
+        self._changed: set[int] = set()
         self._levels: dict[int, _Level] = {}
         self._read = 0
         self._shape = (0, 0)
 
-    def bounds(self, requests: Requests, below: float) -> Bounds:
+    def changed(self, row: int) -> None:
+        """Note that a pod on a row changed."""
+        self._changed.add(row)
+
+    def bounds(
+        self,
+        requests: Requests,
+        below: float,
+        demand: GpuDemand | None,
+        judges: Judges,
+        now: float,
+    ) -> Bounds:
         """Return what victims cost at least, as far as resources say; other filters may ask more.
 
         Args:
             requests: of the preemptor.
             below: its priority, or infinite if any pod may have to go.
+            demand: what it asks of GPUs, if a filter asks for that.
+            judges: what is asked of gangs and namespaces.
+            now: seconds since the epoch.
         """
         columns = self._accounts.columns
         wanted = [(columns.resource(name), float(amount)) for name, amount in requests]
@@ -112,25 +141,36 @@ class Levels:
                 at
             ]
             lower += level.count[:n]
-        return Bounds(highest, total, count, started)
+        possible = np.flatnonzero(np.isfinite(highest))
+        least = self._table.least(possible, highest[possible], demand, judges, now)
+        losses: list[Column] = []
+        for column_of_possible in (least.own, least.any_own, least.kept, least.gangs, least.steps):
+            losses.append(np.zeros(n))
+            losses[-1][possible] = column_of_possible
+        own, any_own, kept, gangs, steps = losses
+        return Bounds(highest, own, any_own, kept, gangs, steps, total, count, started)
 
     def _refresh(self) -> None:
         columns = self._accounts.columns
         shape = (len(columns.resources), columns.alive.size)
         changed = columns.booked.since(self._read) if shape == self._shape else None
         self._read = columns.booked.end
-        if changed is None:
+        noted, self._changed = self._changed, set()
+        if changed is None or self._table.crowded:
             self._shape = shape
             self._levels.clear()
+            self._table.clear()
             for row in self._accounts.on_row:
                 self._add(row)
             return
-        for row in set(changed):
+        for row in noted.union(changed):
             self._add(row)
 
     def _add(self, row: int) -> None:
         by_level: dict[int, list[Record]] = {}
-        for record in self._accounts.on_row.get(row, {}).values():
+        here = self._accounts.on_row.get(row, {}).values()
+        self._table.put(row, here)
+        for record in here:
             priority = IDLE if record.pod.idle_since else record.pod.priority
             by_level.setdefault(priority, []).append(record)
         for priority in by_level:

@@ -12,13 +12,16 @@ from typing import Final
 
 import numpy as np
 
+from alnair.model.workload import Pod
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import PostFilterPlugin, Profile
 from alnair.scheduler.gangs.gangs import Gangs, in_turn
 from alnair.scheduler.preemption.gang_victims import Units
+from alnair.scheduler.preemption.loss_bounds import Holder, Judges
+from alnair.scheduler.preemption.losses import IDLE, Losses
 from alnair.scheduler.preemption.reclaim import Reclaim
 from alnair.scheduler.preemption.victim_bounds import Bounds, Levels
-from alnair.scheduler.preemption.victims import IDLE, VictimPlan, VictimRules, importance, plan
+from alnair.scheduler.preemption.victims import VictimPlan, VictimRules, plan
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import budgets
 from alnair.scheduler.state.gpus.devices import Booking
@@ -67,21 +70,21 @@ class Search:
         """
         gone = list(gone)
         rules = self.rules(record, post, now, gone)
-        bounds = self.bounds(record, evaluation)
+        bounds = self.bounds(record, evaluation, now)
         possible = np.isfinite(bounds.highest) & evaluation.resolvable()
         hopeful = np.flatnonzero(possible if allowed is None else possible & allowed)
+        keys = bounds.in_turn()
         tie = self._accounts.columns.tie
-        keys = (-tie[: bounds.highest.size], bounds.started, bounds.count, bounds.total)
-        order = np.lexsort([key[hopeful] for key in (*keys, bounds.highest)])
+        order = np.lexsort([key[hopeful] for key in (-tie[: bounds.highest.size], *keys[::-1])])
         enough = post.candidates(len(hopeful))
         best: VictimPlan | None = None
         found = ties = 0
         for row in hopeful[order]:
-            least = (0, *(float(b[row]) for b in (bounds.highest, bounds.total, bounds.count)))
+            *least, started = (float(key[row]) for key in keys)
             if best is not None:
-                if best.cost <= (*least, float(bounds.started[row])):
+                if best.cost <= (0, *least, started):
                     break  # neither this row nor those behind it can be better
-                ties += best.cost[:-1] <= least
+                ties += best.cost[:-1] <= (0, *least)
                 if ties > _TIES:
                     break
             tried = plan(self._accounts, evaluation, int(row), rules)
@@ -94,12 +97,29 @@ class Search:
                 break
         return best
 
-    def bounds(self, record: Record, evaluation: Evaluation) -> Bounds:
+    def changed(self, record: Record) -> None:
+        """Note that a pod changed where it is."""
+        if record.row >= 0:
+            self._levels.changed(record.row)
+
+    def bounds(self, record: Record, evaluation: Evaluation, now: float) -> Bounds:
         """Return what victims for a pod cost at least on each row."""
         # Resources bound nothing if no filter asks for them.
-        requests = record.spec.requests if evaluation.compares_requests else ()
-        below = math.inf if self.reclaims(record) else record.pod.priority
-        return self._levels.bounds(requests, below)
+        compared = evaluation.compares_requests
+        requests = record.spec.requests if compared else ()
+        demand = record.pod.spec.gpu if compared else None
+        reclaim = self._reclaim(self._asking(record), None)
+        below = math.inf if reclaim and reclaim.possible else record.pod.priority
+
+        def is_all_own(holder: Holder) -> bool:
+            namespace, requested = holder
+            assert reclaim is not None
+            return reclaim.is_all_own(namespace, reclaim.precious(requested))
+
+        judges = Judges(
+            is_all_own if reclaim else lambda holder: False, self.units.breaks, self.units.spares
+        )
+        return self._levels.bounds(requests, below, demand, judges, now)
 
     def bookings(self, record: Record, found: VictimPlan, profile: Profile) -> tuple[Booking, ...]:
         """Return the GPUs that the pod will get on the row once the victims are gone."""
@@ -137,7 +157,10 @@ class Search:
                 return True
             return record.pod.priority == priority and is_idle(record)
 
-        reclaim = self._reclaim(preemptor, gone)
+        asking = self._asking(preemptor)
+        reclaim = self._reclaim(asking, gone)
+        asked = sum(_gpus_touched(r.pod) for r in asking)
+        losses = Losses(self._accounts, self.units, reclaim, rank, asked=asked, away=away, now=now)
 
         def eligible(records: Iterable[Record]) -> list[Record]:
             here = [r for r in records if is_there(r)]
@@ -149,41 +172,43 @@ class Search:
             def may_go(record: Record) -> bool:
                 if not is_there(record):
                     return False
-                if is_lesser(record) and choice.by_priority(
-                    record, self.units.staying_with(record, away)
-                ):
+                if is_lesser(record) and choice.by_priority(record, self.units.gang(record, away)):
                     return True
                 return reclaim.possible and choice.by_quota(record)
 
             # What goes by its priority counts before what may go by quota beside it.
-            here.sort(key=importance(rank), reverse=True)
+            here = losses.in_order(here)[::-1]
             here.sort(key=is_lesser, reverse=True)
             return self.units.eligible([r for r in here if may_go(r)], may_go, away)
 
         def companions(victims: Sequence[Record]) -> list[Record]:
             return self.units.companions(victims, away)
 
-        return VictimRules(rank, eligible, budgets(self._accounts.objects), companions)
+        return VictimRules(losses, eligible, budgets(self._accounts.objects), companions)
 
     def reclaims(self, record: Record) -> bool:
         """Return whether the pod, with what its gang lacks, may take back what others borrow."""
-        reclaim = self._reclaim(record, None)
+        reclaim = self._reclaim(self._asking(record), None)
         return reclaim is not None and reclaim.possible
 
-    def _reclaim(self, record: Record, gone: Iterable[Record] | None) -> Reclaim | None:
-        """Return what quotas say of who may go for a pod; None if they say nothing.
+    def _asking(self, record: Record) -> list[Record]:
+        """Return the pod, with those that its gang lacks beside it."""
+        state = self._gangs.find(_gang_key(record)) if record.group else None
+        if state is None:
+            return [record]
+        waiting = [r for r in state.unit.pods.values() if r.state is State.PENDING]
+        return in_turn(waiting)[: max(1, state.lacking())]
+
+    def _reclaim(self, asking: Iterable[Record], gone: Iterable[Record] | None) -> Reclaim | None:
+        """Return what quotas say of who may go for pods; None if they say nothing.
 
         Args:
-            record: the pod.
+            asking: the pods.
             gone: victims chosen before; None leaves out who goes anyway.
         """
         quotas = self._quotas
         if quotas is None or not quotas.namespaces:
             return None
-        asking = [record]
-        if state := self._gangs.find(_gang_key(record)) if record.group else None:
-            waiting = [r for r in state.unit.pods.values() if r.state is State.PENDING]
-            asking = in_turn(waiting)[: max(1, state.lacking())]
         leaving: dict[str, Record] = {}
         if gone is not None:
             known = self._accounts.records.values()
@@ -194,3 +219,8 @@ class Search:
 
 def _gang_key(record: Record) -> tuple[str, str]:
     return record.pod.namespace, record.group
+
+
+def _gpus_touched(pod: Pod) -> int:
+    demand = pod.spec.gpu
+    return demand.whole + bool(demand.memory_mib) if demand else 0

@@ -5,7 +5,6 @@ the most important first, and those that do not fit beside it any more are the v
 semantics: `SelectVictimsOnNode` and `pickOneNodeForPreemption` of kube-scheduler 1.36.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -16,18 +15,12 @@ from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import Reason
+from alnair.scheduler.preemption.losses import Cost, Losses
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.disruption_budgets import split
 from alnair.scheduler.state.without_pods import WithoutPods
 
 NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", unresolvable=True)
-#: Priority that an idle pod counts with: below all others.
-IDLE: Final = -(2**31) - 1
-#: Added to priorities before they are summed, so that fewer pods are always a smaller sum.
-SHIFT: Final = 2**31
-
-Rank = Callable[[Record], int]
-Cost = tuple[float, ...]
 
 
 class VictimPlan(msgspec.Struct, frozen=True):
@@ -43,8 +36,8 @@ class VictimPlan(msgspec.Struct, frozen=True):
 class VictimRules(msgspec.Struct, frozen=True):
     """Who may go, and what that breaks."""
 
-    #: Priority that a victim counts with.
-    rank: Rank
+    #: What victims cost.
+    losses: Losses
     #: Of the pods of one row: those that may go for the preemptor.
     eligible: Callable[[Iterable[Record]], list[Record]]
     budgets: Sequence[DisruptionBudget]
@@ -67,26 +60,6 @@ def is_leaving_for(record: Record, pod: Pod, *, reclaimed: bool = False) -> bool
     return record.pod.preempted and record.pod.priority < pod.priority
 
 
-def importance(rank: Rank) -> Callable[[Record], tuple[float, float]]:
-    """Return the key that sorts the most important pod first: priority, then running longest."""
-    return lambda record: (-rank(record), record.pod.started or math.inf)
-
-
-def cost(victims: Sequence[Record], violations: int, rank: Rank) -> Cost:
-    """Return what decides between nodes.
-
-    Broken budgets, the highest priority, the sum of priorities, the number of pods, and how early
-    the first of the highest priority started.
-    """
-    ranks = [rank(v) for v in victims]
-    highest = max(ranks)
-    started = (
-        v.pod.started or math.inf for v, r in zip(victims, ranks, strict=True) if r == highest
-    )
-    total = sum(r + SHIFT for r in ranks if r != IDLE)  # an idle pod adds nothing
-    return violations, highest, total, len(victims), -min(started)
-
-
 def plan(
     accounts: Accounts, evaluation: Evaluation, row: int, rules: VictimRules
 ) -> VictimPlan | list[Reason]:
@@ -101,7 +74,7 @@ def plan(
     candidates = rules.eligible(accounts.on_row.get(row, {}).values())
     if not candidates:
         return [NO_VICTIMS]
-    candidates.sort(key=importance(rules.rank))
+    candidates = rules.losses.in_order(candidates)
     attempts = list(_attempts(evaluation, candidates, rules))  # while they hold their GPUs
     with WithoutPods(accounts, unseen=True) as trial:
         for record in candidates:
@@ -151,8 +124,8 @@ def _reprieve(
         put_back(others)
         victims += gone
         violations = len(split(victims, rules.budgets)[0])
-    victims.sort(key=importance(rules.rank))
-    return VictimPlan(row, tuple(victims), violations, cost(victims, violations, rules.rank))
+    victims = rules.losses.in_order(victims)
+    return VictimPlan(row, tuple(victims), violations, rules.losses.cost(victims, violations))
 
 
 def _attempts(
@@ -174,7 +147,7 @@ def _attempts(
     if demand.whole + bool(demand.memory_mib) == 1:
         yield from by_slot.values()
         return
-    dear = {slot: cost(held, 0, rules.rank) for slot, held in by_slot.items()}
+    dear = {slot: rules.losses.cost(held, 0) for slot, held in by_slot.items()}
     nothing: Cost = (0.0,)
     yield sorted(
         candidates,
