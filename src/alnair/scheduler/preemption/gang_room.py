@@ -93,13 +93,14 @@ class GangRoom:
         code = level.home(home)
         codes = range(len(level.domains)) if code is None else [code]
         profile = self._profiles[record.pod.scheduler]
-        bounds = self._search.bounds(record, self._evaluations.of(record.spec, profile), now)
-        keys = bounds.in_turn()
-        rank = np.empty(bounds.highest.size)
-        rank[np.lexsort(keys[::-1])] = np.arange(rank.size)
-        rank[~np.isfinite(bounds.highest)] = np.inf
+        evaluation = self._evaluations.of(record.spec, profile)
+        bounds = self._search.bounds(record, evaluation)
+        rows = np.flatnonzero(np.isfinite(bounds.highest))
+        keys = self._search.keys(record, evaluation, bounds, rows, now)
+        place = np.full(bounds.highest.size, np.inf)
+        place[rows[np.lexsort(keys[::-1])]] = np.arange(len(rows))
         domains = [level.codes == code for code in codes]
-        return sorted(domains, key=lambda mask: float(rank[mask].min(initial=np.inf)))
+        return sorted(domains, key=lambda mask: float(place[mask].min(initial=np.inf)))
 
     def _within(
         self, pods: Wanting, wanted: int, post: PostFilterPlugin, now: float

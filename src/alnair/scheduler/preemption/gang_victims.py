@@ -77,18 +77,17 @@ class Units:
                 spare.update(r.pod.uid for r in members)
         return count, spare
 
-    def breaks(self, key: GangKey) -> bool:
-        """Return whether the gang breaks for sure if any of its members goes."""
-        state = self._gangs.find(key)
-        if state is None or state.min_member <= 1 or self.spares(key):
-            return False
-        # What leaves anyway costs it nothing more.
-        return not any(r.evicting or r.pod.deleting for r in state.members.values())
+    def fate(self, key: GangKey) -> int:
+        """Return 1 if the gang breaks for sure if any member goes, -1 if it may spare some, else 0.
 
-    def spares(self, key: GangKey) -> bool:
-        """Return whether the gang may have members to spare."""
+        What leaves anyway costs a gang nothing more.
+        """
         state = self._gangs.find(key)
-        return state is not None and 1 < state.min_member < len(state.members)
+        if state is None or state.gang is None or state.gang.min_member <= 1:
+            return 0
+        if state.gang.min_member < len(state.members):
+            return -1
+        return not any(r.evicting or r.pod.deleting for r in state.members.values())
 
     def together(self, victims: Iterable[Record]) -> list[list[Record]]:
         """Part victims into those that can only stay together, keeping their order."""

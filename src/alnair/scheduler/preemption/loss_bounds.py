@@ -4,8 +4,8 @@ A table of what each pod holds of each GPU answers that for all rows at once. It
 other filters, of pods that hold several GPUs, or of members elsewhere, so it errs on the low side.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,10 +24,11 @@ _LEAST_SIZE: Final = 64
 _CODES_KEPT: Final = 50_000
 
 Gang = tuple[str, str]
+Rows = NDArray[np.intp]
 #: A namespace and the requests of a pod.
 Holder = tuple[str, tuple[tuple[str, int], ...]]
+_Key = TypeVar("_Key")
 _Codes = NDArray[np.int32]
-_Rows = NDArray[np.intp]
 
 
 class Least(msgspec.Struct, frozen=True):
@@ -44,14 +45,13 @@ class Judges(msgspec.Struct, frozen=True):
     """What is asked of gangs and namespaces when bounds are wanted.
 
     Attributes:
-        all_own: whether all that pods of such a kind hold is their namespace's own.
-        breaks: whether a gang breaks if any member goes.
-        spares: whether a gang may have members to spare.
+        all_own: whether all that pods of such a kind hold is their namespace's own; None if nothing
+            is anybody's.
+        fate: whether a gang breaks for sure if any member goes (1), may spare some (-1), or neither.
     """
 
-    all_own: Callable[[Holder], bool]
-    breaks: Callable[[Gang], bool]
-    spares: Callable[[Gang], bool]
+    all_own: Callable[[Holder], bool] | None
+    fate: Callable[[Gang], int]
 
 
 class _Entries:
@@ -111,18 +111,20 @@ class LossTable:
         memory = most_memory(self._accounts, row)
         for record in records:
             pod = record.pod
-            gang = self._gangs.setdefault((pod.namespace, record.group), len(self._gangs))
+            gang = 0
+            if record.group:
+                gang = self._gangs.setdefault((pod.namespace, record.group), len(self._gangs))
             holder = (pod.namespace, pod.spec.requests)
             code = self._holders.setdefault(holder, len(self._holders))
             level = IDLE if pod.idle_since else pod.priority
             parts = [_part(b, memory) for b in record.bookings]
             # An assignment may name more than the pod asks for.
-            excess = max(1.0, sum(parts) / (gpus_held(record, self._accounts) or 1.0))
+            excess = max(1.0, sum(parts) / (gpus_held(pod, memory) or 1.0)) if parts else 1.0
             for number, booking in enumerate(record.bookings or (None,)):
                 index = self._index()
                 found.append(index)
                 entries.row[index] = row
-                entries.gang[index] = gang if record.group else 0
+                entries.gang[index] = gang
                 entries.holder[index] = code
                 entries.level[index] = level
                 entries.started[index] = pod.started or pod.bound_at or np.inf
@@ -150,17 +152,12 @@ class LossTable:
             judges: what is asked of gangs and namespaces.
             now: seconds since the epoch.
         """
-        return _Question(self._accounts, self._entries, rows, highest, now).ask(
+        question = _Question(self._accounts, self._entries, rows, highest, now)
+        return question.ask(
             demand,
-            self._which(self._holders, judges.all_own),
-            self._which(self._gangs, judges.breaks),
-            self._which(self._gangs, judges.spares),
+            question.which(question.holder, list(self._holders), judges.all_own),
+            *question.fates(list(self._gangs), judges.fate),
         )
-
-    def _which(self, codes: dict[Holder, int] | dict[Gang, int], ask: Callable[..., bool]) -> Mask:
-        found = np.zeros(len(codes), bool)
-        found[[code for key, code in codes.items() if code and ask(key)]] = True
-        return found
 
     def _index(self) -> int:
         if not self._unused:
@@ -185,9 +182,16 @@ class _Question:
         place = np.full(columns.alive.size, -1, np.intp)
         place[rows] = np.arange(len(rows))
         known = np.flatnonzero((entries.row >= 0) & (place[entries.row] >= 0))
-        self._entries, self._known, self._now = entries, known, now
+        self._now = now
         self._at = place[entries.row[known]]
-        self._may_go = entries.level[known] <= highest[self._at]
+        self.gang, self.holder = entries.gang[known], entries.holder[known]
+        level = entries.level[known]
+        self._idle = level == IDLE
+        self._may_go = level <= highest[self._at]
+        self._part, self._held = entries.part[known], entries.memory[known]
+        saved = entries.saved[known]
+        saved[saved > now] = 0.0
+        self._age = np.maximum(now - np.maximum(entries.started[known], saved), 0.0)
         self._memory = devices.memory[:, rows]
         self._there = devices.model[:, rows] >= 0
         self._shape = self._there.shape
@@ -195,14 +199,29 @@ class _Question:
         self._on_gpu = (slot >= 0) & (slot < self._shape[0])
         self._cell = np.where(self._on_gpu, slot, 0) * len(rows) + self._at
 
-    def ask(self, demand: GpuDemand | None, own: Mask, breaks: Mask, spares: Mask) -> Least:
-        entries, known = self._entries, self._known
-        is_own, breaking = own[entries.holder[known]], breaks[entries.gang[known]]
-        spare = spares[entries.gang[known]]
-        since = np.maximum(entries.started[known], self._saved())
-        age = np.maximum(self._now - since, 0.0)
-        age[spare | (entries.level[known] == IDLE)] = 0.0
-        part = entries.part[known]
+    def which(
+        self, codes: _Codes, keys: Sequence[_Key], ask: Callable[[_Key], bool] | None
+    ) -> Mask:
+        """Return for which entries the answer about what their code stands for is yes."""
+        answers = np.zeros(len(keys), bool)
+        if ask is not None:
+            for code in np.unique(codes):
+                answers[code] = code and ask(keys[code])
+        found: Mask = answers[codes]
+        return found
+
+    def fates(self, keys: Sequence[Gang], fate: Callable[[Gang], int]) -> tuple[Mask, Mask]:
+        """Return which entries are of gangs that break, and which of those that may spare them."""
+        fates = np.zeros(len(keys), np.int8)
+        for code in np.unique(self.gang):
+            fates[code] = fate(keys[code]) if code else 0
+        found = fates[self.gang]
+        return found > 0, found < 0
+
+    def ask(self, demand: GpuDemand | None, is_own: Mask, breaking: Mask, spare: Mask) -> Least:
+        """Return what is lost at least, given whose the entries are, and what their gangs spare."""
+        age = np.where(spare | self._idle, 0.0, self._age)
+        part = self._part
         # Whatever is asked for, somebody goes.
         any_own, kept, gangs = self._unless(~is_own), self._unless(spare), self._unless(~breaking)
         work = self._smallest(part * age)
@@ -222,10 +241,6 @@ class _Question:
         # Rounding errors must not lift a bound above what it bounds.
         steps = np.where(np.isfinite(work), np.floor(work * (1 - 1e-9) / STEP), np.inf)
         return Least(own_gpus * (1 - 1e-9), any_own, kept, gangs, steps)
-
-    def _saved(self) -> Column:
-        saved = self._entries.saved[self._known]
-        return np.where(saved <= self._now, saved, 0.0)
 
     def _count(self, which: Mask) -> Column:
         counts: Column = np.bincount(self._at[which], minlength=self._shape[1]).astype(float)
@@ -265,19 +280,19 @@ class _Question:
     def _lacks(self, needed: float, harmless: Mask) -> Column:
         """Return 1 where no GPU has room for a slice if only harmless pods go, else 0."""
         stays = ~(self._may_go & harmless)
-        free = self._memory - self._by_gpu(stays, self._entries.memory[self._known])
+        free = self._memory - self._by_gpu(stays, self._held)
         lacks: Column = 1.0 - ((free >= needed) & self._there).any(axis=0)
         return lacks
 
     def _work_for_slice(self, needed: float, age: Column) -> Column:
         """Return what work is lost at least for a slice, on the GPU where that is least."""
-        memory = self._entries.memory[self._known]
+        memory = self._held
         free = self._memory - self._by_gpu(np.ones(len(self._at), bool), memory)
         possible = self._memory - self._by_gpu(~self._may_go, memory)
         youngest = np.full(self._shape, np.inf)
         chosen = self._may_go & self._on_gpu
         np.minimum.at(youngest.reshape(-1), self._cell[chosen], age[chosen])
-        largest: Column = self._memory.max(axis=0, initial=1.0)
+        largest: Column = np.maximum.reduce(self._memory, axis=0, initial=1.0)
         lacking = np.clip((needed - free) / largest, 0.0, 1.0)
         work = lacking * np.where(np.isfinite(youngest), youngest, 0.0)
         work[(possible < needed) | ~self._there] = np.inf

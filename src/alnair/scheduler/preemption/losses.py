@@ -25,20 +25,18 @@ Rank = Callable[[Record], int]
 Cost = tuple[float, ...]
 
 
-def gpus_held(record: Record, accounts: Accounts) -> float:
+def gpus_held(pod: Pod, memory: float) -> float:
     """Return how many GPUs a pod on a node holds; a slice counts as its part of one.
 
     Args:
-        record: the pod's; it may be lifted off the books.
-        accounts: the books.
+        pod: on a node.
+        memory: of the largest GPU of the node, MiB; 0 if that is not known.
     """
-    demand = record.pod.spec.gpu
+    demand = pod.spec.gpu
     if demand is None:
         return 0.0
     part = demand.compute / 100.0
     if demand.memory_mib:
-        row = accounts.columns.row_of.get(record.node, -1)
-        memory = most_memory(accounts, row) if row >= 0 else 0.0
         part = max(part, demand.memory_mib / memory if memory else 1.0)
     return demand.whole + min(part, 1.0)
 
@@ -94,7 +92,7 @@ class Losses:
         if record.pod.spec.gpu is None or self.rank(record) == IDLE:
             return 0.0
         seconds = self._now - unsaved_since(record.pod, self._now)
-        return gpus_held(record, self._accounts) * seconds
+        return self._gpus(record) * seconds
 
     def in_order(self, records: Iterable[Record]) -> list[Record]:
         """Return pods that may go, the dearest first.
@@ -146,7 +144,7 @@ class Losses:
         own = 0.0
         owned = self._reclaim.owned(victims) if self._reclaim else {}
         if owned:
-            own = sum(owned.get(v.pod.uid, 0.0) * gpus_held(v, self._accounts) for v in victims)
+            own = sum(owned.get(v.pod.uid, 0.0) * self._gpus(v) for v in victims)
             own = round(min(own, self._asked), 6)
         return (
             violations,
@@ -160,6 +158,10 @@ class Losses:
             len(victims),
             -started,
         )
+
+    def _gpus(self, record: Record) -> float:
+        row = self._accounts.columns.row_of.get(record.node, -1)  # it may be off the books
+        return gpus_held(record.pod, most_memory(self._accounts, row) if row >= 0 else 0.0)
 
 
 def _steps(work: float) -> float:

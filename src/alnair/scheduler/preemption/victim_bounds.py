@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import GpuDemand
-from alnair.scheduler.preemption.loss_bounds import Judges, LossTable
+from alnair.scheduler.preemption.loss_bounds import Judges, LossTable, Rows
 from alnair.scheduler.preemption.losses import IDLE, SHIFT
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.nodes.columns import Column
@@ -30,21 +30,11 @@ class Bounds(msgspec.Struct, frozen=True):
 
     #: The highest priority among them; `NEVER` where no victims would be enough.
     highest: Column
-    #: What they lose at least (`alnair.scheduler.preemption.loss_bounds`).
-    own: Column
-    any_own: Column
-    kept: Column
-    gangs: Column
-    steps: Column
     #: The sum of their priorities, each shifted to be positive.
     total: Column
     count: Column
     #: The earliest start among those of the highest priority, negated.
     started: Column
-
-    def in_turn(self) -> tuple[Column, ...]:
-        """Return the columns in the order in which they decide."""
-        return tuple(getattr(self, name) for name in self.__struct_fields__)
 
 
 class _Level:
@@ -93,22 +83,12 @@ class Levels:
         """Note that a pod on a row changed."""
         self._changed.add(row)
 
-    def bounds(
-        self,
-        requests: Requests,
-        below: float,
-        demand: GpuDemand | None,
-        judges: Judges,
-        now: float,
-    ) -> Bounds:
+    def bounds(self, requests: Requests, below: float) -> Bounds:
         """Return what victims cost at least, as far as resources say; other filters may ask more.
 
         Args:
             requests: of the preemptor.
             below: its priority, or infinite if any pod may have to go.
-            demand: what it asks of GPUs, if a filter asks for that.
-            judges: what is asked of gangs and namespaces.
-            now: seconds since the epoch.
         """
         columns = self._accounts.columns
         wanted = [(columns.resource(name), float(amount)) for name, amount in requests]
@@ -141,14 +121,27 @@ class Levels:
                 at
             ]
             lower += level.count[:n]
-        possible = np.flatnonzero(np.isfinite(highest))
-        least = self._table.least(possible, highest[possible], demand, judges, now)
-        losses: list[Column] = []
-        for column_of_possible in (least.own, least.any_own, least.kept, least.gangs, least.steps):
-            losses.append(np.zeros(n))
-            losses[-1][possible] = column_of_possible
-        own, any_own, kept, gangs, steps = losses
-        return Bounds(highest, own, any_own, kept, gangs, steps, total, count, started)
+        return Bounds(highest, total, count, started)
+
+    def keys(
+        self, bounds: Bounds, rows: Rows, demand: GpuDemand | None, judges: Judges, now: float
+    ) -> list[Column]:
+        """Return what victims on some rows cost at least, one column for each thing that decides.
+
+        Args:
+            bounds: found just now.
+            rows: where room may be made.
+            demand: what the preemptor asks of GPUs, if a filter asks for that.
+            judges: what is asked of gangs and namespaces.
+            now: seconds since the epoch.
+        """
+        highest = bounds.highest[rows]
+        least = self._table.least(rows, highest, demand, judges, now)
+        rest = (bounds.total, bounds.count, bounds.started)
+        return [
+            *(highest, least.own, least.any_own, least.kept, least.gangs, least.steps),
+            *(column[rows] for column in rest),
+        ]
 
     def _refresh(self) -> None:
         columns = self._accounts.columns

@@ -7,7 +7,7 @@ next bound, or until as many candidates were found as kube-scheduler would have 
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,15 +17,15 @@ from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import PostFilterPlugin, Profile
 from alnair.scheduler.gangs.gangs import Gangs, in_turn
 from alnair.scheduler.preemption.gang_victims import Units
-from alnair.scheduler.preemption.loss_bounds import Holder, Judges
-from alnair.scheduler.preemption.losses import IDLE, Losses
+from alnair.scheduler.preemption.loss_bounds import Holder, Judges, Rows
+from alnair.scheduler.preemption.losses import IDLE, Cost, Losses
 from alnair.scheduler.preemption.reclaim import Reclaim
 from alnair.scheduler.preemption.victim_bounds import Bounds, Levels
 from alnair.scheduler.preemption.victims import VictimPlan, VictimRules, plan
 from alnair.scheduler.state.accounts import Accounts, Record, State
 from alnair.scheduler.state.disruption_budgets import budgets
 from alnair.scheduler.state.gpus.devices import Booking
-from alnair.scheduler.state.nodes.columns import Mask
+from alnair.scheduler.state.nodes.columns import Column, Mask
 from alnair.scheduler.state.objects.elastic_quotas import Quotas
 from alnair.scheduler.state.without_pods import WithoutPods
 
@@ -70,24 +70,20 @@ class Search:
         """
         gone = list(gone)
         rules = self.rules(record, post, now, gone)
-        bounds = self.bounds(record, evaluation, now)
+        bounds = self.bounds(record, evaluation)
         possible = np.isfinite(bounds.highest) & evaluation.resolvable()
         hopeful = np.flatnonzero(possible if allowed is None else possible & allowed)
-        keys = bounds.in_turn()
-        tie = self._accounts.columns.tie
-        order = np.lexsort([key[hopeful] for key in (-tie[: bounds.highest.size], *keys[::-1])])
         enough = post.candidates(len(hopeful))
         best: VictimPlan | None = None
         found = ties = 0
-        for row in hopeful[order]:
-            *least, started = (float(key[row]) for key in keys)
+        for row, least in self._in_order(record, evaluation, bounds, hopeful, now):
             if best is not None:
-                if best.cost <= (0, *least, started):
+                if best.cost <= least:
                     break  # neither this row nor those behind it can be better
-                ties += best.cost[:-1] <= (0, *least)
+                ties += best.cost[:-1] <= least[:-1]
                 if ties > _TIES:
                     break
-            tried = plan(self._accounts, evaluation, int(row), rules)
+            tried = plan(self._accounts, evaluation, row, rules)
             if not isinstance(tried, VictimPlan):
                 continue
             found += 1
@@ -102,24 +98,49 @@ class Search:
         if record.row >= 0:
             self._levels.changed(record.row)
 
-    def bounds(self, record: Record, evaluation: Evaluation, now: float) -> Bounds:
-        """Return what victims for a pod cost at least on each row."""
+    def bounds(self, record: Record, evaluation: Evaluation) -> Bounds:
+        """Return what victims for a pod cost at least on each row, as far as priorities tell."""
         # Resources bound nothing if no filter asks for them.
-        compared = evaluation.compares_requests
-        requests = record.spec.requests if compared else ()
-        demand = record.pod.spec.gpu if compared else None
+        requests = record.spec.requests if evaluation.compares_requests else ()
+        below = math.inf if self.reclaims(record) else record.pod.priority
+        return self._levels.bounds(requests, below)
+
+    def keys(
+        self, record: Record, evaluation: Evaluation, bounds: Bounds, rows: Rows, now: float
+    ) -> list[Column]:
+        """Return what victims for a pod cost at least on some rows, by what decides.
+
+        Args:
+            record: the pod.
+            evaluation: of its class.
+            bounds: for it.
+            rows: where room may be made.
+            now: seconds since the epoch.
+        """
         reclaim = self._reclaim(self._asking(record), None)
-        below = math.inf if reclaim and reclaim.possible else record.pod.priority
 
         def is_all_own(holder: Holder) -> bool:
             namespace, requested = holder
             assert reclaim is not None
             return reclaim.is_all_own(namespace, reclaim.precious(requested))
 
-        judges = Judges(
-            is_all_own if reclaim else lambda holder: False, self.units.breaks, self.units.spares
-        )
-        return self._levels.bounds(requests, below, demand, judges, now)
+        judges = Judges(is_all_own if reclaim else None, self.units.fate)
+        demand = record.pod.spec.gpu if evaluation.compares_requests else None
+        return self._levels.keys(bounds, rows, demand, judges, now)
+
+    def _in_order(
+        self, record: Record, evaluation: Evaluation, bounds: Bounds, rows: Rows, now: float
+    ) -> Iterator[tuple[int, Cost]]:
+        """Return rows and what victims cost there at least, from the cheapest on.
+
+        What lies behind the priorities is looked at only for rows whose turn it is.
+        """
+        tie = self._accounts.columns.tie
+        for highest in np.unique(bounds.highest[rows]):
+            alike = rows[bounds.highest[rows] == highest]
+            keys = self.keys(record, evaluation, bounds, alike, now)
+            for place in np.lexsort([-tie[alike], *keys[::-1]]):
+                yield int(alike[place]), (0, *(float(key[place]) for key in keys))
 
     def bookings(self, record: Record, found: VictimPlan, profile: Profile) -> tuple[Booking, ...]:
         """Return the GPUs that the pod will get on the row once the victims are gone."""

@@ -116,9 +116,12 @@ def test_the_choice_among_all_nodes_is_that_of_trying_them_all(block: int) -> No
 
 def test_the_bounds_never_exceed_what_victims_cost() -> None:
     for setting in useful([Setting(i) for i in range(60)]):
-        bounds = setting.search.bounds(setting.record, setting.evaluation, NOW)
+        search, record, evaluation = setting.search, setting.record, setting.evaluation
+        bounds = search.bounds(record, evaluation)
         for plan in setting.all_plans():
-            assert (0, *(float(key[plan.row]) for key in bounds.in_turn())) <= plan.cost
+            row = np.array([plan.row])
+            keys = search.keys(record, evaluation, bounds, row, NOW)
+            assert (0, *(float(key[0]) for key in keys)) <= plan.cost
 
 
 def fits_without(setting: Setting, row: int, victims: Sequence[Record]) -> bool:
