@@ -47,7 +47,7 @@ class Judges(msgspec.Struct, frozen=True):
     Attributes:
         all_own: whether all that pods of such a kind hold is their namespace's own; None if nothing
             is anybody's.
-        fate: whether a gang breaks for sure if any member goes (1), may spare some (-1), or neither.
+        fate: 1 if a gang breaks for sure if any member goes, -1 if it may spare some, else 0.
     """
 
     all_own: Callable[[Holder], bool] | None
@@ -281,8 +281,8 @@ class _Question:
         """Return 1 where no GPU has room for a slice if only harmless pods go, else 0."""
         stays = ~(self._may_go & harmless)
         free = self._memory - self._by_gpu(stays, self._held)
-        lacks: Column = 1.0 - ((free >= needed) & self._there).any(axis=0)
-        return lacks
+        fits: Mask = ((free >= needed) & self._there).any(axis=0)
+        return (~fits).astype(float)
 
     def _work_for_slice(self, needed: float, age: Column) -> Column:
         """Return what work is lost at least for a slice, on the GPU where that is least."""
@@ -292,7 +292,7 @@ class _Question:
         youngest = np.full(self._shape, np.inf)
         chosen = self._may_go & self._on_gpu
         np.minimum.at(youngest.reshape(-1), self._cell[chosen], age[chosen])
-        largest: Column = np.maximum.reduce(self._memory, axis=0, initial=1.0)
+        largest = self._memory.max(axis=0, initial=1.0).reshape(1, -1)
         lacking = np.clip((needed - free) / largest, 0.0, 1.0)
         work = lacking * np.where(np.isfinite(youngest), youngest, 0.0)
         work[(possible < needed) | ~self._there] = np.inf
