@@ -281,8 +281,8 @@ class _Question:
         """Return 1 where no GPU has room for a slice if only harmless pods go, else 0."""
         stays = ~(self._may_go & harmless)
         free = self._memory - self._by_gpu(stays, self._held)
-        fits: Mask = ((free >= needed) & self._there).any(axis=0)
-        return (~fits).astype(float)
+        fits = np.count_nonzero((free >= needed) & self._there, axis=0) > 0
+        return np.where(fits, 0.0, 1.0)
 
     def _work_for_slice(self, needed: float, age: Column) -> Column:
         """Return what work is lost at least for a slice, on the GPU where that is least."""
