@@ -12,8 +12,8 @@ work is lost. Elastic gangs lose nothing.
 - `alike`: every namespace runs the same mixture, and one asks for more than its own.
 
 `--against DIR` runs the same with another working tree of Alnair beside it, seed by seed. The last
-line is JSON: GPU hours that preempted pods lost, evictions, and mean waits in seconds from submission
-to start, of jobs above the lowest priority (those that may preempt) and of all.
+line is JSON: GPU hours that preempted pods lost, evictions, and mean waits in seconds from
+submission to start, of jobs above the lowest priority (those that may preempt) and of all.
 """
 
 import argparse

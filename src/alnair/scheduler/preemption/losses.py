@@ -94,16 +94,23 @@ class Losses:
         seconds = self._now - unsaved_since(record.pod, self._now)
         return self._gpus(record) * seconds
 
-    def in_order(self, records: Iterable[Record]) -> list[Record]:
+    def in_order(self, records: Iterable[Record], *, per_gpu: bool = False) -> list[Record]:
         """Return pods that may go, the dearest first.
 
         By priority; then those that are somebody's own; those that no gang can spare; those whose
         gang would break; by the work that is lost; and those that have run longest.
+
+        Args:
+            records: of one node.
+            per_gpu: what counts of work is how much each of their GPUs loses.
         """
         found = []
         for record in records:
             gang = self._units.gang(record, self._away)
-            work = sum(map(self.work, gang)) if gang else self.work(record)
+            together = gang or [record]
+            work = sum(map(self.work, together))
+            if per_gpu:
+                work /= sum(map(self._gpus, together)) or 1.0
             started = record.pod.started or math.inf
             found.append((self.rank(record), bool(gang), _steps(work), -started, record))
         # Who goes first decides who of a namespace or a gang still goes within its bounds.

@@ -134,8 +134,8 @@ def _attempts(
     """Return, for demands of GPUs, which pods to lift besides trying all by importance.
 
     A slice needs room on one GPU and whole GPUs must be free ones, so what counts is which GPUs are
-    emptied: in turn only the pods on one GPU are lifted; then all are, and those put back first
-    that hold the dearest GPUs.
+    emptied: in turn only the pods on one GPU are lifted. For several, all are, and those put back
+    first that lose most per GPU, or that hold the dearest GPUs.
     """
     demand = evaluation.spec.gpu
     if demand is None:
@@ -148,6 +148,7 @@ def _attempts(
         yield from by_slot.values()
         return
     dear = {slot: rules.losses.cost(held, 0) for slot, held in by_slot.items()}
+    yield rules.losses.in_order(candidates, per_gpu=True)
     nothing: Cost = (0.0,)
     yield sorted(
         candidates,
