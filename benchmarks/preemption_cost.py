@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--jobs", type=int, default=800)
     parser.add_argument("--mix", choices=sorted(MIXES), default="teams")
-    parser.add_argument("--load", type=float, default=1.1)
+    parser.add_argument("--load", type=float, default=1.0)
     parser.add_argument("--against", type=Path, help="another working tree of Alnair")
     options = parser.parse_args()
     runs = []

@@ -101,20 +101,19 @@ class Reclaim:
 
     def short_after(self, records: Iterable[Record]) -> set[str]:
         """Return the uids of pods that are their namespace's own, if they go in this order."""
-        taken = {namespace: Counter(amounts) for namespace, amounts in self._leaving.items()}
         own: set[str] = set()
+        left: dict[tuple[str, str], int] = {}
         for record in records:
-            namespace = record.pod.namespace
+            namespace, requests = record.pod.namespace, record.pod.spec.requests
             theirs = self._quotas.of(namespace)
-            if theirs is None:
-                continue
-            _add(taken, record)
-            left = self._left(namespace, taken)
-            if any(
-                left.get(r, 0) < theirs.min.get(r, 0)
-                for r in self.precious(record.pod.spec.requests)
-            ):
-                own.add(record.pod.uid)
+            precious = self.precious(requests) if theirs else ()
+            for resource, amount in requests if theirs else ():
+                if resource in precious:
+                    key = (namespace, resource)
+                    had = left[key] if key in left else self._has(namespace, resource)
+                    left[key] = had - amount
+                    if theirs and left[key] < theirs.min.get(resource, 0):
+                        own.add(record.pod.uid)
         return own
 
     def owned(self, victims: Iterable[Record]) -> dict[str, float]:
@@ -139,8 +138,7 @@ class Reclaim:
         theirs = self._quotas.of(namespace)
         if theirs is None:
             return False
-        left = self._left(namespace, self._leaving)
-        return any(left.get(r, 0) <= theirs.min.get(r, 0) for r in precious)
+        return any(self._has(namespace, r) <= theirs.min.get(r, 0) for r in precious)
 
     def precious(self, requests: Requests) -> tuple[str, ...]:
         """Return by which of a pod's resources it is told what is borrowed: the most precious."""
@@ -160,13 +158,17 @@ class Reclaim:
         taken: _Taken = {}
         for record in records:
             _add(taken, record)
-        left = self._left(namespace, self._leaving)
         part = 0.0
         for resource in precious:
-            amount, spare = taken[namespace][resource], left.get(resource, 0)
-            spare = max(0, spare - least.min.get(resource, 0))
+            amount = taken[namespace][resource]
+            spare = max(0, self._has(namespace, resource) - least.min.get(resource, 0))
             part = max(part, (amount - spare) / amount)
         return part
+
+    def _has(self, namespace: str, resource: str) -> int:
+        """Return what a namespace has of a resource beside what leaves anyway."""
+        leaving = self._leaving.get(namespace)
+        return self._quotas.used(namespace).get(resource, 0) - (leaving[resource] if leaving else 0)
 
     def _left(self, namespace: str, taken: _Taken) -> Counter[str]:
         left = Counter(self._quotas.used(namespace))
