@@ -86,6 +86,8 @@ class Losses:
         self._away = away
         self._now = now
         self.rank = rank
+        #: Per pod: whether its gang goes with it, and the work and GPUs of all who go.
+        self._together: dict[str, tuple[bool, float, float]] = {}
 
     def work(self, record: Record) -> float:
         """Return the work that a pod alone would lose, in GPU seconds; idle pods lose none."""
@@ -106,13 +108,11 @@ class Losses:
         """
         found = []
         for record in records:
-            gang = self._units.gang(record, self._away)
-            together = gang or [record]
-            work = sum(map(self.work, together))
+            in_gang, work, gpus = self._with_its_gang(record)
             if per_gpu:
-                work /= sum(map(self._gpus, together)) or 1.0
+                work /= gpus or 1.0
             started = record.pod.started or math.inf
-            found.append((self.rank(record), bool(gang), _steps(work), -started, record))
+            found.append((self.rank(record), in_gang, _steps(work), -started, record))
         # Who goes first decides who of a namespace or a gang still goes within its bounds.
         found.sort(key=lambda f: f[:4])
         rising = [record for *_, record in found]
@@ -165,6 +165,15 @@ class Losses:
             len(victims),
             -started,
         )
+
+    def _with_its_gang(self, record: Record) -> tuple[bool, float, float]:
+        found = self._together.get(record.pod.uid)
+        if found is None:
+            gang = self._units.gang(record, self._away)
+            pods = gang or [record]
+            found = bool(gang), sum(map(self.work, pods)), sum(map(self._gpus, pods))
+            self._together[record.pod.uid] = found
+        return found
 
     def _gpus(self, record: Record) -> float:
         row = self._accounts.columns.row_of.get(record.node, -1)  # it may be off the books
