@@ -86,15 +86,17 @@ class Losses:
         self._away = away
         self._now = now
         self.rank = rank
+        #: Per pod, as found so far: GPUs held, and the work that it alone would lose.
+        self._alone: dict[str, tuple[float, float]] = {}
         #: Per pod: whether its gang goes with it, and the work and GPUs of all who go.
         self._together: dict[str, tuple[bool, float, float]] = {}
+        self._least: dict[str, Cost] = {}
+        #: By row.
+        self._memory: dict[int, float] = {}
 
     def work(self, record: Record) -> float:
         """Return the work that a pod alone would lose, in GPU seconds; idle pods lose none."""
-        if record.pod.spec.gpu is None or self.rank(record) == IDLE:
-            return 0.0
-        seconds = self._now - unsaved_since(record.pod, self._now)
-        return self._gpus(record) * seconds
+        return self._of_pod(record)[1]
 
     def in_order(self, records: Iterable[Record], *, per_gpu: bool = False) -> list[Record]:
         """Return pods that may go, the dearest first.
@@ -106,6 +108,9 @@ class Losses:
             records: of one node.
             per_gpu: what counts of work is how much each of their GPUs loses.
         """
+        records = list(records)
+        if self._is_plain(records):
+            return sorted(records, key=lambda r: (-self.rank(r), r.pod.started or math.inf))
         found = []
         for record in records:
             in_gang, work, gpus = self._with_its_gang(record)
@@ -146,12 +151,14 @@ class Losses:
             v.pod.started or math.inf for v, r in zip(victims, ranks, strict=True) if r == highest
         )
         total = sum(r + SHIFT for r in ranks if r != IDLE)  # an idle pod adds nothing
+        if self._is_plain(victims):
+            return violations, highest, 0.0, False, True, 0, 0.0, total, len(victims), -started
         broken, spare = self._units.broken(victims, self._away)
         kept = [v for v in victims if v.pod.uid not in spare]
         own = 0.0
         owned = self._reclaim.owned(victims) if self._reclaim else {}
         if owned:
-            own = sum(owned.get(v.pod.uid, 0.0) * self._gpus(v) for v in victims)
+            own = sum(owned.get(v.pod.uid, 0.0) * self._of_pod(v)[0] for v in victims)
             own = round(min(own, self._asked), 6)
         return (
             violations,
@@ -166,18 +173,45 @@ class Losses:
             -started,
         )
 
+    def least(self, record: Record) -> Cost:
+        """Return what victims cost at least if this pod is one of them: all costs only add up."""
+        found = self._least.get(record.pod.uid)
+        if found is None:
+            found = self._least[record.pod.uid] = self.cost([record], 0)
+        return found
+
+    def _is_plain(self, records: Iterable[Record]) -> bool:
+        """Return whether neither quotas nor gangs nor work tell pods from one another."""
+        return self._reclaim is None and not any(r.group or r.pod.spec.gpu for r in records)
+
     def _with_its_gang(self, record: Record) -> tuple[bool, float, float]:
         found = self._together.get(record.pod.uid)
         if found is None:
-            gang = self._units.gang(record, self._away)
-            pods = gang or [record]
-            found = bool(gang), sum(map(self.work, pods)), sum(map(self._gpus, pods))
-            self._together[record.pod.uid] = found
+            gang = self._units.gang(record, self._away) if record.group else ()
+            gpus = work = 0.0
+            for pod in gang or (record,):
+                held, lost = self._of_pod(pod)
+                gpus += held
+                work += lost
+            found = self._together[record.pod.uid] = bool(gang), work, gpus
         return found
 
-    def _gpus(self, record: Record) -> float:
-        row = self._accounts.columns.row_of.get(record.node, -1)  # it may be off the books
-        return gpus_held(record.pod, most_memory(self._accounts, row) if row >= 0 else 0.0)
+    def _of_pod(self, record: Record) -> tuple[float, float]:
+        pod = record.pod
+        if pod.spec.gpu is None:
+            return 0.0, 0.0
+        found = self._alone.get(pod.uid)
+        if found is None:
+            row = self._accounts.columns.row_of.get(record.node, -1)  # it may be off the books
+            memory = self._memory.get(row)
+            if memory is None:
+                memory = most_memory(self._accounts, row) if row >= 0 else 0.0
+                self._memory[row] = memory
+            gpus = gpus_held(pod, memory)
+            seconds = self._now - unsaved_since(pod, self._now)
+            found = gpus, 0.0 if self.rank(record) == IDLE else gpus * seconds
+            self._alone[pod.uid] = found
+        return found
 
 
 def _steps(work: float) -> float:
