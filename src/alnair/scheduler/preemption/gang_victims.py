@@ -77,17 +77,23 @@ class Units:
                 spare.update(r.pod.uid for r in members)
         return count, spare
 
-    def fate(self, key: GangKey) -> int:
-        """Return 1 if the gang breaks for sure if any member goes, -1 if it may spare some, else 0.
+    def fates(self, keys: Iterable[GangKey]) -> list[int]:
+        """Return 1 for gangs that break for sure if any member goes, -1 if they may spare some.
 
-        What leaves anyway costs a gang nothing more.
+        Else 0: what leaves anyway costs a gang nothing more.
         """
-        state = self._gangs.find(key)
-        if state is None or state.gang is None or state.gang.min_member <= 1:
-            return 0
-        if state.gang.min_member < len(state.members):
-            return -1
-        return not any(r.evicting or r.pod.deleting for r in state.members.values())
+        find = self._gangs.find
+        found: list[int] = []
+        for key in keys:
+            state = find(key)
+            if state is None or state.gang is None or state.gang.min_member <= 1:
+                found.append(0)
+            elif state.gang.min_member < len(state.members):
+                found.append(-1)
+            else:
+                leaving = any(r.evicting or r.pod.deleting for r in state.members.values())
+                found.append(0 if leaving else 1)
+        return found
 
     def together(self, victims: Iterable[Record]) -> list[list[Record]]:
         """Part victims into those that can only stay together, keeping their order."""

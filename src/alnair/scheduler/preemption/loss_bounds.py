@@ -5,7 +5,7 @@ other filters, of pods that hold several GPUs, or of members elsewhere, so it er
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -27,7 +27,6 @@ Gang = tuple[str, str]
 Rows = NDArray[np.intp]
 #: A namespace and the requests of a pod.
 Holder = tuple[str, tuple[tuple[str, int], ...]]
-_Key = TypeVar("_Key")
 _Codes = NDArray[np.int32]
 
 
@@ -39,6 +38,8 @@ class Least(msgspec.Struct, frozen=True):
     kept: Column
     gangs: Column
     steps: Column
+    #: The earliest start among the dearest of them, negated.
+    started: Column
 
 
 class Judges(msgspec.Struct, frozen=True):
@@ -47,11 +48,11 @@ class Judges(msgspec.Struct, frozen=True):
     Attributes:
         all_own: whether all that pods of such a kind hold is their namespace's own; None if nothing
             is anybody's.
-        fate: 1 if a gang breaks for sure if any member goes, -1 if it may spare some, else 0.
+        fates: per gang, 1 if it breaks for sure if any member goes, -1 if it may spare some, or 0.
     """
 
     all_own: Callable[[Holder], bool] | None
-    fate: Callable[[Gang], int]
+    fates: Callable[[Iterable[Gang]], list[int]]
 
 
 class _Entries:
@@ -65,16 +66,22 @@ class _Entries:
         self.part: Column = np.zeros(size)
         self.memory: Column = np.zeros(size)
         self.level: Column = np.zeros(size)
-        #: When it started, and when it says that it saved its work.
-        self.started: Column = np.zeros(size)
+        #: When work began, when it says that that was saved, and when it says that it started.
+        self.since: Column = np.zeros(size)
         self.saved: Column = np.zeros(size)
+        self.started: Column = np.zeros(size)
 
-    def grow(self) -> None:
-        """Make twice as much room."""
-        size = len(self.row)
+    def grow(self, size: int) -> None:
+        """Make room for so many."""
         for name, column in vars(self).items():
-            empty = -1 if name in ("row", "slot") else 0
-            setattr(self, name, np.pad(column, (0, size), constant_values=empty))
+            grown = np.full(size, -1 if name in ("row", "slot") else 0, column.dtype)
+            grown[: len(column)] = column
+            setattr(self, name, grown)
+
+    def put(self, index: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
+        """Set entries; values are in the order of the columns."""
+        for column, found in zip(vars(self).values(), zip(*values, strict=True), strict=True):
+            column[index] = found
 
 
 class LossTable:
@@ -93,6 +100,9 @@ class LossTable:
         self._entries = _Entries()
         self._unused: list[int] = list(range(_LEAST_SIZE))
         self._at: dict[int, list[int]] = {}
+        self._noted: dict[int, Sequence[Record]] = {}
+        #: By row: whether any pod there is in a gang, or has GPUs and so work to lose.
+        self._matters: Mask = np.zeros(self._accounts.columns.alive.size, bool)
         self._gangs: dict[Gang, int] = {("", ""): 0}
         self._holders: dict[Holder, int] = {("", ()): 0}
 
@@ -101,39 +111,10 @@ class LossTable:
         """Whether it knows more names than it should, most of them of what is gone."""
         return len(self._gangs) + len(self._holders) > _CODES_KEPT
 
-    def put(self, row: int, records: Iterable[Record]) -> None:
-        """Set the pods of a row."""
-        entries = self._entries
-        old = self._at.pop(row, ())
-        entries.row[list(old)] = -1
-        self._unused += old
-        found: list[int] = []
-        memory = most_memory(self._accounts, row)
-        for record in records:
-            pod = record.pod
-            gang = 0
-            if record.group:
-                gang = self._gangs.setdefault((pod.namespace, record.group), len(self._gangs))
-            holder = (pod.namespace, pod.spec.requests)
-            code = self._holders.setdefault(holder, len(self._holders))
-            level = IDLE if pod.idle_since else pod.priority
-            parts = [_part(b, memory) for b in record.bookings]
-            # An assignment may name more than the pod asks for.
-            excess = max(1.0, sum(parts) / (gpus_held(pod, memory) or 1.0)) if parts else 1.0
-            for number, booking in enumerate(record.bookings or (None,)):
-                index = self._index()
-                found.append(index)
-                entries.row[index] = row
-                entries.gang[index] = gang
-                entries.holder[index] = code
-                entries.level[index] = level
-                entries.started[index] = pod.started or pod.bound_at or np.inf
-                entries.saved[index] = pod.saved_at
-                entries.slot[index] = booking.slot if booking else -1
-                entries.part[index] = parts[number] / excess if booking else 0.0
-                entries.memory[index] = _memory(booking) if booking else 0.0
-        if found:
-            self._at[row] = found
+    def note(self, row: int, records: Sequence[Record]) -> None:
+        """Set the pods of a row; they are looked at when something is asked that they answer."""
+        self._noted[row] = records
+        self._matters[row] = any(r.group or r.pod.spec.gpu for r in records)
 
     def least(
         self,
@@ -152,19 +133,73 @@ class LossTable:
             judges: what is asked of gangs and namespaces.
             now: seconds since the epoch.
         """
+        if judges.all_own is None and not self._matters[rows].any():
+            nothing = np.zeros(len(rows))
+            started = np.full(len(rows), -np.inf)
+            return Least(nothing, nothing, np.ones(len(rows)), nothing, nothing, started)
+        self._take_in()
         question = _Question(self._accounts, self._entries, rows, highest, now)
         return question.ask(
             demand,
-            question.which(question.holder, list(self._holders), judges.all_own),
-            *question.fates(list(self._gangs), judges.fate),
+            question.owned(list(self._holders), judges.all_own),
+            *question.fates(list(self._gangs), judges.fates),
         )
 
-    def _index(self) -> int:
-        if not self._unused:
-            size = len(self._entries.row)
-            self._entries.grow()
-            self._unused = list(range(2 * size - 1, size - 1, -1))
-        return self._unused.pop()
+    def _take_in(self) -> None:
+        """Look at the pods that were noted since."""
+        noted, self._noted = self._noted, {}
+        values: list[tuple[float, ...]] = []
+        counts: list[tuple[int, int]] = []
+        freed: list[int] = []
+        for row, records in noted.items():
+            freed += self._at.pop(row, ())
+            begin = len(values)
+            memory = most_memory(self._accounts, row)
+            for record in records:
+                self._describe(record, row, memory, values)
+            counts.append((row, len(values) - begin))
+        self._entries.row[freed] = -1
+        self._unused += freed
+        index = self._indexes(len(values))
+        if values:
+            self._entries.put(index, values)
+        begin = 0
+        for row, count in counts:
+            self._at[row] = index[begin : begin + count]
+            begin += count
+
+    def _describe(
+        self, record: Record, row: int, memory: float, values: list[tuple[float, ...]]
+    ) -> None:
+        """Add the entries of a pod, as the columns have them."""
+        pod = record.pod
+        gang = 0
+        if record.group:
+            gang = self._gangs.setdefault((pod.namespace, record.group), len(self._gangs))
+        holder = self._holders.setdefault((pod.namespace, pod.spec.requests), len(self._holders))
+        level = IDLE if pod.idle_since else pod.priority
+        started = pod.started or np.inf
+        times = (level, pod.started or pod.bound_at or np.inf, pod.saved_at, started)
+        if not record.bookings:
+            values.append((row, -1, gang, holder, 0.0, 0.0, *times))
+            return
+        parts = [_part(b, memory) for b in record.bookings]
+        # An assignment may name more than the pod asks for.
+        excess = max(1.0, sum(parts) / (gpus_held(pod, memory) or 1.0))
+        for part, booking in zip(parts, record.bookings, strict=True):
+            held = _memory(booking)
+            values.append((row, booking.slot, gang, holder, part / excess, held, *times))
+
+    def _indexes(self, count: int) -> list[int]:
+        size = len(self._entries.row)
+        if len(self._unused) < count:
+            grown = max(2 * size, size + count)
+            self._entries.grow(grown)
+            self._unused += range(size, grown)
+        kept = len(self._unused) - count
+        found = self._unused[kept:]
+        del self._unused[kept:]
+        return found
 
 
 class _Question:
@@ -185,13 +220,14 @@ class _Question:
         self._now = now
         self._at = place[entries.row[known]]
         self.gang, self.holder = entries.gang[known], entries.holder[known]
-        level = entries.level[known]
+        level, bound = entries.level[known], highest[self._at]
         self._idle = level == IDLE
-        self._may_go = level <= highest[self._at]
+        self._may_go, self._dearest = level <= bound, level == bound
         self._part, self._held = entries.part[known], entries.memory[known]
         saved = entries.saved[known]
         saved[saved > now] = 0.0
-        self._age = np.maximum(now - np.maximum(entries.started[known], saved), 0.0)
+        self._age = np.maximum(now - np.maximum(entries.since[known], saved), 0.0)
+        self._started = entries.started[known]
         self._memory = devices.memory[:, rows]
         self._there = devices.model[:, rows] >= 0
         self._shape = self._there.shape
@@ -199,22 +235,22 @@ class _Question:
         self._on_gpu = (slot >= 0) & (slot < self._shape[0])
         self._cell = np.where(self._on_gpu, slot, 0) * len(rows) + self._at
 
-    def which(
-        self, codes: _Codes, keys: Sequence[_Key], ask: Callable[[_Key], bool] | None
-    ) -> Mask:
-        """Return for which entries the answer about what their code stands for is yes."""
+    def owned(self, keys: Sequence[Holder], ask: Callable[[Holder], bool] | None) -> Mask:
+        """Return for which entries all that is held of their kind is their namespace's own."""
         answers = np.zeros(len(keys), bool)
         if ask is not None:
-            for code in np.unique(codes):
-                answers[code] = code and ask(keys[code])
-        found: Mask = answers[codes]
+            for code in np.flatnonzero(np.bincount(self.holder)).tolist():
+                answers[code] = ask(keys[code])
+        found: Mask = answers[self.holder]
         return found
 
-    def fates(self, keys: Sequence[Gang], fate: Callable[[Gang], int]) -> tuple[Mask, Mask]:
+    def fates(
+        self, keys: Sequence[Gang], ask: Callable[[Iterable[Gang]], list[int]]
+    ) -> tuple[Mask, Mask]:
         """Return which entries are of gangs that break, and which of those that may spare them."""
         fates = np.zeros(len(keys), np.int8)
-        for code in np.unique(self.gang):
-            fates[code] = fate(keys[code]) if code else 0
+        codes = np.flatnonzero(np.bincount(self.gang))
+        fates[codes] = ask([keys[code] for code in codes.tolist()])
         found = fates[self.gang]
         return found > 0, found < 0
 
@@ -240,7 +276,12 @@ class _Question:
             work = np.maximum(work, self._work_for_slice(needed, age))
         # Rounding errors must not lift a bound above what it bounds.
         steps = np.where(np.isfinite(work), np.floor(work * (1 - 1e-9) / STEP), np.inf)
-        return Least(own_gpus * (1 - 1e-9), any_own, kept, gangs, steps)
+        # Somebody of the highest priority goes, and nobody who is dearer than these bounds say.
+        chosen = self._dearest & (~is_own | (any_own > 0)[self._at])
+        chosen &= (spare | (kept > 0)[self._at]) & (~breaking | (gangs > 0)[self._at])
+        latest = np.full(self._shape[1], -np.inf)
+        np.maximum.at(latest, self._at[chosen], self._started[chosen])
+        return Least(own_gpus * (1 - 1e-9), any_own, kept, gangs, steps, -latest)
 
     def _count(self, which: Mask) -> Column:
         counts: Column = np.bincount(self._at[which], minlength=self._shape[1]).astype(float)

@@ -75,6 +75,8 @@ class Levels:
         self._table = LossTable(accounts)
         #: Rows with pods that changed where they are.
         self._changed: set[int] = set()
+        #: By row: what it was read from.
+        self._seen: dict[int, tuple[object, ...]] = {}
         self._levels: dict[int, _Level] = {}
         self._read = 0
         self._shape = (0, 0)
@@ -137,10 +139,10 @@ class Levels:
         """
         highest = bounds.highest[rows]
         least = self._table.least(rows, highest, demand, judges, now)
-        rest = (bounds.total, bounds.count, bounds.started)
         return [
             *(highest, least.own, least.any_own, least.kept, least.gangs, least.steps),
-            *(column[rows] for column in rest),
+            *(bounds.total[rows], bounds.count[rows]),
+            np.maximum(bounds.started[rows], least.started),
         ]
 
     def _refresh(self) -> None:
@@ -153,16 +155,20 @@ class Levels:
             self._shape = shape
             self._levels.clear()
             self._table.clear()
-            for row in self._accounts.on_row:
-                self._add(row)
-            return
-        for row in noted.union(changed):
+            self._seen.clear()
+            noted = set(self._accounts.on_row)
+        for row in noted.union(changed or ()):
             self._add(row)
 
     def _add(self, row: int) -> None:
+        here = list(self._accounts.on_row.get(row, {}).values())
+        # Rows are mostly noted because room there is held, or was for a moment.
+        seen = ([r.pod for r in here], [r.bookings for r in here], self._accounts.devices.gpus[row])
+        if self._seen.get(row) == seen:
+            return
+        self._seen[row] = seen
+        self._table.note(row, here)
         by_level: dict[int, list[Record]] = {}
-        here = self._accounts.on_row.get(row, {}).values()
-        self._table.put(row, here)
         for record in here:
             priority = IDLE if record.pod.idle_since else record.pod.priority
             by_level.setdefault(priority, []).append(record)

@@ -7,7 +7,7 @@ next bound, or until as many candidates were found as kube-scheduler would have 
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -83,13 +83,14 @@ class Search:
                 ties += best.cost[:-1] <= least[:-1]
                 if ties > _TIES:
                     break
-            tried = plan(self._accounts, evaluation, row, rules)
-            if not isinstance(tried, VictimPlan):
+            most = best.cost if best else None
+            tried = plan(self._accounts, evaluation, row, rules, least, most)
+            if isinstance(tried, list):
                 continue
             found += 1
-            if best is None or tried.cost < best.cost:
+            if tried is not None and (best is None or tried.cost < best.cost):
                 best = tried
-            if found >= enough and best.violations == 0:
+            if found >= enough and best is not None and best.violations == 0:
                 break
         return best
 
@@ -117,6 +118,11 @@ class Search:
             rows: where room may be made.
             now: seconds since the epoch.
         """
+        return self._keys(record, evaluation)(bounds, rows, now)
+
+    def _keys(
+        self, record: Record, evaluation: Evaluation
+    ) -> Callable[[Bounds, Rows, float], list[Column]]:
         reclaim = self._reclaim(self._asking(record), None)
 
         def is_all_own(holder: Holder) -> bool:
@@ -124,9 +130,9 @@ class Search:
             assert reclaim is not None
             return reclaim.is_all_own(namespace, reclaim.precious(requested))
 
-        judges = Judges(is_all_own if reclaim else None, self.units.fate)
+        judges = Judges(is_all_own if reclaim else None, self.units.fates)
         demand = record.pod.spec.gpu if evaluation.compares_requests else None
-        return self._levels.keys(bounds, rows, demand, judges, now)
+        return lambda bounds, rows, now: self._levels.keys(bounds, rows, demand, judges, now)
 
     def _in_order(
         self, record: Record, evaluation: Evaluation, bounds: Bounds, rows: Rows, now: float
@@ -136,9 +142,12 @@ class Search:
         What lies behind the priorities is looked at only for rows whose turn it is.
         """
         tie = self._accounts.columns.tie
-        for highest in np.unique(bounds.highest[rows]):
-            alike = rows[bounds.highest[rows] == highest]
-            keys = self.keys(record, evaluation, bounds, alike, now)
+        ask = self._keys(record, evaluation)
+        rest = bounds.highest[rows]
+        while len(rows):
+            first = rest == rest.min()
+            alike, rows, rest = rows[first], rows[~first], rest[~first]
+            keys = ask(bounds, alike, now)
             for place in np.lexsort([-tie[alike], *keys[::-1]]):
                 yield int(alike[place]), (0, *(float(key[place]) for key in keys))
 
@@ -162,6 +171,8 @@ class Search:
         away = frozenset(r.pod.uid for r in gone)
 
         def is_idle(record: Record) -> bool:
+            if not record.pod.idle_since:
+                return False
             # What a dead agent said last is no proof: the pod may work again.
             stale = self._accounts.loads.stale(record.row)
             return not stale and post.is_idle(record.pod, now)
