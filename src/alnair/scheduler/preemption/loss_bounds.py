@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from alnair.model.workload import GpuDemand
 from alnair.scheduler.preemption.losses import IDLE, STEP, gpus_held, most_memory
 from alnair.scheduler.state.accounts import Accounts, Record
-from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask
 
 #: MiB that stand for all of a GPU.
@@ -77,11 +76,6 @@ class _Entries:
             grown = np.full(size, -1 if name in ("row", "slot") else 0, column.dtype)
             grown[: len(column)] = column
             setattr(self, name, grown)
-
-    def put(self, index: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
-        """Set entries; values are in the order of the columns."""
-        for column, found in zip(vars(self).values(), zip(*values, strict=True), strict=True):
-            column[index] = found
 
 
 class LossTable:
@@ -148,47 +142,67 @@ class LossTable:
     def _take_in(self) -> None:
         """Look at the pods that were noted since."""
         noted, self._noted = self._noted, {}
-        values: list[tuple[float, ...]] = []
-        counts: list[tuple[int, int]] = []
+        if not noted:
+            return
+        found: list[tuple[float, ...]] = []
+        ends: list[int] = []
         freed: list[int] = []
+        number = 0
         for row, records in noted.items():
             freed += self._at.pop(row, ())
-            begin = len(values)
             memory = most_memory(self._accounts, row)
             for record in records:
-                self._describe(record, row, memory, values)
-            counts.append((row, len(values) - begin))
+                number += 1
+                self._describe(record, (number, row, memory), found)
+            ends.append(len(found))
         self._entries.row[freed] = -1
         self._unused += freed
-        index = self._indexes(len(values))
-        if values:
-            self._entries.put(index, values)
+        index = self._indexes(len(found))
         begin = 0
-        for row, count in counts:
-            self._at[row] = index[begin : begin + count]
-            begin += count
+        for row, end in zip(noted, ends, strict=True):
+            self._at[row] = index[begin:end]
+            begin = end
+        if found:
+            self._write(index, found)
 
     def _describe(
-        self, record: Record, row: int, memory: float, values: list[tuple[float, ...]]
+        self, record: Record, at: tuple[int, int, float], found: list[tuple[float, ...]]
     ) -> None:
-        """Add the entries of a pod, as the columns have them."""
+        """Add a pod as it is, once per GPU that it holds; `at` has its number, row and memory."""
         pod = record.pod
         gang = 0
         if record.group:
             gang = self._gangs.setdefault((pod.namespace, record.group), len(self._gangs))
         holder = self._holders.setdefault((pod.namespace, pod.spec.requests), len(self._holders))
         level = IDLE if pod.idle_since else pod.priority
-        started = pod.started or np.inf
-        times = (level, pod.started or pod.bound_at or np.inf, pod.saved_at, started)
+        same = (*at, gang, holder, level, pod.started, pod.bound_at, pod.saved_at)
         if not record.bookings:
-            values.append((row, -1, gang, holder, 0.0, 0.0, *times))
+            found.append((*same, 1.0, -1, 0.0, 0.0, 0.0))
             return
-        parts = [_part(b, memory) for b in record.bookings]
+        asked = gpus_held(pod, at[2])
+        for booking in record.bookings:
+            whole, compute = booking.whole, booking.compute
+            found.append((*same, asked, booking.slot, whole, compute, booking.memory_mib))
+
+    def _write(self, index: Sequence[int], found: Sequence[tuple[float, ...]]) -> None:
+        entries = self._entries
+        number, row, memory, gang, holder, level, started, bound_at, saved, *gpu = np.array(found).T
+        asked, slot, whole, compute, held = gpu
+        # As `losses.gpus_held` counts it.
+        of_memory = np.where(held > 0, held / np.where(memory > 0, memory, np.maximum(held, 1)), 0)
+        part = np.where(whole > 0, 1.0, np.minimum(np.maximum(compute / 100.0, of_memory), 1.0))
         # An assignment may name more than the pod asks for.
-        excess = max(1.0, sum(parts) / (gpus_held(pod, memory) or 1.0))
-        for part, booking in zip(parts, record.bookings, strict=True):
-            held = _memory(booking)
-            values.append((row, booking.slot, gang, holder, part / excess, held, *times))
+        pods = number.astype(np.intp)
+        together = np.maximum(np.bincount(pods, part)[pods], 1e-9)
+        started[started == 0] = np.inf
+        entries.row[index], entries.slot[index] = row, slot
+        entries.gang[index], entries.holder[index] = gang, holder
+        entries.part[index] = part * np.minimum(asked / together, 1.0)
+        entries.memory[index] = np.where(whole > 0, _WHOLE, held)
+        entries.level[index], entries.saved[index] = level, saved
+        entries.started[index] = started
+        since = np.where(np.isfinite(started), started, bound_at)
+        entries.since[index] = np.where(since > 0, since, np.inf)
 
     def _indexes(self, count: int) -> list[int]:
         size = len(self._entries.row)
@@ -214,11 +228,11 @@ class _Question:
         now: float,
     ) -> None:
         columns, devices = accounts.columns, accounts.devices
-        place = np.full(columns.alive.size, -1, np.intp)
+        place = np.full(columns.alive.size + 1, -1, np.intp)  # -1 stands for unused entries
         place[rows] = np.arange(len(rows))
-        known = np.flatnonzero((entries.row >= 0) & (place[entries.row] >= 0))
-        self._now = now
-        self._at = place[entries.row[known]]
+        at = place[entries.row]
+        known = np.flatnonzero(at >= 0)
+        self._at = at[known]
         self.gang, self.holder = entries.gang[known], entries.holder[known]
         level, bound = entries.level[known], highest[self._at]
         self._idle = level == IDLE
@@ -233,7 +247,9 @@ class _Question:
         self._shape = self._there.shape
         slot = entries.slot[known]
         self._on_gpu = (slot >= 0) & (slot < self._shape[0])
-        self._cell = np.where(self._on_gpu, slot, 0) * len(rows) + self._at
+        #: What is on no GPU counts beyond the last of them.
+        size = self._shape[0] * self._shape[1]
+        self._cell = np.where(self._on_gpu, slot * len(rows) + self._at, size)
 
     def owned(self, keys: Sequence[Holder], ask: Callable[[Holder], bool] | None) -> Mask:
         """Return for which entries all that is held of their kind is their namespace's own."""
@@ -257,31 +273,38 @@ class _Question:
     def ask(self, demand: GpuDemand | None, is_own: Mask, breaking: Mask, spare: Mask) -> Least:
         """Return what is lost at least, given whose the entries are, and what their gangs spare."""
         age = np.where(spare | self._idle, 0.0, self._age)
-        part = self._part
-        # Whatever is asked for, somebody goes.
-        any_own, kept, gangs = self._unless(~is_own), self._unless(spare), self._unless(~breaking)
-        work = self._smallest(part * age)
-        own_gpus = np.zeros(self._shape[1])
+        work = self._smallest(self._part * age)  # whatever is asked for, somebody goes
+        own, none = np.zeros(self._shape[1]), np.zeros(self._shape[1])
+        differ = is_own.any(), spare.any(), breaking.any()
+        any_own = self._must(demand, is_own) if differ[0] else none
+        kept = self._must(demand, ~spare) if differ[1] else none + 1.0
+        gangs = self._must(demand, breaking) if differ[2] else none
         if demand is not None and demand.whole:
-            own_gpus = self._sum_of_least(part * is_own, demand.whole)
-            any_own = np.maximum(any_own, own_gpus > 0)
-            kept = np.maximum(kept, self._sum_of_least((~spare).astype(float), demand.whole) > 0)
-            gangs = np.maximum(gangs, self._sum_of_least(breaking.astype(float), demand.whole) > 0)
-            work = np.maximum(work, self._sum_of_least(part * age, demand.whole))
+            if differ[0]:
+                own = self._sum_of_least(self._part * is_own, demand.whole)
+            work = np.maximum(work, self._sum_of_least(self._part * age, demand.whole))
         elif demand is not None and demand.memory_mib:
-            needed = float(demand.memory_mib)
-            any_own = np.maximum(any_own, self._lacks(needed, ~is_own))
-            kept = np.maximum(kept, self._lacks(needed, spare))
-            gangs = np.maximum(gangs, self._lacks(needed, ~breaking))
-            work = np.maximum(work, self._work_for_slice(needed, age))
+            work = np.maximum(work, self._work_for_slice(float(demand.memory_mib), age))
         # Rounding errors must not lift a bound above what it bounds.
         steps = np.where(np.isfinite(work), np.floor(work * (1 - 1e-9) / STEP), np.inf)
-        # Somebody of the highest priority goes, and nobody who is dearer than these bounds say.
-        chosen = self._dearest & (~is_own | (any_own > 0)[self._at])
-        chosen &= (spare | (kept > 0)[self._at]) & (~breaking | (gangs > 0)[self._at])
-        latest = np.full(self._shape[1], -np.inf)
-        np.maximum.at(latest, self._at[chosen], self._started[chosen])
-        return Least(own_gpus * (1 - 1e-9), any_own, kept, gangs, steps, -latest)
+        started = none - np.inf
+        if any(differ):
+            # Somebody of the highest priority goes, and nobody who is dearer than the bounds say.
+            chosen = self._dearest & (~is_own | (any_own > 0)[self._at])
+            chosen &= (spare | (kept > 0)[self._at]) & (~breaking | (gangs > 0)[self._at])
+            latest = none - np.inf
+            np.maximum.at(latest, self._at[chosen], self._started[chosen])
+            started = -latest
+        return Least(own * (1 - 1e-9), any_own, kept, gangs, steps, started)
+
+    def _must(self, demand: GpuDemand | None, dear: Mask) -> Column:
+        """Return 1 where room cannot be made without any of these, else 0."""
+        found = self._unless(~dear)
+        if demand is not None and demand.whole:
+            return np.maximum(found, self._sum_of_least(dear.astype(float), demand.whole) > 0)
+        if demand is not None and demand.memory_mib:
+            return np.maximum(found, self._lacks(float(demand.memory_mib), ~dear))
+        return found
 
     def _count(self, which: Mask) -> Column:
         counts: Column = np.bincount(self._at[which], minlength=self._shape[1]).astype(float)
@@ -297,12 +320,11 @@ class _Question:
         np.minimum.at(least, self._at[self._may_go], weights[self._may_go])
         return np.where(np.isfinite(least), least, 0.0)
 
-    def _by_gpu(self, which: Mask, weights: Column) -> Column:
+    def _by_gpu(self, weights: Column | Mask) -> Column:
         """Return sums by GPU, shape (GPUs per node, rows)."""
-        chosen = which & self._on_gpu
         size = self._shape[0] * self._shape[1]
-        sums: Column = np.bincount(self._cell[chosen], weights[chosen], size).astype(float)
-        return sums.reshape(self._shape)
+        sums: Column = np.bincount(self._cell, weights, size + 1).astype(float)
+        return sums[:size].reshape(self._shape)
 
     def _sum_of_least(self, weights: Column, gpus: int) -> Column:
         """Return what so many GPUs weigh at least if all that may go leaves them; inf if it cannot.
@@ -311,8 +333,8 @@ class _Question:
         """
         if gpus > self._shape[0]:
             return np.full(self._shape[1], np.inf)
-        weighed = self._by_gpu(self._may_go, weights)
-        stuck = self._by_gpu(~self._may_go, np.ones(len(self._at))) > 0
+        weighed = self._by_gpu(weights * self._may_go)
+        stuck = self._by_gpu(~self._may_go) > 0
         weighed[stuck | ~self._there] = np.inf
         weighed.sort(axis=0)
         least: Column = weighed[:gpus].sum(axis=0)
@@ -321,15 +343,15 @@ class _Question:
     def _lacks(self, needed: float, harmless: Mask) -> Column:
         """Return 1 where no GPU has room for a slice if only harmless pods go, else 0."""
         stays = ~(self._may_go & harmless)
-        free = self._memory - self._by_gpu(stays, self._held)
+        free = self._memory - self._by_gpu(self._held * stays)
         fits = np.count_nonzero((free >= needed) & self._there, axis=0) > 0
         return np.where(fits, 0.0, 1.0)
 
     def _work_for_slice(self, needed: float, age: Column) -> Column:
         """Return what work is lost at least for a slice, on the GPU where that is least."""
         memory = self._held
-        free = self._memory - self._by_gpu(np.ones(len(self._at), bool), memory)
-        possible = self._memory - self._by_gpu(~self._may_go, memory)
+        free = self._memory - self._by_gpu(memory)
+        possible = self._memory - self._by_gpu(memory * ~self._may_go)
         youngest = np.full(self._shape, np.inf)
         chosen = self._may_go & self._on_gpu
         np.minimum.at(youngest.reshape(-1), self._cell[chosen], age[chosen])
@@ -339,15 +361,3 @@ class _Question:
         work[(possible < needed) | ~self._there] = np.inf
         least: Column = work.min(axis=0, initial=np.inf)
         return least
-
-
-def _part(booking: Booking, memory: float) -> float:
-    """Return the part of a GPU, as `losses.gpus_held` counts it or less."""
-    if booking.whole:
-        return 1.0
-    held = booking.memory_mib / memory if memory else 1.0
-    return min(1.0, max(booking.compute / 100.0, held if booking.memory_mib else 0.0))
-
-
-def _memory(booking: Booking) -> float:
-    return _WHOLE if booking.whole else float(booking.memory_mib)
