@@ -273,28 +273,35 @@ class _Question:
     def ask(self, demand: GpuDemand | None, is_own: Mask, breaking: Mask, spare: Mask) -> Least:
         """Return what is lost at least, given whose the entries are, and what their gangs spare."""
         age = np.where(spare | self._idle, 0.0, self._age)
-        work = self._smallest(self._part * age)  # whatever is asked for, somebody goes
-        own, none = np.zeros(self._shape[1]), np.zeros(self._shape[1])
-        differ = is_own.any(), spare.any(), breaking.any()
-        any_own = self._must(demand, is_own) if differ[0] else none
-        kept = self._must(demand, ~spare) if differ[1] else none + 1.0
-        gangs = self._must(demand, breaking) if differ[2] else none
-        if demand is not None and demand.whole:
-            if differ[0]:
+        none = np.zeros(self._shape[1])
+        own, any_own, kept, gangs, started = none, none, none + 1.0, none, none - np.inf
+        differ = False
+        if is_own.any():
+            differ = True
+            any_own = self._must(demand, is_own)
+            if demand is not None and demand.whole:
                 own = self._sum_of_least(self._part * is_own, demand.whole)
+        if spare.any():
+            differ = True
+            kept = self._must(demand, ~spare)
+        if breaking.any():
+            differ = True
+            gangs = self._must(demand, breaking)
+        if differ:
+            # Who is dearer than these bounds say does not go, or the bounds are exceeded.
+            dear = (is_own & (any_own == 0)[self._at]) | (breaking & (gangs == 0)[self._at])
+            self._may_go &= ~dear & (spare | (kept > 0)[self._at])
+            chosen = self._may_go & self._dearest
+            latest = none - np.inf
+            np.maximum.at(latest, self._at[chosen], self._started[chosen])
+            started = -latest
+        work = self._smallest(self._part * age)  # whatever is asked for, somebody goes
+        if demand is not None and demand.whole:
             work = np.maximum(work, self._sum_of_least(self._part * age, demand.whole))
         elif demand is not None and demand.memory_mib:
             work = np.maximum(work, self._work_for_slice(float(demand.memory_mib), age))
         # Rounding errors must not lift a bound above what it bounds.
         steps = np.where(np.isfinite(work), np.floor(work * (1 - 1e-9) / STEP), np.inf)
-        started = none - np.inf
-        if any(differ):
-            # Somebody of the highest priority goes, and nobody who is dearer than the bounds say.
-            chosen = self._dearest & (~is_own | (any_own > 0)[self._at])
-            chosen &= (spare | (kept > 0)[self._at]) & (~breaking | (gangs > 0)[self._at])
-            latest = none - np.inf
-            np.maximum.at(latest, self._at[chosen], self._started[chosen])
-            started = -latest
         return Least(own * (1 - 1e-9), any_own, kept, gangs, steps, started)
 
     def _must(self, demand: GpuDemand | None, dear: Mask) -> Column:
