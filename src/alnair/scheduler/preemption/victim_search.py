@@ -31,6 +31,8 @@ from alnair.scheduler.state.without_pods import WithoutPods
 
 #: Of rows that can only differ in when their victims started, so many are tried exactly.
 _TIES: Final = 8
+#: So many rows are found one by one, since most often no more are tried.
+_FEW: Final = 3
 
 
 class Search:
@@ -148,8 +150,8 @@ class Search:
             first = rest == rest.min()
             alike, rows, rest = rows[first], rows[~first], rest[~first]
             keys = ask(bounds, alike, now)
-            for place in np.lexsort([-tie[alike], *keys[::-1]]):
-                yield int(alike[place]), (0, *(float(key[place]) for key in keys))
+            for place in _ascending([*keys, -tie[alike]]):
+                yield int(alike[place]), (0, *[key.item(place) for key in keys])
 
     def bookings(self, record: Record, found: VictimPlan, profile: Profile) -> tuple[Booking, ...]:
         """Return the GPUs that the pod will get on the row once the victims are gone."""
@@ -247,6 +249,22 @@ class Search:
             going = (r for r in known if r.row >= 0 and (r.evicting or r.pod.deleting))
             leaving = {r.pod.uid: r for r in itertools.chain(gone, going)}
         return Reclaim(quotas, [r.pod for r in asking], leaving.values())
+
+
+def _ascending(keys: Sequence[Column]) -> Iterator[int]:
+    """Return places in lexicographic order of their keys; the first few need no sorting of all."""
+    keys = [key for key in keys if (key != key[0]).any()] or [keys[0]]
+    left = np.arange(len(keys[0]))
+    for _ in range(min(_FEW, len(left))):
+        front = left
+        for key in keys:
+            values = key[front]
+            front = front[values == values.min()]
+            if len(front) == 1:
+                break
+        yield int(front[0])
+        left = left[left != front[0]]
+    yield from left[np.lexsort([key[left] for key in reversed(keys)])].tolist()
 
 
 def _gang_key(record: Record) -> tuple[str, str]:
