@@ -281,6 +281,8 @@ class _Question:
             any_own = self._must(demand, is_own)
             if demand is not None and demand.whole:
                 own = self._sum_of_least(self._part * is_own, demand.whole)
+            elif demand is not None and demand.memory_mib:
+                own = self._least_for_slice(float(demand.memory_mib), is_own.astype(float))
         if spare.any():
             differ = True
             kept = self._must(demand, ~spare)
@@ -299,10 +301,11 @@ class _Question:
         if demand is not None and demand.whole:
             work = np.maximum(work, self._sum_of_least(self._part * age, demand.whole))
         elif demand is not None and demand.memory_mib:
-            work = np.maximum(work, self._work_for_slice(float(demand.memory_mib), age))
+            work = np.maximum(work, self._least_for_slice(float(demand.memory_mib), age))
         # Rounding errors must not lift a bound above what it bounds.
         steps = np.where(np.isfinite(work), np.floor(work * (1 - 1e-9) / STEP), np.inf)
-        return Least(own * (1 - 1e-9), any_own, kept, gangs, steps, started)
+        own = np.round(own * (1 - 1e-9), 6)  # as costs are
+        return Least(own, any_own, kept, gangs, steps, started)
 
     def _must(self, demand: GpuDemand | None, dear: Mask) -> Column:
         """Return 1 where room cannot be made without any of these, else 0."""
@@ -354,17 +357,26 @@ class _Question:
         fits = np.count_nonzero((free >= needed) & self._there, axis=0) > 0
         return np.where(fits, 0.0, 1.0)
 
-    def _work_for_slice(self, needed: float, age: Column) -> Column:
-        """Return what work is lost at least for a slice, on the GPU where that is least."""
+    def _least_for_slice(self, needed: float, values: Column) -> Column:
+        """Return what goes at least for a slice, on the GPU where that is least; inf if it cannot.
+
+        Args:
+            needed: MiB.
+            values: per entry, of a whole GPU.
+        """
         memory = self._held
         free = self._memory - self._by_gpu(memory)
         possible = self._memory - self._by_gpu(memory * ~self._may_go)
-        youngest = np.full(self._shape, np.inf)
         chosen = self._may_go & self._on_gpu
-        np.minimum.at(youngest.reshape(-1), self._cell[chosen], age[chosen])
+        cell = self._cell[chosen]
+        # At least one goes, and at least so much memory.
+        one, each = np.full((2, *self._shape), np.inf)
+        np.minimum.at(one.reshape(-1), cell, (self._part * values)[chosen])
+        np.minimum.at(each.reshape(-1), cell, values[chosen])
         largest = self._memory.max(axis=0, initial=1.0).reshape(1, -1)
         lacking = np.clip((needed - free) / largest, 0.0, 1.0)
-        work = lacking * np.where(np.isfinite(youngest), youngest, 0.0)
-        work[(possible < needed) | ~self._there] = np.inf
-        least: Column = work.min(axis=0, initial=np.inf)
-        return least
+        least = np.maximum(one, lacking * np.where(np.isfinite(each), each, 0.0))
+        least[free >= needed] = 0.0
+        least[(possible < needed) | ~self._there] = np.inf
+        found: Column = least.min(axis=0, initial=np.inf)
+        return found
