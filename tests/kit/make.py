@@ -218,6 +218,7 @@ def pod(
     owned: bool = False,
     daemon: bool = False,
     evictable: bool = True,
+    saved_at: float = 0.0,
 ) -> Pod:
     """A pod of ours that asks for little, unless said otherwise."""
     return Pod(
@@ -247,6 +248,7 @@ def pod(
         owned=owned,
         daemon=daemon,
         evictable=evictable,
+        saved_at=saved_at,
     )
 
 

@@ -57,6 +57,8 @@ VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
 UTILIZATION: Final = _PREFIX + "utilization"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
 RECLAIMABLE: Final = _PREFIX + "reclaimable"
+#: On a pod: when it last saved its work, RFC 3339: what came before is not lost by an eviction.
+LAST_CHECKPOINT: Final = _PREFIX + "last-checkpoint"
 #: On a pod: `false` if it must not be moved to another node.
 EVICTABLE: Final = _PREFIX + "evictable"
 #: On a PodGroup: where each member goes, written before the first of them is bound.

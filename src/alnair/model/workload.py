@@ -294,6 +294,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     idle_since: float = 0.0
     #: The owner's word on idle reclaim: `idle` (yes), `never`, or empty (as the profile says).
     reclaimable: str = ""
+    #: When it last saved its work, seconds since the epoch; 0 if it does not say.
+    saved_at: float = 0.0
     #: A controller owns it, so it is replaced when it is evicted.
     owned: bool = False
     #: It belongs to its node, as pods of DaemonSets and static pods do.

@@ -135,8 +135,11 @@ class VirtualApi:
             return "the pod is being deleted or gated"
         if here.node:
             return f"already bound to {here.node}"
+        now = self.now  # kubelets start pods at once
         self.set_pod(
-            msgspec.structs.replace(here, node=node, assignment=assignment, bound_at=self.now)
+            msgspec.structs.replace(
+                here, node=node, assignment=assignment, bound_at=now, started=here.started or now
+            )
         )
         return ""
 

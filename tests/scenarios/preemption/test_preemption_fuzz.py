@@ -22,7 +22,7 @@ class Unrest:
     """Random operations on a small cluster that is always too full."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.chance, self.saving = random.Random(seed), random.Random(-1 - seed)
         self.world = World(seed=seed, check=False)
         self.world.graceful = True
         self.world.fault = self._fault
@@ -65,6 +65,14 @@ class Unrest:
             )
         )
 
+    def save(self) -> None:
+        """Let some pod on a node say that it just saved its work, or that it will have."""
+        placed = [p for p in self.world.pods.values() if p.node and not p.deleting]
+        if placed and self.saving.random() < 0.5:
+            pod = self.saving.choice(placed)
+            when = self.world.now + self.saving.choice((0.0, -100.0, 1000.0))
+            self.world.set_pod(msgspec.structs.replace(pod, saved_at=max(when, 1.0)))
+
     def new_gang(self) -> None:
         self.count += 1
         name, size = f"g{self.count}", self.chance.randrange(2, 5)
@@ -98,6 +106,8 @@ class Unrest:
                 preempted=False,
                 created=self.world.now,
                 idle_since=0.0,
+                started=0.0,
+                saved_at=0.0,
             )
         )
 
@@ -115,6 +125,7 @@ class Unrest:
 
     def advance(self) -> None:
         self.world.now += self.chance.choice((0.5, 2.0, 20.0, 400.0))
+        self.save()
 
     def crash(self) -> None:
         requests = range(len(self.world.outbox))

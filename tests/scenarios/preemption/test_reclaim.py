@@ -189,6 +189,10 @@ def test_namespaces_never_take_from_each_other_in_turns(seed: int) -> None:
             world.declare(make.gang(f"g{made}", 3, namespace=(home := chance.choice("abc"))))
             members = make.members(f"g{made}", 3, make.spec(cpu=500, whole=1))
             world.create(*(msgspec.structs.replace(m, namespace=home) for m in members))
+        world.now += chance.choice((60.0, 3600.0, 36000.0))
+        for pod in [p for p in world.pods.values() if p.node and chance.random() < 0.3]:
+            saved_at = world.now - chance.choice((0.0, 600.0, -600.0))
+            world.set_pod(msgspec.structs.replace(pod, saved_at=saved_at))
         evictions = settle(world)
         # Each eviction makes up for what somebody lacks, or is for a higher priority.
         assert evictions < 60
@@ -222,6 +226,8 @@ def settle(world: World) -> int:
                     nominated="",
                     deleting=False,
                     preempted=False,
+                    started=0.0,
+                    saved_at=0.0,
                 )
             )
     raise AssertionError("pods evict each other without end")

@@ -66,6 +66,7 @@ class PodProjector:
         problem = problem or device_claims_problem(spec)
         if held := pod_volumes(pod):
             shared = self._shared(msgspec.structs.replace(shared, volumes=held))
+        saved_at, unread = _saved_at(annotations)
         assignment: PodGpuAssignment = ()
         if text := annotations.get(names.GPU_ASSIGNMENT):
             try:
@@ -101,7 +102,8 @@ class PodProjector:
             owned=any(o.controller and o.kind not in _DAEMONS for o in meta.owner_references or ()),
             daemon=any(o.controller and o.kind in _DAEMONS for o in meta.owner_references or ()),
             evictable=annotations.get(names.EVICTABLE) != "false",
-            ignored=expected.ignored,
+            saved_at=saved_at,
+            ignored="; ".join(filter(None, (expected.ignored, unread))),
         )
 
     def _sorted_labels(self, labels: Mapping[str, str]) -> Labels:
@@ -192,6 +194,17 @@ def _idle_since(annotations: Mapping[str, str]) -> float:
     except UNREADABLE:
         return 0.0  # what cannot be read is no proof of idleness
     return timestamp(document.idle_since or "")
+
+
+def _saved_at(annotations: Mapping[str, str]) -> tuple[float, str]:
+    """Return when the pod last saved its work, and why its word on that is ignored."""
+    text = annotations.get(names.LAST_CHECKPOINT)
+    if not text:
+        return 0.0, ""
+    when = timestamp(text)
+    if when > 0:
+        return when, ""
+    return 0.0, f"annotation {names.LAST_CHECKPOINT} is ignored: {text[:40]!r} is no RFC 3339 time"
 
 
 def _assignment(text: str) -> PodGpuAssignment:

@@ -53,8 +53,9 @@ def dry_run(
     reasons: list[Sequence[Reason]] = []
     for row in rows:
         found = plan(accounts, evaluation, row, rules)
-        if not isinstance(found, VictimPlan):
+        if isinstance(found, list):
             reasons.append(found)
+        if not isinstance(found, VictimPlan):
             continue
         if not found.violations:
             harmless.append(found)

@@ -10,8 +10,8 @@ from alnair.scheduler.framework.extension_points import PostFilterPlugin
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.placement.topology_domains import Level
+from alnair.scheduler.preemption.losses import Cost
 from alnair.scheduler.preemption.victim_search import Search
-from alnair.scheduler.preemption.victims import Cost, cost, importance
 from alnair.scheduler.queue.unit import ClassKey
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.disruption_budgets import budgets, split
@@ -73,7 +73,7 @@ class GangRoom:
             return self._within(pods, wanted, post, now)
         best: GangLanding | None = None
         compared = 0
-        for domain in self._domains(pods[0][0], required, home):
+        for domain in self._domains(pods[0][0], required, home, now):
             inside = [(r, domain if rows is None else domain & rows) for r, rows in pods]
             found = self._within(inside, wanted, post, now)
             if found is None:
@@ -85,16 +85,22 @@ class GangRoom:
                 break
         return best
 
-    def _domains(self, record: Record, required: str, home: Sequence[int]) -> list[Mask]:
+    def _domains(
+        self, record: Record, required: str, home: Sequence[int], now: float
+    ) -> list[Mask]:
         """Return the domains that may take the gang, first where a pod of it seems cheapest."""
         level = Level(self._accounts.columns, required, "")
         code = level.home(home)
         codes = range(len(level.domains)) if code is None else [code]
         profile = self._profiles[record.pod.scheduler]
-        bounds = self._search.bounds(record, self._evaluations.of(record.spec, profile))
-        total = np.where(np.isfinite(bounds.highest), bounds.total, np.inf)
+        evaluation = self._evaluations.of(record.spec, profile)
+        bounds = self._search.bounds(record, evaluation)
+        rows = np.flatnonzero(np.isfinite(bounds.highest))
+        keys = self._search.keys(record, evaluation, bounds, rows, now)
+        place = np.full(bounds.highest.size, np.inf)
+        place[rows[np.lexsort(keys[::-1])]] = np.arange(len(rows))
         domains = [level.codes == code for code in codes]
-        return sorted(domains, key=lambda mask: float(total[mask].min(initial=np.inf)))
+        return sorted(domains, key=lambda mask: float(place[mask].min(initial=np.inf)))
 
     def _within(
         self, pods: Wanting, wanted: int, post: PostFilterPlugin, now: float
@@ -120,14 +126,13 @@ class GangRoom:
                     hopeless.add(record.key)
             placed = list(statement.placed)
             if len(placed) == wanted:
-                victims.sort(key=importance(rules.rank))
-                victims = self._reprieve(victims, trial, placed)
+                victims = self._reprieve(rules.losses.in_order(victims), trial, placed)
             landings = [(r, r.row, r.bookings) for r in placed]
             statement.rollback()
         if len(placed) < wanted or not victims:
             return None
         violations = len(split(victims, budgets(self._accounts.objects))[0])
-        return GangLanding(landings, victims, cost(victims, violations, rules.rank))
+        return GangLanding(landings, victims, rules.losses.cost(victims, violations))
 
     def _place(
         self,

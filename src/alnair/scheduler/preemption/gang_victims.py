@@ -52,10 +52,48 @@ class Units:
                 found += _on_nodes(left)
         return found
 
-    def staying_with(self, record: Record, away: Collection[str]) -> list[Record]:
-        """Return who stays on nodes of the pod's gang, with it."""
+    def gang(self, record: Record, away: Collection[str]) -> list[Record]:
+        """Return who would go together if the pod's gang broke; nobody if it has none."""
         by_gang = self._part([record])[1]
         return [r for key in by_gang for r in _on_nodes(self._staying(key, away)[1])]
+
+    def spare_in_turn(self, records: Iterable[Record], away: Collection[str]) -> set[str]:
+        """Return the uids of those that their gangs can spare if they go in this order."""
+        spare: set[str] = set()
+        for key, members in self._part(records)[1].items():
+            state, staying = self._staying(key, away)
+            count = max(0, len(staying) - state.min_member)
+            spare.update(r.pod.uid for r in members[:count])
+        return spare
+
+    def broken(self, victims: Iterable[Record], away: Collection[str]) -> tuple[int, set[str]]:
+        """Return how many gangs break without the victims, and whom the other gangs spare."""
+        count, spare = 0, set[str]()
+        for key, members in self._part(victims)[1].items():
+            state, staying = self._staying(key, away)
+            if len(staying) - len(members) < state.min_member:
+                count += 1
+            else:
+                spare.update(r.pod.uid for r in members)
+        return count, spare
+
+    def fates(self, keys: Iterable[GangKey]) -> list[int]:
+        """Return 1 for gangs that break for sure if any member goes, -1 if they may spare some.
+
+        Else 0: what leaves anyway costs a gang nothing more.
+        """
+        find = self._gangs.find
+        found: list[int] = []
+        for key in keys:
+            state = find(key)
+            if state is None or state.gang is None or state.gang.min_member <= 1:
+                found.append(0)
+            elif state.gang.min_member < len(state.members):
+                found.append(-1)
+            else:
+                leaving = any(r.evicting or r.pod.deleting for r in state.members.values())
+                found.append(0 if leaving else 1)
+        return found
 
     def together(self, victims: Iterable[Record]) -> list[list[Record]]:
         """Part victims into those that can only stay together, keeping their order."""

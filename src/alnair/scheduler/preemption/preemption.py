@@ -18,10 +18,11 @@ from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import topology_of
 from alnair.scheduler.preemption.dry_run import dry_run, ineligible, no_help
 from alnair.scheduler.preemption.gang_room import GangRoom, Landing
+from alnair.scheduler.preemption.losses import IDLE
 from alnair.scheduler.preemption.nominations import Nominations
 from alnair.scheduler.preemption.retries import Retries
 from alnair.scheduler.preemption.victim_search import Search
-from alnair.scheduler.preemption.victims import IDLE, NO_VICTIMS, is_leaving_for
+from alnair.scheduler.preemption.victims import NO_VICTIMS, is_leaving_for
 from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.nodes.columns import Mask
@@ -65,6 +66,8 @@ class Preemption:
         pod = record.pod
         if pod.node:
             self._lowest = min(self._lowest, IDLE if pod.idle_since else pod.priority)
+            if old is None or _worth(old) != _worth(pod):
+                self._search.changed(record)
             if record.state is not State.BOUND or (old and old.idle_since != pod.idle_since):
                 self.retries.changed()
         if pod.node or pod.deleting or pod.gated or pod.finished:
@@ -293,3 +296,8 @@ class Preemption:
 def _preempting(victims: int) -> str:
     pods = "pod" if victims == 1 else "pods"
     return f" preemption: evicting {victims} {pods} to make room."
+
+
+def _worth(pod: Pod) -> tuple[object, ...]:
+    """Return what of a pod on a node decides what it costs to evict it."""
+    return pod.priority, pod.started, pod.bound_at, pod.saved_at, pod.idle_since, pod.group

@@ -22,6 +22,7 @@ from alnair.scheduler.state.objects.elastic_quotas import Quotas
 _LESSER: Final[Mapping[str, int]] = {"memory": 2, "cpu": 1, "ephemeral-storage": 0, "pods": 0}
 _DEVICE: Final = 3
 _Taken = dict[str, Counter[str]]
+Requests = tuple[tuple[str, int], ...]
 
 
 class Reclaim:
@@ -51,6 +52,7 @@ class Reclaim:
         self._wanted = wanted if not wanted & self._borrowed else set[str]()
         self._top = max(map(_rank, self._wanted), default=_DEVICE)
         self._leaving: _Taken = {}
+        self._precious: dict[Requests, tuple[str, ...]] = {}
         self._gone: dict[str, bool] = {}
         for record in leaving:
             self._gone[record.pod.uid] = True
@@ -96,6 +98,97 @@ class Reclaim:
             for r, amount in held.items()
             if r in self._borrowed and r in theirs.min
         )
+
+    def short_after(self, records: Iterable[Record]) -> set[str]:
+        """Return the uids of pods that are their namespace's own, if they go in this order."""
+        own: set[str] = set()
+        left: dict[tuple[str, str], int] = {}
+        for record in records:
+            namespace, requests = record.pod.namespace, record.pod.spec.requests
+            least, precious = self._may_borrow(namespace, requests)
+            if least is None:
+                own.add(record.pod.uid)
+                continue
+            for resource, amount in requests:
+                if resource in precious:
+                    key = (namespace, resource)
+                    had = left[key] if key in left else self._has(namespace, resource)
+                    left[key] = had - amount
+                    if left[key] < least.get(resource, 0):
+                        own.add(record.pod.uid)
+        return own
+
+    def owned(self, victims: Iterable[Record]) -> dict[str, float]:
+        """Return which part of each victim is its namespace's own, by uid, where any is.
+
+        Own is what the namespace has less than its `min` without them, and all that it holds if no
+        `min` says what is its own.
+        """
+        found: dict[str, float] = {}
+        together: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
+        for victim in victims:
+            namespace = victim.pod.namespace
+            least, precious = self._may_borrow(namespace, victim.pod.spec.requests)
+            if least is None:
+                found[victim.pod.uid] = 1.0
+            else:
+                together.setdefault((namespace, precious), []).append(victim)
+        for (namespace, precious), records in together.items():
+            part = self._part_short(namespace, precious, records)
+            if part:
+                found.update((r.pod.uid, part) for r in records)
+        return found
+
+    def is_all_own(self, namespace: str, requests: Requests) -> bool:
+        """Return whether all that a namespace holds of such pods is its own."""
+        least, precious = self._may_borrow(namespace, requests)
+        if least is None:
+            return True
+        return any(self._has(namespace, r) <= least.get(r, 0) for r in precious)
+
+    def _may_borrow(
+        self, namespace: str, requests: Requests
+    ) -> tuple[Mapping[str, int] | None, tuple[str, ...]]:
+        """Return the namespace's `min`, and of what it tells what such a pod borrows.
+
+        None if it can borrow nothing with such a pod: it has no quota with a `min`, or no quota
+        guarantees anybody anything of what the pod holds.
+        """
+        quota = self._quotas.of(namespace)
+        if quota is None or not quota.min:
+            return None, ()
+        precious = self._most_precious(requests)
+        return quota.min if precious else None, precious
+
+    def _most_precious(self, requests: Requests) -> tuple[str, ...]:
+        """Return by which of a pod's resources it is told what is borrowed: the most precious."""
+        found = self._precious.get(requests)
+        if found is None:
+            known = [r for r, amount in requests if amount and r in self._quotas.guaranteed]
+            top = max(map(_rank, known), default=0)
+            found = tuple(r for r in known if _rank(r) == top)
+            self._precious[requests] = found
+        return found
+
+    def _part_short(
+        self, namespace: str, precious: Iterable[str], records: Iterable[Record]
+    ) -> float:
+        quota = self._quotas.of(namespace)
+        assert quota is not None  # only such namespaces may borrow
+        taken: _Taken = {}
+        for record in records:
+            _add(taken, record)
+        part = 0.0
+        for resource in precious:
+            amount = taken[namespace][resource]
+            spare = max(0, self._has(namespace, resource) - quota.min.get(resource, 0))
+            part = max(part, (amount - spare) / amount)
+        return part
+
+    def _has(self, namespace: str, resource: str) -> int:
+        """Return what a namespace has of a resource beside what leaves anyway."""
+        leaving = self._leaving.get(namespace)
+        return self._quotas.used(namespace).get(resource, 0) - (leaving[resource] if leaving else 0)
 
     def _left(self, namespace: str, taken: _Taken) -> Counter[str]:
         left = Counter(self._quotas.used(namespace))

@@ -11,7 +11,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from alnair.scheduler.preemption.victims import IDLE, SHIFT
+from alnair.model.workload import GpuDemand
+from alnair.scheduler.preemption.loss_bounds import Judges, LossTable, Rows
+from alnair.scheduler.preemption.losses import IDLE, SHIFT
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.nodes.columns import Column
 
@@ -70,9 +72,18 @@ class Levels:
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
+        self._table = LossTable(accounts)
+        #: Rows with pods that changed where they are.
+        self._changed: set[int] = set()
+        #: By row: what it was read from.
+        self._seen: dict[int, tuple[object, ...]] = {}
         self._levels: dict[int, _Level] = {}
         self._read = 0
         self._shape = (0, 0)
+
+    def changed(self, row: int) -> None:
+        """Note that a pod on a row changed."""
+        self._changed.add(row)
 
     def bounds(self, requests: Requests, below: float) -> Bounds:
         """Return what victims cost at least, as far as resources say; other filters may ask more.
@@ -114,23 +125,51 @@ class Levels:
             lower += level.count[:n]
         return Bounds(highest, total, count, started)
 
+    def keys(
+        self, bounds: Bounds, rows: Rows, demand: GpuDemand | None, judges: Judges, now: float
+    ) -> list[Column]:
+        """Return what victims on some rows cost at least, one column for each thing that decides.
+
+        Args:
+            bounds: found just now.
+            rows: where room may be made.
+            demand: what the preemptor asks of GPUs, if a filter asks for that.
+            judges: what is asked of gangs and namespaces.
+            now: seconds since the epoch.
+        """
+        highest = bounds.highest[rows]
+        least = self._table.least(rows, highest, demand, judges, now)
+        return [
+            *(highest, least.own, least.any_own, least.kept, least.gangs, least.steps),
+            *(bounds.total[rows], bounds.count[rows]),
+            np.maximum(bounds.started[rows], least.started),
+        ]
+
     def _refresh(self) -> None:
         columns = self._accounts.columns
         shape = (len(columns.resources), columns.alive.size)
         changed = columns.booked.since(self._read) if shape == self._shape else None
         self._read = columns.booked.end
-        if changed is None:
+        noted, self._changed = self._changed, set()
+        if changed is None or self._table.crowded:
             self._shape = shape
             self._levels.clear()
-            for row in self._accounts.on_row:
-                self._add(row)
-            return
-        for row in set(changed):
+            self._table.clear()
+            self._seen.clear()
+            noted = set(self._accounts.on_row)
+        for row in noted.union(changed or ()):
             self._add(row)
 
     def _add(self, row: int) -> None:
+        here = list(self._accounts.on_row.get(row, {}).values())
+        # Rows are mostly noted because room there is held, or was for a moment.
+        seen = ([r.pod for r in here], [r.bookings for r in here], self._accounts.devices.gpus[row])
+        if self._seen.get(row) == seen:
+            return
+        self._seen[row] = seen
+        self._table.note(row, here)
         by_level: dict[int, list[Record]] = {}
-        for record in self._accounts.on_row.get(row, {}).values():
+        for record in here:
             priority = IDLE if record.pod.idle_since else record.pod.priority
             by_level.setdefault(priority, []).append(record)
         for priority in by_level:

@@ -6,7 +6,7 @@ semantics: `SelectVictimsOnNode` and `pickOneNodeForPreemption` of kube-schedule
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,18 +16,12 @@ from alnair.model.disruption import DisruptionBudget
 from alnair.model.workload import Pod
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import Reason
+from alnair.scheduler.preemption.losses import Cost, Losses
 from alnair.scheduler.state.accounts import Accounts, Record
 from alnair.scheduler.state.disruption_budgets import split
 from alnair.scheduler.state.without_pods import WithoutPods
 
 NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", unresolvable=True)
-#: Priority that an idle pod counts with: below all others.
-IDLE: Final = -(2**31) - 1
-#: Added to priorities before they are summed, so that fewer pods are always a smaller sum.
-SHIFT: Final = 2**31
-
-Rank = Callable[[Record], int]
-Cost = tuple[float, ...]
 
 
 class VictimPlan(msgspec.Struct, frozen=True):
@@ -43,8 +37,8 @@ class VictimPlan(msgspec.Struct, frozen=True):
 class VictimRules(msgspec.Struct, frozen=True):
     """Who may go, and what that breaks."""
 
-    #: Priority that a victim counts with.
-    rank: Rank
+    #: What victims cost.
+    losses: Losses
     #: Of the pods of one row: those that may go for the preemptor.
     eligible: Callable[[Iterable[Record]], list[Record]]
     budgets: Sequence[DisruptionBudget]
@@ -67,57 +61,54 @@ def is_leaving_for(record: Record, pod: Pod, *, reclaimed: bool = False) -> bool
     return record.pod.preempted and record.pod.priority < pod.priority
 
 
-def importance(rank: Rank) -> Callable[[Record], tuple[float, float]]:
-    """Return the key that sorts the most important pod first: priority, then running longest."""
-    return lambda record: (-rank(record), record.pod.started or math.inf)
-
-
-def cost(victims: Sequence[Record], violations: int, rank: Rank) -> Cost:
-    """Return what decides between nodes.
-
-    Broken budgets, the highest priority, the sum of priorities, the number of pods, and how early
-    the first of the highest priority started.
-    """
-    ranks = [rank(v) for v in victims]
-    highest = max(ranks)
-    started = (
-        v.pod.started or math.inf for v, r in zip(victims, ranks, strict=True) if r == highest
-    )
-    total = sum(r + SHIFT for r in ranks if r != IDLE)  # an idle pod adds nothing
-    return violations, highest, total, len(victims), -min(started)
-
-
 def plan(
-    accounts: Accounts, evaluation: Evaluation, row: int, rules: VictimRules
-) -> VictimPlan | list[Reason]:
-    """Return the victims on a row, or why no victims would help.
+    accounts: Accounts,
+    evaluation: Evaluation,
+    row: int,
+    rules: VictimRules,
+    least: Cost = (),
+    most: Cost | None = None,
+) -> VictimPlan | list[Reason] | None:
+    """Return the victims on a row, or why no victims would help; None if all are too dear.
 
     Args:
         accounts: the books; they are left as they were.
         evaluation: of the preemptor's class, brought up to date.
         row: of a node that refuses the pod now.
         rules: who may go.
+        least: what victims here are known to cost at least.
+        most: only victims that cost less are of use.
     """
     candidates = rules.eligible(accounts.on_row.get(row, {}).values())
     if not candidates:
         return [NO_VICTIMS]
-    candidates.sort(key=importance(rules.rank))
-    attempts = list(_attempts(evaluation, candidates, rules))  # while they hold their GPUs
+    candidates = rules.losses.in_order(candidates)
+    demand = evaluation.spec.gpu
+    slots = {r.pod.uid: {b.slot for b in r.bookings} for r in candidates} if demand else {}
     with WithoutPods(accounts, unseen=True) as trial:
         for record in candidates:
             trial.lift(record)
         if not evaluation.accepts(row):
             return evaluation.why_not(row)
-        best = _reprieve(trial, evaluation, row, candidates, rules)
-        for attempt in attempts:
+        if most is not None and min(map(rules.losses.least, candidates)) >= most:
+            return None
+
+        def without(lifted: list[Record]) -> VictimPlan | None:
             trial.undo()
-            for record in attempt:
+            for record in lifted:
                 trial.lift(record)
             if not evaluation.accepts(row):
-                continue
-            found = _reprieve(trial, evaluation, row, attempt, rules)
-            if found.cost < best.cost:
-                best = found
+                return None
+            return _reprieve(trial, evaluation, row, lifted, rules)
+
+        if demand and demand.whole + bool(demand.memory_mib) == 1:
+            return _for_one_gpu(candidates, slots, rules.losses, without)
+        best = _reprieve(trial, evaluation, row, candidates, rules)
+        if demand and best.cost > least:
+            for order in _orders(candidates, slots, rules.losses):
+                found = without(order)
+                if found is not None and found.cost < best.cost:
+                    best = found
         return best
 
 
@@ -151,33 +142,64 @@ def _reprieve(
         put_back(others)
         victims += gone
         violations = len(split(victims, rules.budgets)[0])
-    victims.sort(key=importance(rules.rank))
-    return VictimPlan(row, tuple(victims), violations, cost(victims, violations, rules.rank))
+    victims = rules.losses.in_order(victims)
+    return VictimPlan(row, tuple(victims), violations, rules.losses.cost(victims, violations))
 
 
-def _attempts(
-    evaluation: Evaluation, candidates: list[Record], rules: VictimRules
-) -> Iterator[list[Record]]:
-    """Return, for demands of GPUs, which pods to lift besides trying all by importance.
+def _for_one_gpu(
+    candidates: list[Record],
+    slots: Mapping[str, set[int]],
+    losses: Losses,
+    without: Callable[[list[Record]], VictimPlan | None],
+) -> VictimPlan | None:
+    """Return the cheapest victims if what counts is which GPU is emptied.
 
-    A slice needs room on one GPU and whole GPUs must be free ones, so what counts is which GPUs are
-    emptied: in turn only the pods on one GPU are lifted; then all are, and those put back first
-    that hold the dearest GPUs.
+    In turn only the pods on one GPU are lifted, or all; those that cannot win are left out.
     """
-    demand = evaluation.spec.gpu
-    if demand is None:
-        return
     by_slot: dict[int, list[Record]] = {}
     for record in candidates:
-        for slot in {b.slot for b in record.bookings}:
+        for slot in slots[record.pod.uid]:
             by_slot.setdefault(slot, []).append(record)
-    if demand.whole + bool(demand.memory_mib) == 1:
-        yield from by_slot.values()
-        return
-    dear = {slot: cost(held, 0, rules.rank) for slot, held in by_slot.items()}
+    # Of equals, all by importance win, then the GPU of the dearest pod.
+    bounds = [(min(map(losses.least, held)), i + 1) for i, held in enumerate(by_slot.values())]
+    attempts = [candidates, *by_slot.values()]
+    best: VictimPlan | None = None
+    won: tuple[Cost, int] = ((math.inf,), 0)
+    for bound in sorted(bounds):
+        if bound < won:
+            found = without(attempts[bound[1]])
+            if found is not None and (found.cost, bound[1]) < won:
+                best, won = found, (found.cost, bound[1])
+    affordable = [r for r in candidates if losses.least(r) <= won[0]]
+    if best is None or list(best.victims) != affordable:
+        found = without(candidates)
+        if found is not None and found.cost <= won[0]:
+            best = found
+    return best
+
+
+def _orders(
+    candidates: list[Record], slots: Mapping[str, set[int]], losses: Losses
+) -> Iterator[list[Record]]:
+    """Return in which other orders to put pods back where several whole GPUs must be free.
+
+    First those that lose most per GPU, or that hold the dearest GPUs.
+    """
+    tried = [candidates]
+    order = losses.in_order(candidates, per_gpu=True)
+    if order not in tried:
+        tried.append(order)
+        yield order
+    by_slot: dict[int, list[Record]] = {}
+    for record in candidates:
+        for slot in slots[record.pod.uid]:
+            by_slot.setdefault(slot, []).append(record)
+    dear = {slot: losses.cost(held, 0) for slot, held in by_slot.items()}
     nothing: Cost = (0.0,)
-    yield sorted(
-        candidates,
-        key=lambda r: max((dear[b.slot] for b in r.bookings), default=nothing),
-        reverse=True,
-    )
+
+    def dearest(record: Record) -> Cost:
+        return max((dear[slot] for slot in slots[record.pod.uid]), default=nothing)
+
+    order = sorted(candidates, key=dearest, reverse=True)
+    if order not in tried:
+        yield order

@@ -372,6 +372,26 @@ def test_who_replaces_a_pod_is_read_off_its_controller(
     assert (pod.owned, pod.daemon, pod.evictable) == (owned, daemon, not owned)
 
 
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("2026-11-21T12:00:00Z", 1795262400.0),
+        ("2026-11-21T14:00:00+02:00", 1795262400.0),
+        ("", 0.0),
+        ("yesterday", 0.0),
+        ("0001-01-01T00:00:00", 0.0),
+        ("1000-01-01T00:00:00Z", 0.0),
+    ],
+)
+def test_when_a_pod_last_saved_its_work_is_read_or_ignored_and_named(
+    text: str, when: float
+) -> None:
+    pod = project(manifest(container(), annotations={names.LAST_CHECKPOINT: text}))
+    assert pod.saved_at == when
+    assert bool(pod.ignored) == bool(text and not when)
+    assert not pod.problem
+
+
 def test_a_disruption_budget_is_reduced_to_what_preemption_counts() -> None:
     document = {
         "metadata": {"name": "b", "namespace": "ns"},

@@ -16,7 +16,6 @@ from alnair.scheduler.gangs.gangs import Gangs
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.plugins.default_preemption import DefaultPreemption, PreemptionArgs
 from alnair.scheduler.preemption.dry_run import dry_run
-from alnair.scheduler.preemption.victim_bounds import Levels
 from alnair.scheduler.preemption.victim_search import Search
 from alnair.scheduler.preemption.victims import VictimPlan
 from alnair.scheduler.profiles import profiles
@@ -117,17 +116,12 @@ def test_the_choice_among_all_nodes_is_that_of_trying_them_all(block: int) -> No
 
 def test_the_bounds_never_exceed_what_victims_cost() -> None:
     for setting in useful([Setting(i) for i in range(60)]):
-        levels = Levels(setting.accounts)
-        bounds = levels.bounds(setting.record.spec.requests, setting.record.pod.priority)
+        search, record, evaluation = setting.search, setting.record, setting.evaluation
+        bounds = search.bounds(record, evaluation)
         for plan in setting.all_plans():
-            least = (
-                0.0,
-                bounds.highest[plan.row],
-                bounds.total[plan.row],
-                bounds.count[plan.row],
-                bounds.started[plan.row],
-            )
-            assert least <= plan.cost
+            row = np.array([plan.row])
+            keys = search.keys(record, evaluation, bounds, row, NOW)
+            assert (0, *(float(key[0]) for key in keys)) <= plan.cost
 
 
 def fits_without(setting: Setting, row: int, victims: Sequence[Record]) -> bool:
@@ -153,11 +147,11 @@ def test_no_victim_could_stay_and_none_more_important_than_needed_goes() -> None
                 itertools.combinations(here, n) for n in range(1, len(here) + 1)
             )
             lowest = min(
-                max(map(rules.rank, chosen))
+                max(map(rules.losses.rank, chosen))
                 for chosen in sets
                 if fits_without(setting, plan.row, chosen)
             )
-            assert max(map(rules.rank, plan.victims)) == lowest
+            assert max(map(rules.losses.rank, plan.victims)) == lowest
             checked += 1
     assert checked > 30
 

@@ -50,6 +50,11 @@ class Quotas:
         """The namespaces that have a quota."""
         return self._of.keys()
 
+    @property
+    def guaranteed(self) -> Mapping[str, int]:
+        """What all quotas together guarantee, by resource."""
+        return self._guaranteed
+
     def refuse(self, namespace: str, requests: Mapping[str, int]) -> str:
         """Return why the namespace may not take so much more now; empty if it may.
 
