@@ -138,42 +138,6 @@ def test_of_two_nodes_the_one_with_less_of_somebodys_own_is_emptied() -> None:
     assert evicted(world, high()) == {"y0", "y1", "y2", "y3"}
 
 
-@pytest.mark.parametrize("least", [None, {}])
-@pytest.mark.parametrize("hours", [0.1, 9.0])
-def test_pods_of_a_namespace_without_a_min_count_as_its_own(
-    least: dict[str, int] | None, hours: float
-) -> None:
-    world = world_of("x", "y")
-    quota(world, "b", 16)
-    if least is not None:
-        world.set_object("ElasticQuota", "team", Quota("team", least, {names.GPU: 8}), "free")
-    world.create(on("free", "x", 0, 4, namespace="free", hours=hours))
-    world.create(on("own", "y", 0, 4, namespace="b", hours=1.0))
-    # Neither is borrowed, so the least work goes.
-    assert evicted(world, high()) == {"free" if hours < 1.0 else "own"}
-
-
-def test_borrowed_pods_go_before_those_of_a_namespace_without_a_quota() -> None:
-    world = world_of("x", "y")
-    quota(world, "a", 0)
-    quota(world, "b", 16)
-    world.create(on("free", "x", 0, 4, namespace="free", hours=0.1))
-    world.create(on("borrowed", "y", 0, 4, namespace="a", hours=9.0))
-    assert evicted(world, high()) == {"borrowed"}
-
-
-def test_quotas_of_gpus_make_nobodys_cores_borrowed() -> None:
-    world = world_of("x", "y")
-    quota(world, "a", 4)
-    quota(world, "b", 4)
-    cores = make.spec(cpu=64000)
-    world.create(make.pod("free", cores, namespace="free", node="x", started=NOW - HOUR))
-    world.create(make.pod("team", cores, namespace="a", node="y", started=NOW - 2 * HOUR))
-    asked = make.pod("high", cores, namespace="b", priority=5)
-    # As without quotas: the one that started last.
-    assert evicted(world, asked) == {"free"}
-
-
 def test_members_that_a_gang_can_spare_go_before_lone_pods() -> None:
     world = world_of("x", "y")
     world.declare(make.gang("g", 2))

@@ -105,62 +105,42 @@ class Reclaim:
         left: dict[tuple[str, str], int] = {}
         for record in records:
             namespace, requests = record.pod.namespace, record.pod.spec.requests
-            least, precious = self._may_borrow(namespace, requests)
-            if least is None:
-                own.add(record.pod.uid)
-                continue
-            for resource, amount in requests:
+            theirs = self._quotas.of(namespace)
+            precious = self.precious(requests) if theirs else ()
+            for resource, amount in requests if theirs else ():
                 if resource in precious:
                     key = (namespace, resource)
                     had = left[key] if key in left else self._has(namespace, resource)
                     left[key] = had - amount
-                    if left[key] < least.get(resource, 0):
+                    if theirs and left[key] < theirs.min.get(resource, 0):
                         own.add(record.pod.uid)
         return own
 
     def owned(self, victims: Iterable[Record]) -> dict[str, float]:
         """Return which part of each victim is its namespace's own, by uid, where any is.
 
-        Own is what the namespace has less than its `min` without them, and all that it holds if no
-        `min` says what is its own.
+        Own is what the namespace has less than its `min` without them.
         """
-        found: dict[str, float] = {}
         together: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
         for victim in victims:
-            namespace = victim.pod.namespace
-            least, precious = self._may_borrow(namespace, victim.pod.spec.requests)
-            if least is None:
-                found[victim.pod.uid] = 1.0
-            else:
-                together.setdefault((namespace, precious), []).append(victim)
+            if self._quotas.of(victim.pod.namespace) is not None:
+                key = (victim.pod.namespace, self.precious(victim.pod.spec.requests))
+                together.setdefault(key, []).append(victim)
+        found: dict[str, float] = {}
         for (namespace, precious), records in together.items():
             part = self._part_short(namespace, precious, records)
             if part:
                 found.update((r.pod.uid, part) for r in records)
         return found
 
-    def is_all_own(self, namespace: str, requests: Requests) -> bool:
-        """Return whether all that a namespace holds of such pods is its own."""
-        least, precious = self._may_borrow(namespace, requests)
-        if least is None:
-            return True
-        return any(self._has(namespace, r) <= least.get(r, 0) for r in precious)
+    def is_all_own(self, namespace: str, precious: Iterable[str]) -> bool:
+        """Return whether all that a namespace holds of this is its own."""
+        theirs = self._quotas.of(namespace)
+        if theirs is None:
+            return False
+        return any(self._has(namespace, r) <= theirs.min.get(r, 0) for r in precious)
 
-    def _may_borrow(
-        self, namespace: str, requests: Requests
-    ) -> tuple[Mapping[str, int] | None, tuple[str, ...]]:
-        """Return the namespace's `min`, and of what it tells what such a pod borrows.
-
-        None if it can borrow nothing with such a pod: it has no quota with a `min`, or no quota
-        guarantees anybody anything of what the pod holds.
-        """
-        quota = self._quotas.of(namespace)
-        if quota is None or not quota.min:
-            return None, ()
-        precious = self._most_precious(requests)
-        return quota.min if precious else None, precious
-
-    def _most_precious(self, requests: Requests) -> tuple[str, ...]:
+    def precious(self, requests: Requests) -> tuple[str, ...]:
         """Return by which of a pod's resources it is told what is borrowed: the most precious."""
         found = self._precious.get(requests)
         if found is None:
@@ -173,15 +153,15 @@ class Reclaim:
     def _part_short(
         self, namespace: str, precious: Iterable[str], records: Iterable[Record]
     ) -> float:
-        quota = self._quotas.of(namespace)
-        assert quota is not None  # only such namespaces may borrow
+        least = self._quotas.of(namespace)
+        assert least is not None  # asked only for namespaces with a quota
         taken: _Taken = {}
         for record in records:
             _add(taken, record)
         part = 0.0
         for resource in precious:
             amount = taken[namespace][resource]
-            spare = max(0, self._has(namespace, resource) - quota.min.get(resource, 0))
+            spare = max(0, self._has(namespace, resource) - least.min.get(resource, 0))
             part = max(part, (amount - spare) / amount)
         return part
 

@@ -130,7 +130,7 @@ class Search:
         def is_all_own(holder: Holder) -> bool:
             namespace, requested = holder
             assert reclaim is not None
-            return reclaim.is_all_own(namespace, requested)
+            return reclaim.is_all_own(namespace, reclaim.precious(requested))
 
         judges = Judges(is_all_own if reclaim else None, self.units.fates)
         demand = record.pod.spec.gpu if evaluation.compares_requests else None
