@@ -210,6 +210,10 @@ class Assembly:
             use = uses[plugin.name]
             if use.weight_path and not isinstance(plugin, ScorePlugin):
                 self._problems.append(f"{use.weight_path}: {plugin.name} has no score: drop it")
+            # A plugin of the list may be disabled; a name that is none is a typo.
+            for field in ("tieBreakers", "untilLearned"):
+                for name in dict(use.arguments).get(field, ()):
+                    self._is_known(name, f"{use.path}.{field}")
         weights = {name: use.weight for name, use in uses.items()}
         return Profile(scheduler, plugins, weights)
 

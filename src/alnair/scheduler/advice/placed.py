@@ -13,7 +13,7 @@ from alnair.scheduler.gangs.gangs import lone_key
 from alnair.scheduler.placement.gang_placement import topology_of
 from alnair.scheduler.queue.unit import Unit
 from alnair.scheduler.state.accounts import Record
-from alnair.scheduler.state.nodes.columns import TIES, Column, Mask
+from alnair.scheduler.state.nodes.columns import Mask
 
 
 def placement(view: View, record: Record, now: float) -> Placement | None:
@@ -87,11 +87,11 @@ def _decided_again(
         elsewhere[row] = False
         other = None
         if statement.place(again, profile, elsewhere) is None:
-            other = ScoredNode(again.node, _score(ranks, again.row))
+            other = ScoredNode(again.node, int(ranks[again.row] // evaluation.unit))
     return replace(
         found,
         decided_again=True,
-        score=None if why_not else _score(ranks, row),
+        score=None if why_not else int(ranks[row] // evaluation.unit),
         why_not=why_not,
         better=0 if why_not else int(np.count_nonzero(ranks > ranks[row])),
         next=other,
@@ -116,7 +116,3 @@ def _allowed(view: View, record: Record, profile: Profile, experiment: Experimen
         domain = columns.labels.column(topology.required)[: columns.n]
         allowed = allowed & (domain == domain[record.row])
     return allowed
-
-
-def _score(ranks: Column, row: int) -> int:
-    return int(ranks[row] // TIES)
