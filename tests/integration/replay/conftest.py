@@ -12,7 +12,8 @@ from alnair.kube.resources import PODS
 from alnair.local.controlplane import LocalCluster
 from kit.live.shared_clusters import SharedClusters
 
-NODES = 12
+#: Ten of them have the model that some pods name, and room for all that asks for GPUs.
+NODES = 14
 #: Of 100 pods 9 are too large for any node, and 5 name a model that no node has.
 COUNT = 100
 
@@ -44,7 +45,7 @@ async def small_trace(
         *more: object, namespace: str = "replay", cpu_only: bool = False
     ) -> tuple[object, ...]:
         nodes = ["sn,cpu_milli,memory_mib,gpu,model"]
-        nodes += [f"rp-{i:02},96000,393216,8,{'G2' if i % 4 else 'T4'}" for i in range(NODES)]
+        nodes += [f"rp-{i:02},96000,393216,8,{'T4' if i % 4 else 'G2'}" for i in range(NODES)]
         pods = ["name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"]
         for i in range(COUNT):
             milli = 1000 if i % 3 else 460

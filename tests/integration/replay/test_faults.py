@@ -12,7 +12,7 @@ from alnair.kube.resources import PODS
 from alnair.local.controlplane import LocalCluster
 from kit.command import COMMAND
 
-from .conftest import COUNT
+from .conftest import COUNT, NODES
 
 Trace = Callable[..., tuple[object, ...]]
 Kill = Callable[[LocalCluster], Awaitable[None]]
@@ -82,7 +82,7 @@ async def test_it_completes_and_no_promise_was_broken_at_any_instant(
     output, said = await asyncio.wait_for(watch.communicate(), 30)
     assert json.loads(output) == {
         "ok": True,
-        "nodes": 12,
+        "nodes": NODES,
         "pods": COUNT,
         "bound": COUNT - 13,
         "violations": [],
