@@ -20,7 +20,6 @@ from alnair.scheduler.framework.extension_points import (
     Refusal,
     Score,
 )
-from alnair.scheduler.framework.score_weights import weigh
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import TIES, Column, Mask, Rows, distinct, single
 
@@ -65,10 +64,9 @@ class Evaluation:
                     self._filters.append((plugin.name, f))
                     self.compares_requests |= getattr(plugin, "compares_requests", False)
             scores = [(p, s) for p in profile.scores if (s := p.score(spec, cluster))]
-            silent = {name for p, _ in scores for name in getattr(p, "instead_of", ())}
-            scores = [(p, s) for p, s in scores if p.name not in silent]
-            weights, self.unit = weigh([p for p, _ in scores], profile.weights)
-            self._scores = [(w, s) for w, (_, s) in zip(weights, scores, strict=True)]
+            weights, self.unit = profile.weigh([p for p, _ in scores])
+            pairs = zip(weights, scores, strict=True)
+            self._scores = [(w, s) for w, (_, s) in pairs if w]
         self._node_filters = [f for _, f in self._filters if f.depends is Depends.NODE]
         self._booked_filters = [f for _, f in self._filters if f.depends is Depends.BOOKED]
         # Asking a protocol would be slow: `depends` says what kind a function is.

@@ -19,6 +19,7 @@ from alnair.model.nodes import Node
 from alnair.model.volumes import ClaimBinding
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.framework.relaxation import Relaxation
+from alnair.scheduler.framework.score_weights import weigh
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
@@ -388,6 +389,7 @@ class Profile:
         self.scheduler = scheduler
         self.plugins = tuple(plugins)
         self.weights = dict(weights or {})
+        self._weighed: dict[tuple[str, ...], tuple[tuple[float, ...], float]] = {}
         # Asking a protocol is slow, so it is done once and not for every pod.
         self.pre_filters = [p for p in self.plugins if isinstance(p, PreFilterPlugin)]
         self.filters = [p for p in self.plugins if isinstance(p, FilterPlugin)]
@@ -409,6 +411,14 @@ class Profile:
             raise ValueError(
                 f"profile {scheduler}: exactly one plugin sorts the queue, found {found}"
             )
+
+    def weigh(self, scorers: Sequence[ScorePlugin]) -> tuple[tuple[float, ...], float]:
+        """Return what each of these plugins' scores counts, as `score_weights.weigh` does."""
+        key = tuple([plugin.name for plugin in scorers])
+        found = self._weighed.get(key)
+        if found is None:
+            found = self._weighed[key] = weigh(scorers, self.weights)
+        return found
 
     @property
     def reads_loads(self) -> bool:

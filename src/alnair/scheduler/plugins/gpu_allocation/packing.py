@@ -56,42 +56,48 @@ class NodesInUse:
         self.score_without: Column = np.zeros(0)
 
     def refresh(self) -> None:
-        """Follow what was booked."""
+        """Bring both columns up to date."""
         rows = self._renewal.due()
         if rows is None:
             return
         if (row := single(rows)) is not None and row < self.score.size:
-            self._one(row)
+            self.score[row], self.score_without[row] = self.of(row), self.of_without(row)
             return
         n = self.cluster.columns.n
         if self.score.size != n:
             self.score, self.score_without = np.zeros(n), np.zeros(n)
             rows = slice(0, n)
-        devices, columns = self.cluster.devices, self.cluster.columns
+        devices = self.cluster.devices
         free = of_rows(devices.whole_free, rows)
         idle = free == of_rows(devices.count, rows)
         counted = free if self._smallest_first else np.where(idle, 0.0, free)
         self.score[rows] = (
             np.where(idle, 0.0, _NOT_IDLE)
             + (_MOST_FREE - np.minimum(counted, _MOST_FREE)) * _TAKEN_GPU
-            + np.minimum(columns.pods(rows), _MOST_PODS) * _POD
+            + np.minimum(self.cluster.columns.pods(rows), _MOST_PODS) * _POD
         )
         not_idle = (free == 0.0) | ~idle
         self.score_without[rows] = (15.0 - np.minimum(free, 15.0) + 16.0 * not_idle) / PARTS
 
-    def _one(self, row: int) -> None:
-        """Follow one row: in plain numbers, since arrays of one are slow."""
-        devices, columns = self.cluster.devices, self.cluster.columns
+    # One row as it is now, in plain numbers, since arrays of one are slow: what most decisions ask.
+
+    def of(self, row: int) -> float:
+        """Return the score of a row for pods with GPUs."""
+        devices = self.cluster.devices
         free = devices.whole_free.item(row)
         idle = free == devices.count.item(row)
         counted = 0.0 if idle and not self._smallest_first else min(free, _MOST_FREE)
-        self.score[row] = (
-            (0.0 if idle else _NOT_IDLE)
-            + (_MOST_FREE - counted) * _TAKEN_GPU
-            + min(columns.pods_on(row), _MOST_PODS) * _POD
-        )
-        not_idle = not free or not idle
-        self.score_without[row] = (15.0 - min(free, 15.0) + 16.0 * not_idle) / PARTS
+        score = 0.0 if idle else _NOT_IDLE
+        score += (_MOST_FREE - counted) * _TAKEN_GPU
+        return score + min(self.cluster.columns.pods_on(row), _MOST_PODS) * _POD
+
+    def of_without(self, row: int) -> float:
+        """Return the score of a row for pods without GPUs."""
+        free = self.cluster.devices.whole_free.item(row)
+        if not free:
+            return 31.0 / PARTS
+        not_idle = free != self.cluster.devices.count.item(row)
+        return (15.0 - min(free, 15.0) + 16.0 * not_idle) / PARTS
 
 
 class PackedGpus:
@@ -108,8 +114,12 @@ class PackedGpus:
 
     def __call__(self, rows: Rows) -> Column:
         """Return 0-44 for each row."""
-        self._nodes.refresh()
-        score: Column = of_rows(self._nodes.score, rows)
+        score: Column
+        if (row := single(rows)) is not None:
+            score = np.array([self._nodes.of(row)])
+        else:
+            self._nodes.refresh()
+            score = of_rows(self._nodes.score, rows)
         if not self._shares:
             return score
         levels = of_rows(self._devices.cell, rows) % (LEVELS + 1)
@@ -131,6 +141,8 @@ class PackedWithoutGpus:
 
     def __call__(self, rows: Rows) -> Column:
         """Return less than a point for each row."""
+        if (row := single(rows)) is not None:
+            return np.array([self._nodes.of_without(row)])
         self._nodes.refresh()
         score: Column = of_rows(self._nodes.score_without, rows)
         return score
