@@ -106,6 +106,24 @@ def test_high_performance_keeps_off_switches_in_use() -> None:
 
 
 @pytest.mark.parametrize(
+    ("profile", "want"), [(BALANCED, "a13"), (PACK, "a13"), (SPREAD, "b01")], ids=str
+)
+def test_packing_profiles_open_no_node_for_one_way_over_pcie_or_another(
+    profile: str, want: str
+) -> None:
+    """GPUs 1 and 3 of the node in use are on two NUMA nodes, 0 and 1 of the idle one on one."""
+    world = World(order=["a", "b"])
+    for name in "ab":
+        gpus = [make.gpu(name, i, numa=i // 2) for i in range(4)]
+        world.put(make.node(name, cpu=64000, gpus=gpus))
+    used = make.pod("used", make.spec(whole=2))
+    shares = tuple(make.share(gpu) for gpu in world.nodes["a"].gpus[::2])
+    world.create(msgspec.structs.replace(used, node="a", assignment=(("main", shares),)))
+    world.settle()
+    assert place(world, profile, [2]) == [(2, want)]
+
+
+@pytest.mark.parametrize(
     ("size", "want"), [(1, "b"), (2, "b"), (0.5, "b")], ids=["one", "two", "slice"]
 )
 def test_high_performance_goes_where_gpus_are_measured_idle(size: float, want: str) -> None:
