@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import psutil
 
 from alnair.kube.access import client_config
@@ -42,6 +41,7 @@ from alnair.kube.resources import (
 from alnair.local.controlplane import LocalCluster
 from lib import machine
 from lib.throughput_kinds import HIGH, KINDS, TIMED, Case, Kind
+from lib.watched_pods import WatchedPod
 
 KUBE, OURS = "kube-scheduler", "alnair-scheduler"
 LIMITS_LIFTED = ("--leader-elect=true", "--kube-api-qps=5000", "--kube-api-burst=5000")
@@ -49,29 +49,6 @@ EVENTS_PATIENCE = 30.0
 STALLED_AFTER = 60.0
 #: Targets: pods per second against kube-scheduler's, what a backlog may cost, seconds of a burst.
 RATIO, LOSS_PCT, BURST_SECONDS = 2.0, 5.0, 2.0
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str | None = None
-
-
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] = []
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
 @dataclass
@@ -112,7 +89,7 @@ async def create_all(client: Client, resource: Any, objects: list[dict[str, Any]
 async def watch_binds(client: Client, namespace: str, version: str, seen: Watched) -> None:
     """Note when each pod of the namespace is seen bound."""
     while True:
-        watch = client.watch(PODS.typed(_Pod), resource_version=version, namespace=namespace)
+        watch = client.watch(PODS.typed(WatchedPod), resource_version=version, namespace=namespace)
         async for event in watch:
             name = event.object.metadata.name
             if event.object.spec.node_name:

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from alnair.kube.client import Client
 from alnair.kube.objects import simulated_nodes
 from alnair.kube.resources import EVENTS, NODES, PODS
@@ -16,35 +14,13 @@ from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
 from lib.gpu_churn import NODE, Case, Tally, manifest
 from lib.kube_gpu_profiles import configuration
+from lib.watched_pods import WatchedPod
 
 KUBE, OURS = "kube-scheduler", "alnair-scheduler"
 #: Seconds after which a step that nothing happens in is given up.
 STALLED_AFTER: Final = 60.0
 _NAMESPACE: Final = "default"
 _WRITTEN: Final = "2026-01-01T00:00:00Z"
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str | None = None
-
-
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] = []
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class Watched:
@@ -59,13 +35,15 @@ class Watched:
     async def follow(self, client: Client, version: str) -> None:
         """Follow the pods for ever."""
         while True:
-            watch = client.watch(PODS.typed(_Pod), resource_version=version, namespace=_NAMESPACE)
+            watch = client.watch(
+                PODS.typed(WatchedPod), resource_version=version, namespace=_NAMESPACE
+            )
             async for event in watch:
                 self._note(event.type, event.object)
             # The server ends a watch that it thinks too slow; it goes on where it was.
             version = watch.resource_version
 
-    def _note(self, kind: str, pod: _Pod) -> None:
+    def _note(self, kind: str, pod: WatchedPod) -> None:
         name = pod.metadata.name
         if kind == "DELETED":
             self.gone.add(name)

@@ -55,6 +55,16 @@ async def all_slices_bound(client: Client, namespace: str) -> bool:
     return len(await bound(client, namespace)) == COUNT
 
 
+async def all_are_bound_once(admin: Client, namespace: str, binds: Binds) -> None:
+    """Wait until all slices have a node; none may have had two."""
+
+    async def complete() -> bool:
+        return await all_slices_bound(admin, namespace)
+
+    await eventually(complete, 60)
+    assert {len(nodes) for nodes in binds.nodes.values()} == {1}
+
+
 async def test_a_scheduler_killed_in_a_burst_is_replaced_and_nothing_is_bound_twice(
     admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
@@ -72,12 +82,8 @@ async def test_a_scheduler_killed_in_a_burst_is_replaced_and_nothing_is_bound_tw
     assert len(await bound(admin, namespace)) < COUNT
     start_scheduler(*SHORT_LEASE)
 
-    async def complete() -> bool:
-        return await all_slices_bound(admin, namespace)
-
-    await eventually(complete, 60)
+    await all_are_bound_once(admin, namespace, binds)
     watching.cancel()
-    assert {len(nodes) for nodes in binds.nodes.values()} == {1}
 
 
 async def test_an_api_server_killed_in_a_burst_costs_no_pod(
@@ -97,12 +103,8 @@ async def test_an_api_server_killed_in_a_burst_costs_no_pod(
     await eventually(some)
     await gpu_cluster.restart("kube-apiserver", signal.SIGKILL)
 
-    async def complete() -> bool:
-        return await all_slices_bound(admin, namespace)
-
-    await eventually(complete, 60)
+    await all_are_bound_once(admin, namespace, binds)
     watching.cancel()
-    assert {len(nodes) for nodes in binds.nodes.values()} == {1}
 
 
 async def test_of_two_schedulers_one_leads_and_the_other_takes_over(

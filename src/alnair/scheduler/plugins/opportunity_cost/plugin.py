@@ -86,7 +86,7 @@ class OpportunityCost:
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost | None":
         """Compile the score."""
-        if not _learned(cluster).mix.demand and self.instead_of:
+        if self._leaves_it(cluster):
             return None
         return _Cost(spec, cluster, self._know(cluster), self._arguments.step)
 
@@ -94,7 +94,7 @@ class OpportunityCost:
         """Compile the scores of GPUs."""
         if spec.gpu is None or not spec.gpu.memory_mib:
             return None
-        if not _learned(cluster).mix.demand and self.instead_of:
+        if self._leaves_it(cluster):
             return None
         table = self._know(cluster).prices.cost_of_slice(spec.gpu)
 
@@ -103,6 +103,10 @@ class OpportunityCost:
             return scores.astype(float)
 
         return scores
+
+    def _leaves_it(self, cluster: Cluster) -> bool:
+        """Return whether others decide, as long as too little was learned."""
+        return bool(self.instead_of) and not _learned(cluster).mix.demand
 
     def _know(self, cluster: Cluster) -> "_Known":
         if self._known is None or not self._known.still_holds(cluster):
