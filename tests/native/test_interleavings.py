@@ -74,6 +74,13 @@ def test_a_pool_destroyed_while_an_allocation_from_it_fails_is_credited(
     assert interleave("destroy-while-allocating") == ["stock 32", "destroyed 0"]
 
 
+def test_what_a_pool_gave_back_while_it_grew_lets_no_allocation_pass_at_the_limit(
+    interleave: Interleave,
+) -> None:
+    seen = ["stock 32", "grown 32", "refused 256", "reserved at most 32"]
+    assert interleave("grow-while-trimmed") == seen
+
+
 @pytest.mark.parametrize("case", ["undo", "undo-destroyed"])
 def test_while_an_allocation_is_undone_other_threads_use_their_pools(
     interleave: Interleave, case: str

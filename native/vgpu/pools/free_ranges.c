@@ -19,14 +19,16 @@ void vg_range_freed(struct vg_pool *pool, uint64_t start, uint64_t end, CUstream
         pool->range[pool->n_ranges++] = (struct vg_range){start, end, stream};
 }
 
-void vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end)
+bool vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end)
 {
+    bool known = false;
     for (unsigned int i = 0; i < pool->n_ranges;) {
         struct vg_range r = pool->range[i];
         if (start >= r.end || end <= r.start) {
             i++;
             continue;
         }
+        known |= r.start <= start && end <= r.end;
         pool->range[i] = pool->range[--pool->n_ranges];
         if (r.start < start)
             vg_range_freed(pool, r.start, start, r.stream);
@@ -34,6 +36,14 @@ void vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end)
             vg_range_freed(pool, end, r.end, r.stream);
         i = 0;
     }
+    atomic_fetch_add(&pool->changes, 1);
+    return known;
+}
+
+void vg_ranges_forget(struct vg_pool *pool)
+{
+    pool->n_ranges = 0;
+    atomic_fetch_add(&pool->changes, 1);
 }
 
 bool vg_range_fits(const struct vg_pool *pool, uint64_t bytes, CUstream stream)

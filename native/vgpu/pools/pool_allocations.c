@@ -30,6 +30,7 @@ bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, u
         if (row < 0 || vg_try_reserve(row, growth))
             return true;
         vg_pools_begin();
+        vg_pool_refresh(pool); /* what it gave back since is not free in it */
         if (bytes && pool->drawing == 1 && vg_range_fits(pool, bytes, stream)) {
             draw->reserved = 0;
             draw->borrowed = pool->borrowed = true;
@@ -49,11 +50,14 @@ bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, u
     return false;
 }
 
-/* Charges the true size, and keeps the stock; whether that is within the limit. */
-static bool settle(struct vg_draw *draw, bool worked)
+/* Charges the true size, and keeps the stock; whether that is within the limit. `bytes` of it were
+ * taken at `address` (0: none, or not known where). That is noted before another call may begin,
+ * which would else take them for free at the limit. */
+static bool settle(struct vg_draw *draw, bool worked, uint64_t address, uint64_t bytes)
 {
     struct vg_pool *pool = draw->pool;
     uint64_t now, limit, growth = 0;
+    bool shrunk = false;
     vg_pools_begin();
     pool->drawing--;
     if (draw->borrowed)
@@ -65,12 +69,18 @@ static bool settle(struct vg_draw *draw, bool worked)
     } else if (pool->row >= 0 && vg_pool_size(pool, &now)) {
         growth = now > pool->charged ? now - pool->charged : 0;
         vg_settle(pool->row, draw->reserved, growth);
-        if (now < pool->charged)
+        shrunk = now < pool->charged;
+        if (shrunk)
             vg_release(pool->row, pool->charged - now);
         pool->charged = now;
     } else if (pool->row >= 0) {
         vg_settle(pool->row, draw->reserved, 0);
     }
+    /* New memory, and no growth by as much: the driver gave some back at the same time. */
+    if (address && !vg_range_taken(pool, address, address + bytes))
+        shrunk |= growth < bytes;
+    if (shrunk)
+        vg_ranges_forget(pool);
     vg_pools_end();
     return growth <= draw->reserved || !(limit = vg_limit(pool->row)) ||
            vg_used(pool->row) <= limit;
@@ -78,7 +88,7 @@ static bool settle(struct vg_draw *draw, bool worked)
 
 void vg_draw_end(struct vg_draw *draw, bool worked)
 {
-    settle(draw, worked);
+    settle(draw, worked, 0, 0);
     vg_pools_begin();
     vg_pool_leave(draw->pool);
     vg_pools_end();
@@ -105,24 +115,22 @@ CUresult vg_pool_allocate(CUmemoryPool handle, CUdevice device, CUdeviceptr *add
     if (vg_draw_begin(&draw, handle, device, vg_pool_steps(bytes), fine_bytes(bytes), stream)) {
         struct vg_pool *pool = draw.pool;
         result = call(address, bytes, handle, given);
-        bool fits = settle(&draw, result == CUDA_SUCCESS);
+        bool fits = settle(&draw, result == CUDA_SUCCESS, result ? 0 : *address, fine_bytes(bytes));
         if (result == CUDA_SUCCESS && !fits) {
             undo(pool->row, *address, stream);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }
-        vg_pools_begin();
         if (result == CUDA_SUCCESS) { /* the allocation keeps the stock from here on */
-            vg_range_taken(pool, *address, *address + fine_bytes(bytes));
-            atomic_fetch_add(&pool->changes, 1);
             vg_record_put(&(struct vg_record){.kind = VG_KIND_STREAMED,
                                               .key = *address,
                                               .row = (int8_t)pool->row,
                                               .bytes = fine_bytes(bytes),
                                               .other = (uint64_t)pool});
         } else {
+            vg_pools_begin();
             vg_pool_leave(pool);
+            vg_pools_end();
         }
-        vg_pools_end();
     }
     vg_count_end(VG_CALL_ALLOC, begun, result ? 0 : bytes);
     return result;

@@ -46,8 +46,7 @@ void vg_pool_refresh(struct vg_pool *pool)
         if (pool->borrowed)
             return; /* what it gave back may be about to be taken again, unreserved */
         vg_release(pool->row, pool->charged - now);
-        pool->n_ranges = 0; /* which of them the driver gave back is not known */
-        atomic_fetch_add(&pool->changes, 1);
+        vg_ranges_forget(pool);
     } else if (now > pool->charged) {
         vg_settle(pool->row, 0, now - pool->charged);
     }

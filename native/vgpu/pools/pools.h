@@ -69,7 +69,10 @@ bool vg_pools_trim(int row); /* gives unused stock back to the GPU; whether ther
 
 /* ---- free_ranges.c --------------------------------------------------------------------------- */
 void vg_range_freed(struct vg_pool *pool, uint64_t start, uint64_t end, CUstream stream);
-void vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end);
+/* whether all of it was free in stock */
+bool vg_range_taken(struct vg_pool *pool, uint64_t start, uint64_t end);
+/* What is free in stock is no longer known: the driver may have given some of it back. */
+void vg_ranges_forget(struct vg_pool *pool);
 bool vg_range_fits(const struct vg_pool *pool, uint64_t bytes, CUstream stream);
 
 /* ---- pools.c, for others --------------------------------------------------------------------- */

@@ -26,6 +26,8 @@
     } while (0)
 
 __attribute__((visibility("default"))) uint64_t surplus_bytes;
+__attribute__((visibility("default"))) int is_trimmed;
+__attribute__((visibility("default"))) uint64_t most_reserved;
 __attribute__((visibility("default"))) CUmemGenericAllocationHandle next_handle = 1;
 
 static const char *stop_at; /* the call in which the first thread waits */
@@ -296,6 +298,24 @@ static void undo(int is_destroyed)
     show(allocated == CUDA_ERROR_OUT_OF_MEMORY ? "refused" : "allocated");
 }
 
+/* The driver gives stock back to the GPU, and at once the pool grows by as much, so that its size
+ * tells nothing. At the limit no allocation may pass for what was free in the stock before. */
+static void grow_while_trimmed(void)
+{
+    CUdeviceptr large;
+    pool = made();
+    CHECK(cuMemFreeAsync(taken(pool), NULL));
+    show("stock");
+    is_trimmed = 1;
+    CHECK(cuMemAllocFromPoolAsync(&large, 32 * MIB, pool, NULL));
+    is_trimmed = 0;
+    show("grown");
+    created(224);
+    allocate();
+    show(allocated == CUDA_ERROR_OUT_OF_MEMORY ? "refused" : "allocated");
+    printf("reserved at most %.0f\n", (double)most_reserved / (double)MIB);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -319,6 +339,8 @@ int main(int argc, char **argv)
         free_while_destroyed();
     else if (!strcmp(name, "destroy-while-allocating"))
         destroy_while_allocating();
+    else if (!strcmp(name, "grow-while-trimmed"))
+        grow_while_trimmed();
     else if (!strcmp(name, "undo"))
         undo(0);
     else if (!strcmp(name, "undo-destroyed"))

@@ -14,6 +14,8 @@
 /* In the client (-rdynamic). */
 extern void on_call(const char *name);
 extern uint64_t surplus_bytes; /* taken beyond what an allocation from a pool needs */
+extern int is_trimmed;         /* stock goes back to the GPU just before such an allocation */
+extern uint64_t most_reserved; /* by a pool, at any time */
 extern CUmemGenericAllocationHandle next_handle;
 
 static struct pool {
@@ -172,10 +174,13 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUme
     on_call("cuMemAllocFromPoolAsync");
     if (!pool->exists)
         return CUDA_ERROR_INVALID_VALUE;
+    if (is_trimmed)
+        pool->reserved = (pool->used + STEP - 1) / STEP * STEP;
     pool->used += bytes;
     while (pool->reserved < pool->used)
         pool->reserved += STEP;
     pool->reserved += surplus_bytes;
+    most_reserved = pool->reserved > most_reserved ? pool->reserved : most_reserved;
     *address = 0x700000000000ull + (uint64_t)n_allocations * (1ull << 30);
     allocations[n_allocations].address = *address;
     allocations[n_allocations].bytes = bytes;
