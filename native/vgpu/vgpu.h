@@ -7,7 +7,8 @@
  *   a correct state wherever a SIGKILL falls. Locks of this process are taken in one order
  *   (README.md), and fork handlers make them good again. One is held across a driver call only
  *   where it says why.
- * - Without a limits page it is inert; with one and no registration it refuses CUDA (fail closed).
+ * - Without a folder of pages it is inert, unless this copy is marked (session/mark.c); with one and
+ *   no limits or no registration it refuses CUDA (fail closed).
  * - libc symbols no younger than glibc 2.17; TLS is initial-exec and under 256 bytes.
  * - No hook calls dlsym, dlopen or another exported name of the driver: REAL(name) only.
  */

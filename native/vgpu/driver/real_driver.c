@@ -14,6 +14,7 @@
 
 #include "driver/elf_symbols.h"
 #include "driver/real_driver.h"
+#include "session/session.h"
 
 void *vg_real[VG_SYMBOLS];
 _Atomic bool vg_resolved, vg_nvml_resolved, vg_proxied;
@@ -33,7 +34,8 @@ static void *open_driver(void)
         "/usr/lib/libcuda.so.1",
         "/usr/local/nvidia/lib64/libcuda.so.1",
     };
-    const char *test = access(VG_FOLDER, F_OK) ? secure_getenv("ALNAIR_VGPU_DRIVER") : NULL;
+    const char *test =
+        !vg_must_limit() && access(VG_FOLDER, F_OK) ? secure_getenv("ALNAIR_VGPU_DRIVER") : NULL;
     for (size_t i = 0; i <= sizeof paths / sizeof *paths; i++) {
         const char *path = i ? paths[i - 1] : test;
         void *handle = path ? vg_libc_dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;

@@ -1,7 +1,8 @@
 /* Finds and maps the container's two pages; believes nothing in them.
  *
  * The folder is VG_FOLDER wherever that exists, whatever the environment says; ALNAIR_VGPU_DIR is
- * for tests on machines without it. A folder without a valid `limits` is a failure, not freedom.
+ * for tests on machines without it. A folder without a valid `limits` is a failure, not freedom; so
+ * is no folder at all for a copy of the library that must limit (mark.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static struct vg_outcome failed(const char *what, const char *why)
 
 const char *vg_folder(void)
 {
-    if (!access(VG_FOLDER, F_OK) || (errno != ENOENT && errno != ENOTDIR))
+    if (vg_must_limit() || !access(VG_FOLDER, F_OK) || (errno != ENOENT && errno != ENOTDIR))
         return VG_FOLDER;
     const char *folder = secure_getenv("ALNAIR_VGPU_DIR");
     return folder && *folder ? folder : NULL;

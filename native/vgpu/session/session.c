@@ -1,6 +1,6 @@
 /* Opens the session of this process with its container: fail closed.
  *
- *   no folder                     INERT: no limits, every hook passes on
+ *   no folder, no mark (mark.c)   INERT: no limits, every hook passes on
  *   pages valid, registered       LIMITED
  *   anything else                 REFUSED: no CUDA, one line on stderr that says why
  *
@@ -174,8 +174,11 @@ bool vg_view(void)
 CUresult vg_enter(void)
 {
     vg_resolve();
-    if (!atomic_load(&vg_resolved))
-        return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED; /* no driver in this container */
+    if (!atomic_load(
+            &vg_resolved)) /* no driver in this container: hidden together with the pages? */
+        return vg_must_limit() && !vg_view()
+                   ? vg_refuse("neither its limits nor a driver are there")
+                   : CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
     CUresult result = vg_session();
     if (result == CUDA_SUCCESS && atomic_load(&vg_mode) == VG_MODE_LIMITED)
         result = vg_slot_claim();

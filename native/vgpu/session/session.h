@@ -10,6 +10,8 @@ struct vg_outcome {
     char text[200];
 };
 
+/* Whether this copy of the library may never run without pages: mark.c. */
+bool vg_must_limit(void);
 /* The folder of this container's pages, NULL: there is none, so no limits. */
 const char *vg_folder(void);
 struct vg_outcome vg_map_limits(const struct vg_limits **limits);

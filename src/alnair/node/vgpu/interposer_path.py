@@ -1,4 +1,4 @@
-"""Where libalnair_vgpu.so is on this node."""
+"""Where the two builds of the library that limits programs are on this node."""
 
 from pathlib import Path
 from typing import Final
@@ -6,13 +6,21 @@ from typing import Final
 import alnair
 
 NAME: Final = "libalnair_vgpu.so"
+_BUILT: Final = Path(alnair.__file__).parents[2] / "build" / "native"
 #: In a checkout, or installed.
-_PLACES: Final = (
-    Path(alnair.__file__).parents[2] / "build" / "native" / NAME,
-    Path("/usr/local/lib") / NAME,
+_PLACES: Final = (_BUILT / NAME, Path("/usr/local/lib") / NAME)
+#: Its name is the driver's: it lies where no loader looks by itself.
+_PROXY_PLACES: Final = (
+    _BUILT / "proxy" / "libcuda.so.1",
+    Path("/usr/local/lib/alnair/proxy/libcuda.so.1"),
 )
 
 
 def interposer() -> Path | None:
-    """The library; None: there is none."""
+    """The library that is preloaded; None: there is none."""
     return next((place for place in _PLACES if place.is_file()), None)
+
+
+def proxy() -> Path | None:
+    """The library that stands in the driver's place; None: there is none."""
+    return next((place for place in _PROXY_PLACES if place.is_file()), None)
