@@ -1,9 +1,11 @@
 /* A small program of the CUDA driver API: takes memory of a GPU and keeps it busy for a while.
  *
- *   cuda_load [--memory-mib N] [--seconds S] [--kernel-us T]
+ *   cuda_load [--memory-mib N] [--seconds S] [--kernel-us T] [--every E]
  *
- * Prints one line of JSON at the end; ends with 1 and a line on stderr where a call fails. The
- * kernel spins for T microseconds, on a real GPU by its clock; the fake GPU goes by its name. */
+ * Prints a line of JSON at the end, and with --every each E seconds: what it sees of the GPU, and
+ * which part of the GPU's time its kernels took since the line before. Ends with 1 and a line on
+ * stderr where a call fails. The kernel spins for T microseconds, on a real GPU by its clock; the
+ * fake GPU goes by its name. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -39,10 +41,10 @@ static void check(CUresult result, const char *call)
 #define ENTRY(name) TEXT(name)
 #define CALL(name, ...) check(((__typeof__(&name))function(ENTRY(name)))(__VA_ARGS__), #name)
 
-static double now(void)
+static double now(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
@@ -54,30 +56,65 @@ static double option(int argc, char **argv, const char *name, double otherwise)
     return otherwise;
 }
 
+struct state {
+    int gpus;
+    char model[96], uuid[41];
+    size_t total_bytes;
+    double memory_mib, kernel_seconds, began, reported;
+    long launched, reported_kernels;
+};
+
+static void report(struct state *state)
+{
+    double here = now(CLOCK_MONOTONIC), since = here - state->reported;
+    double busy = (double)(state->launched - state->reported_kernels) * state->kernel_seconds;
+    printf("{\"gpus\": %d, \"model\": \"%s\", \"uuid\": \"%s\", \"total_mib\": %zu, "
+           "\"memory_mib\": %.0f, \"kernels\": %ld, \"seconds\": %.3f, \"time\": %.3f, "
+           "\"percent\": %.1f}\n",
+           state->gpus, state->model, state->uuid, state->total_bytes >> 20, state->memory_mib,
+           state->launched, here - state->began, now(CLOCK_REALTIME),
+           since > 0 ? 100 * busy / since : 0);
+    fflush(stdout);
+    state->reported = here;
+    state->reported_kernels = state->launched;
+}
+
+/* As nvidia-smi writes it. */
+static void write_uuid(char *text, const unsigned char *bytes)
+{
+    text += sprintf(text, "GPU-");
+    for (int i = 0; i < 16; i++)
+        text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+}
+
 int main(int argc, char **argv)
 {
-    double memory_mib = option(argc, argv, "--memory-mib", 256);
+    struct state state = {.memory_mib = option(argc, argv, "--memory-mib", 256)};
     double seconds = option(argc, argv, "--seconds", 1);
+    double every = option(argc, argv, "--every", 0);
     long kernel_ns = (long)(option(argc, argv, "--kernel-us", 1000) * 1000);
+    state.kernel_seconds = (double)kernel_ns * 1e-9;
     driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver) {
         fprintf(stderr, "cuda_load: there is no GPU driver here: %s\n", dlerror());
         return 1;
     }
-    int gpus = 0;
-    char model[96] = "";
     CUdevice device;
+    CUuuid uuid;
     CUcontext context;
     CUdeviceptr memory;
     CUmodule module;
     CUfunction kernel;
     CALL(cuInit, 0);
-    CALL(cuDeviceGetCount, &gpus);
+    CALL(cuDeviceGetCount, &state.gpus);
     CALL(cuDeviceGet, &device, 0);
-    CALL(cuDeviceGetName, model, sizeof model, device);
+    CALL(cuDeviceGetName, state.model, sizeof state.model, device);
+    CALL(cuDeviceGetUuid, &uuid, device);
+    write_uuid(state.uuid, (const unsigned char *)uuid.bytes);
+    CALL(cuDeviceTotalMem, &state.total_bytes, device);
     CALL(cuDevicePrimaryCtxRetain, &context, device);
     CALL(cuCtxSetCurrent, context);
-    CALL(cuMemAlloc, &memory, (size_t)(memory_mib * 1048576));
+    CALL(cuMemAlloc, &memory, (size_t)(state.memory_mib * 1048576));
     char name[32], code[640];
     snprintf(name, sizeof name, "ns_%ld", kernel_ns);
     snprintf(code, sizeof code,
@@ -88,16 +125,15 @@ int main(int argc, char **argv)
              name, kernel_ns);
     CALL(cuModuleLoadData, &module, code);
     CALL(cuModuleGetFunction, &kernel, module, name);
-    long launched = 0;
-    double began = now();
+    state.began = state.reported = now(CLOCK_MONOTONIC);
     do {
         CALL(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
-        if (++launched % 16 == 0)
+        if (++state.launched % 16 == 0)
             CALL(cuCtxSynchronize, );
-    } while (now() - began < seconds);
+        if (every > 0 && now(CLOCK_MONOTONIC) - state.reported >= every)
+            report(&state);
+    } while (now(CLOCK_MONOTONIC) - state.began < seconds);
     CALL(cuCtxSynchronize, );
-    printf("{\"gpus\": %d, \"model\": \"%s\", \"memory_mib\": %.0f, \"kernels\": %ld, \"seconds\": "
-           "%.3f}\n",
-           gpus, model, memory_mib, launched, now() - began);
+    report(&state);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Devices as a process sees them: CUDA_VISIBLE_DEVICES, names, sizes, peers. */
+/* Devices as a process sees them: device files, CUDA_VISIBLE_DEVICES, names, sizes, peers. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stdio.h>
@@ -6,20 +6,23 @@
 #include <string.h>
 
 #include "driver/driver.h"
+#include "state/device_files.h"
 
+/* GPUs of the state, by ordinal; before and after CUDA_VISIBLE_DEVICES. */
+static int present[FG_GPUS], presents;
 static int visible[FG_GPUS], visibles;
 
 static int match_uuid(const char *text, size_t length)
 {
-    for (int gpu = 0; gpu < fg_state->gpus; gpu++) {
+    for (int i = 0; i < presents; i++) {
         char name[48];
-        const uint8_t *u = fg_state->gpu[gpu].uuid;
+        const uint8_t *u = fg_state->gpu[present[i]].uuid;
         snprintf(name, sizeof name,
                  "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
                  u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
                  u[14], u[15]);
         if (length > 4 && length <= strlen(name) && !strncasecmp(name, text, length))
-            return gpu;
+            return present[i];
     }
     return -1;
 }
@@ -29,10 +32,13 @@ static int match_uuid(const char *text, size_t length)
 void fg_read_visible_devices(int *devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
-    visibles = 0;
+    presents = visibles = 0;
+    for (int gpu = 0; gpu < fg_state->gpus; gpu++)
+        if (fg_has_device_file(gpu))
+            present[presents++] = gpu;
     if (!text) {
-        for (; visibles < fg_state->gpus; visibles++)
-            visible[visibles] = visibles;
+        for (; visibles < presents; visibles++)
+            visible[visibles] = present[visibles];
     } else {
         while (*text && visibles < FG_GPUS) {
             while (isspace((unsigned char)*text))
@@ -40,7 +46,7 @@ void fg_read_visible_devices(int *devices)
             size_t length = strcspn(text, ",");
             char *end;
             long ordinal = strtol(text, &end, 10);
-            int gpu = isdigit((unsigned char)*text) && ordinal < fg_state->gpus ? (int)ordinal : -1;
+            int gpu = isdigit((unsigned char)*text) && ordinal < presents ? present[ordinal] : -1;
             if (!strncasecmp(text, "GPU-", 4))
                 gpu = match_uuid(text, length);
             if (gpu < 0)

@@ -29,8 +29,9 @@ extern pthread_mutex_t fg_mutex;    /* recursive; of this process's tables */
 extern int fg_presented;            /* driver version, as in 13050 */
 
 CUresult fg_initialized(void); /* CUDA_SUCCESS once cuInit has succeeded in this process */
-void fg_read_visible_devices(int *devices); /* reads CUDA_VISIBLE_DEVICES; how many */
-int fg_gpu_of_device(CUdevice device);      /* index in fg_state->gpu; -1: no such ordinal */
-CUdevice fg_device_of_gpu(int gpu);         /* ordinal here; -1: not visible */
-CUresult fg_gpu_status(int gpu);            /* CUDA_ERROR_UNKNOWN where it is lost */
+/* looks for device files and reads CUDA_VISIBLE_DEVICES; how many */
+void fg_read_visible_devices(int *devices);
+int fg_gpu_of_device(CUdevice device); /* index in fg_state->gpu; -1: no such ordinal */
+CUdevice fg_device_of_gpu(int gpu);    /* ordinal here; -1: not visible */
+CUresult fg_gpu_status(int gpu);       /* CUDA_ERROR_UNKNOWN where it is lost */
 #endif

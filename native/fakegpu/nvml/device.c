@@ -61,7 +61,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigne
                    u[14], u[15]);
 }
 
-NV_NUMBER(nvmlDeviceGetIndex, unsigned, gpu)
+NV_NUMBER(nvmlDeviceGetIndex, unsigned, nv_index(gpu))
 NV_NUMBER(nvmlDeviceGetMinorNumber, unsigned, gpu)
 NV_NUMBER(nvmlDeviceGetModuleId, unsigned, gpu + 1)
 NV_NUMBER(nvmlDeviceGetBoardId, unsigned, nv_bus(gpu) << 8)

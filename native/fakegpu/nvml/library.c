@@ -6,11 +6,15 @@
 #include <time.h>
 
 #include "nvml/nvml_entry.h"
+#include "state/device_files.h"
 
 struct nvmlDevice_st { int number; };
 static struct nvmlDevice_st handles[FG_GPUS] = {{0}, {1}, {2},  {3},  {4},  {5},  {6},  {7},
                                                 {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
 static _Atomic int initialized;
+/* By GPU of the state: the index that it has here; -1: not visible. Threads that race write the
+ * same. */
+static _Atomic int index_of[FG_GPUS], devices;
 
 nvmlReturn_t nv_enter(struct nv_counter *counter, const char *name)
 {
@@ -37,11 +41,16 @@ static bool lost(int gpu)
 nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu)
 {
     for (int i = 0; i < fg_state->gpus; i++)
-        if (device == &handles[i]) {
+        if (device == &handles[i] && index_of[i] >= 0) {
             *gpu = i;
             return lost(i) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
         }
     return NVML_ERROR_INVALID_ARGUMENT;
+}
+
+int nv_index(int gpu)
+{
+    return index_of[gpu];
 }
 
 const struct fg_profile *nv_profile(int gpu)
@@ -138,6 +147,10 @@ static nvmlReturn_t initialize(void)
 {
     if (!fg_attach())
         return NVML_ERROR_DRIVER_NOT_LOADED;
+    int found = 0;
+    for (int gpu = 0; gpu < fg_state->gpus; gpu++)
+        index_of[gpu] = fg_has_device_file(gpu) ? found++ : -1;
+    devices = found;
     atomic_fetch_add(&initialized, 1);
     return NVML_SUCCESS;
 }
@@ -246,15 +259,23 @@ NV_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 static nvmlReturn_t count(unsigned *out)
 {
     NV_NEEDS(out);
-    *out = (unsigned)fg_state->gpus;
+    *out = (unsigned)devices;
     return NVML_SUCCESS;
+}
+
+static nvmlReturn_t by_gpu(int gpu, nvmlDevice_t *out)
+{
+    *out = nv_device_of(gpu);
+    return lost(gpu) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 static nvmlReturn_t by_index(unsigned index, nvmlDevice_t *out)
 {
-    NV_NEEDS(out && index < (unsigned)fg_state->gpus);
-    *out = nv_device_of((int)index);
-    return lost((int)index) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+    NV_NEEDS(out && index < (unsigned)devices);
+    for (int gpu = 0; gpu < fg_state->gpus; gpu++)
+        if (index_of[gpu] == (int)index)
+            return by_gpu(gpu, out);
+    return NVML_ERROR_INVALID_ARGUMENT;
 }
 
 static nvmlReturn_t by_bus(const char *id, nvmlDevice_t *out)
@@ -265,16 +286,16 @@ static nvmlReturn_t by_bus(const char *id, nvmlDevice_t *out)
     if (!full && sscanf(id, "%x:%x.%x", &bus, &slot, &function) < 2)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (int i = 0; i < fg_state->gpus; i++)
-        if (domain == 0 && slot == 0 && (int)bus == nv_bus(i))
-            return by_index((unsigned)i, out);
+        if (domain == 0 && slot == 0 && (int)bus == nv_bus(i) && index_of[i] >= 0)
+            return by_gpu(i, out);
     return NVML_ERROR_NOT_FOUND;
 }
 
 static nvmlReturn_t by_uuid(const uint8_t uuid[16], nvmlDevice_t *out)
 {
     for (int i = 0; i < fg_state->gpus; i++)
-        if (!memcmp(uuid, fg_state->gpu[i].uuid, 16))
-            return by_index((unsigned)i, out);
+        if (!memcmp(uuid, fg_state->gpu[i].uuid, 16) && index_of[i] >= 0)
+            return by_gpu(i, out);
     return NVML_ERROR_NOT_FOUND;
 }
 

@@ -83,6 +83,7 @@ nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu);
     }
 
 nvmlDevice_t nv_device_of(int gpu);
+int nv_index(int gpu);     /* among the GPUs that this process sees; -1: it does not see it */
 unsigned nv_release(void); /* of the driver presented: 615, 580, ... */
 int nv_cuda(void);         /* 13050, 13000, ... */
 const struct fg_profile *nv_profile(int gpu);

@@ -52,7 +52,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device,
     NV_NEEDS(count && (out || !*count));
     unsigned found = 0;
     for (int other = 0; other < fg_state->gpus; other++)
-        if (other != gpu && level(gpu, other) == wanted) {
+        if (other != gpu && nv_index(other) >= 0 && level(gpu, other) == wanted) {
             if (found < *count)
                 out[found] = nv_device_of(other);
             found++;
