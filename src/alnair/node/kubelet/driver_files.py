@@ -1,0 +1,110 @@
+"""The files of the NVIDIA driver that a program in a container needs."""
+
+import os
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+#: Libraries of the driver that programs in containers load, by the names that they are loaded by.
+#: What a driver does not have is left out.
+_LIBRARIES: Final = (
+    *("libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"),
+    *("libnvidia-gpucomp.so", "libnvidia-allocator.so.1", "libcudadebugger.so.1"),
+    *("libnvidia-opencl.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1"),
+    *("libnvidia-cfg.so.1", "libnvidia-pkcs11-openssl3.so", "libnvidia-sandboxutils.so.1"),
+)
+#: Programs that people look for.
+_PROGRAMS: Final = ("nvidia-smi", "nvidia-debugdump")
+#: Devices that every GPU's programs need; what a driver does not have is left out.
+_CONTROL: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+CUDA: Final = "libcuda.so.1"
+
+
+class DriverError(Exception):
+    """The driver's files are not where they should be; says which, and what to do."""
+
+
+class DriverPlaces(msgspec.Struct, frozen=True):
+    """Where to look, and what else containers need.
+
+    Attributes:
+        libraries: Folder of the driver's libraries; None: the usual ones.
+        devices: Folder of /dev/nvidia*, which are in /dev in the container.
+        also: Further files, and folders that programs may write, at the same place in containers.
+    """
+
+    libraries: Path | None = None
+    devices: Path = Path("/dev")
+    also: tuple[Path, ...] = ()
+
+
+class DriverFiles(msgspec.Struct, frozen=True):
+    """What a node has.
+
+    Attributes:
+        cuda: The driver's `libcuda.so.1`.
+        files: Other libraries and programs.
+        control: Devices beside those of the GPUs.
+        devices: Folder of all devices.
+        also: Further files and folders.
+    """
+
+    cuda: Path
+    files: tuple[Path, ...]
+    control: tuple[str, ...]
+    devices: Path
+    also: tuple[Path, ...]
+
+    def device(self, minor: int) -> str:
+        """Return the name of a GPU's device, in the folder of devices."""
+        return f"nvidia{minor}"
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is this device: a driver in user space has none."""
+        return (self.devices / name).exists()
+
+
+def multiarch() -> str:
+    """Return where Debian and its like have this machine's libraries, below /usr/lib; or ""."""
+    return str(sysconfig.get_config_var("MULTIARCH") or "")
+
+
+def library_folders() -> list[Path]:
+    """Return where distributions have libraries of 64 bits, the likeliest first."""
+    folders = [Path("/usr/lib", multiarch())] if multiarch() else []
+    return [*folders, Path("/usr/lib64"), Path("/usr/lib")]
+
+
+def find(places: DriverPlaces) -> DriverFiles:
+    """Find the driver's files.
+
+    Raises:
+        DriverError: There is no `libcuda.so.1`, or something that was named is missing.
+    """
+    folders = [places.libraries] if places.libraries else library_folders()
+    folder = next((one for one in folders if (one / CUDA).exists()), None)
+    if folder is None:
+        raise DriverError(
+            f"{CUDA} is not in {', '.join(map(str, folders))}: install the NVIDIA driver, or say "
+            "where it is (--driver-libraries)"
+        )
+    for path in places.also:
+        if not path.exists():
+            raise DriverError(f"{path} is not there (--driver-also)")
+    programs = [Path("/usr/bin", name) for name in _PROGRAMS]
+    return DriverFiles(
+        cuda=folder / CUDA,
+        files=tuple(
+            path for path in [*(folder / name for name in _LIBRARIES), *programs] if path.exists()
+        ),
+        control=tuple(name for name in _CONTROL if (places.devices / name).exists()),
+        devices=places.devices,
+        also=places.also,
+    )
+
+
+def real(path: Path) -> str:
+    """Return the file that a path leads to: what is mounted is the file, not the link to it."""
+    return os.path.realpath(path)
