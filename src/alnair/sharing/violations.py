@@ -22,6 +22,8 @@ class Kind(StrEnum):
 
     #: A process of the container uses the GPU and has no slot: it went round the library.
     UNREGISTERED = "unregistered"
+    #: A process that has one has a driver library of its own beside ours.
+    BYPASS = "bypass"
     #: The driver charges more memory to the container than it may use.
     MEMORY = "memory"
     #: Its processes use more GPU time than a hard share allows.
@@ -73,6 +75,8 @@ class Process(msgspec.Struct, frozen=True):
         age: Seconds since it started.
         listed: Seconds for which the driver has listed this number without a break.
         ended: Seconds since it ended, as far as is known; None while it lives.
+        beside: Path of a driver library that it has mapped beside ours, or "".
+        beside_for: Seconds for which that has been known.
     """
 
     pid: int
@@ -81,6 +85,8 @@ class Process(msgspec.Struct, frozen=True):
     age: float
     listed: float
     ended: float | None = None
+    beside: str = ""
+    beside_for: float = 0.0
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -189,12 +195,17 @@ def respond(policy: Policy, before: Case, after: Case) -> list[Action]:
 
 def _wrong(seen: Observation, rules: ViolationRules) -> Iterator[tuple[Kind, str, float]]:
     """Yield what looks wrong at this moment, and since when it may have been so."""
-    alive = [process for process in seen.processes if _counts(process, rules)]
+    alive = [process for process in seen.processes if counts(process, rules)]
     strangers = [p for p in alive if not p.registered and p.listed >= rules.settled]
     if strangers:
         shown = ", ".join(str(process.pid) for process in strangers[:5])
         message = f"{len(strangers)} process(es) use the GPU past the limits (host pid {shown})"
         yield Kind.UNREGISTERED, message, seen.now - max(process.listed for process in strangers)
+    evading = [process for process in alive if process.registered and process.beside]
+    if evading:
+        first = evading[0]
+        message = f"host pid {first.pid} uses {first.beside} beside the library that limits it"
+        yield Kind.BYPASS, message, seen.now - max(process.beside_for for process in evading)
     held = sum(process.memory or 0 for process in alive)
     allowed = seen.memory_limit + rules.slack + rules.slack_per_process * len(alive)
     if seen.memory_limit and held > allowed and not seen.mps:
@@ -208,7 +219,7 @@ def _wrong(seen: Observation, rules: ViolationRules) -> Iterator[tuple[Kind, str
         yield Kind.COMPUTE, message, seen.now
 
 
-def _counts(process: Process, rules: ViolationRules) -> bool:
+def counts(process: Process, rules: ViolationRules) -> bool:
     """Tell whether what the driver lists is this process, and alive."""
     if process.ended is not None and process.ended <= rules.zombie:
         return False

@@ -24,6 +24,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 HONEST = Process(pid=7, memory=GIB, registered=True, age=100.0, listed=90.0)
 STRANGER = Process(pid=8, memory=GIB, registered=False, age=100.0, listed=1.0)
+EVADER = msgspec.structs.replace(HONEST, beside="/tmp/libcuda.so.1", beside_for=1.0)
 FINE = Observation(
     now=100.0, since=0.0, processes=(HONEST,), memory_limit=2 * GIB, used=0.5, share=0.5
 )
@@ -55,6 +56,7 @@ def test_who_keeps_to_its_slice_is_held_against_nothing() -> None:
     ("fields", "kind", "seconds"),
     [
         ({"processes": (HONEST, STRANGER)}, Kind.UNREGISTERED, 2),
+        ({"processes": (EVADER,)}, Kind.BYPASS, 2),
         ({"processes": (msgspec.structs.replace(HONEST, memory=4 * GIB),)}, Kind.MEMORY, 3),
         ({"used": 0.75}, Kind.COMPUTE, 10),
     ],
