@@ -173,6 +173,11 @@ class Proc:
         """Where a process is; None if it is gone."""
         return parse(self._read(f"{pid}/cgroup"), self._below)
 
+    def pods(self) -> set[str]:
+        """The uids of all pods that have processes."""
+        pids = (int(name) for name in os.listdir(self._folder) if name.isdecimal())  # noqa: PTH208
+        return {place.pod for pid in pids if (place := self.cgroup(pid)) is not None} - {""}
+
     def ns_pid(self, pid: int) -> int:
         """Return what the process itself calls its pid; 0 if it is gone."""
         return ns_pid(self._read(f"{pid}/status"))

@@ -1,19 +1,26 @@
 """The NVIDIA driver as it comes and goes: NVML, opened again when it is there or was reloaded.
 
 A node's agent may start before its driver is installed, and outlives upgrades of it. Calls can take
-long where a driver hangs, so they are made in threads, one at a time.
+long where a driver hangs, so they are made in threads, one at a time, and the end of
+the process waits for none.
 """
 
 import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
-from alnair.node.nvml import Load, Nvml, NvmlError, NvmlGpu
+from alnair.node.inventory import Inventory, read_inventory, with_mig_modes
+from alnair.node.nvml import Load, Nvml, NvmlError, NvmlGpu, Usage
+from alnair.node.own_thread import in_own_thread
 
 #: Seconds between looks at whether the driver is there and is the same.
 EVERY: Final = 10.0
+#: Seconds that closing waits for a call that is under way.
+CLOSING: Final = 2.0
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +33,7 @@ class GpuDriver:
 
     Attributes:
         gpus: Those of the node, as of the last time that it was opened.
+        inventory: More about them, likewise; whether they are in MIG mode, as of the last look.
         version: Of the driver, likewise.
         opened: How often it was opened.
         problem: Why it is not open, or "".
@@ -33,6 +41,7 @@ class GpuDriver:
 
     def __init__(self, opener: Callable[[], Nvml] = Nvml.open) -> None:
         self.gpus: tuple[NvmlGpu, ...] = ()
+        self.inventory = Inventory()
         self.version = ""
         self.opened = 0
         self.problem = "the NVIDIA driver has not been asked yet"
@@ -53,7 +62,7 @@ class GpuDriver:
     async def look(self) -> None:
         """See that it is open and the same; open it, again if need be."""
         before, problem = self.opened, self.problem
-        await asyncio.to_thread(self._look)
+        await in_own_thread(self._look)
         if self.problem and self.problem != problem:
             text = "%s; limits hold, but nobody looks whether they are gone round"
             _log.warning(text, self.problem)
@@ -73,11 +82,39 @@ class GpuDriver:
         Raises:
             NvmlError: There is no driver, or no such GPU, or it is lost.
         """
+        return self._ask(uuid, Nvml.load)
+
+    def usage(self, uuid: str) -> Usage:
+        """Ask how busy a GPU is, and how full.
+
+        Raises:
+            NvmlError: There is no driver, or no such GPU, or it is lost.
+        """
+        return self._ask(uuid, Nvml.usage)
+
+    def xids(self) -> list[tuple[str, int]]:
+        """Return (GPU, XID) of the errors since the last time; GPU "" if it is not known which."""
+        with self._lock:
+            return self._nvml.xids() if self._nvml is not None else []
+
+    def suspect(self) -> None:
+        """Open it again at the next look: a GPU that was lost may answer then."""
+        self._is_suspect = True
+
+    def close(self) -> None:
+        """Close it; where a call hangs, that is left to the end of the process."""
+        if self._lock.acquire(timeout=CLOSING):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
+
+    def _ask(self, uuid: str, question: Callable[[Nvml, str], T]) -> T:
         with self._lock:
             if self._nvml is None:
                 raise NvmlError(self.problem)
             try:
-                found = self._nvml.load(uuid)
+                found = question(self._nvml, uuid)
             except NvmlError:
                 # Once per loss: a GPU that was reset answers to those who open NVML anew.
                 self._is_suspect |= uuid in self._answering
@@ -85,11 +122,6 @@ class GpuDriver:
                 raise
             self._answering.add(uuid)
             return found
-
-    def close(self) -> None:
-        """Close it."""
-        with self._lock:
-            self._close()
 
     def _close(self) -> None:
         if self._nvml is not None:
@@ -105,6 +137,7 @@ class GpuDriver:
                     _log.warning("%s: it is opened again", error)
                     self._is_suspect = True
                 if not self._is_suspect:
+                    self.inventory = with_mig_modes(self.inventory, self._nvml)
                     return
             self._is_suspect = False
             self._close()
@@ -115,4 +148,5 @@ class GpuDriver:
                 return
             self.problem = ""
             self.gpus, self.version = self._nvml.gpus, self._nvml.driver
+            self.inventory = read_inventory(self._nvml)
             self.opened += 1

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from alnair.node.mps import MpsDaemon
+from alnair.node.own_thread import in_own_thread
 from alnair.node.vgpu.interposer_path import interposer
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.tiers import NodeFacts, Offer, Tier, offer
@@ -85,7 +86,7 @@ class Isolation:
 
     async def look(self) -> None:
         """Look once, and tell what has changed."""
-        found = offer(await asyncio.to_thread(self._facts))
+        found = offer(await in_own_thread(self._facts))
         if found != self.offer:
             lacks = [f"{one.tier.value}: {one.missing}" for one in found.standings if one.missing]
             _log.info("isolation %s; not %s", found.label, "; not ".join(lacks) or "less")

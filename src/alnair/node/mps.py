@@ -140,7 +140,7 @@ class MpsDaemon:
 
     def __init__(self, options: MpsOptions) -> None:
         self.health = MpsHealth(state=MpsState.STARTING)
-        self._options = options
+        self.options = options
         self._mark = options.folder / "daemon"
         self._pid = 0  # of the daemon, 0: not known
         self._exit = ""
@@ -158,7 +158,7 @@ class MpsDaemon:
         Raises:
             OSError: The folder cannot be written.
         """
-        for folder in (self._options.pipe, self._options.log):
+        for folder in (self.options.pipe, self.options.log):
             folder.mkdir(parents=True, exist_ok=True)
         try:
             while True:
@@ -173,7 +173,7 @@ class MpsDaemon:
                     servers=(),
                     clients=(),
                 )
-                await asyncio.sleep(restart_delay(self._options, failures))
+                await asyncio.sleep(restart_delay(self.options, failures))
         finally:
             await self._stop()
 
@@ -202,9 +202,9 @@ class MpsDaemon:
             except MpsError as error:
                 sick += 1
                 self._now(MpsState.SICK, why=str(error))
-            if clock() - begun > self._options.steady_s and not sick:
+            if clock() - begun > self.options.steady_s and not sick:
                 self._now(self.health.state, failures=0)
-            if await self._ended(self._options.check_s):
+            if await self._ended(self.options.check_s):
                 return f"it ended unasked ({self._exit})"
         return self.health.why
 
@@ -213,11 +213,11 @@ class MpsDaemon:
         self._pid = self._marked()
         if not await self._is_there(PATIENCE if self._pid else 1):
             await self._end()
-            self._pid = self._control.start(self._options.log / "output")
+            self._pid = self._control.start(self.options.log / "output")
             self._mark.write_text(f"{self._pid} {_started(self._pid)}\n")
             await self._answers()
-        await self.set_percent(self._options.percent)
-        for gpu, mib in sorted(self._options.memory_mib.items()):
+        await self.set_percent(self.options.percent)
+        for gpu, mib in sorted(self.options.memory_mib.items()):
             await self._control.ask(f"set_default_device_pinned_mem_limit {gpu} {mib}M")
 
     async def _is_there(self, times: int) -> bool:
@@ -231,13 +231,13 @@ class MpsDaemon:
     async def _answers(self) -> None:
         """Waits until a new daemon answers."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._options.answer_s
+        deadline = clock() + self.options.answer_s
         while True:
             try:
                 await self._control.ask("get_server_list")
             except MpsError as error:
                 if await self._ended(0.05):
-                    last = (self._options.log / "output").read_text(errors="replace")[-200:]
+                    last = (self.options.log / "output").read_text(errors="replace")[-200:]
                     raise MpsError(f"{self._exit}: {last.strip()}") from None
                 if clock() > deadline:
                     raise error from None
@@ -287,7 +287,7 @@ class MpsDaemon:
                 self._now(MpsState.STOPPED)
                 return
             await self._control.ask("quit -t 1")
-            await self._ended(self._options.answer_s)
+            await self._ended(self.options.answer_s)
         await self._end()
         self._now(MpsState.STOPPED, servers=(), clients=())
 

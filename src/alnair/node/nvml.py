@@ -10,6 +10,8 @@ from typing import Any, Self
 
 import msgspec
 
+from alnair.node.nvml_events import XidEvents
+
 _log = logging.getLogger(__name__)
 
 
@@ -40,17 +42,33 @@ class Load(msgspec.Struct, frozen=True):
     mps: bool = False
 
 
+class Usage(msgspec.Struct, frozen=True):
+    """What a GPU does as a whole.
+
+    Attributes:
+        util: Percent of the last sample (a second at most) in which kernels ran; None where
+            that is not measured, as in MIG mode.
+        memory_bytes: In use, with the driver's own part.
+    """
+
+    util: float | None
+    memory_bytes: int
+
+
 class Nvml:
     """NVML, opened; close it again.
 
     Attributes:
+        api: What has the functions of `pynvml`.
+        handles: Of the GPUs, by UUID; they hold as long as it is open.
         gpus: Those of the node, by index.
         driver: The driver's version.
     """
 
     def __init__(self, api: Any) -> None:
-        self._api = api
-        self._handles: dict[str, Any] = {}
+        self.api = api
+        self.handles: dict[str, Any] = {}
+        self._events: XidEvents | None = None
         self._seen: dict[str, int] = {}
         self._count = 0
         self.gpus: tuple[NvmlGpu, ...] = ()
@@ -81,6 +99,7 @@ class Nvml:
             api.nvmlInit()
             try:
                 made._list()
+                made._events = XidEvents(api, made.handles)
             except BaseException:
                 made.close()  # opened again later, it must not count twice
                 raise
@@ -90,8 +109,10 @@ class Nvml:
 
     def close(self) -> None:
         """Close it."""
-        with contextlib.suppress(self._api.NVMLError):
-            self._api.nvmlShutdown()
+        if self._events is not None:
+            self._events.close()
+        with contextlib.suppress(self.api.NVMLError):
+            self.api.nvmlShutdown()
 
     def check(self) -> None:
         """Make sure that it is still the driver that was opened, with as many GPUs.
@@ -99,7 +120,7 @@ class Nvml:
         Raises:
             NvmlError: It is not, or it does not answer: close it, and open it again.
         """
-        api = self._api
+        api = self.api
         try:
             found = _text(api.nvmlSystemGetDriverVersion()), api.nvmlDeviceGetCount()
         except api.NVMLError as error:
@@ -108,7 +129,7 @@ class Nvml:
             raise NvmlError(f"the NVIDIA driver is another: {found[0]}, with {found[1]} GPUs")
 
     def _list(self) -> None:
-        api, gpus = self._api, []
+        api, gpus = self.api, []
         self.driver = _text(api.nvmlSystemGetDriverVersion())
         self._count = api.nvmlDeviceGetCount()
         for index in range(self._count):
@@ -122,7 +143,7 @@ class Nvml:
                     raise
                 _log.warning("GPU %d does not answer: %s", index, error)  # the others may
                 continue
-            self._handles[uuid] = handle
+            self.handles[uuid] = handle
         self.gpus = tuple(gpus)
 
     def load(self, uuid: str) -> Load:
@@ -131,10 +152,8 @@ class Nvml:
         Raises:
             NvmlError: The GPU is not there, or is lost.
         """
-        handle = self._handles.get(uuid)
-        if handle is None:
-            raise NvmlError(f"there is no GPU {uuid} on this node")
-        api, memory = self._api, dict[int, int | None]()
+        handle = self._handle(uuid)
+        api, memory = self.api, dict[int, int | None]()
         mps = False
         for name in (
             "nvmlDeviceGetComputeRunningProcesses",
@@ -156,8 +175,37 @@ class Nvml:
                 memory[process.pid] = max((b for b in (old, new) if b is not None), default=None)
         return Load(memory, self._shares(uuid, handle), mps)
 
+    def usage(self, uuid: str) -> Usage:
+        """Ask how busy a GPU is, and how full.
+
+        Raises:
+            NvmlError: The GPU is not there, or is lost.
+        """
+        api, handle = self.api, self._handle(uuid)
+        try:
+            memory = int(api.nvmlDeviceGetMemoryInfo(handle).used)
+            try:
+                util = float(api.nvmlDeviceGetUtilizationRates(handle).gpu)
+            except api.NVMLError as error:
+                if error.value != api.NVML_ERROR_NOT_SUPPORTED:
+                    raise
+                util = None
+        except api.NVMLError as error:
+            raise NvmlError(f"{uuid}: {error}") from error
+        return Usage(util, memory)
+
+    def xids(self) -> list[tuple[str, int]]:
+        """Return (GPU, XID) of the errors that came since the last time; GPU "" if not known."""
+        return self._events.fetch() if self._events is not None else []
+
+    def _handle(self, uuid: str) -> Any:
+        handle = self.handles.get(uuid)
+        if handle is None:
+            raise NvmlError(f"there is no GPU {uuid} on this node")
+        return handle
+
     def _shares(self, uuid: str, handle: Any) -> dict[int, float]:
-        api = self._api
+        api = self.api
         try:
             samples = api.nvmlDeviceGetProcessUtilization(handle, self._seen.get(uuid, 0))
         except api.NVMLError:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from alnair.node import gpu_driver
 from alnair.node.gpu_driver import GpuDriver
-from alnair.node.nvml import Nvml, NvmlError
+from alnair.node.nvml import Nvml, NvmlError, Usage
 
 
 class ApiError(Exception):
@@ -30,6 +31,7 @@ class Api:
         self.version = ""
         self.gpus: list[str] = []
         self.lost: set[str] = set()
+        self.is_mig = False
         self.opens = 0
         self.open_now = 0
 
@@ -64,7 +66,7 @@ class Api:
         return "T"
 
     def nvmlDeviceGetMemoryInfo(self, handle: tuple[str, int]) -> Any:  # noqa: N802
-        return SimpleNamespace(total=1 << 34)
+        return SimpleNamespace(total=1 << 34, used=1 << 30)
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: tuple[str, int]) -> list[Any]:  # noqa: N802
         self._answers(handle)
@@ -72,6 +74,17 @@ class Api:
 
     nvmlDeviceGetGraphicsRunningProcesses = nvmlDeviceGetComputeRunningProcesses  # noqa: N815
     nvmlDeviceGetMPSComputeRunningProcesses = nvmlDeviceGetComputeRunningProcesses  # noqa: N815
+
+    def nvmlDeviceGetUtilizationRates(self, handle: tuple[str, int]) -> Any:  # noqa: N802
+        self._answers(handle)
+        if self.is_mig:
+            error = ApiError("Not Supported")
+            error.value = self.NVML_ERROR_NOT_SUPPORTED
+            raise error
+        return SimpleNamespace(gpu=42)
+
+    def nvmlEventSetCreate(self) -> None:  # noqa: N802
+        raise ApiError("Not Supported")
 
     def nvmlDeviceGetProcessUtilization(self, handle: tuple[str, int], since: int) -> list[Any]:  # noqa: N802
         return []
@@ -151,6 +164,48 @@ async def test_for_a_gpu_that_is_lost_it_is_opened_once_and_the_others_go_on(
         await driver.look()
         assert driver.load("b").memory == {}
     assert driver.opened == 2
+
+
+async def test_a_gpu_that_came_back_is_seen_once_it_is_suspected(
+    api: Api, driver: GpuDriver
+) -> None:
+    api.version, api.gpus, api.lost = "1", ["a", "b"], {"b"}
+    await driver.look()
+    api.lost = set()
+    await driver.look()
+    with pytest.raises(NvmlError, match="there is no GPU b on this node"):
+        driver.usage("b")
+    driver.suspect()
+    await driver.look()
+    assert driver.usage("b").memory_bytes == 1 << 30
+
+
+async def test_a_gpu_in_mig_mode_answers_though_its_use_is_not_measured(
+    api: Api, driver: GpuDriver
+) -> None:
+    api.version, api.gpus = "1", ["a"]
+    await driver.look()
+    assert driver.usage("a") == Usage(42.0, 1 << 30)
+    api.is_mig = True
+    assert driver.usage("a") == Usage(None, 1 << 30)
+
+
+async def test_where_no_errors_are_reported_there_are_none(api: Api, driver: GpuDriver) -> None:
+    assert driver.xids() == []
+    api.version, api.gpus = "1", ["a"]
+    await driver.look()
+    assert driver.xids() == []
+
+
+async def test_closing_does_not_wait_for_a_driver_that_hangs(
+    api: Api, driver: GpuDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_driver, "CLOSING", 0.0)
+    api.version, api.gpus = "1", ["a"]
+    await driver.look()
+    with driver._lock:  # as in a call that does not come back
+        driver.close()
+    assert api.open_now == 1
 
 
 async def test_an_opening_that_fails_half_way_leaves_nothing_open(api: Api) -> None:

@@ -11,9 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
-from alnair.node.nvml import Load, NvmlError
+from alnair.node.cgroups import Cgroup
+from alnair.node.nvml import Load, NvmlError, NvmlGpu
+from alnair.node.own_thread import in_own_thread
 from alnair.node.vgpu.containers.container import VgpuContainer
+from alnair.node.vgpu.driver_mappings import DriverMappings
+from alnair.node.vgpu.driver_mappings import Process as MappingProcess
 from alnair.node.vgpu.server import VgpuServer
+from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.sharing import rates
 from alnair.sharing.corrections import Overhead, learn
 from alnair.sharing.violations import (
@@ -43,13 +48,18 @@ Tell = Callable[[VgpuContainer, str, Action], None]
 class Driver(Protocol):
     """What is asked of NVML."""
 
+    @property
+    def gpus(self) -> tuple[NvmlGpu, ...]:
+        """Those of the node."""
+        ...
+
     def load(self, uuid: str) -> Load:
         """Ask what a GPU does; raises NvmlError."""
         ...
 
 
 class Inspection:
-    """Looks at all GPUs that containers have slices of.
+    """Looks at all GPUs of the node, also those that no container has a slice of.
 
     Args:
         server: The containers.
@@ -57,11 +67,13 @@ class Inspection:
         policy: What follows from a violation.
         tell: Called with (container, GPU, what is to be told or done).
         rules: Of violations.
+        strays: What is to become of processes of no container; by default they are counted.
+        mappings: Says which driver libraries a process has; by default nobody looks.
 
     Attributes:
-        confirmed: Violations so far by (container, GPU, kind).
+        confirmed: Violations so far by (container, GPU, kind), of the containers that are there.
         measured: Bytes that the driver charges to a container on a GPU, by both.
-        strays: Processes on a GPU that are of no container, by GPU.
+        strays: Processes that are of no container with a slice.
         problem: Why the driver does not answer, or "".
     """
 
@@ -72,12 +84,17 @@ class Inspection:
         policy: Policy,
         tell: Tell,
         rules: ViolationRules = ViolationRules(),  # noqa: B008 (frozen)
+        strays: StrayProcesses | None = None,
+        mappings: DriverMappings | None = None,
     ) -> None:
         self._server = server
         self._driver = driver
         self._policy = policy
         self._tell = tell
         self._rules = rules
+        self._mappings = mappings
+        #: Processes of containers at this look.
+        self._tenants: set[MappingProcess] = set()
         self._cases: dict[_Key, Case] = {}
         self._overheads: dict[_Key, Overhead] = {}
         self._prices: dict[_Key, rates.Price] = {}
@@ -85,7 +102,7 @@ class Inspection:
         self._listed: dict[tuple[str, int], float] = {}
         self.confirmed: dict[tuple[str, str, Kind], int] = {}
         self.measured: dict[_Key, int] = {}
-        self.strays: dict[str, int] = {}
+        self.strays = strays or StrayProcesses(server.proc)
         self.problem = ""
 
     def violations(self, name: str, uuid: str) -> dict[Kind, str]:
@@ -101,17 +118,20 @@ class Inspection:
 
     async def look(self) -> None:
         """Look once. A driver that hangs holds up this look, and nothing else."""
-        uuids = {
+        uuids = {gpu.uuid for gpu in self._driver.gpus} | {
             share.uuid for c in self._server.containers.values() for share in c.assignment.shares
         }
-        loads = await asyncio.to_thread(self._ask, sorted(uuids))
+        loads = await in_own_thread(self._ask, sorted(uuids))
         self._forget(uuids)
         now = time.monotonic()
+        self._tenants.clear()
         for uuid, load in loads.items():
             try:
                 self._judge(uuid, load, now)
             except OSError as error:
                 _log.warning("%s: %s", uuid, error)
+        if self._mappings is not None:
+            self._mappings.look(self._tenants, now)
 
     def _ask(self, uuids: Iterable[str]) -> dict[str, Load]:
         loads, problem = {}, ""
@@ -137,13 +157,16 @@ class Inspection:
         for known in all_known:
             for key in [k for k in known if k[0] not in there or k[1] not in uuids]:
                 del known[key]
+        for counted in [c for c in self.confirmed if c[0] not in there]:
+            del self.confirmed[counted]
+        self.strays.forget(uuids)
 
     def _judge(self, uuid: str, load: Load, now: float) -> None:
         for pid in load.memory:
             self._listed.setdefault((uuid, pid), now)
         for key in [k for k in self._listed if k[0] == uuid and k[1] not in load.memory]:
             del self._listed[key]
-        mine, self.strays[uuid] = self._join(load.memory)
+        mine, strays = self._join(uuid, load.memory)
         for name, container in self._server.containers.items():
             rows = [share.uuid for share in container.assignment.shares]
             pids = mine.get(name, [])
@@ -151,11 +174,14 @@ class Inspection:
                 self._correct(container, rows.index(uuid), pids, load, now)
             if uuid in rows or pids or (name, uuid) in self._cases:
                 self._suspect(container, uuid, pids, load, now)
+        self.strays.look(uuid, strays, now, lambda pid: self._process(uuid, pid, load, now))
 
-    def _join(self, pids: Iterable[int]) -> tuple[dict[str, list[int]], int]:
-        """Return the processes of each container by name, and how many are of none."""
+    def _join(
+        self, uuid: str, pids: Iterable[int]
+    ) -> tuple[dict[str, list[int]], dict[int, Cgroup]]:
+        """Return the processes of each container by name, and where those are that are of none."""
         found: dict[str, list[int]] = {}
-        strays = 0
+        strays: dict[int, Cgroup] = {}
         # Of a pod's containers, one that has not registered could be meant by any of its processes:
         # those whose control group is known go first.
         containers = sorted(self._server.containers.values(), key=lambda c: c.group is None)
@@ -165,8 +191,11 @@ class Inspection:
                 continue  # it has ended
             one = next((c for c in containers if c.has(place)), None)
             if one is None:
-                strays += 1
-            else:
+                if not self._server.is_refused(place):
+                    strays[pid] = place
+            elif any(share.uuid == uuid for share in one.assignment.shares) or (
+                not self.strays.may_hold(place.pod, uuid)
+            ):
                 found.setdefault(one.assignment.name, []).append(pid)
         return found, strays
 
@@ -217,7 +246,7 @@ class Inspection:
             now=now,
             since=container.since,
             processes=tuple(
-                self._process(container, uuid, pid, load, now, has_slice=bool(shares))
+                self._process(uuid, pid, load, now, container, has_slice=bool(shares))
                 for pid in pids
             ),
             memory_limit=memory,
@@ -238,21 +267,30 @@ class Inspection:
 
     def _process(
         self,
-        container: VgpuContainer,
         uuid: str,
         pid: int,
         load: Load,
         now: float,
+        container: VgpuContainer | None = None,
         *,
-        has_slice: bool,
+        has_slice: bool = False,
     ) -> Process:
-        started = self._server.proc.started(pid) / _TICKS_PER_SECOND
-        ended = container.census.ended.get(pid)
+        ticks = self._server.proc.started(pid)
+        beside, since = "", now
+        ended = None
+        if container is not None:
+            ended = container.census.ended.get(pid)
+            process = MappingProcess(pid, ticks)
+            self._tenants.add(process)
+            if self._mappings is not None:
+                beside, since = self._mappings.beside(process)
         return Process(
             pid=pid,
             memory=load.memory[pid],
-            registered=has_slice and pid in container.census.pids,
-            age=time.clock_gettime(time.CLOCK_BOOTTIME) - started if started else 0.0,
+            registered=has_slice and container is not None and pid in container.census.pids,
+            age=time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / _TICKS_PER_SECOND if ticks else 0,
             listed=now - self._listed[uuid, pid],
             ended=now - ended if ended is not None else None,
+            beside=beside,
+            beside_for=now - since,
         )

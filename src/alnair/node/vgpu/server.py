@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from alnair.node.cgroups import Proc
+from alnair.node.cgroups import Cgroup, Proc
 from alnair.node.vgpu.compute_shares import TICK_NS, Compute
 from alnair.node.vgpu.containers.container import Status, VgpuContainer
 from alnair.node.vgpu.containers.container_slices import ContainerSlices, problem
@@ -200,6 +200,10 @@ class VgpuServer:
         self._forget(name)
         container.delete()
         return ""
+
+    def is_refused(self, place: Cgroup) -> bool:
+        """Tell whether a process in this place is of a container whose folder is damaged."""
+        return any(entry.assignment.who.is_met_by(place) for entry in self._unserved.values())
 
     def learn(self, contexts: Mapping[str, int], otherwise: int = 0) -> None:
         """Take in what a context costs, for the containers that are not assigned a figure.
