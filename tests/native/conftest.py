@@ -8,6 +8,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
+from alnair.node.nvml import Nvml
 from native import build
 from native.container import Container
 from native.fake import Fake
@@ -34,6 +35,16 @@ def gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     pynvml.nvmlInit()
     yield pynvml.nvmlDeviceGetHandleByIndex(0)
     pynvml.nvmlShutdown()
+
+
+@pytest.fixture
+def nvml(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nvml]:
+    """NVML on that GPU, as the agent opens it."""
+    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
+    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
+    opened = Nvml.open()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """Containers for tests of the vGPU server: real processes in control groups of their own."""
 
+import contextlib
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import uuid
@@ -15,10 +17,14 @@ import pytest
 from alnair.node.cgroups import Proc
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.pages import abi
+from native import build
+from native.fake import Fake
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
 OTHER_GPU = "GPU-00000000-0000-0000-0000-000000000002"
 TENANT = Path(__file__).parent / "clients" / "tenant.py"
+#: A shell enters the group, and becomes the client.
+ENTER = 'echo $$ > "$0" && exec "$@"'
 
 
 class Tenant:
@@ -104,6 +110,36 @@ class Group:
         return ContainerSlices(
             name, ContainerMatch(cgroup=self.name), (Share(GPU, **share),), keep=True
         )
+
+
+class Hold:
+    """A client of the fake driver, without our library: holds memory until it is closed."""
+
+    def __init__(self, fake: Fake, group: Group, mib: int, *kernel: str) -> None:
+        program = build.client("hold", "-l:libcuda.so.1")
+        procs = group.folder / "cgroup.procs"
+        self.process = subprocess.Popen(
+            ["/bin/sh", "-c", ENTER, str(procs), str(program), str(mib), *kernel],
+            env={**os.environ, **fake.environment("a")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        assert self.process.stdout.readline() == "held\n"
+
+    def close(self) -> None:
+        for end in (self.process.stdin, self.process.stdout):
+            assert end
+            end.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        self.process.kill()
+        self.process.wait()
+
+    def start_time(self) -> int:
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(stat[19])
 
 
 @contextmanager

@@ -69,6 +69,10 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     assert driver <= used + overhead
     of_kind = of.replace(",namespace", ',kind="unregistered",namespace')
     assert float(figures[f"alnair_vgpu_violation{of_kind}}}"]) == 0
+    of_gpu = f'{{gpu="GPU-{fake.uuid()}"}}'
+    assert float(figures[f"alnair_gpu_healthy{of_gpu}"]) == 1
+    assert 0 < float(figures[f"alnair_gpu_utilization_ratio{of_gpu}"]) < 1
+    assert float(figures[f"alnair_gpu_memory_used_bytes{of_gpu}"]) >= driver
     within.communicate()
     assert within.returncode == 0
     assert containers(tmp_path) == []

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import ctypes
-import os
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -29,11 +27,9 @@ from alnair.sharing.violations import (
 )
 from native import build
 from native.fake import Fake
-from native.server_kit import Group, claim, control_group, limits
+from native.server_kit import Group, Hold, claim, control_group, limits
 
 MIB = 1 << 20
-#: A shell enters the group, and becomes the client.
-ENTER = 'echo $$ > "$0" && exec "$@"'
 
 
 @pytest.fixture
@@ -44,50 +40,10 @@ def group() -> Iterator[Group]:
 
 
 @pytest.fixture
-def nvml(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nvml]:
-    """NVML on the fake driver."""
-    ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
-    monkeypatch.setenv("FAKEGPU_STATE", str(fake.state))
-    opened = Nvml.open()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[VgpuServer]:
     """A server without containers."""
     async with VgpuServer(tmp_path) as serving:
         yield serving
-
-
-class Hold:
-    """A client of the fake driver, without our library: holds memory until it is closed."""
-
-    def __init__(self, fake: Fake, group: Group, mib: int, *kernel: str) -> None:
-        program = build.client("hold", "-l:libcuda.so.1")
-        procs = group.folder / "cgroup.procs"
-        self.process = subprocess.Popen(
-            ["/bin/sh", "-c", ENTER, str(procs), str(program), str(mib), *kernel],
-            env={**os.environ, **fake.environment("a")},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout
-        assert self.process.stdout.readline() == "held\n"
-
-    def close(self) -> None:
-        for end in (self.process.stdin, self.process.stdout):
-            assert end
-            end.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
-        self.process.kill()
-        self.process.wait()
-
-    def start_time(self) -> int:
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(stat[19])
 
 
 def assignment(fake: Fake, group: Group, mib: int = 8192, **fields: object) -> ContainerSlices:
@@ -176,19 +132,6 @@ async def test_what_the_driver_charges_beyond_the_ledger_counts_as_used(
         page = limits(container.folder).device[0]
         assert page.memory_overhead == measured - 1024 * MIB > 0
         assert not told
-
-
-async def test_without_a_container_on_it_no_gpu_is_asked_and_strays_are_counted(
-    fake: Fake, group: Group, nvml: Nvml, server: VgpuServer
-) -> None:
-    inspection = Inspection(server, nvml, Policy.WARN, lambda *_: None)
-    await inspection.look()
-    assert inspection.strays == {}
-    with control_group() as other:
-        server.prepare(assignment(fake, group))
-        with contextlib.closing(await asyncio.to_thread(Hold, fake, other, 64)):
-            await inspection.look()
-        assert inspection.strays == {f"GPU-{fake.uuid()}": 1}
 
 
 async def test_a_gpu_that_does_not_answer_is_named_and_nobody_is_accused(

@@ -11,7 +11,7 @@ class ServeError(Exception):
 
 
 class Server:
-    """Serves an application on loopback until closed; port 0 takes a free one."""
+    """Serves an application until closed; host 0.0.0.0 is all addresses, port 0 a free one."""
 
     def __init__(self, app: web.Application, host: str, port: int) -> None:
         self._runner = web.AppRunner(app, access_log=None)
@@ -33,7 +33,7 @@ class Server:
                 "choose another address"
             ) from error
         host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -16,7 +16,8 @@ from alnair.node.vgpu.containers.container_slices import (
     OwningPod,
     Share,
 )
-from alnair.processes.agent.enforcement import REASON, Enforcement
+from alnair.processes.agent.enforcement import REASON, STRAY, Enforcement
+from alnair.sharing.strays import StrayFound, StrayGone
 from alnair.sharing.violations import Cleared, EvictTenant, Kind, SliceViolation
 from kit.live.scheduler_process import eventually
 
@@ -99,5 +100,56 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
     found = await events()
     assert [event["reason"] for event in found] == [REASON]
     assert found[0]["source"] == {"component": names.AGENT, "host": "node-1"}
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_a_stray_is_told_on_its_pod_and_on_the_node(
+    client: Client, make_namespace: Callable[[], Awaitable[str]]
+) -> None:
+    namespace = await make_namespace()
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "thief", "namespace": namespace},
+        "spec": {"containers": [{"name": "main", "image": "none"}], "schedulerName": "nobody"},
+    }
+    uid = (await client.create(PODS, manifest))["metadata"]["uid"]
+    pod = OwningPod(namespace, "thief", uid)
+    enforcement = Enforcement(client, f"node-of-{namespace}")
+    running = asyncio.create_task(enforcement.run())
+    enforcement.tell_stray(pod, GPU, StrayFound("it was given nothing"))
+
+    async def events(selector: str) -> list[dict[str, Any]]:
+        return (await client.list(EVENTS, field_selector=selector)).items
+
+    async def is_told(selector: str) -> list[dict[str, Any]]:
+        async def is_there() -> bool:
+            return bool(await events(selector))
+
+        await eventually(is_there, what=f"an event with {selector}")
+        return await events(selector)
+
+    (on_pod,) = await is_told(f"involvedObject.uid={uid}")
+    node = f"involvedObject.kind=Node,involvedObject.name=node-of-{namespace}"
+    (on_node,) = await is_told(node)
+    assert (on_pod["reason"], on_pod["type"]) == (STRAY, "Warning")
+    assert on_pod["message"] == f"on {GPU}: it was given nothing"
+    assert on_node["reason"] == STRAY
+    assert on_node["message"] == f"pod {namespace}/thief on {GPU}: it was given nothing"
+
+    async def says(status: str) -> None:
+        async def is_so() -> bool:
+            conditions = (await client.get(PODS, "thief", namespace))["status"].get("conditions")
+            return any(
+                (one["type"], one["status"]) == (names.VGPU_VIOLATION, status)
+                for one in conditions or []
+            )
+
+        await eventually(is_so, what=f"the condition is {status}")
+
+    await says("True")
+    enforcement.tell_stray(pod, GPU, StrayGone())
+    await says("False")
     running.cancel()
     await asyncio.wait([running])

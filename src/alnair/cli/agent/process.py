@@ -23,6 +23,14 @@ def agent(
         Literal["warn", "throttle", "evict"],
         typer.Option(help="What happens to a container that is found beyond its slice."),
     ] = "warn",
+    stray_policy: Annotated[
+        Literal["", "warn", "evict"],
+        typer.Option(
+            metavar="[warn|evict]",
+            help="What happens to a pod that uses a GPU without having been given any of it; "
+            "default as --policy.",
+        ),
+    ] = "",
     node: Annotated[
         str, typer.Option(metavar="NAME", help="This node; default the host's name.")
     ] = "",
@@ -33,6 +41,37 @@ def agent(
     in_cluster: Annotated[
         bool, typer.Option("--in-cluster", help="The cluster is the one that this pod runs in.")
     ] = False,
+    kubelet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Serve GPUs and slices to the kubelet of this folder; default none.",
+        ),
+    ] = None,
+    whole_gpus: Annotated[
+        Literal["auto", "always", "never"],
+        typer.Option(help="Serve nvidia.com/gpu too; auto: where no other plugin does."),
+    ] = "auto",
+    topology_policy: Annotated[
+        Literal["none", "best-effort", "restricted", "single-numa-node"],
+        typer.Option(help="The kubelet's topologyManagerPolicy."),
+    ] = "none",
+    topology_scope: Annotated[
+        Literal["container", "pod"], typer.Option(help="The kubelet's topologyManagerScope.")
+    ] = "container",
+    driver_libraries: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The driver's libraries; default the usual folders."),
+    ] = None,
+    driver_devices: Annotated[
+        Path, typer.Option(metavar="DIR", help="The driver's devices, nvidia0 and so on.")
+    ] = Path("/dev"),
+    driver_also: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH", help="A file or folder that GPU programs need; several: repeat it."
+        ),
+    ] = None,
     mps: Annotated[
         bool, typer.Option("--mps", help="Run an MPS daemon for containers that share SMs.")
     ] = False,
@@ -59,6 +98,15 @@ def agent(
             help=f"Do not measure: contexts that are not known cost {CONTEXT_DEFAULT_MIB} MiB.",
         ),
     ] = False,
+    soft_factor: Annotated[
+        float,
+        typer.Option(
+            min=1.0,
+            max=10.0,
+            metavar="FACTOR",
+            help="How far soft compute shares may be promised beyond a GPU's time.",
+        ),
+    ] = 1.0,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -73,6 +121,7 @@ def agent(
     Examples:
       alnair agent
       alnair agent --policy evict --node gpu-7 --kubeconfig agent.kubeconfig
+      alnair agent --kubelet /var/lib/kubelet --in-cluster --policy evict
       alnair agent --mps --mps-percent 50
       alnair agent status
     """
@@ -87,7 +136,11 @@ def agent(
     import platform
 
     from alnair.kube.errors import KubeError
+    from alnair.node.kubelet.driver_files import DriverPlaces
     from alnair.node.vgpu.containers.journal import JournalError
+    from alnair.node.vgpu.installed_library import InstallError
+    from alnair.processes.agent.device_plugin.process import PluginSettings
+    from alnair.processes.agent.numa_report import Alignment
     from alnair.processes.agent.process import Settings, serve
     from alnair.serving import logs
     from alnair.serving.server import ServeError
@@ -95,12 +148,16 @@ def agent(
     host, _, port = metrics.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise typer.BadParameter(f"{metrics!r} is not HOST:PORT", param_hint="--metrics")
+    has_cluster = kubeconfig is not None or in_cluster
+    aligns = (topology_policy, topology_scope) != ("none", "container")
+    _check_kubelet(kubelet, has_cluster=has_cluster, aligns=aligns)
     logs.set_up(log_format, "debug" if verbose else "info")
     settings = Settings(
         folder=folder,
-        host=host,
+        host=host.removeprefix("[").removesuffix("]"),
         port=int(port),
         policy=policy,
+        stray_policy=stray_policy,
         node=node or platform.node(),
         kubeconfig=kubeconfig,
         in_cluster=in_cluster,
@@ -109,6 +166,29 @@ def agent(
         mps_memory_mib=mps_memory,
         context_mib=context_mib,
         probes=not no_probe,
+        plugin=None
+        if kubelet is None
+        else PluginSettings(
+            node=node or platform.node(),
+            kubelet=kubelet,
+            driver=DriverPlaces(driver_libraries, driver_devices, tuple(driver_also or ())),
+            whole=whole_gpus,
+            alignment=Alignment(topology_policy, topology_scope),
+        ),
+        soft_factor=soft_factor,
     )
-    with expected(KubeError, ServeError, JournalError, OSError, prefix="error: "):
+    with expected(KubeError, ServeError, JournalError, InstallError, OSError, prefix="error: "):
         asyncio.run(serve(settings))
+
+
+def _check_kubelet(kubelet: Path | None, *, has_cluster: bool, aligns: bool) -> None:
+    """Raise where options miss what they are about."""
+    if kubelet is not None and not has_cluster:
+        raise typer.BadParameter(
+            "the plugin reads the pods of its node: add --kubeconfig FILE or --in-cluster",
+            param_hint="--kubelet",
+        )
+    if kubelet is None and aligns:
+        raise typer.BadParameter(
+            "it is what a kubelet does: add --kubelet DIR", param_hint="--topology-policy"
+        )

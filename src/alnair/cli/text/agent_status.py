@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from alnair.node.vgpu.containers.container_slices import ContainerSlices
 from alnair.node.vgpu.pages.abi import CONTEXT_DEFAULT
 from alnair.processes.agent.admin_socket import AgentStatus, GpuStatus
 
@@ -39,6 +40,12 @@ def _context(gpu: GpuStatus) -> str:
     return f"a context {CONTEXT_DEFAULT >> 20} MiB ({gpu.context_problem})"
 
 
+def _title(assignment: ContainerSlices) -> str:
+    """What people call a container: by its pod, where it is a pod's."""
+    pod = assignment.pod
+    return f"{pod.namespace}/{pod.name} {pod.container}" if pod.name else assignment.name
+
+
 def show_containers(shown: AgentStatus, console: Console) -> None:
     """Print the containers with their slices."""
     table = Table("container", "state", "processes", "GPU", "memory MiB", "used", "compute")
@@ -48,7 +55,7 @@ def show_containers(shown: AgentStatus, console: Console) -> None:
             used = (one.held_bytes[row] + one.overhead_bytes[row]) / 2**20
             kind = "soft" if share.soft else "hard"
             table.add_row(
-                one.assignment.name if not row else "",
+                _title(one.assignment) if not row else "",
                 one.state if not row else "",
                 str(one.processes) if not row else "",
                 index.get(share.uuid, share.uuid),

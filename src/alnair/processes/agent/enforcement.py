@@ -8,6 +8,7 @@ log has it.
 import asyncio
 import logging
 from collections.abc import Iterable
+from typing import Final
 
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
@@ -17,7 +18,13 @@ from alnair.model import names
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.violation_conditions import REASON, ViolationConditions
+from alnair.sharing.strays import StrayAction, StrayFound, StrayGone
 from alnair.sharing.violations import Action, Cleared, EvictTenant, SliceViolation, Throttle
+
+#: Reason of the event on a pod of which a container may not start.
+START_REFUSED: Final = "GpuStartRefused"
+#: Reason of the events about a process on a GPU of which its pod was given nothing.
+STRAY: Final = "StrayGpuProcess"
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +42,7 @@ class Enforcement:
 
     def __init__(self, client: Client | None, node: str) -> None:
         self._client = client
+        self._node = node
         self._recorder = (
             EventRecorder(client, names.AGENT, instance=node) if client is not None else None
         )
@@ -56,12 +64,42 @@ class Enforcement:
                 _log.info("container %s on %s: no more %s", pod.container or name, uuid, kind)
                 self._conditions.remove(pod, f"{name} {uuid} {kind}")
             case EvictTenant(message):
-                if self._client is None or not pod.uid:
-                    _log.warning("container %s would be evicted: %s", name, message)
-                else:
-                    self._evictions.put_nowait((pod, message))
+                self._ask_to_evict(pod, f"container {name}", message)
             case Throttle(on):
                 _log.info("container %s on %s: throttled %s", name, uuid, "on" if on else "off")
+
+    def refuse(self, pod: OwningPod, message: str, replace: bool) -> None:
+        """Tell that a container may not start; if it is to be replaced, its pod is evicted."""
+        _log.warning("%s/%s: %s", pod.namespace, pod.name, message)
+        if self._recorder is not None:
+            self._recorder.record(_reference(pod), START_REFUSED, message, "Warning")
+        if replace:
+            self._ask_to_evict(pod, f"pod {pod.namespace}/{pod.name}", message)
+
+    def tell_stray(self, pod: OwningPod, uuid: str, action: StrayAction) -> None:
+        """Take over what is to be told of a pod on a GPU of which it was given nothing."""
+        whose = f"pod {pod.namespace}/{pod.name}"
+        match action:
+            case StrayFound(message):
+                said = f"on {uuid}: {message}"
+                _log.warning("%s %s", whose, said)
+                self._conditions.add(pod, f"stray {uuid}", said)
+                if self._recorder is not None:
+                    self._recorder.record(_reference(pod), STRAY, said, "Warning")
+                    # As the kubelet writes its own: `kubectl describe node` looks for the name.
+                    node = ObjectReference("Node", self._node, uid=self._node)
+                    self._recorder.record(node, STRAY, f"{whose} {said}", "Warning")
+            case StrayGone():
+                _log.info("%s uses %s no more", whose, uuid)
+                self._conditions.remove(pod, f"stray {uuid}")
+            case EvictTenant(message):
+                self._ask_to_evict(pod, whose, message)
+
+    def _ask_to_evict(self, pod: OwningPod, whose: str, message: str) -> None:
+        if self._client is None or not pod.uid:
+            _log.warning("%s would be evicted: %s", whose, message)
+        else:
+            self._evictions.put_nowait((pod, message))
 
     def take_over(self, pods: Iterable[OwningPod]) -> None:
         """Note the pods that run already, of which an agent before this one may have told."""

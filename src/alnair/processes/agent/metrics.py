@@ -107,9 +107,20 @@ def _inspected(containers: list[VgpuContainer], inspection: Inspection) -> Itera
         ),
     )
     yield gauge(
-        "alnair_vgpu_stray_processes",
-        "Processes on a GPU with slices that are of no container known here.",
-        (({"gpu": uuid}, count) for uuid, count in sorted(inspection.strays.items())),
+        "alnair_gpu_stray_processes",
+        "Processes on a GPU of which nothing was given to them, by kind: pod or host.",
+        (
+            ({"gpu": uuid, "kind": kind}, count)
+            for (uuid, kind), count in sorted(inspection.strays.seen.items())
+        ),
+    )
+    yield counter(
+        "alnair_gpu_strays_total",
+        "Pods that were confirmed to use a GPU of which nothing was given to them.",
+        (
+            ({"gpu": uuid}, inspection.strays.confirmed.get(uuid, 0))
+            for uuid in sorted({uuid for uuid, _ in inspection.strays.seen})
+        ),
     )
 
 

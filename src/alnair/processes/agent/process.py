@@ -5,8 +5,9 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Coroutine
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,20 +16,38 @@ from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.model import names
 from alnair.node.gpu_driver import GpuDriver
+from alnair.node.gpu_looks import GpuLooks
+from alnair.node.health import GpusHealth
 from alnair.node.isolation import Isolation
+from alnair.node.load import GpusLoad
 from alnair.node.mps import MpsDaemon, MpsOptions
+from alnair.node.vgpu import installed_library
 from alnair.node.vgpu.context_costs import ContextCosts
+from alnair.node.vgpu.driver_mappings import DriverMappings, file_id
 from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
+from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.processes.agent.admin_socket import Admin
+from alnair.processes.agent.agent_lease import AgentLease
+from alnair.processes.agent.device_plugin.process import Plugins, PluginSettings
 from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
+from alnair.processes.agent.gpu_metrics import gpu_metrics
+from alnair.processes.agent.health_events import HealthEvents
+from alnair.processes.agent.inventory import InventoryPublisher
+from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
+from alnair.processes.agent.plugin_metrics import plugin_metrics
 from alnair.serving.lifecycle import run_until_stopped
 from alnair.serving.server import Server
+from alnair.sharing.strays import StrayPolicy, stray_policy
 from alnair.sharing.tiers import Offer
 from alnair.sharing.violations import Policy
+
+#: Seconds for which the driver is waited for at the start: one that hangs keeps nothing else.
+_FIRST_LOOK: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
     policy: Literal["warn", "throttle", "evict"] = "warn"
+    stray_policy: Literal["", "warn", "evict"] = ""
     node: str = ""
     kubeconfig: Path | None = None
     in_cluster: bool = False
@@ -48,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True):
     mps_memory_mib: int = 0
     context_mib: int = 0
     probes: bool = True
+    plugin: PluginSettings | None = None
+    soft_factor: float = 1.0
 
 
 async def serve(settings: Settings) -> None:
@@ -71,39 +93,117 @@ async def _serve(settings: Settings) -> None:
 @contextlib.asynccontextmanager
 async def _agent(settings: Settings) -> AsyncIterator[str]:
     async with contextlib.AsyncExitStack() as stack:
+
+        async def beside(work: Coroutine[None, None, None]) -> None:
+            await stack.enter_async_context(_beside(work))
+
         server = await stack.enter_async_context(VgpuServer(settings.folder))
-        client = None
-        if settings.kubeconfig is not None or settings.in_cluster:
-            found = (
-                client_config.in_cluster()
-                if settings.in_cluster
-                else client_config.load(settings.kubeconfig)
-            )
-            client = await stack.enter_async_context(Client(found, user_agent=names.AGENT))
+        client = await _client(settings, stack)
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
-        await stack.enter_async_context(_beside(enforcement.run()))
+        await beside(enforcement.run())
         driver = GpuDriver()
         stack.callback(driver.close)
-        # What is served first shall know the GPUs, if there is a driver already.
-        await driver.look()
-        await stack.enter_async_context(_beside(driver.run()))
-        inspection = Inspection(server, driver, Policy(settings.policy), enforcement.tell)
-        await stack.enter_async_context(_beside(_inspect(inspection, driver)))
-        costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
-        await stack.enter_async_context(_beside(costs.follow(driver)))
+        # What is served first shall know the GPUs, if there is a driver already and it answers.
+        look = asyncio.create_task(driver.look())
+        await asyncio.wait({look}, timeout=_FIRST_LOOK)
+        await beside(driver.run())
+        health = GpusHealth(driver.suspect)
         tell = partial(_tell_node, client, settings.node) if client is not None else None
         isolation = Isolation(server, driver=driver, tell=tell)
+        library = None
+        if settings.plugin is not None:
+            library = installed_library.install(settings.folder / "library")
+        plugins = _plugins(
+            settings, client, server, driver, library, enforcement, health, isolation
+        )
+        if plugins is not None:
+            # Before all that can wait: a kubelet that starts asks for the GPUs of its pods.
+            await beside(plugins.run())
+        served = plugins.servers if plugins is not None else ()
+        load = GpusLoad(server.containers, plugins.holders if plugins is not None else tuple)
+        if client is not None:
+            for work in _told(settings, client, driver, health, load):
+                await beside(work)
+        await beside(GpuLooks(driver, (health.take, load.take)).run())
+        policy = Policy(settings.policy)
+        strays = StrayProcesses(
+            server.proc,
+            StrayPolicy(settings.stray_policy) if settings.stray_policy else stray_policy(policy),
+            enforcement.tell_stray,
+            whole_gpus=plugins.whole_gpus if plugins is not None else None,
+            pod_of=plugins.pods.owner if plugins is not None else lambda _: None,
+        )
+        # Of containers that were given the library by other means, nobody knows which is theirs.
+        mappings = DriverMappings([file_id(library.proxy)]) if library is not None else None
+        inspection = Inspection(
+            server, driver, policy, enforcement.tell, strays=strays, mappings=mappings
+        )
+        await beside(_inspect(inspection, driver))
+        costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
+        await beside(costs.follow(driver))
         if settings.mps:
             isolation.mps_missing = "the GPUs are not known yet"
-            await stack.enter_async_context(_beside(_give_mps(isolation, settings, driver)))
-        await stack.enter_async_context(_beside(isolation.run()))
+            await beside(_give_mps(isolation, settings, driver))
+        await beside(isolation.run())
         figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
-        http = Server(application(figures), settings.host, settings.port)
+        http = Server(
+            application(
+                lambda: chain(figures(), gpu_metrics(health, load), plugin_metrics(served))
+            ),
+            settings.host,
+            settings.port,
+        )
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
         yield http.url
+
+
+async def _client(settings: Settings, stack: contextlib.AsyncExitStack) -> Client | None:
+    if settings.in_cluster:
+        found = client_config.in_cluster()
+    elif settings.kubeconfig is not None:
+        found = client_config.load(settings.kubeconfig)
+    else:
+        return None
+    return await stack.enter_async_context(Client(found, user_agent=names.AGENT))
+
+
+def _plugins(
+    settings: Settings,
+    client: Client | None,
+    server: VgpuServer,
+    driver: GpuDriver,
+    library: Installed | None,
+    enforcement: Enforcement,
+    health: GpusHealth,
+    isolation: Isolation,
+) -> Plugins | None:
+    if settings.plugin is None or client is None or library is None:
+        return None
+    return Plugins(
+        settings.plugin, client, server, driver, library, enforcement.refuse, health, isolation
+    )
+
+
+def _told(
+    settings: Settings, client: Client, driver: GpuDriver, health: GpusHealth, load: GpusLoad
+) -> list[Coroutine[None, None, None]]:
+    """What tells the cluster of this node."""
+    inventory = InventoryPublisher(
+        client,
+        settings.node,
+        driver,
+        soft_factor=settings.soft_factor,
+        problems=lambda: health.unhealthy,
+    )
+    return [
+        inventory.run(),
+        AgentLease(client, settings.node, driver).run(),
+        HealthEvents(client, settings.node, health).run(),
+        LoadAnnotations(client, settings.node, lambda: driver.gpus, load).run(),
+    ]
 
 
 async def _tell_node(client: Client, node: str, offer: Offer) -> str:

@@ -124,11 +124,12 @@ def _present(state: SchedulerFigures) -> Iterator[Metric]:
 def _gpus(gpus: GpuCensus) -> Iterator[Metric]:
     yield gauge(
         "alnair_gpus",
-        "GPUs by state: free, shared by slices, held whole.",
+        "GPUs by state: free, shared by slices, held whole, unhealthy (takes nothing new).",
         [
             ({"state": "free"}, gpus.free),
             ({"state": "shared"}, gpus.shared),
             ({"state": "whole"}, gpus.whole),
+            ({"state": "unhealthy"}, gpus.unhealthy),
         ],
     )
     yield gauge("alnair_gpu_memory_bytes", "Memory of all GPUs.", [({}, gpus.memory)])

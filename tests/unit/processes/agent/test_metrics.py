@@ -1,11 +1,16 @@
 """What /metrics of the agent says of its containers."""
 
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from alnair.node.gpu_driver import GpuDriver
+from alnair.node.gpu_looks import GpuLook
+from alnair.node.health import GpusHealth
 from alnair.node.isolation import Isolation
+from alnair.node.load import GpusLoad
+from alnair.node.nvml import Usage
 from alnair.node.vgpu.containers.container_slices import (
     ContainerMatch,
     ContainerSlices,
@@ -16,6 +21,7 @@ from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.enforcement import Enforcement
+from alnair.processes.agent.gpu_metrics import gpu_metrics
 from alnair.processes.agent.metrics import metrics
 from alnair.serving.exposition import text_of
 from alnair.sharing.tiers import NodeFacts, offer
@@ -36,14 +42,18 @@ async def everything(folder: Path) -> str:
         driver = cast("GpuDriver", SimpleNamespace(opened=1, problem="", gpus=(), version="1"))
         inspection = Inspection(server, driver, Policy.WARN, lambda *_: None)
         inspection.confirmed["a", GPU, Kind.MEMORY] = 2
-        inspection.strays[GPU] = 1
+        inspection.strays.seen[GPU, "pod"] = 1
         costs = ContextCosts(server)
         costs.known[GPU] = 1 << 29
         isolation = Isolation(server)
         isolation.offer = offer(NodeFacts(driver="1", interposer="", accounting=""))
         isolation.mps = cast("Any", SimpleNamespace(health=SimpleNamespace(clients=(), restarts=0)))
         enforcement = Enforcement(None, "n")
-        return text_of(metrics(server, driver, inspection, enforcement, isolation, costs))
+        own = metrics(server, driver, inspection, enforcement, isolation, costs)
+        health, load = GpusHealth(lambda: None), GpusLoad(server.containers)
+        for take in (health.take, load.take):
+            take(GpuLook(0.0, 1, {GPU: Usage(40.0, 1 << 30)}, {}, ((GPU, 31),)))
+        return text_of(chain(own, gpu_metrics(health, load)))
 
 
 async def test_names_types_labels_and_helps_are_those_that_users_know(tmp_path: Path) -> None:

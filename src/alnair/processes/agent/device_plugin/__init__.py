@@ -1,0 +1,1 @@
+"""GPUs and slices for containers: asked by the kubelet, decided in `alnair.sharing.matching`."""

@@ -1,0 +1,39 @@
+"""From an assignment to what the vGPU server is told of a container."""
+
+from collections.abc import Iterable
+
+from alnair.model.api_types import AssignedGpu
+from alnair.node.vgpu.containers.container_slices import (
+    ContainerMatch,
+    ContainerSlices,
+    OwningPod,
+    Share,
+)
+from alnair.sharing.matching.node_state import PodOnNode
+
+
+def name(pod_uid: str, container: str) -> str:
+    """Return what a container's slices are called on its node: 100 characters at most."""
+    return f"{pod_uid}-{container}"
+
+
+def slices(pod: PodOnNode, container: str, parts: Iterable[AssignedGpu]) -> ContainerSlices:
+    """Return what a container may use, which its pod's processes tell by its socket."""
+    return ContainerSlices(
+        name=name(pod.uid, container),
+        who=ContainerMatch(pod=pod.uid),
+        shares=tuple(_share(pod, part) for part in parts),
+        pod=OwningPod(pod.namespace, pod.name, pod.uid, container),
+    )
+
+
+def _share(pod: PodOnNode, part: AssignedGpu) -> Share:
+    demand = pod.demand
+    assert demand is not None
+    if demand.mps:  # the MPS server bounds the SMs, and shares of time would come on top
+        return Share(part.uuid, part.memory_mib, low_priority=demand.low_priority)
+    # Without a share of the GPU's time, it has what the others leave.
+    soft = part.compute == 0 or demand.soft
+    return Share(
+        part.uuid, part.memory_mib, part.compute, soft=soft, low_priority=demand.low_priority
+    )

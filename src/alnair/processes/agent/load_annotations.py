@@ -1,0 +1,207 @@
+"""Measured loads, written where the scheduler reads them: on the node and on pods that hold GPUs.
+
+By server-side apply under a name of its own: what is left out goes, also what an agent before this
+one wrote of a GPU that is no more. A steady value is not written again, but for the node's now and
+then: its object may have been made anew, and a write that changes nothing costs the server little.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from alnair.kube.client import Client
+from alnair.kube.errors import Conflict, Invalid, KubeError, NotFound
+from alnair.kube.objects.annotations import rfc3339
+from alnair.kube.resources import NODES, PODS
+from alnair.kube.timestamps import timestamp
+from alnair.model import names
+from alnair.model.api_types import GpuLoadAnnotation, PodUtilization
+from alnair.node.load import GpusLoad
+from alnair.node.nvml import NvmlGpu
+from alnair.node.vgpu.containers.container_slices import OwningPod
+from alnair.sharing.load import PodLoad
+
+#: Seconds between writes.
+EVERY: Final = 30.0
+#: Seconds after which a node is told again what has not changed.
+REFRESH: Final = 600.0
+#: What is a change: points of a percentage, MiB, and seconds of the begin of idleness.
+POINTS: Final = 2.0
+MIB: Final = 64
+_SECONDS: Final = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class _Meta(msgspec.Struct):
+    uid: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+
+
+_NODES = NODES.typed(_Object)
+_PODS = PODS.typed(_Object)
+
+
+class LoadAnnotations:
+    """Writes what has changed.
+
+    Args:
+        client: An open client.
+        node: Name of this node.
+        gpus: Those of the node now.
+        load: What was measured.
+        every: Seconds between writes.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        node: str,
+        gpus: Callable[[], Iterable[NvmlGpu]],
+        load: GpusLoad,
+        *,
+        every: float = EVERY,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._node = node
+        self._gpus = gpus
+        self._load = load
+        self._every = every
+        self._now = now
+        self._uid = ""
+        #: As last written; None: nothing yet by this process.
+        self._of_gpus: dict[str, GpuLoadAnnotation] | None = None
+        self._node_at = 0.0
+        self._of_pods: dict[OwningPod, PodUtilization | None] = {}
+        self._said = ""
+
+    async def run(self) -> None:
+        """Write now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(self._every)
+            await self.write()
+
+    async def write(self) -> None:
+        """Write once what has changed; what fails is tried again at the next time."""
+        problem = ""
+        try:
+            await self._write_node()
+        except KubeError as error:
+            problem = f"node {self._node}: {error}"
+        loads = self._load.pods()
+        for pod in {**loads, **self._of_pods}:
+            try:
+                await self._write_pod(pod, loads.get(pod))
+            except KubeError as error:
+                problem = f"pod {pod.namespace}/{pod.name}: {error}"
+            else:
+                if pod not in loads:
+                    self._of_pods.pop(pod, None)
+        if problem and problem != self._said:  # once, and not at every try
+            _log.warning("measured load is not written: %s", problem)
+        self._said = problem
+
+    async def _write_node(self) -> None:
+        loads, before = self._load.gpus(), self._of_gpus or {}
+        wanted: dict[str, GpuLoadAnnotation] = {}
+        for gpu in self._gpus():
+            found = loads.get(gpu.uuid)
+            if found is None:
+                continue
+            key = f"{names.GPU_LOAD}{gpu.index}"
+            made = GpuLoadAnnotation(
+                1,
+                rfc3339(self._now()),
+                gpu.uuid,
+                round(found.util, 1),
+                found.memory_bytes >> 20,
+                round(found.window_s, 1),
+            )
+            old = before.get(key)
+            wanted[key] = old if old is not None and is_steady(old, made) else made
+        now = self._now()
+        if wanted == self._of_gpus and now - self._node_at < REFRESH:
+            return
+        try:
+            # With its uid, so that a node that was deleted is not made anew by this.
+            if not self._uid:
+                self._uid = (await self._client.get(_NODES, self._node)).metadata.uid
+            metadata = {
+                "name": self._node,
+                "uid": self._uid,
+                "annotations": {key: _text(document) for key, document in wanted.items()},
+            }
+            await self._client.apply(
+                _NODES,
+                {"apiVersion": "v1", "kind": "Node", "metadata": metadata},
+                field_manager=names.AGENT_PROFILER,
+            )
+        except (NotFound, Conflict):
+            self._uid = ""  # the node may come again, as another
+            self._of_gpus = None
+            raise
+        self._of_gpus, self._node_at = wanted, now
+
+    async def _write_pod(self, pod: OwningPod, load: PodLoad | None) -> None:
+        old = self._of_pods.get(pod)
+        wanted = utilization(old, load, self._now()) if load is not None else None
+        if pod in self._of_pods and wanted == old:
+            return
+        metadata = {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "uid": pod.uid,
+            "annotations": {names.UTILIZATION: _text(wanted)} if wanted is not None else {},
+        }
+        try:
+            await self._client.apply(
+                _PODS,
+                {"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
+                field_manager=names.AGENT_PROFILER,
+            )
+        except (NotFound, Conflict, Invalid):
+            _log.debug("pod %s/%s is gone", pod.namespace, pod.name)
+        self._of_pods[pod] = wanted
+
+
+def is_steady(old: GpuLoadAnnotation, new: GpuLoadAnnotation) -> bool:
+    """Whether the old values still say what the new ones do."""
+    return (
+        old.uuid == new.uuid
+        and abs(old.util - new.util) < POINTS
+        and abs(old.memory_used_mib - new.memory_used_mib) < MIB
+        # A mean of the first seconds is written again when it is one of a whole window.
+        and new.window_s < 2 * old.window_s
+    )
+
+
+def utilization(old: PodUtilization | None, load: PodLoad, now: float) -> PodUtilization:
+    """Return the document; the old one while it still says what is the case.
+
+    Args:
+        old: What was written last.
+        load: What was measured.
+        now: Seconds since the epoch.
+    """
+    idle = None if load.idle_for is None else rfc3339(now - load.idle_for)
+    if old is not None and idle is not None and old.idle_since is not None:
+        shift = timestamp(idle) - timestamp(old.idle_since)
+        idle = old.idle_since if abs(shift) <= _SECONDS else idle
+    made = PodUtilization(1, rfc3339(now), round(load.gpu, 1), idle)
+    if old is not None and abs(old.gpu - made.gpu) < POINTS and old.idle_since == idle:
+        return old
+    return made
+
+
+def _text(document: GpuLoadAnnotation | PodUtilization) -> str:
+    fields: Mapping[str, object] = msgspec.structs.asdict(document)
+    return msgspec.json.encode({k: v for k, v in fields.items() if v is not None}).decode()

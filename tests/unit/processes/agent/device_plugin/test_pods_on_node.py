@@ -1,0 +1,160 @@
+"""The pods of a node, as a watch tells of them."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from alnair.kube.access.connection import Connection
+from alnair.kube.client import Client
+from alnair.kube.informer import Change, ChangeKind
+from alnair.kube.objects import wire
+from alnair.model import names
+from alnair.model.api_types import GpuAssignment
+from alnair.processes.agent.device_plugin.pods_on_node import PodsOnNode
+from alnair.sharing.matching.node_state import PodOnNode
+from kit.node_state import asks, pod_on_node, slice_of
+
+KEY = ("team", "a")
+A = pod_on_node("a", asks(memory=1_000))
+GIVEN = GpuAssignment(1, "", {"main": [slice_of(0, 1_000)]})
+OTHER = GpuAssignment(1, "", {"main": [slice_of(1, 1_000)]})
+
+
+class Followed(PodsOnNode):
+    """Told by the test what the API server would tell.
+
+    Attributes:
+        ended: Uids of which it was told that they ended.
+    """
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        super().__init__(Client(Connection("http://127.0.0.1:1")), "node", self.ended.append)
+
+    def tell(self, old: PodOnNode | None, new: PodOnNode | None) -> None:
+        self._change(Change(ChangeKind.MODIFIED, KEY, old, new))
+
+    def read(self, annotations: Mapping[str, str], phase: str = "Running") -> PodOnNode:
+        limits = {names.VGPU_MEMORY: "1000", names.VGPU: "1"}
+        found: dict[str, Any] = {
+            "metadata": {
+                "name": "a",
+                "namespace": "team",
+                "uid": "uid-a",
+                "creationTimestamp": "2026-01-31T12:00:00Z",
+                "annotations": annotations,
+            },
+            "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
+            "status": {"phase": phase},
+        }
+        return self._read(msgspec.convert(found, wire.PodWire))
+
+
+@pytest.fixture
+def pods() -> Followed:
+    return Followed()
+
+
+def test_a_pod_is_read_with_its_assignment(pods: Followed) -> None:
+    text = msgspec.json.encode(GpuAssignment(1, "2026-01-31T12:00:00Z", GIVEN.containers)).decode()
+    found = pods.read({names.GPU_ASSIGNMENT: text})
+    assert (found.uid, found.namespace, found.name) == ("uid-a", "team", "a")
+    assert found.demand is not None
+    assert found.demand.memory_mib == 1_000
+    assert found.assigned == GIVEN.containers
+    assert (found.assignment_problem, found.is_ended, found.is_leaving) == ("", False, False)
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_ended_is_told_by_its_phase(pods: Followed, phase: str) -> None:
+    assert pods.read({}, phase).is_ended
+
+
+def test_a_pod_without_assignment_is_not_one_whose_assignment_cannot_be_read(
+    pods: Followed,
+) -> None:
+    assert (pods.read({}).assignment, pods.read({}).assignment_problem) == (None, "")
+    broken = pods.read({names.GPU_ASSIGNMENT: "{"})
+    assert broken.assignment is None
+    assert broken.assignment_problem
+    empty = pods.read({names.GPU_ASSIGNMENT: '{"version":1,"time":"","containers":{}}'})
+    assert empty.assignment is None
+    assert empty.assignment_problem
+
+
+def test_the_end_of_a_pod_is_told_once(pods: Followed) -> None:
+    ended = replace(A, is_ended=True)
+    pods.tell(None, A)
+    assert not pods.ended
+    pods.tell(A, ended)
+    pods.tell(ended, ended)
+    pods.tell(ended, None)
+    assert pods.ended == [A.uid]
+    pods.tell(None, A)
+    pods.tell(A, None)
+    assert pods.ended == [A.uid] * 2
+    assert not pods.by_uid
+
+
+def test_a_pod_of_the_same_name_is_another(pods: Followed) -> None:
+    pods.tell(None, A)
+    pods.tell(A, None)
+    again = replace(A, uid="uid-again")
+    pods.tell(None, again)
+    assert list(pods.by_uid) == ["uid-again"]
+    assert pods.owner(A.uid) is None
+    owner = pods.owner("uid-again")
+    assert owner is not None
+    assert (owner.namespace, owner.name, owner.uid) == ("team", "a", "uid-again")
+
+
+def test_what_was_written_holds_until_the_api_server_tells_of_it(pods: Followed) -> None:
+    pods.tell(None, A)
+    pods.wrote(A.uid, GIVEN)
+    assert pods.by_uid[A.uid].assignment == GIVEN
+    pods.tell(A, A)  # told before it was written
+    assert pods.by_uid[A.uid].assignment == GIVEN
+    told = replace(A, assignment=OTHER)
+    pods.tell(A, told)
+    assert pods.by_uid[A.uid].assignment == OTHER
+    pods.tell(told, A)  # somebody removed it
+    assert pods.by_uid[A.uid].assignment is None
+
+
+def test_what_could_not_be_written_is_taken_back(pods: Followed) -> None:
+    pods.tell(None, A)
+    pods.wrote(A.uid, GIVEN)
+    pods.wrote(A.uid, None)
+    assert pods.by_uid[A.uid].assignment is None
+    pods.tell(A, A)
+    assert pods.by_uid[A.uid].assignment is None
+
+
+def test_what_was_written_though_its_answer_was_lost_is_not_taken_back(pods: Followed) -> None:
+    pods.tell(None, A)
+    pods.wrote(A.uid, GIVEN)
+    pods.tell(A, replace(A, assignment=GIVEN))
+    pods.wrote(A.uid, None)
+    assert pods.by_uid[A.uid].assignment == GIVEN
+
+
+def test_what_is_written_for_a_pod_that_is_gone_is_forgotten(pods: Followed) -> None:
+    pods.tell(None, A)
+    pods.wrote(A.uid, GIVEN)
+    pods.tell(A, None)
+    pods.wrote(A.uid, GIVEN)
+    pods.tell(None, A)
+    assert pods.by_uid[A.uid].assignment is None
+
+
+async def test_any_change_wakes_all_who_wait(pods: Followed) -> None:
+    waiting = [asyncio.create_task(pods.changed(60.0)) for _ in range(3)]
+    await asyncio.sleep(0)
+    pods.tell(None, A)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*waiting)
+    await pods.changed(0.0)  # and without one the time ends it

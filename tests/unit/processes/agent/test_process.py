@@ -1,0 +1,31 @@
+"""The agent as a whole, where something that it needs is not well."""
+
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from alnair.node.gpu_driver import GpuDriver
+from alnair.node.nvml import Nvml, NvmlError
+from alnair.processes.agent import process
+from alnair.processes.agent.process import Settings
+
+
+async def test_a_driver_that_hangs_does_not_keep_the_agent_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def hang() -> Nvml:
+        ended.wait()
+        raise NvmlError("it hung")
+
+    monkeypatch.setattr(process, "GpuDriver", partial(GpuDriver, hang))
+    monkeypatch.setattr(process, "_FIRST_LOOK", 0.01)
+    monkeypatch.setattr("alnair.node.gpu_driver.CLOSING", 0.01)
+    try:
+        async with process._agent(Settings(tmp_path, probes=False)) as url:
+            assert url.startswith("http://127.0.0.1:")
+    finally:
+        ended.set()
