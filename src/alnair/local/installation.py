@@ -13,7 +13,7 @@ import yaml
 from alnair.kube.client import Client
 from alnair.kube.crds.manifests import crd
 from alnair.kube.crds.our_crds import DEFINITIONS, LEGACY_POD_GROUP
-from alnair.kube.errors import Forbidden
+from alnair.kube.errors import Forbidden, Invalid
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -24,11 +24,13 @@ from alnair.kube.resources import (
     PODS,
     ROLE_BINDINGS,
     ROLES,
+    VALIDATING_POLICIES,
+    VALIDATING_POLICY_BINDINGS,
     Manifest,
     Resource,
 )
 from alnair.local.errors import LocalClusterError
-from alnair.model.names import FIELD_MANAGER, NAMESPACE, VGPU, VGPU_MEMORY
+from alnair.model.names import FIELD_MANAGER, NAMESPACE, VGPU, VGPU_COMPUTE, VGPU_MEMORY
 
 #: How long something installed may take to come into force.
 _IN_FORCE_SECONDS = 20.0
@@ -40,9 +42,17 @@ _FILES = (
     "namespace.yaml",
     "scheduler-rbac.yaml",
     "controller-rbac.yaml",
+    "agent-rbac.yaml",
     "kwok-rbac.yaml",
     "vgpu-admission.yaml",
+    "host-admission.yaml",
+    "assignment-admission.yaml",
+    "agent-admission.yaml",
+    # The last: by it one sees that all policies are in force.
+    "request-admission.yaml",
 )
+#: The policy of the last file.
+_REFUSING = "vgpu-requests.alnair"
 _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
     (resource.api_version, resource.kind): resource
     for resource in (
@@ -54,6 +64,8 @@ _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
         NAMESPACES,
         ROLE_BINDINGS,
         ROLES,
+        VALIDATING_POLICIES,
+        VALIDATING_POLICY_BINDINGS,
     )
 }
 
@@ -84,6 +96,8 @@ async def in_force(client: Client) -> None:
         kind = f"{definition.plural}.{definition.group}"
         await _until(functools.partial(_is_served, client, kind), f"the kind {kind}")
     await _until(functools.partial(_is_admitting, client), "the admission policy vgpu.alnair")
+    # The API server takes policies over all at once: where the last one refuses, all do.
+    await _until(functools.partial(_is_refusing, client), f"the admission policy {_REFUSING}")
 
 
 async def _until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -106,28 +120,33 @@ async def _is_served(client: Client, kind: str) -> bool:
 
 async def _is_admitting(client: Client) -> bool:
     """Asks the API server what it would make of a pod with a part of a GPU."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "admission-probe"},
-        "spec": {
-            "containers": [
-                {"name": "c", "image": "none", "resources": {"limits": {VGPU_MEMORY: "64"}}}
-            ]
-        },
-    }
     try:
-        answer = await client.raw(
-            "POST",
-            PODS.collection(NAMESPACE),
-            query={"dryRun": "All"},
-            body=msgspec.json.encode(pod),
-        )
+        answer = await _probe(client, {VGPU_MEMORY: "64"})
     except Forbidden:
         # The namespace's service account is not there yet; its controller has just been started.
         return False
     container = msgspec.json.decode(answer, type=_Pod).spec.containers[0]
     return container.resources.limits.get(VGPU) == "1"
+
+
+async def _is_refusing(client: Client) -> bool:
+    """Asks the API server for a pod that is to be refused."""
+    try:
+        await _probe(client, {VGPU_COMPUTE: "1"})
+    except Invalid as error:
+        return _REFUSING in str(error)
+    return False
+
+
+async def _probe(client: Client, limits: dict[str, str]) -> bytes:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "admission-probe"},
+        "spec": {"containers": [{"name": "c", "image": "none", "resources": {"limits": limits}}]},
+    }
+    path, query = PODS.collection(NAMESPACE), {"dryRun": "All"}
+    return await client.raw("POST", path, query=query, body=msgspec.json.encode(pod))
 
 
 class _Resources(msgspec.Struct):
