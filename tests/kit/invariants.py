@@ -113,12 +113,12 @@ def _check_devices(accounts: Accounts, row: int, records: list[Record]) -> None:
         here = [b for b in bookings if b.slot == slot]
         slices = [b for b in here if not b.whole]
         held = any(b.whole for b in here)
-        free += not here
+        free += not here and not gpu.problem
         memory = gpu.memory_mib - sum(b.memory_mib for b in slices)
-        assert devices.slice_memory[slot, row] == (-1 if held else memory)
+        assert devices.slice_memory[slot, row] == (-1 if held or gpu.problem else memory)
         hard = 100 - sum(b.compute for b in slices if not b.soft)
         assert devices.hard_free[slot, row] == hard
-        assert bool(devices.free_slots(row)[slot]) == (not here)
+        assert bool(devices.free_slots(row)[slot]) == (not here and not gpu.problem)
     assert devices.whole_free[row] == free
     assert (devices.model[len(gpus) :, row] == -1).all()
 

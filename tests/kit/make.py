@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from alnair.model import names
 from alnair.model.disruption import DisruptionBudget
 from alnair.model.gpu_demand import ContainerGpus, gpu_demand
@@ -46,10 +48,11 @@ def gpu(
     *,
     numa: int | None = None,
     links: Mapping[int, str] | None = None,
+    problem: str = "",
 ) -> Gpu:
     """One GPU; its uuid names its node."""
     connected = tuple(sorted((links or {}).items()))
-    return Gpu(f"GPU-{node_name}-{index}", index, model, memory_mib, numa, connected)
+    return Gpu(f"GPU-{node_name}-{index}", index, model, memory_mib, numa, connected, problem)
 
 
 def linked(
@@ -94,10 +97,11 @@ def node(
         gpus = [gpu(name, i, model, gpu_memory) for i in range(gpus)]
     allocatable = {"cpu": cpu, "memory": memory, "pods": pods, **(extended or {})}
     if gpus:
-        allocatable[names.GPU] = len(gpus)
-        allocatable[names.VGPU_MEMORY] = sum(g.memory_mib for g in gpus)
-        allocatable[names.VGPU_COMPUTE] = round(100 * len(gpus) * factor)
-        allocatable[names.VGPU] = names.VGPU_SLOTS * len(gpus)
+        healthy = [g for g in gpus if not g.problem]
+        allocatable[names.GPU] = len(healthy)
+        allocatable[names.VGPU_MEMORY] = sum(g.memory_mib for g in healthy)
+        allocatable[names.VGPU_COMPUTE] = round(100 * len(healthy) * factor)
+        allocatable[names.VGPU] = names.VGPU_SLOTS * len(healthy)
     if nameless_gpus:
         allocatable[names.GPU] = nameless_gpus
     return Node(
@@ -110,6 +114,23 @@ def node(
         problem=problem,
         images=tuple(images),
     )
+
+
+def unhealthy(before: Node, *indices: int) -> Node:
+    """The node when these of its GPUs, and no others, take nothing new; as its agent tells it.
+
+    Some were healthy before, by which the soft factor is known.
+    """
+    gpus = [
+        msgspec.structs.replace(g, problem="it does not answer" if g.index in indices else "")
+        for g in before.gpus
+    ]
+    healthy = sum(not g.problem for g in before.gpus)
+    factor = before.allocatable[names.VGPU_COMPUTE] / (100 * healthy)
+    offered = node(gpus=gpus, factor=factor).allocatable
+    resources = (names.GPU, names.VGPU_MEMORY, names.VGPU_COMPUTE, names.VGPU)
+    allocatable = before.allocatable | {name: offered[name] for name in resources}
+    return msgspec.structs.replace(before, gpus=tuple(gpus), allocatable=allocatable)
 
 
 def spec(

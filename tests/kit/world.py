@@ -190,9 +190,9 @@ class World(VirtualApi):
                 memory[uuid] += demand.memory_mib
                 compute[uuid] += demand.compute
                 hard[uuid] += demand.compute if not demand.soft else 0
-        promised = node.allocatable.get(names.VGPU_COMPUTE, 0)
+        healthy = sum(not gpu.problem for gpu in node.gpus)
+        most = round(node.allocatable.get(names.VGPU_COMPUTE, 0) / (healthy or 1))
         for gpu in node.gpus:
-            most = round(promised / len(node.gpus))
             assert whole[gpu.uuid] <= 1
             assert not (whole[gpu.uuid] and memory[gpu.uuid]), f"{gpu.uuid} is whole and shared"
             assert memory[gpu.uuid] <= gpu.memory_mib

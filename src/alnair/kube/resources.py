@@ -117,19 +117,19 @@ CLUSTER_ROLE_BINDINGS = grouped(
 )
 ROLES = grouped("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = grouped("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-MUTATING_POLICIES = grouped(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingadmissionpolicies",
-    "MutatingAdmissionPolicy",
-    namespaced=False,
+
+
+def _admission(plural: str, kind: str) -> Resource[Manifest]:
+    return grouped("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
+
+
+MUTATING_POLICIES = _admission("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
+MUTATING_POLICY_BINDINGS = _admission(
+    "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"
 )
-MUTATING_POLICY_BINDINGS = grouped(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingadmissionpolicybindings",
-    "MutatingAdmissionPolicyBinding",
-    namespaced=False,
+VALIDATING_POLICIES = _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+VALIDATING_POLICY_BINDINGS = _admission(
+    "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"
 )
 CLAIMS = core("persistentvolumeclaims", "PersistentVolumeClaim")
 PERSISTENT_VOLUMES = core("persistentvolumes", "PersistentVolume", namespaced=False)

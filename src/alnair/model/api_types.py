@@ -118,6 +118,8 @@ class GpuStaticEntry(msgspec.Struct, frozen=True):
     numa: int | None = None
     #: Index of another GPU, as text → kind of link, such as `NV4` or `PIX`.
     links: dict[str, str] = {}
+    #: Why nothing may start on it, for people; absent while it is healthy.
+    problem: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class GpuStatic(msgspec.Struct, frozen=True):

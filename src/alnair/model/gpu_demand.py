@@ -20,6 +20,12 @@ LEAST_MEMORY_MIB: Final = 64
 
 #: Annotations that only make sense beside a request for GPUs.
 _ABOUT_MODELS: Final = (names.GPU_MODELS, names.GPU_MODELS_NOT, names.GPU_MODEL_WEIGHTS)
+#: Annotations with few values: what there is, and what to do about anything else.
+_CHOICES: Final = (
+    (names.VGPU_POLICY, ("hard", "soft"), "write hard or soft"),
+    (names.VGPU_PRIORITY, ("low",), "write low or drop the annotation"),
+    (names.VGPU_ISOLATION, ("mps",), "write mps or drop the annotation"),
+)
 _WEIGHT: Final = re.compile(r"[1-9][0-9]?|100")
 
 
@@ -53,19 +59,24 @@ def gpu_demand(
     if not requests and not named:
         return None
     weights, weights_problem = _weights(annotations.get(names.GPU_MODEL_WEIGHTS))
-    policy = annotations.get(names.VGPU_POLICY)
     whole, memory, compute = _peak(order)
     demand = GpuDemand(
         requests=requests,
         whole=whole,
         memory_mib=memory,
         compute=compute,
-        hard=policy != "soft",
+        hard=annotations.get(names.VGPU_POLICY) != "soft",
         models=_models(annotations.get(names.GPU_MODELS, "")),
         models_not=_models(annotations.get(names.GPU_MODELS_NOT, "")),
         weights=weights,
+        low_priority=annotations.get(names.VGPU_PRIORITY) == "low",
+        mps=annotations.get(names.VGPU_ISOLATION) == "mps",
     )
-    problem = _models_problem(demand, named, weights_problem) or _problem(demand, named, policy)
+    problem = (
+        _models_problem(demand, named, weights_problem)
+        or _choices_problem(annotations)
+        or _problem(demand, named)
+    )
     return msgspec.structs.replace(demand, problem=problem) if problem else demand
 
 
@@ -120,9 +131,14 @@ def _models_problem(demand: GpuDemand, named: list[str], weights_problem: str) -
     return weights_problem
 
 
-def _problem(demand: GpuDemand, named: list[str], policy: str | None) -> str:
-    if policy not in (None, "hard", "soft"):
-        return f"annotation {names.VGPU_POLICY} is {policy!r}: write hard or soft"
+def _choices_problem(annotations: Mapping[str, str]) -> str:
+    for name, values, what_to_do in _CHOICES:
+        if name in annotations and annotations[name] not in values:
+            return f"annotation {name} is {annotations[name]!r}: {what_to_do}"
+    return ""
+
+
+def _problem(demand: GpuDemand, named: list[str]) -> str:
     if not demand.requests:
         return (
             f"annotation {named[0]} asks for a GPU model, but no container asks for a GPU: "

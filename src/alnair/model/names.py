@@ -53,6 +53,10 @@ GPU_MODELS_NOT: Final = _PREFIX + "gpu-models-not"
 GPU_MODEL_WEIGHTS: Final = _PREFIX + "gpu-model-weights"
 #: On a pod: `hard` or `soft`, how its compute share is enforced.
 VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
+#: On a pod: `low` if its slices yield to those of pods without it.
+VGPU_PRIORITY: Final = _PREFIX + "vgpu-priority"
+#: On a pod: `mps` if it runs beside others in the node's MPS server.
+VGPU_ISOLATION: Final = _PREFIX + "vgpu-isolation"
 #: On a pod, by its node's agent: what its GPUs do (`api.PodUtilization`).
 UTILIZATION: Final = _PREFIX + "utilization"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
@@ -85,6 +89,8 @@ VGPU_TIER: Final = _PREFIX + "vgpu-tier"
 VGPU_PROMISE: Final = _PREFIX + "vgpu-promise"
 #: Who tells in the events of a node's agent.
 AGENT: Final = "alnair-agent"
+#: Whose fields the annotations of measured load are.
+AGENT_PROFILER: Final = "alnair-agent-profiler"
 
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"

@@ -15,6 +15,8 @@ class Gpu(msgspec.Struct, frozen=True, gc=False):
     numa: int | None = None
     #: Index of another GPU of the node → kind of link, such as `NV12`, `PIX` or `SYS`; pairs.
     links: tuple[tuple[int, str], ...] = ()
+    #: Why nothing new may be placed on it, for people; empty if it is healthy.
+    problem: str = ""
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):

@@ -128,6 +128,10 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     weights: tuple[tuple[str, int], ...] = ()
     #: Why no cluster could ever satisfy this; empty if one could.
     problem: str = ""
+    #: On its GPU its slices yield to those of pods without this.
+    low_priority: bool = False
+    #: Its slices run in the node's MPS server.
+    mps: bool = False
 
     @property
     def soft(self) -> bool:

@@ -13,20 +13,26 @@ TIME = "2026-01-01T00:00:00Z"
 
 
 def node(name: str = "n", gpus: int = 0, **changes: Any) -> Manifest:
-    """A node with 4 cores, 8 GiB and T4s of 16000 MiB named n-0, n-1 and so on."""
+    """A node with 4 cores, 8 GiB and T4s of 16000 MiB named n-0, n-1 and so on.
+
+    Those whose index is in `unhealthy` take nothing new, and are not in what it offers.
+    """
     allocatable = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "5"}
     annotations = {}
     labels = {"zone": "a", "size": "10", **changes.get("labels", {})}
     if gpus:
         factor = changes.get("factor", 1)
+        unhealthy = changes.get("unhealthy", ())
+        healthy = gpus - len(unhealthy)
         allocatable |= {
-            WHOLE: str(gpus),
-            MEMORY: str(16000 * gpus),
-            COMPUTE: str(100 * gpus * factor),
-            "alnair/vgpu": str(100 * gpus),
+            WHOLE: str(healthy),
+            MEMORY: str(16000 * healthy),
+            COMPUTE: str(100 * healthy * factor),
+            "alnair/vgpu": str(100 * healthy),
         }
         entries = [
             {"uuid": f"{name}-{i}", "index": i, "model": "T4", "memory_mib": 16000}
+            | ({"problem": "it does not answer"} if i in unhealthy else {})
             for i in range(gpus)
         ]
         annotations["ai.centaurus.io/gpu-static"] = json.dumps({"v": 1, "t": TIME, "gpus": entries})

@@ -122,11 +122,13 @@ class Oracle:
         return [h.spec.gpu for h in self.on(node) if h.shared == slot and h.spec.gpu]
 
     def holders(self, node: Node, slot: int) -> int:
-        return sum(slot in h.whole for h in self.on(node))
+        """Return what keeps others off the GPU: who holds it whole, and that it is unhealthy."""
+        unhealthy = bool(gpus_of(node)[slot].problem)
+        return unhealthy + sum(slot in h.whole for h in self.on(node))
 
     def compute_left(self, node: Node, slot: int) -> int:
-        gpus = len(node.gpus) or 1
-        most = max(100, round(node.allocatable.get(names.VGPU_COMPUTE, 0) / gpus))
+        healthy = sum(not gpu.problem for gpu in node.gpus) or 1
+        most = max(100, round(node.allocatable.get(names.VGPU_COMPUTE, 0) / healthy))
         return most - sum(t.compute for t in self.tenants(node, slot))
 
     def memory_left(self, node: Node, slot: int) -> int:

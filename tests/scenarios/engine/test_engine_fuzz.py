@@ -45,6 +45,9 @@ class Chaos:
         for _ in range(operations):
             self.chance.choice(choices)()
         self.failing = 0.0
+        for node in list(self.world.nodes.values()):
+            if any(gpu.problem for gpu in node.gpus):
+                self.world.put(make.unhealthy(node))
         self.world.settle()
 
     # --- operations -------------------------------------------------------------------------------
@@ -130,7 +133,7 @@ class Chaos:
 
     def change_node(self) -> None:
         node = self.chance.choice(list(self.world.nodes.values()))
-        how = self.chance.randrange(5)
+        how = self.chance.randrange(6)
         if how == 0:
             node = msgspec.structs.replace(node, unschedulable=not node.unschedulable)
         elif how == 1:
@@ -142,6 +145,9 @@ class Chaos:
         elif how == 3:
             problem = "" if node.problem else "unreadable for a while"
             node = msgspec.structs.replace(node, problem=problem)
+        elif how == 4 and node.gpus:
+            sick = self.chance.sample(range(len(node.gpus)), self.chance.randrange(2))
+            node = make.unhealthy(node, *sick)
         else:
             more = {**node.allocatable, "cpu": node.allocatable["cpu"] + 500}
             node = msgspec.structs.replace(node, allocatable=more)

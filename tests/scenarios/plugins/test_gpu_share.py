@@ -1,5 +1,7 @@
 """GPUs through the whole engine: which GPU of which node, and for whom there is none."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -28,6 +30,15 @@ def put(world: World, *asked: PodSpec, scheduler: str = names.SCHEDULER) -> list
         made.append(world.pods[pod.uid])
     world.check_room()
     return made
+
+
+def put_anyway(world: World, *asked: PodSpec) -> list[Pod]:
+    """Create pods on nodes that have less than is promised, for their GPUs became unhealthy."""
+    made = [make.pod(f"p{len(world.pods) + number}", one) for number, one in enumerate(asked)]
+    for pod in made:
+        world.create(pod)
+        world.settle()
+    return [world.pods[pod.uid] for pod in made]
 
 
 def gpus(pod: Pod) -> dict[str, list[int]]:
@@ -262,3 +273,66 @@ def test_refused_demands_say_why_and_are_not_tried_again() -> None:
     world.put(make.node("m", gpus=1))
     world.settle()
     assert len(world.log) == before
+
+
+def test_nothing_new_goes_to_an_unhealthy_gpu_and_what_is_on_it_stays() -> None:
+    healthy = make.node("n", gpus=2)
+    world = World(healthy)
+    slice_spec, whole_spec = make.spec(slice_mib=1024, compute=30), make.spec(whole=1)
+    (there,) = put(world, slice_spec)
+    world.put(make.unhealthy(healthy, 0))
+    pods = put_anyway(world, slice_spec, slice_spec, whole_spec)
+    assert gpus(there) == {"main": [0]}
+    assert [gpus(pod) for pod in pods] == [{"main": [1]}, {"main": [1]}, {}]
+    assert not world.evicted()
+
+    world.delete(there.name)
+    world.put(healthy)
+    world.settle()
+    assert gpus(world.pods[pods[2].uid]) == {"main": [0]}, "it is healthy again"
+    world.check_room()
+
+
+def test_a_pod_on_an_unhealthy_gpu_is_still_there_after_a_restart() -> None:
+    healthy = make.node("n", gpus=2)
+    world = World(healthy)
+    put(world, make.spec(whole=1))
+    world.put(make.unhealthy(healthy, 0))
+    world.restart()
+    assert world.engine.view.cluster.devices.whole_free[0] == 1
+    world.put(healthy)
+    one, none = put(world, make.spec(whole=1), make.spec(slice_mib=64))
+    assert gpus(one) == {"main": [1]}
+    assert not none.node
+
+
+def test_an_unhealthy_gpu_raises_the_soft_factor_of_no_other() -> None:
+    world = World(make.unhealthy(make.node("n", gpus=2, factor=1.5), 0))
+    soft = make.spec(slice_mib=64, compute=50, soft=True)
+    *fitting, refused = put(world, soft, soft, soft, soft)
+    assert [gpus(pod)["main"] for pod in fitting] == [[1], [1], [1]]
+    assert not refused.node
+
+
+#: On two GPUs of which the first is unhealthy: what is asked for, what is there, and the reason.
+REFUSED = [
+    ({"whole": 2}, None, "node(s) have too few healthy GPUs"),
+    ({"whole": 3}, None, "node(s) have too few healthy GPUs"),
+    ({"containers": [whole("a"), slice_of("b", 1024, 10)]}, None, "too few healthy GPUs"),
+    ({"whole": 1}, {"slice_mib": 64}, "node(s) have no room on their healthy GPUs"),
+    ({"slice_mib": 1024, "compute": 60}, {"slice_mib": 64, "compute": 50}, "no room on their"),
+]
+
+
+@pytest.mark.parametrize(("asked", "there", "words"), REFUSED)
+def test_a_refusal_says_that_gpus_are_unhealthy(
+    asked: dict[str, Any], there: dict[str, Any] | None, words: str
+) -> None:
+    # Totals that would do: only the GPUs themselves refuse.
+    sick = make.unhealthy(make.node("n", gpus=2), 0)
+    world = World(msgspec.structs.replace(sick, allocatable=make.node(gpus=3).allocatable))
+    world.check = False  # it is told of more than it has
+    if there:
+        put_anyway(world, make.spec(**there))
+    (refused,) = put_anyway(world, make.spec(**asked))
+    assert words in why(world, refused)

@@ -82,6 +82,23 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         ("memory by one byte", world(pod("p", container(memory=8 * 2**30 + 1)))),
         ("storage", world(pod("p", container(more={"ephemeral-storage": "11Gi"})))),
         ("pods", world(*(pod(f"p{i}") for i in range(6)))),
+        (
+            "slices beside a GPU that became unhealthy",
+            world(
+                slice_pod("a", 16000, 50),
+                slice_pod("b", 16000, 60, "n-1"),
+                slice_pod("c", 64, 50, "n-1"),
+                nodes=[node(gpus=2, unhealthy=(0,))],
+            ),
+        ),
+        (
+            "whole GPUs beside one that became unhealthy",
+            world(
+                whole_pod("a", "n-0"),
+                whole_pod("b", "n-1", "n-2"),
+                nodes=[node(gpus=2, unhealthy=(0,))],
+            ),
+        ),
         ("an extended resource", world(pod("p", container(whole=3), assigned="-"))),
         (
             "a resource that the node lacks",
@@ -318,6 +335,14 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         (
             "a policy that is none",
             world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/vgpu-policy": "firm"})),
+        ),
+        (
+            "a priority that is none",
+            world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/vgpu-priority": "high"})),
+        ),
+        (
+            "an isolation that is none",
+            world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/vgpu-isolation": "mig"})),
         ),
     ],
     "gang-whole": [

@@ -63,6 +63,15 @@ GOOD: dict[str, list[tuple[str, Objects]]] = {
             ),
         ),
         (
+            "what is on a GPU that became unhealthy",
+            world(
+                slice_pod("a", 16000, 100),
+                whole_pod("b", "n-1"),
+                slice_pod("c", 16000, 100, "n-2"),
+                nodes=[node(gpus=3, unhealthy=(0, 1))],
+            ),
+        ),
+        (
             "pod-level requests stand below the sum",
             world(pod("p", container(cpu=5), spec={"resources": {"requests": {"cpu": "4"}}})),
         ),
@@ -88,6 +97,14 @@ GOOD: dict[str, list[tuple[str, Objects]]] = {
                 slice_pod("a", 64, 100, annotations=SOFT),
                 slice_pod("b", 64, 100),
                 nodes=[node(gpus=2, factor=2)],
+            ),
+        ),
+        (
+            "the factor of the healthy GPUs",
+            world(
+                slice_pod("a", 64, 100, "n-1", annotations=SOFT),
+                slice_pod("b", 64, 100, "n-1"),
+                nodes=[node(gpus=2, factor=2, unhealthy=(0,))],
             ),
         ),
     ],

@@ -33,6 +33,8 @@ def demand(*containers: ContainerGpus, **annotations: str) -> GpuDemand:
         "models_not": names.GPU_MODELS_NOT,
         "weights": names.GPU_MODEL_WEIGHTS,
         "policy": names.VGPU_POLICY,
+        "priority": names.VGPU_PRIORITY,
+        "isolation": names.VGPU_ISOLATION,
     }
     found = gpu_demand(containers, {texts[k]: v for k, v in annotations.items()})
     assert found is not None
@@ -87,6 +89,13 @@ def test_compute_is_hard_unless_the_policy_says_soft() -> None:
     assert demand(main(mib=64, percent=5)).hard
     assert demand(main(mib=64, percent=5), policy="hard").hard
     assert not demand(main(mib=64, percent=5), policy="soft").hard
+
+
+def test_slices_yield_and_run_in_the_mps_server_where_the_pod_says_so() -> None:
+    plain = demand(main(mib=64))
+    assert (plain.low_priority, plain.mps) == (False, False)
+    assert demand(main(mib=64), priority="low").low_priority
+    assert demand(main(mib=64), isolation="mps").mps
 
 
 def test_models_are_a_set_however_they_are_written() -> None:
@@ -149,6 +158,8 @@ def test_models_are_a_set_however_they_are_written() -> None:
         ("no GPUs with a GPU model", [], {"models": "A100"}, "no container asks for a GPU"),
         ("an empty list of models", [main(whole=1)], {"models": " , "}, "names no model"),
         ("an unknown policy", [main(mib=64)], {"policy": "Soft"}, "is 'Soft': write hard or soft"),
+        ("an unknown priority", [main(mib=64)], {"priority": "high"}, "is 'high': write low or"),
+        ("an unknown isolation", [main(mib=64)], {"isolation": "mig"}, "is 'mig': write mps or"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(

@@ -15,12 +15,21 @@ SCHEDULERS: Final = frozenset(
 WHOLE: Final = "nvidia.com/gpu"
 MEMORY: Final = "alnair/vgpu-memory"
 COMPUTE: Final = "alnair/vgpu-compute"
+SLOTS: Final = "alnair/vgpu"
 
 STATIC: Final = "ai.centaurus.io/gpu-static"
 ASSIGNMENT: Final = "ai.centaurus.io/gpu-assignment"
 MODELS: Final = "ai.centaurus.io/gpu-models"
 MODELS_NOT: Final = "ai.centaurus.io/gpu-models-not"
 POLICY: Final = "ai.centaurus.io/vgpu-policy"
+#: Annotations with few values, and these.
+CHOICES: Final = (
+    (POLICY, ("hard", "soft")),
+    ("ai.centaurus.io/vgpu-priority", ("low",)),
+    ("ai.centaurus.io/vgpu-isolation", ("mps",)),
+)
+#: What a pod says of the GPUs that it asks for.
+ABOUT_GPUS: Final = (MODELS, MODELS_NOT, *(name for name, _ in CHOICES))
 
 #: On a PodGroup: the node label in one of whose domains all its pods lie.
 TOPOLOGY_REQUIRED: Final = "ai.centaurus.io/topology-required"

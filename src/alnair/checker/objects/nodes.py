@@ -19,6 +19,7 @@ class CheckedGpu(msgspec.Struct, frozen=True):
     index: int
     model: str
     memory_mib: int
+    problem: str = ""
 
 
 class CheckedNode(msgspec.Struct, frozen=True):
@@ -40,11 +41,20 @@ class CheckedNode(msgspec.Struct, frozen=True):
     problem: str = ""
 
     def compute_factor(self) -> Fraction:
-        """How far the compute of a GPU may be promised beyond 100 %, as the node publishes it."""
+        """How far the compute of a GPU may be promised beyond 100 %, as the node publishes it.
+
+        What it publishes is that of its healthy GPUs.
+        """
         offered = self.allocatable.get(api_names.COMPUTE)
-        if not offered or not self.gpus:
+        healthy = len(self.gpus) - len(self.unhealthy)
+        if not offered or not healthy:
             return Fraction(1)
-        return offered / (100 * len(self.gpus))
+        return offered / (100 * healthy)
+
+    @property
+    def unhealthy(self) -> frozenset[str]:
+        """UUIDs of the GPUs on which nothing may start."""
+        return frozenset(uuid for uuid, gpu in self.gpus.items() if gpu.problem)
 
 
 def node_of(manifest: Mapping[str, Any]) -> CheckedNode:
@@ -85,7 +95,9 @@ def gpus_of(text: str) -> dict[str, CheckedGpu]:
         if document["v"] != 1:
             raise UnreadableError(f"{api_names.STATIC}: version {document['v']!r}")
         found = [
-            CheckedGpu(e["uuid"], int(e["index"]), e["model"], int(e["memory_mib"]))
+            CheckedGpu(
+                e["uuid"], int(e["index"]), e["model"], int(e["memory_mib"]), e.get("problem", "")
+            )
             for e in entries
         ]
         by_uuid = {gpu.uuid: gpu for gpu in found}

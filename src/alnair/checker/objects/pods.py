@@ -136,11 +136,7 @@ def pod_of(manifest: Mapping[str, Any], ours: frozenset[str] = api_names.SCHEDUL
         deleting=bool(metadata.get("deletionTimestamp")),
         mirror=api_names.MIRROR in annotations,
         group=next((labels[key] for key in api_names.GROUP_LABELS if labels.get(key)), ""),
-        annotations={
-            key: annotations[key]
-            for key in (api_names.MODELS, api_names.MODELS_NOT, api_names.POLICY)
-            if key in annotations
-        },
+        annotations={key: annotations[key] for key in api_names.ABOUT_GPUS if key in annotations},
         node_selector=dict(spec.get("nodeSelector") or {}),
         required=_node_affinity(spec),
         tolerations=tuple(spec.get("tolerations") or ()),

@@ -297,9 +297,7 @@ def _fingerprint(manifest: Manifest) -> tuple[object, ...]:
         api_names.UTILIZATION in annotations,
         repr(metadata.get("labels")),
         annotations.get(api_names.ASSIGNMENT),
-        annotations.get(api_names.MODELS),
-        annotations.get(api_names.MODELS_NOT),
-        annotations.get(api_names.POLICY),
+        *(annotations.get(name) for name in api_names.ABOUT_GPUS),
         # The generation grows with the spec, where the server counts it.
         metadata.get("generation") or repr(spec),
     )

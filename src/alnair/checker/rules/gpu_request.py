@@ -48,9 +48,10 @@ def _impossible(pod: CheckedPod) -> Iterator[tuple[str, str]]:
             yield f"0 GPUs with {name} {', '.join(models)}", "a request for a GPU"
     if both := set(pod.models) & set(pod.models_not):
         yield f"{', '.join(sorted(both))} accepted and refused", "one of both"
-    policy = pod.annotations.get(api_names.POLICY, "hard")
-    if policy not in {"hard", "soft"}:
-        yield f"{api_names.POLICY} {policy!r}", "hard or soft"
+    for name, values in api_names.CHOICES:
+        value = pod.annotations.get(name, values[0])
+        if value not in values:
+            yield f"{name} {value!r}", " or ".join(values)
 
 
 def _in_container(container: CheckedContainer) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,15 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
     document = _gpu_static_decoder.decode(text)
     check_version(document.v)
     gpus = tuple(
-        Gpu(g.uuid, g.index, sys.intern(g.model), g.memory_mib, g.numa, _links(g.links))
+        Gpu(
+            g.uuid,
+            g.index,
+            sys.intern(g.model),
+            g.memory_mib,
+            g.numa,
+            _links(g.links),
+            problem="" if g.problem is msgspec.UNSET else g.problem,
+        )
         for g in sorted(document.gpus, key=lambda g: g.index)
     )
     if len({g.uuid for g in gpus}) != len(gpus) or len({g.index for g in gpus}) != len(gpus):

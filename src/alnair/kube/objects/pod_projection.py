@@ -133,6 +133,8 @@ class PodProjector:
             annotations.get(names.GPU_MODELS_NOT),
             annotations.get(names.GPU_MODEL_WEIGHTS),
             annotations.get(names.VGPU_POLICY),
+            annotations.get(names.VGPU_PRIORITY),
+            annotations.get(names.VGPU_ISOLATION),
             expected.util,
             expected.memory_mib,
         )

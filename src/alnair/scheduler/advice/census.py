@@ -22,7 +22,8 @@ class GpuCensus(msgspec.Struct, frozen=True):
     """What the GPUs do.
 
     Attributes:
-        free, shared, whole: number of GPUs in each state.
+        free, shared, whole, unhealthy: number of GPUs in each state; the last ones take nothing
+            new, whatever is on them.
         memory, memory_free: bytes; all memory of a GPU that is held whole is taken.
         compute, compute_free: GPUs' worth of compute.
         fragmentation: part (0-1) of the free memory that lies on shared GPUs, where no pod that
@@ -34,6 +35,7 @@ class GpuCensus(msgspec.Struct, frozen=True):
     free: int
     shared: int
     whole: int
+    unhealthy: int
     memory: int
     memory_free: int
     compute: float
@@ -103,17 +105,19 @@ def _gpus(cluster: Cluster) -> GpuCensus:
     everything = slice(0, alive.size)
     there = (devices.model >= 0) & alive
     free = devices.free_mask(everything) & alive
-    whole = there & (devices.slice_memory == CLOSED)
-    shared = there & ~free & ~whole
+    closed = there & (devices.slice_memory == CLOSED)
+    unhealthy = there & devices.unhealthy
+    shared = there & ~free & ~closed
     # What is over-committed is nothing free.
-    memory_free = np.where(there & ~whole, np.maximum(devices.slice_memory, 0), 0)
-    compute_free = np.where(there & ~whole, np.maximum(devices.compute_free, 0), 0)
+    memory_free = np.where(there & ~closed, np.maximum(devices.slice_memory, 0), 0)
+    compute_free = np.where(there & ~closed, np.maximum(devices.compute_free, 0), 0)
     left = float(memory_free.sum())
     counts = np.bincount(devices.whole_free[there.any(axis=0)].astype(int))
     return GpuCensus(
         free=int(free.sum()),
         shared=int(shared.sum()),
-        whole=int(whole.sum()),
+        whole=int((closed & ~unhealthy).sum()),
+        unhealthy=int(unhealthy.sum()),
         memory=_MIB * sum(gpu.memory_mib for gpus in devices.gpus for gpu in gpus),
         memory_free=int(left) * _MIB,
         compute=float(there.sum()),

@@ -223,7 +223,13 @@ class Freeing:
             for booking in record.bookings:
                 holders.setdefault(booking.slot, set()).add(uid)
         may = {uid: self._movable(here[uid]) for uids in holders.values() for uid in uids}
-        slots = [slot for slot, uids in holders.items() if all(may[uid] for uid in uids)]
+        gpus = self._cluster.devices.gpus[row]
+        slots = [
+            slot
+            for slot, uids in holders.items()
+            # One that is unhealthy is not free when its pods are gone.
+            if not gpus[slot].problem and all(may[uid] for uid in uids)
+        ]
         slots.sort(key=lambda slot: (len(holders[slot]), slot))
         while len(slots) > need and comb(len(slots), need) > _WAYS:
             slots.pop()

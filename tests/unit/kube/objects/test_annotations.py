@@ -62,6 +62,15 @@ def test_a_nodes_gpus_are_read_from_the_golden_file() -> None:
     ]
 
 
+def test_a_gpu_with_a_problem_is_read_from_the_golden_file() -> None:
+    text = golden("gpu-static-unhealthy")
+    assert msgspec.json.encode(msgspec.json.decode(text, type=api_types.GpuStatic)).decode() == text
+    node = project_node(
+        wire.NodeWire(wire.ObjectMeta(name="n", annotations={names.GPU_STATIC: text}))
+    )
+    assert [g.problem for g in node.gpus] == ["XID 79: the GPU has fallen off the bus", ""]
+
+
 def test_a_gangs_plan_is_written_and_read_back_as_the_golden_file_has_it() -> None:
     plan = {"worker-0": ("node-a", {"train": [0, 3]}), "worker-1": ("node-b", {})}
     assert gang_plan(plan, NOW) == golden("gang-plan")

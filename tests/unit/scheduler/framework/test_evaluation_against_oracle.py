@@ -163,7 +163,7 @@ images = st.lists(st.sampled_from(IMAGES), unique_by=lambda i: i.names[0], max_s
 
 @st.composite
 def nodes(draw: st.DrawFn) -> Node:
-    return make.node(
+    node = make.node(
         f"n{draw(st.integers(0, NODES + 1))}",
         cpu=draw(st.sampled_from((0, 1000, 3000))),
         memory=draw(st.sampled_from((4, 8))) * make.GIB,
@@ -180,6 +180,8 @@ def nodes(draw: st.DrawFn) -> Node:
         extended=draw(st.sampled_from(({}, {"example.com/fpga": 2}))),
         images=draw(images),
     )
+    sick = draw(st.sampled_from(((), (), (0,), (0, 2))))
+    return make.unhealthy(node, *sick) if node.gpus else node
 
 
 class Columnar(RuleBasedStateMachine):

@@ -20,8 +20,10 @@ from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
 NO_GPU = Reason("node(s) describe no GPUs", unresolvable=True)
 WRONG_MODEL = Reason("node(s) have no GPU of an accepted model", unresolvable=True)
+UNHEALTHY = Reason("node(s) have too few healthy GPUs", unresolvable=True)
 NO_SLICE = Reason("node(s) have no single GPU with enough free memory and compute")
 NO_WHOLE = Reason("node(s) have too few free whole GPUs")
+NO_HEALTHY = Reason("node(s) have no room on their healthy GPUs")
 
 
 class GpuShareArguments(Arguments, frozen=True):
@@ -102,12 +104,20 @@ class _Room:
         return (any_gpu(fits & ~free) & enough) | (any_gpu(fits) & (count > demand.whole))
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
-        devices = self._devices
+        demand, devices = self._demand, self._devices
+        usable = accepted(demand, devices, rows)
         never = devices.count[rows] == 0
         yield NO_GPU, never
-        if self._demand.restricts_models:
-            wrong = ~any_gpu(accepted(self._demand, devices, rows)) & ~never
+        if demand.restricts_models:
+            wrong = ~any_gpu(usable) & ~never
             yield WRONG_MODEL, wrong
             never = never | wrong
         refused = ~self(rows) & ~never
-        yield NO_SLICE if self._demand.memory_mib else NO_WHOLE, refused
+        unhealthy = usable & devices.unhealthy[:, rows]
+        some = refused & any_gpu(unhealthy)
+        # Beside whole GPUs, a slice takes one more.
+        wanted = demand.whole + bool(demand.memory_mib)
+        few = some & ((usable & ~unhealthy).sum(axis=0) < wanted)
+        yield UNHEALTHY, few
+        yield NO_HEALTHY, some & ~few
+        yield NO_SLICE if demand.memory_mib else NO_WHOLE, refused & ~some

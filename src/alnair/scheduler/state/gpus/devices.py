@@ -15,7 +15,7 @@ from alnair.model.nodes import Gpu
 from alnair.scheduler.state.gpus.gpu_links import Cliques, cliques, wiring
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
-#: Free memory of a GPU that no slice may use: absent, or held whole.
+#: Free memory of a GPU that no slice may use: absent, unhealthy, or held whole.
 CLOSED = -1.0
 #: What is free of a GPU is also kept as a level, 0 to this: of its memory or of its compute,
 #: whichever is less.
@@ -40,6 +40,7 @@ class Devices:
         compute_free: percent left of what may be promised in all (100 times the soft factor).
         hard_free: percent left for hard limits (100).
         count: (rows,), number of GPUs.
+        unhealthy: GPUs that take nothing new; what is on them stays booked there.
         whole_free: (rows,), number of free GPUs.
         model: interned GPU model, -1 where there is no GPU.
         memory: MiB that the GPU has, whoever holds it.
@@ -60,6 +61,7 @@ class Devices:
         self.wired: list[Cliques | None] = []
         self.wirings: dict[Cliques | None, int] = {None: 0}
         self.largest_memory = 0.0
+        self._with_unhealthy: set[int] = set()
         self._allocate(0, 0)
 
     def _allocate(self, slots: int, rows: int) -> None:
@@ -71,7 +73,10 @@ class Devices:
         self.memory: Column = np.zeros(shape)
         self._memory_free: Column = np.zeros(shape)
         self._tenants: NDArray[np.int32] = np.zeros(shape, np.int32)
+        # An unhealthy GPU has one holder more, who never leaves: so it is free for nobody, and no
+        # decision need ask about health.
         self._holders: NDArray[np.int32] = np.zeros(shape, np.int32)
+        self.unhealthy: Mask = np.zeros(shape, bool)
         self.cell: NDArray[np.intp] = np.zeros(shape, np.intp)
         self.count: Column = np.zeros(rows)
         self.whole_free: Column = np.zeros(rows)
@@ -93,6 +98,7 @@ class Devices:
         self._memory_free = np.pad(self._memory_free, pad)
         self._tenants = np.pad(self._tenants, pad)
         self._holders = np.pad(self._holders, pad)
+        self.unhealthy = np.pad(self.unhealthy, pad)
         self.cell = np.pad(self.cell, pad)
         self.count = np.pad(self.count, pad[1])
         self.whole_free = np.pad(self.whole_free, pad[1])
@@ -119,9 +125,11 @@ class Devices:
             (self._memory_free, 0),
             (self._tenants, 0),
             (self._holders, 0),
+            (self.unhealthy, False),
             (self.cell, 0),
         ):
             column[:, row] = empty
+        self._with_unhealthy.discard(row)
         for slot, gpu in enumerate(gpus):
             self.slice_memory[slot, row] = self._memory_free[slot, row] = gpu.memory_mib
             self.memory[slot, row] = gpu.memory_mib
@@ -134,7 +142,14 @@ class Devices:
                 self.there.append(0)
             self.there[kind] += 1
             self.cell[slot, row] = kind * (LEVELS + 1) + LEVELS
-        self.count[row] = self.whole_free[row] = len(gpus)
+            if gpu.problem:
+                self._with_unhealthy.add(row)
+                self.unhealthy[slot, row] = True
+                self._holders[slot, row] = 1
+                self.slice_memory[slot, row] = CLOSED
+                self._level(slot, row)
+        self.count[row] = len(gpus)
+        self.whole_free[row] = sum(not gpu.problem for gpu in gpus)
 
     def book(self, row: int, bookings: Iterable[Booking], sign: int = 1) -> None:
         """Take parts of GPUs, or give them back with `sign=-1`."""
@@ -172,7 +187,7 @@ class Devices:
         return free
 
     def held_slots(self, row: int) -> Mask:
-        """Return which GPUs of the row somebody holds, wholly or in part."""
+        """Return which GPUs of the row somebody holds, wholly or in part, and unhealthy ones."""
         held: Mask = (self._tenants[:, row] > 0) | (self._holders[:, row] > 0)
         return held
 
@@ -197,6 +212,8 @@ class Devices:
     def excess(self, row: int) -> float:
         """Return how far the row's GPUs are over-committed: 0 if they are not, less is better."""
         holders, tenants = self._holders[:, row], self._tenants[:, row]
+        if row in self._with_unhealthy:  # not asked of the column: most rows have none
+            holders = holders - self.unhealthy[:, row]
         clashes = np.maximum(holders - 1, 0) + tenants * (holders > 0)
         beyond = sum(
             -np.minimum(column[:, row], 0).sum()

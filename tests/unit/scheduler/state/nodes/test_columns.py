@@ -10,7 +10,7 @@ from alnair.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit
 from alnair.scheduler.plugins.priority_sort import PrioritySort
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.accounts import Accounts, Record, State
-from alnair.scheduler.state.gpus.devices import Booking, Devices
+from alnair.scheduler.state.gpus.devices import CLOSED, Booking, Devices
 from alnair.scheduler.state.nodes import columns
 from alnair.scheduler.state.nodes.columns import ChangeLog, Columns
 from alnair.scheduler.state.nodes.labels import ABSENT
@@ -121,6 +121,23 @@ def test_devices_grow_in_both_directions_and_keep_what_is_held() -> None:
     assert devices.whole_free[:6].tolist() == [0, 0, 0, 0, 0, 4]
     devices.book(0, [Booking(0, 1024, 30)], sign=-1)
     assert devices.whole_free[0] == 1
+
+
+def test_an_unhealthy_gpu_keeps_what_is_on_it_and_is_free_for_nobody() -> None:
+    devices = Devices()
+    sick = make.gpu("a", 0, problem="it does not answer")
+    devices.describe(0, [sick, make.gpu("a", 1)])
+    assert devices.whole_free[0] == 1
+    for held in (Booking(0, 1024, 30), Booking(0, whole=True)):
+        devices.book(0, [held])
+        assert devices.free_slots(0).tolist() == [False, True]
+        assert devices.slice_memory[:, 0].tolist() == [CLOSED, 40960]
+        assert not devices.overcommitted(0), "what is there is no more than what it has"
+        devices.book(0, [held], sign=-1)
+        assert devices.free_slots(0).tolist() == [False, True]
+        assert devices.slice_memory[0, 0] == CLOSED
+    devices.book(0, [Booking(0, whole=True), Booking(0, whole=True)])
+    assert devices.overcommitted(0)
 
 
 def test_excess_tells_how_far_a_row_is_over_committed() -> None:
