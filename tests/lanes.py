@@ -10,7 +10,12 @@ LANES = (
     ("integration/scheduler",),
     ("integration/demo",),
     ("integration/replay",),
-    ("integration/local/test_real_node.py",),
+    # The first compares the whole machine before and after: no other real node may come meanwhile.
+    (
+        "integration/local/test_real_node.py",
+        "integration/local/test_real_node_churn.py",
+        "integration/real_node",
+    ),
     ("integration/kube", "integration/agent", "integration/local"),
     ("integration",),
 )

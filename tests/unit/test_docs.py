@@ -105,9 +105,10 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
 
 
 def test_every_json_example_of_the_names_follows_its_type() -> None:
-    static, load, expected, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
+    static, load, use, expected, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
     assert msgspec.json.decode(static, type=api_types.GpuStatic).v == 1
     assert msgspec.json.decode(load, type=api_types.GpuLoadAnnotation).v == 1
+    assert msgspec.json.decode(use, type=api_types.PodUtilization).v == 1
     assert msgspec.json.decode(expected, type=api_types.Expected).v == 1
     assert msgspec.json.decode(assignment, type=api_types.GpuAssignment).v == 1
     assert msgspec.json.decode(plan, type=api_types.GangPlan).v == 1
@@ -137,6 +138,12 @@ def test_the_page_of_custom_resources_says_what_is_installed() -> None:
     assert said == {(s["names"]["kind"], f"{s['group']}/{version}") for s, version in versions}
 
 
+def test_the_page_of_admission_has_all_policies() -> None:
+    text = (DOCS / "reference" / "admission.md").read_text()
+    policies = [d["metadata"]["name"] for d in documents() if d["kind"].endswith("AdmissionPolicy")]
+    assert sorted(re.findall(r"^\| `([\w.-]+)` \|", text, re.MULTILINE)) == sorted(policies)
+
+
 def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_weights() -> None:
     text = (DOCS / "reference" / "scheduler.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| [^|]*\| [^|]* \| (\d*) ?\|$", text, re.MULTILINE)
@@ -145,7 +152,8 @@ def test_the_page_of_the_scheduler_has_all_plugins_in_their_order_with_their_wei
 
 
 def test_the_page_of_the_agents_metrics_has_them_all() -> None:
-    code = (ROOT / "src/alnair/processes/agent/metrics.py").read_text()
+    folder = ROOT / "src/alnair/processes/agent"
+    code = "".join(path.read_text() for path in folder.rglob("*metrics.py"))
     text = (DOCS / "reference" / "metrics-of-the-agent.md").read_text()
     rows = re.findall(r"^\| `(alnair_\w+)` \|", text, re.MULTILINE)
     assert sorted(rows) == sorted(set(re.findall(r'"(alnair_\w+)"', code)))

@@ -20,6 +20,10 @@ def demo(
     pods: Annotated[
         int, typer.Option("--pods", min=1, max=8152, metavar="N", help="Replay the first N pods.")
     ] = 2000,
+    real_node: Annotated[
+        bool,
+        typer.Option("--real-node", help="Share a GPU of a real node instead (Linux, root)."),
+    ] = False,
 ) -> None:
     """Start a real cluster and place 2,000 pods of a production GPU trace on it.
 
@@ -27,10 +31,18 @@ def demo(
     the openb trace of Alibaba (see 'alnair replay'), proves that no promise is broken (see 'alnair
     check'), and leaves the cluster running for a look around. Run again, it starts the replay anew.
 
+    With --real-node the cluster has a node that runs containers, on fake GPUs, and two pods share
+    one GPU there: it shows which part of its time each had, and what the one read that asked for
+    more memory than its slice has.
+
     For example:
       alnair demo
       alnair demo --name mine --pods 500
+      alnair demo --real-node
     """
+    if real_node:
+        _share_a_gpu(name)
+        return
     import asyncio
 
     from alnair.cli.progress import Display
@@ -54,6 +66,36 @@ def demo(
     _where_to_look(name, str(cluster.kubeconfig()))
     if outcome.problem or outcome.report.pending or finding.violations:
         typer.echo("\nThe demo has failed: see above.", err=True)
+        raise typer.Exit(FAILED)
+
+
+def _share_a_gpu(name: str) -> None:
+    import asyncio
+
+    from alnair.cli import real_node_demo
+    from alnair.cli.progress import Display
+    from alnair.kube.access import client_config
+    from alnair.kube.errors import KubeError
+    from alnair.local.controlplane import LocalCluster
+    from alnair.local.errors import LocalClusterError
+    from alnair.local.real_node.choice import RealNodeWish
+
+    errors = (KubeError, LocalClusterError, OSError, real_node_demo.DemoError)
+    with expected(*errors), Display() as display:
+        _heading(f"1. A real Kubernetes cluster, {name}, with a real node")
+        wish = RealNodeWish(wanted=True)
+        cluster = LocalCluster(name, scheduler=True, real_node=wish, report=display)
+        cluster.prepare()
+        asyncio.run(cluster.up())
+        connection = client_config.load(cluster.kubeconfig())
+        _heading("2. Two pods on one of its GPUs")
+        tenants = ask(connection, "demo", lambda c: real_node_demo.share(c, display))
+        _heading("3. What each of them got")
+        problem = real_node_demo.show(tenants)
+        _heading("4. Look around")
+        typer.echo(real_node_demo.where_to_look(name, str(cluster.kubeconfig())))
+    if problem:
+        typer.echo(f"\nThe demo has failed: {problem}.", err=True)
         raise typer.Exit(FAILED)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from alnair.kube.client import Client
-from alnair.kube.resources import LEASES, NODES, PODS, SERVICE_ACCOUNTS, Manifest, grouped
+from alnair.kube.resources import LEASES, NODES, PODS, Manifest, grouped
 from alnair.local import nodelist, simnodes
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
@@ -49,18 +49,6 @@ async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 20) -> No
             await asyncio.sleep(0.1)
 
 
-@pytest.fixture
-async def namespace(client: Client, make_namespace: MakeNamespace) -> str:
-    """A namespace in which pods can be made."""
-    name = await make_namespace()
-
-    async def has_account() -> bool:
-        return bool((await client.list(SERVICE_ACCOUNTS, name)).items)
-
-    await until(has_account)
-    return name
-
-
 def limits(found: Manifest, kind: str = "containers") -> list[dict[str, str]]:
     return [one["resources"].get("limits", {}) for one in found["spec"][kind]]
 
@@ -72,14 +60,13 @@ def requests(found: Manifest, kind: str = "containers") -> list[dict[str, str]]:
 async def test_a_container_with_a_part_of_a_gpu_gets_its_slot(
     client: Client, namespace: str
 ) -> None:
-    memory, compute = {"alnair/vgpu-memory": "2048"}, {"alnair/vgpu-compute": "30"}
-    both = memory | compute
-    made = await client.create(PODS, pod("p", namespace, memory, {}, both, init=(compute, {})))
+    memory, nothing = {"alnair/vgpu-memory": "2048"}, {"alnair/vgpu-memory": "0"}
+    both = memory | {"alnair/vgpu-compute": "30"}
+    made = await client.create(PODS, pod("p", namespace, memory, nothing, both, init=(both, {})))
     slot = {"alnair/vgpu": "1"}
-    shown = {"alnair/vgpu-memory": "2048"}
-    assert limits(made) == [shown | slot, {}, shown | compute | slot]
+    assert limits(made) == [memory | slot, nothing, both | slot]
     assert requests(made) == limits(made)
-    assert limits(made, "initContainers") == [compute | slot, {}]
+    assert limits(made, "initContainers") == [both | slot, {}]
     assert requests(made, "initContainers") == limits(made, "initContainers")
 
 

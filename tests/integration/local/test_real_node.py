@@ -29,7 +29,7 @@ from alnair.local.real_node.init_script import driver_libraries
 from alnair.local.real_node.programs import NAMES
 from alnair.local.real_node.settings import NAME
 from alnair.local.status import status
-from alnair.model.names import REAL_NODE
+from alnair.model.names import REAL_NODE, VGPU_MEMORY
 from kit.live.machine_traces import namespaces, processes_in, traces
 from kit.live.shared_clusters import discard
 
@@ -203,7 +203,10 @@ async def test_pods_on_one_gpu_are_told_apart_though_each_is_process_1(client: C
         "print(number.value)\n"
     )
     for name in ("hold-a", "hold-b"):
-        await client.create(PODS, python(name, hold, gpus=True))
+        # Both get the same GPU, and are no strays, which would be evicted.
+        holding = python(name, hold)
+        holding["spec"]["containers"][0]["resources"] = {"limits": {VGPU_MEMORY: "4096"}}
+        await client.create(PODS, holding)
     for name in ("hold-a", "hold-b"):
         await reached(client, name, "Running")
 

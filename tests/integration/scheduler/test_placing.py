@@ -62,10 +62,6 @@ async def test_whole_and_shared_gpus_are_assigned_with_the_bind(
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ({names.VGPU_MEMORY: "4096", names.VGPU_COMPUTE: "130"}, "asks for 130 % of one GPU"),
-        ({names.VGPU_COMPUTE: "50"}, "without alnair/vgpu-memory"),
-        ({names.VGPU_MEMORY: "4096", names.GPU: "1"}, "choose one"),
-        ({names.VGPU_MEMORY: "16"}, "the unit is MiB"),
         ({names.GPU: "5"}, "Insufficient nvidia.com/gpu"),
         ({names.VGPU_MEMORY: "16000"}, "no single GPU with enough free memory"),
     ],
@@ -87,31 +83,17 @@ async def test_what_no_gpu_can_give_is_refused_with_a_reason(
     assert await bound(admin, namespace) == {}
 
 
-async def test_containers_that_together_exceed_the_gpu_they_share_are_refused(
+async def test_what_only_the_scheduler_finds_wrong_with_a_request_is_told_on_the_pod(
     admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
+    """What the admission policies can find, they refuse: see test_admission_of_requests.py."""
     start_scheduler()
-    limits = {names.VGPU_MEMORY: "1024", names.VGPU_COMPUTE: "60"}
-    containers = [
-        {"name": name, "image": "pause", "resources": {"limits": limits}} for name in ("a", "b")
-    ]
-    await admin.create(PODS, pod(namespace, "pair", containers=containers))
-
-    async def refused() -> bool:
-        return "a, b together ask for 120 %" in await condition(admin, namespace, "pair")
-
-    await eventually(refused)
-
-
-async def test_a_gpu_model_without_a_gpu_is_refused(
-    admin: Client, namespace: str, start_scheduler: StartScheduler
-) -> None:
-    start_scheduler()
-    manifest = pod(namespace, "model-only", annotations={names.GPU_MODELS: "T4"})
+    both = {names.GPU_MODELS: "T4", names.GPU_MODELS_NOT: "T4"}
+    manifest = pod(namespace, "models", limits={names.GPU: "1"}, annotations=both)
     await admin.create(PODS, manifest)
 
     async def refused() -> bool:
-        return "no container asks for a GPU" in await condition(admin, namespace, "model-only")
+        return "both name T4: keep it in one" in await condition(admin, namespace, "models")
 
     await eventually(refused)
 

@@ -238,10 +238,12 @@ class Churn:
     async def _kill_scheduler(self) -> None:
         assert self.scheduler is not None
         self.done["scheduler kills"] += 1
-        await asyncio.to_thread(self.scheduler.signal, signal.SIGKILL)
+        killed, self.scheduler = self.scheduler, None
+        await asyncio.to_thread(killed.signal, signal.SIGKILL)
         self.start_scheduler()
 
     async def _measure(self) -> None:
-        assert self.scheduler is not None
+        if self.scheduler is None:  # it is being killed
+            return
         assert self.scheduler.process.poll() is None, "the scheduler ended by itself"
         self.memory.append(psutil.Process(self.scheduler.process.pid).memory_info().rss / 2**20)

@@ -48,6 +48,7 @@ NODE_IDENTITIES: dict[str, Identity] = {
     "kubelet": Identity("system:node:real-0", ("system:nodes",)),
     "kube-proxy": Identity("system:kube-proxy"),
     "coredns": Identity("alnair-coredns"),
+    "agent": Identity("alnair-agent:real-0", ("alnair-agents",)),
     # The API server as a client of the kubelet.
     "kubelet-client": Identity("alnair-kubelet-client"),
 }

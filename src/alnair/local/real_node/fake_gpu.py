@@ -15,13 +15,21 @@ BUILT = SOURCES.parent / "build" / "native"
 #: Where the driver looks for it; on the node's own tmpfs.
 STATE = "/run/fakegpu/state"
 _SWITCH_ON = """
-import ctypes, os, sys
+import ctypes, os, stat, sys
 library, state, profile, gpus = sys.argv[1:]
 if not os.path.exists(state):
     create = ctypes.CDLL(library).fakegpu_create
     if create(state.encode(), profile.encode(), int(gpus), b""):
         sys.exit(1)
 os.chmod(state, 0o666)
+devices = os.path.join(os.path.dirname(state), "dev")
+os.makedirs(devices, exist_ok=True)
+for name in ["nvidiactl", *(f"nvidia{i}" for i in range(int(gpus)))]:
+    device = os.path.join(devices, name)
+    if not os.path.exists(device):
+        # Which of them a container has says which GPUs it sees; nothing is written to them.
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        os.chmod(device, 0o666)
 """
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1", "libfakegpu.so")
 
@@ -44,7 +52,7 @@ def check_model(model: str) -> None:
 
 
 def build(report: ProgressReport) -> None:
-    """Builds the libraries and the images' programs; does nothing where they are up to date.
+    """Builds the libraries, the interposer and the images' programs, where they are out of date.
 
     Raises:
         LocalClusterError: The build failed, with what the compiler said.
@@ -57,11 +65,11 @@ def build(report: ProgressReport) -> None:
             report.step("building the fake GPU (native/fakegpu)")
         command = ["make", "-s", "-C", str(SOURCES), f"PYTHON={sys.executable}"]
         result = subprocess.run(
-            [*command, "fakegpu", "workload"], capture_output=True, text=True, check=False
+            [*command, "fakegpu", "vgpu", "workload"], capture_output=True, text=True, check=False
         )
         if result.returncode != 0:
             raise LocalClusterError(
-                f"the fake GPU cannot be built (make -C {SOURCES} fakegpu workload):"
+                f"the fake GPU cannot be built (make -C {SOURCES} fakegpu vgpu workload):"
                 f" {result.stderr.strip()[-1000:]}"
             )
 

@@ -23,8 +23,14 @@ PYTHON = "alnair.local/python:local"
 
 #: For a look around, and for trying what a container may do; what the machine has of them.
 _TOOLS = (
-    *("sh", "cat", "ls", "env", "id", "sleep", "cp", "mkdir", "rm", "grep", "head", "getent"),
+    *("sh", "cat", "ls", "env", "id", "sleep", "cp", "ln", "mkdir", "rm", "grep", "head", "getent"),
     *("mount", "umount", "unshare", "chroot", "kill"),
+)
+#: Every image with a C library has these parts of it; what is mounted into containers needs them.
+_C_LIBRARY = (
+    *("libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"),
+    # By this name libraries ask for it that are loaded into a namespace of their own (dlmopen).
+    *("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"),
 )
 _FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
@@ -95,6 +101,8 @@ def images(programs: Path, sources: Path) -> list[Image]:
     tops = (Path("/", name) for name in ("bin", "sbin", "lib", "lib64"))
     base.links |= {top.name: str(top.readlink()) for top in tops if top.is_symlink()}
     base.add_programs(Path(found) for tool in _TOOLS if (found := which(tool)))
+    libc = next(one for one in linked(Path("/bin/sh")) if one.name == "libc.so.6")
+    base.add_programs(part for name in _C_LIBRARY if (part := libc.with_name(name)).exists())
     common = base.layer(_FILES)
     load = _Files()
     load.add_programs([programs / "cuda_load"])

@@ -82,7 +82,7 @@ class RealNode:
         await cluster_objects.install(client, node)
         await self._ensure(self._inside(programs.CONTAINERD, pid))
         await asyncio.to_thread(self._import_images, pid)
-        for name in ("kubelet", "kube-proxy", "coredns"):
+        for name in (programs.AGENT, "kubelet", "kube-proxy", "coredns"):
             await self._ensure(self._inside(name, pid))
         await self._ready(client)
 

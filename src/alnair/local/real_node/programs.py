@@ -1,10 +1,13 @@
 """The node's long-running programs: how each is called, and asked whether it is well."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from alnair.local.real_node import init_script
 from alnair.local.real_node.settings import (
+    AGENT_PORT,
     DNS_HEALTH_PORT,
     KUBELET_HEALTH_PORT,
     NAME,
@@ -16,9 +19,10 @@ from alnair.model.names import REAL_NODE
 
 #: PID 1 with its namespaces, and what carries connections to the API server: on the machine's side.
 NODE, FORWARDER = "node", "api-forwarder"
-CONTAINERD = "containerd"
-#: All components, in the order of starting.
-NAMES = (NODE, FORWARDER, CONTAINERD, "kubelet", "kube-proxy", "coredns")
+CONTAINERD, AGENT = "containerd", "agent"
+#: All components, in the order of starting. The agent comes before the kubelet, which on its start
+#: refuses pods whose GPUs nobody serves yet.
+NAMES = (NODE, FORWARDER, CONTAINERD, AGENT, "kubelet", "kube-proxy", "coredns")
 NODE_COMPONENTS = (*NAMES, SHIM)
 #: What a node runs and needs at hand.
 PROGRAMS = (
@@ -52,9 +56,12 @@ def enter(pid: int) -> tuple[str, ...]:
 
 
 def program(name: str, node: NodeSettings, programs: Mapping[str, Path]) -> NodeProgram:
-    """One of containerd, kubelet, kube-proxy, coredns."""
+    """One of containerd, agent, kubelet, kube-proxy, coredns."""
     etc = node.configuration
     kubeconfig = node.layout.kubeconfig
+    if name == AGENT:
+        health = f"http://{node.address}:{AGENT_PORT}/healthz"
+        return NodeProgram(_agent(node), (kubeconfig("agent"),), health)
     path = str(programs[name])
     if name == CONTAINERD:
         file = etc / "containerd.toml"
@@ -79,6 +86,22 @@ def program(name: str, node: NodeSettings, programs: Mapping[str, Path]) -> Node
     file = etc / "Corefile"
     health = f"http://{node.address}:{DNS_HEALTH_PORT}/health"
     return NodeProgram([path, "-conf", str(file)], (file, kubeconfig("coredns")), health)
+
+
+def _agent(node: NodeSettings) -> list[str]:
+    libraries = init_script.driver_libraries()
+    return [
+        *(sys.executable, "-m", "alnair", "agent"),
+        f"--node={NAME}",
+        f"--kubeconfig={node.layout.kubeconfig('agent')}",
+        # Prometheus in a pod reaches it by the node's address.
+        f"--metrics={node.address}:{AGENT_PORT}",
+        "--kubelet=/var/lib/kubelet",
+        f"--driver-devices={init_script.FAKE_GPU}/dev",
+        f"--driver-also={libraries / 'libfakegpu.so'}",
+        f"--driver-also={init_script.FAKE_GPU}",
+        "--policy=evict",
+    ]
 
 
 def ctr(programs: Mapping[str, Path], *arguments: str) -> Sequence[str]:

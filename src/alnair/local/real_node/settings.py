@@ -15,6 +15,7 @@ DOMAIN = "cluster.local"
 KUBELET_HEALTH_PORT = 10248
 PROXY_HEALTH_PORT = 10256
 DNS_HEALTH_PORT = 8080
+AGENT_PORT = 9464
 #: The component of a container's parent, which outlives containerd: one for each pod.
 SHIM = "shim"
 #: Folders that the node replaces by its own: the cluster must not lie in them.

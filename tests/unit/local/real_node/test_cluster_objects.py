@@ -6,6 +6,7 @@ from alnair.local.access.certificates import NODE_IDENTITIES
 from alnair.local.layout import Layout
 from alnair.local.real_node.cluster_objects import objects
 from alnair.local.real_node.settings import NAME, NodeSettings
+from alnair.model.names import AGENT
 
 NODE = NodeSettings(Layout(Path("/clusters"), "one"), 7, 2, "h100", 16400)
 
@@ -27,3 +28,8 @@ def test_dns_may_only_read() -> None:
 def test_the_kubelet_is_known_as_the_node_that_it_is() -> None:
     assert NODE_IDENTITIES["kubelet"].user == f"system:node:{NAME}"
     assert NODE_IDENTITIES["kubelet"].groups == ("system:nodes",)
+
+
+def test_the_agent_is_known_as_the_one_of_its_node() -> None:
+    assert NODE_IDENTITIES["agent"].user == f"{AGENT}:{NAME}"
+    assert NODE_IDENTITIES["agent"].groups == ("alnair-agents",)

@@ -1,0 +1,40 @@
+"""Commands and files of a real node, from outside of it."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from alnair.local.components import processes
+from alnair.local.real_node import programs
+
+
+def pid(cluster: Path) -> int:
+    """The node's PID 1, as the machine has it."""
+    running = processes.components(processes.find(cluster))[programs.NODE]
+    return int(running.process.children()[0].pid)
+
+
+def inside(cluster: Path) -> tuple[str, ...]:
+    """The command that runs others in the node."""
+    return programs.enter(pid(cluster))
+
+
+def run(cluster: Path, *command: str) -> str:
+    """Run a command in the node and return what it said."""
+    found = subprocess.run(
+        [*inside(cluster), *command], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, (command, found.stdout, found.stderr)
+    return found.stdout
+
+
+def root(cluster: Path) -> Path:
+    """The node's files."""
+    return Path(f"/proc/{pid(cluster)}/root")
+
+
+def listed(cluster: Path, folders: Sequence[str]) -> list[str]:
+    """All files below folders of the node."""
+    at = root(cluster)
+    found = (path for folder in folders for path in at.joinpath(folder.lstrip("/")).rglob("*"))
+    return sorted(str(path.relative_to(at)) for path in found)
