@@ -15,7 +15,7 @@ ARGS :=
 # Where this is set, each of the hundreds of processes that tests start would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 STAGES := $(wildcard tests/unit tests/native tests/scenarios tests/integration)
-BENCHMARKS := openb_130 free_nodes scheduler_throughput decision_core gang_decision preemption_cost kube_client interference vgpu_start vgpu_launch vgpu_accuracy vgpu_server
+BENCHMARKS := openb_130 free_nodes scheduler_throughput decision_core gang_decision preemption_cost kube_client interference vgpu_start vgpu_launch vgpu_accuracy vgpu_server real_node_start
 
 .PHONY: help
 help: ## Show the targets
@@ -112,6 +112,11 @@ bench-placement: install ## Measure placement on nine traces, and write docs/con
 .PHONY: generate
 generate: install ## Write generated files anew: CRD manifests, the CLI reference
 	@$(BIN)/python docs/generate.py
+
+PROTOS := src/alnair/node/kubelet/api
+.PHONY: protos
+protos: install ## Generate the messages of the kubelet from their descriptions
+	@$(BIN)/python -m grpc_tools.protoc -I $(PROTOS) --python_out=$(PROTOS) --pyi_out=$(PROTOS) $(PROTOS)/*.proto
 
 .PHONY: lock
 lock: install ## Resolve the dependencies anew; the locks name no index
