@@ -9,8 +9,9 @@ import asyncio
 import random
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -36,6 +37,8 @@ REPEATS = 10
 #: Bytes that a watch may buffer before the socket is paused. Bigger reads mean fewer wake-ups in a
 #: burst.
 WATCH_BUFFER = 1 << 20
+#: Seconds for the last connections to end when the pool is closed.
+_LAST_CONNECTIONS = 1.0
 #: One request: `Transport.request` bounds the whole, so only connecting has a bound of its own.
 _ONE = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 
@@ -82,6 +85,7 @@ class Transport:
         self._tls = connection.tls()
         self._presented: Certificate | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def open(self) -> None:
         """Make the pool; connections are made when they are needed."""
@@ -97,7 +101,7 @@ class Transport:
             connector=aiohttp.TCPConnector(
                 limit=self._max_connections,
                 ssl=self._tls if self._tls is not None else True,
-                socket_factory=_keepalive,
+                socket_factory=self._socket,
                 keepalive_timeout=60.0,
             ),
             headers=headers,
@@ -112,6 +116,26 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            await self._end_connections()
+
+    def _socket(self, address: Any) -> socket.socket:
+        made = _keepalive(address)
+        self._sockets.add(made)
+        return made
+
+    async def _end_connections(self) -> None:
+        """End connections whose TLS goodbye the server has not answered.
+
+        The session forgets a connection that is left in the middle of an answer, such as a watch,
+        and asyncio then waits up to 30 s for the server.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_CONNECTIONS):
+                while left := [one for one in self._sockets if one.fileno() >= 0]:
+                    for one in left:
+                        with suppress(OSError):
+                            one.shutdown(socket.SHUT_RDWR)
+                    await asyncio.sleep(0.001)
 
     async def request(
         self,

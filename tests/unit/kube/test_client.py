@@ -1,8 +1,11 @@
 """Requests to a server that refuses, stalls or hangs up; the rest is tested with a real one."""
 
+import asyncio
 import datetime as dt
 import json
+import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -306,3 +309,42 @@ async def test_a_watch_can_be_left_in_the_middle(server: FaultServer, client: Cl
     async for event in client.watch(THINGS, resource_version=before):
         assert event.object.metadata.name == "a"
         break
+
+
+async def test_a_watch_left_in_the_middle_ends_although_the_server_says_no_goodbye(
+    tmp_path: Path,
+) -> None:
+    chain, key = sign("inner")
+    (tmp_path / "chain").write_bytes(chain)
+    (tmp_path / "key").write_bytes(key)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "chain", tmp_path / "key")
+    after_the_goodbye: list[bytes | str] = []
+
+    def serve(listener: socket.socket) -> None:
+        """Answer one watch; read the client's TLS goodbye, give none, and wait for its end."""
+        accepted, _ = listener.accept()
+        secured = tls.wrap_socket(accepted, server_side=True)
+        secured.recv(4096)
+        line = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}\n'
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        secured.sendall(head + b"%x\r\n%s\r\n" % (len(line), line))
+        secured.recv(4096)
+        with socket.socket(fileno=secured.detach()) as plain:
+            plain.settimeout(5)
+            try:
+                after_the_goodbye.append(plain.recv(4096))
+            except OSError as error:
+                after_the_goodbye.append(type(error).__name__)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        address = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        async with (
+            Client(Connection(address, authorities=chain, tls_server_name="inner")) as client,
+            client.transport.stream("/things", {"watch": "1"}, None) as content,
+        ):
+            assert b"BOOKMARK" in await content.readline()
+        await asyncio.to_thread(thread.join)
+    assert after_the_goodbye in ([b""], ["ConnectionResetError"])
