@@ -85,7 +85,7 @@ struct vg_limits { /* 4096 bytes */
     /* odd while the server writes: for who reads several fields as one. The library does not: each
      * field that it reads is good by itself */
     _Atomic uint64_t sequence;
-    _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the server's last tick */
+    _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC when the server last looked at it */
     uint64_t host_limit;           /* bytes of page-locked host memory; 0: only counted */
     uint8_t container[32];         /* opaque id, for messages */
     char message[160];             /* why refused, NUL-terminated */

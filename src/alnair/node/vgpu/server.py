@@ -304,7 +304,7 @@ class VgpuServer:
     async def _tick(self) -> None:
         begun, now_ns = time.perf_counter(), time.monotonic_ns()
         for container in self.containers.values():
-            self._guarded(container, partial(container.tick, now_ns))
+            self._guarded(container, partial(container.read, whole=False))
         self.compute.tick(self.containers.values(), now_ns)
         count, seconds = self.ticks
         self.ticks = count + 1, seconds + time.perf_counter() - begun

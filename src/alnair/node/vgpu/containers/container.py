@@ -132,13 +132,9 @@ class VgpuContainer:
             self.totals.add(slots)
             self.slots = slots
 
-    def tick(self, now_ns: int) -> None:
-        """Take in what it used, and tell it that the server lives."""
-        self.read(whole=False)
-        self.limits.beat(now_ns)
-
     def look(self, now: float) -> None:
-        """Find out which of its processes live."""
+        """Find out which of its processes live, and tell them that the server does."""
+        self.limits.beat(time.monotonic_ns())
         self.counters.repair()
         self.read()
         is_there = self.census.look(self.slots, self.group)

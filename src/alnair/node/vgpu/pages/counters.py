@@ -159,11 +159,11 @@ class CountersFile:
         no GPU time passes without them.
         """
         self._quiet += 1
-        if os.fstat(self._fd).st_size != abi.COUNTERS_BYTES:
-            self.repair()
         is_brief = not whole and self._quiet > _QUIET and self._quiet % 4
         if is_brief and os.pread(self._fd, _BUCKETS, 0) == self._last[:_BUCKETS]:
             return self._slots
+        if os.fstat(self._fd).st_size != abi.COUNTERS_BYTES:
+            self.repair()
         data = os.pread(self._fd, max(len(self._last), abi.HEAD_BYTES), 0)
         if data == self._last:
             return self._slots
