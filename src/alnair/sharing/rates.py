@@ -184,9 +184,9 @@ def grant(demands: Mapping[str, TenantDemand]) -> dict[str, float]:
 
 
 def neighbours(name: str, demands: Mapping[str, TenantDemand]) -> tuple[int, float]:
-    """(how many other tenants are active, the share that they use together)."""
+    """(how many other tenants are active, the share that they use together, to a hundredth)."""
     others = [demand.used for other, demand in demands.items() if other != name and demand.active]
-    return len(others), min(1.0, sum(others))
+    return len(others), min(1.0, round(sum(others), 2))
 
 
 def turns(

@@ -7,6 +7,7 @@ format is the kubelet's own (pkg/kubelet/cm/devicemanager/checkpoint), the same 
 1.20; it is read here and never written.
 """
 
+import functools
 from pathlib import Path
 from typing import Final
 
@@ -58,9 +59,22 @@ def read(folder: Path) -> list[Allocation]:
     Raises:
         CheckpointError: The file cannot be read, or has another form than is known.
     """
+    try:
+        # The kubelet replaces the file, so another inode or time says that there is news.
+        seen = (folder / NAME).stat()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CheckpointError(f"{folder / NAME} cannot be read: {error}") from error
+    return list(_read(folder, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+
+
+@functools.lru_cache(maxsize=2)
+def _read(folder: Path, *_seen: int) -> tuple[Allocation, ...]:
+    """Read the file as it is now: asked every second, it changes only when pods come and go."""
     data = _data(folder)
     try:
-        return [_allocation(entry) for entry in data.entries or ()]
+        return tuple(_allocation(entry) for entry in data.entries or ())
     except DecodeError as error:
         raise CheckpointError(f"{folder / NAME} cannot be read: {error}") from error
 

@@ -11,6 +11,7 @@ is away it is looked for more often.
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,8 @@ _SOON_FOR: Final = 300.0
 _UNWATCHED: Final = 5.0
 #: Most seconds between tries.
 _LAST_WAIT: Final = 1.0
+
+_CLOCK_TICK_NS: Final = 20_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +69,8 @@ class Registrations:
         #: By index, with the kubelet of this socket.
         self._registered: dict[int, _Registered] = {}
         self._kubelet = (0, 0)
+        #: The folder when all was well: sockets come and go by its changes.
+        self._well = (-1, -1)
         self._wait = EVERY
         self._away_since: float | None = None
 
@@ -80,6 +85,11 @@ class Registrations:
                 await server.stop()
 
     async def _look(self) -> None:
+        folder = identity(self._folder)
+        if folder == self._well and all(
+            server.watched or server.plugin.resource in self._left for server in self._servers
+        ):
+            return
         now = asyncio.get_running_loop().time()
         path = self._folder / "kubelet.sock"
         kubelet = identity(path)
@@ -94,6 +104,9 @@ class Registrations:
         wanted = [index for index in ours if not self._is_well(index, now)]
         if not wanted and kubelet != (0, 0):
             self._wait, self._said, self._away_since = EVERY, "", None
+            # Two changes within a tick of the kernel's clock have one time.
+            if time.time_ns() - folder[1] > _CLOCK_TICK_NS:
+                self._well = folder
         elif not _is_listening(path):
             self._wait_for_kubelet(now)
         else:

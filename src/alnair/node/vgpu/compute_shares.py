@@ -153,8 +153,8 @@ def _observe(
     sums = container.totals.devices[row]
     waiting = sum(slot.devices[row].waiting for slot in container.slots if slot.owner)
     if before is not None and now_ns - before.last.now_ns > 2 * TICK_NS:
-        # It slept, and was not looked at: nothing happened until the tick before this one.
-        last = msgspec.structs.replace(before.last, now_ns=now_ns - TICK_NS)
+        # It slept, and was looked at every second tick: nothing happened until the last time.
+        last = msgspec.structs.replace(before.last, now_ns=now_ns - 2 * TICK_NS)
         before = msgspec.structs.replace(before, last=last)
     reading = rates.Reading(now_ns, sums["charged_ns"], sums["launches"], min(waiting, 1 << 20))
     return rates.observe(before, reading)

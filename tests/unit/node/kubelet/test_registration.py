@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -153,14 +154,16 @@ async def test_nothing_is_registered_twice_without_a_reason(
     await kubelet.start()
     await kubelet.registered(ONE, TWO)
     looks = asyncio.Semaphore(0)
-    is_there = PluginServer.is_there.fget
-    assert is_there is not None
+    identity = registration.identity
 
-    def counted(server: PluginServer) -> bool:
+    def counted(path: Path) -> tuple[int, int]:
         looks.release()
-        return bool(is_there(server))
+        (kubelet.folder / "device-plugins" / "noise").write_text(
+            ""
+        )  # a folder without changes is not looked into
+        return identity(path)
 
-    monkeypatch.setattr(PluginServer, "is_there", property(counted))
+    monkeypatch.setattr(registration, "identity", counted)
     for _ in range(20):
         await asyncio.wait_for(looks.acquire(), PATIENCE)
     assert [server.watched for server in servers] == [1, 1]

@@ -154,13 +154,15 @@ class CountersFile:
     def read(self, *, whole: bool = False) -> tuple[Slot, ...]:
         """Return the slots that were ever claimed, those that are free now included.
 
-        The same object as before if nothing was written since. Of a file that was quiet for half a
-        second, only the buckets are looked at three times out of four, unless `whole` asks for all:
-        no GPU time passes without them.
+        The same object as before if nothing was written since. A file that was quiet for half a
+        second is looked at every second time, and all of it every fourth time, unless `whole` asks
+        for all: between, the buckets do, as no GPU time passes without them.
         """
         self._quiet += 1
-        is_brief = not whole and self._quiet > _QUIET and self._quiet % 4
-        if is_brief and os.pread(self._fd, _BUCKETS, 0) == self._last[:_BUCKETS]:
+        turn = 0 if whole or self._quiet <= _QUIET else self._quiet % 4
+        if turn in (1, 3):
+            return self._slots
+        if turn == 2 and os.pread(self._fd, _BUCKETS, 0) == self._last[:_BUCKETS]:
             return self._slots
         if os.fstat(self._fd).st_size != abi.COUNTERS_BYTES:
             self.repair()
