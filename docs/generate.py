@@ -1,23 +1,36 @@
-"""Writes what is generated: the reference of the command line, and the CRD manifests.
+"""Writes what is generated: the reference of the command line, CRDs, parts of the chart.
 
     python docs/generate.py [--check]
 
 `--check` writes nothing and ends with 1 if a file is not what it would be. `make generate` runs it.
 """
 
+import json
+import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import chart_values
 import typer
+import yaml
 from typer.testing import CliRunner
 
 from alnair.cli import main as cli
 from alnair.kube.crds.manifests import crd, to_yaml
 from alnair.kube.crds.our_crds import DEFINITIONS
+from alnair.local.programs.clients import client
+from alnair.local.report import NO_REPORT
 
-PAGE = Path(__file__).parent / "reference" / "cli.md"
-CRDS = Path(__file__).parent / "reference" / "crds"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "cli.md"
+CHART = ROOT / "charts" / "alnair"
+CRDS = CHART / "files" / "crds"
+#: The chart rendered for `kubectl apply`, and for clusters of `alnair up`.
+DEPLOY = ROOT / "deploy" / "alnair.yaml"
+LOCAL = ROOT / "src" / "alnair" / "local" / "manifests" / "alnair.yaml"
 #: Help is wrapped at this width, whatever terminal this runs in.
 ENVIRONMENT = {"COLUMNS": "96", "NO_COLOR": "1"}
 HEAD = """# The command line
@@ -68,6 +81,47 @@ def crds() -> dict[Path, str]:
     return {CRDS / f"{one.name}.yaml": head + to_yaml(crd(one)) for one in DEFINITIONS}
 
 
+def chart() -> dict[Path, str]:
+    """What the chart's values say of themselves, by file."""
+    text = (CHART / "values.yaml").read_text()
+    head = (CHART / "README.md.head").read_text()
+    return {
+        CHART / "README.md": head + chart_values.table(text),
+        CHART / "values.schema.json": json.dumps(chart_values.schema(text), indent=2) + "\n",
+    }
+
+
+def rendered() -> dict[Path, str]:
+    """What Helm makes of the chart, by file; the CRDs in the chart must have been written."""
+    namespace = ["--set", "namespace.create=true"]
+    return {
+        DEPLOY: _render(["--include-crds", *namespace]),
+        LOCAL: _render(["--values", str(CHART / "ci" / "local-values.yaml")]),
+    }
+
+
+def _render(options: Sequence[str]) -> str:
+    helm = client("helm", os.environ, NO_REPORT)
+    command = [helm, "template", "alnair", CHART, "--namespace", "alnair-system", *options]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    documents = [_owned(one) for one in yaml.safe_load_all(text) if one]
+    return "# Generated from charts/alnair by `make generate`.\n" + yaml.safe_dump_all(
+        documents, sort_keys=False, width=100, allow_unicode=True
+    )
+
+
+def _owned(document: dict[str, Any]) -> dict[str, Any]:
+    """The object without what only Helm may say of it."""
+    metadata = document["metadata"]
+    metadata["labels"] = {
+        name: "kubectl" if name == "app.kubernetes.io/managed-by" else value
+        for name, value in metadata.get("labels", {}).items()
+        if name != "helm.sh/chart"
+    }
+    metadata.get("annotations", {}).pop("helm.sh/resource-policy", None)
+    return document
+
+
 def _help(app: typer.Typer, *verb: str) -> str:
     run = CliRunner().invoke(app, [*verb, "--help"], prog_name="alnair", env=ENVIRONMENT)
     assert run.exit_code == 0, run.output
@@ -77,13 +131,16 @@ def _help(app: typer.Typer, *verb: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write all files, or say whether they are as they should be."""
-    files = {PAGE: page(), **crds()}
-    if "--check" in arguments:
-        return int(any(not f.is_file() or f.read_text() != text for f, text in files.items()))
-    for file, text in files.items():
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text)
-    return 0
+    is_well = True
+    # Helm reads what is in the chart, so that comes first.
+    for files in (lambda: {PAGE: page(), **crds(), **chart()}, rendered):
+        for file, text in files().items():
+            if "--check" in arguments:
+                is_well = is_well and file.is_file() and file.read_text() == text
+            else:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+    return int(not is_well)
 
 
 if __name__ == "__main__":

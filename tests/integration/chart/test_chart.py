@@ -1,0 +1,229 @@
+"""The chart by Helm itself: what it renders, what it refuses, and what an API server says to it."""
+
+import importlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from alnair.cli import main as cli
+from alnair.local.controlplane import LocalCluster
+from alnair.local.errors import LocalClusterError
+from alnair.local.programs.clients import client as program
+from alnair.local.report import NO_REPORT
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "charts" / "alnair"
+NAMESPACE = ("--namespace", "alnair-system")
+#: Values as people set them: each must render to what the API server takes.
+VALUES = {
+    "defaults": "{}",
+    "no-workloads": "{workloads: {enabled: false}}",
+    "local": (CHART / "ci" / "local-values.yaml").read_text(),
+    "only-scheduler": "{scheduler: {only: true}, agent: {enabled: false}}",
+    "one-replica": "{scheduler: {replicas: 1}, controller: {replicas: 1}}",
+    "no-controller": "{controller: {enabled: false}}",
+    "no-scheduler": "{scheduler: {enabled: false}}",
+    "agent-only": "{scheduler: {enabled: false}, controller: {enabled: false}}",
+    "own-registry": "{image: {registry: registry.example/ai/, tag: v7, pullSecrets: [{name: s}]}}",
+    "digest": "{agent: {image: {digest: 'sha256:%s'}}}" % ("0" * 64),
+    "no-mutating": "{admission: {mutating: false}}",
+    "no-admission": "{admission: {enabled: false}}",
+    "no-rbac": "{rbac: {create: false}}",
+    "legacy-groups": "{crds: {legacyPodGroups: true, nodeResourceTopologies: false, keep: false}}",
+    "network": "{networkPolicies: {enabled: true, from: [{namespaceSelector: {}}]}}",
+    "mps": "{agent: {mps: {enabled: true, percent: 50, memoryMiB: 4096}, contextMiB: 300}}",
+    "whole-gpus": "{agent: {wholeGpus: always, strayPolicy: warn, probe: false, softFactor: 1.5}}",
+    "driver": "{agent: {driver: {libraries: /opt/driver, devices: /opt/dev, also: [/opt/x]}}}",
+    "numa": "{agent: {topology: {policy: single-numa-node, scope: pod}, kubeletFolder: /data/k}}",
+    "placement": "{scheduler: {nodeSelector: {a: b}, tolerations: [{operator: Exists}]}}",
+    "extras": "{agent: {extraArgs: [--verbose], extraEnv: [{name: A, value: b}], podLabels: {a: b},"
+    " extraVolumes: [{name: x, emptyDir: {}}], extraVolumeMounts: [{name: x, mountPath: /x}]}}",
+    "profiles": "{scheduler: {configuration: {backfill: {enabled: false},"
+    " profiles: [{schedulerName: alnair-scheduler}, {schedulerName: tight}]}}}",
+    "classes": "{priorityClasses: [{name: batch, value: -10, preemptionPolicy: Never}]}",
+}
+
+
+@pytest.fixture(scope="module")
+def helm() -> Callable[..., str]:
+    try:
+        path = program("helm", os.environ, NO_REPORT)
+    except LocalClusterError as error:
+        pytest.skip(str(error))
+
+    def run(*arguments: str, values: str = "{}") -> str:
+        """What Helm prints, or an error with what it says."""
+        command = [str(path), *arguments, "--values", "-"]
+        result = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise AssertionError(result.stderr + result.stdout)
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def render(helm: Callable[..., str]) -> Callable[[str], list[Any]]:
+    def documents(values: str) -> list[Any]:
+        text = helm("template", "alnair", str(CHART), *NAMESPACE, values=values)
+        return [one for one in yaml.safe_load_all(text) if one]
+
+    return documents
+
+
+def test_what_helm_renders_is_generated_anew_after_every_change(
+    helm: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    generate = importlib.import_module("generate")
+    stale = [str(file) for file, text in generate.rendered().items() if file.read_text() != text]
+    assert stale == [], "run make generate, and commit what it writes"
+
+
+def test_the_chart_is_free_of_what_helm_warns_of(helm: Callable[..., str]) -> None:
+    said = helm("lint", str(CHART), *NAMESPACE, "--strict")
+    assert "0 chart(s) failed" in said
+    assert "[WARNING]" not in said
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("{agent: {polcy: warn}}", "at '/agent': additional properties 'polcy' not allowed"),
+        ("{agent: {policy: kill}}", "at '/agent/policy': value must be one of 'warn'"),
+        ("{scheduler: {replicas: two}}", "at '/scheduler/replicas': got string, want integer"),
+        ("{agent: {mps: {percent: 0}}}", "at '/agent/mps/percent'"),
+        ("{priorityClasses: [{name: a}]}", "missing property 'value'"),
+        ("{sheduler: {}}", "additional properties 'sheduler' not allowed"),
+    ],
+)
+def test_values_that_cannot_be_meant_are_refused_by_name(
+    helm: Callable[..., str], values: str, said: str
+) -> None:
+    with pytest.raises(AssertionError, match=said.replace("(", r"\(")):
+        helm("template", "alnair", str(CHART), *NAMESPACE, values=values)
+
+
+def test_another_namespace_is_refused_with_the_command_to_give(helm: Callable[..., str]) -> None:
+    with pytest.raises(AssertionError, match="--namespace alnair-system --create-namespace"):
+        helm("template", "alnair", str(CHART), "--namespace", "default")
+
+
+def test_a_cluster_without_mutating_policies_is_told_what_to_set(helm: Callable[..., str]) -> None:
+    old = ("template", "alnair", str(CHART), *NAMESPACE, "--kube-version", "1.31.0")
+    with pytest.raises(AssertionError, match=r"set admission\.mutating=false"):
+        helm(*old)
+    rendered = helm(*old, values="{admission: {mutating: false}}")
+    assert "ValidatingAdmissionPolicy" in rendered
+    assert "MutatingAdmissionPolicy" not in rendered
+    beta = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
+    newer = helm("template", "alnair", str(CHART), *NAMESPACE, "--api-versions", beta)
+    assert "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: MutatingAdmission" in newer
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_real_api_server_takes_what_is_rendered(
+    name: str, cluster: LocalCluster, render: Callable[[str], list[Any]]
+) -> None:
+    kubectl = program("kubectl", os.environ, NO_REPORT)
+    documents = render(VALUES[name])
+    command = [kubectl, f"--kubeconfig={cluster.kubeconfig()}", "apply", "--dry-run=server"]
+    result = subprocess.run(
+        [*command, "--force-conflicts", "--server-side", "--filename=-"],
+        input=yaml.safe_dump_all(documents),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == len(documents)
+
+
+def pods(documents: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The templates of pods, by component."""
+    for one in documents:
+        if one["kind"] in {"Deployment", "DaemonSet"}:
+            yield one["metadata"]["name"].removeprefix("alnair-"), one["spec"]["template"]
+
+
+@pytest.mark.parametrize("name", ["defaults", "own-registry", "extras"])
+def test_pods_ask_for_what_they_need_are_probed_and_pinned(
+    name: str, render: Callable[[str], list[Any]]
+) -> None:
+    found = dict(pods(render(VALUES[name])))
+    assert set(found) == {"scheduler", "controller", "agent"}
+    for component, pod in found.items():
+        (container,) = pod["spec"]["containers"]
+        assert {"cpu", "memory"} <= set(container["resources"]["requests"]), component
+        assert "memory" in container["resources"]["limits"], component
+        assert {"startupProbe", "livenessProbe"} <= set(container), component
+        image, _, tag = container["image"].rpartition(":")
+        assert "/" in image, component
+        assert tag not in {"", "latest"}, component
+        assert container["securityContext"]["readOnlyRootFilesystem"], component
+        assert pod["spec"]["priorityClassName"].startswith("system-"), component
+
+
+def test_all_but_the_agent_meet_the_restricted_pod_security_standard(
+    cluster: LocalCluster, render: Callable[[str], list[Any]]
+) -> None:
+    kubectl = [program("kubectl", os.environ, NO_REPORT), f"--kubeconfig={cluster.kubeconfig()}"]
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted-here"}}
+    space["metadata"]["labels"] = {"pod-security.kubernetes.io/enforce": "restricted"}  # type: ignore[index]
+
+    def make(document: object, *options: str) -> str:
+        command = [*kubectl, "create", *options, "--filename=-"]
+        text = yaml.safe_dump(document)
+        said = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        return said.stderr if said.returncode else ""
+
+    assert make(space) == ""
+    refused = {}
+    for component, pod in pods(render("{}")):
+        pod["spec"].pop("serviceAccountName")
+        metadata = {"name": component, "namespace": "restricted-here"}
+        document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
+        refused[component] = make(document, "--dry-run=server")
+    assert "violates PodSecurity" in refused.pop("agent")
+    assert refused == {"scheduler": "", "controller": ""}
+
+
+def test_no_component_may_do_everything(render: Callable[[str], list[Any]]) -> None:
+    documents = render("{}")
+    roles = [one for one in documents if one["kind"] in {"ClusterRole", "Role"}]
+    assert len(roles) >= 6
+    for role in roles:
+        for rule in role["rules"]:
+            words = [*rule["verbs"], *rule.get("resources", []), *rule.get("apiGroups", [])]
+            assert "*" not in words, role["metadata"]["name"]
+            assert "secrets" not in words, role["metadata"]["name"]
+    bound = {one["roleRef"]["name"] for one in documents if one["kind"].endswith("RoleBinding")}
+    assert bound <= {role["metadata"]["name"] for role in roles}
+
+
+@pytest.mark.parametrize("name", ["defaults", "profiles"])
+def test_the_scheduler_takes_the_configuration_that_is_rendered(
+    name: str, render: Callable[[str], list[Any]], tmp_path: Path
+) -> None:
+    maps = [one for one in render(VALUES[name]) if one["kind"] == "ConfigMap"]
+    (tmp_path / "scheduler.yaml").write_text(maps[0]["data"]["scheduler.yaml"])
+    command = ["scheduler", "--config", str(tmp_path / "scheduler.yaml"), "--validate"]
+    result = CliRunner().invoke(cli.build(cli.COMMANDS), command)
+    assert result.exit_code == 0, result.output
+
+
+def test_arguments_of_pods_are_known_to_the_components(
+    render: Callable[[str], list[Any]],
+) -> None:
+    for values in ("{}", VALUES["mps"], VALUES["driver"], VALUES["only-scheduler"]):
+        for component, pod in pods(render(values)):
+            verb, *options = pod["spec"]["containers"][0]["args"]
+            assert verb == component
+            help_ = CliRunner().invoke(cli.build(cli.COMMANDS), [verb, "--help"]).output
+            assert [o for o in options if o.partition("=")[0] not in help_] == []
