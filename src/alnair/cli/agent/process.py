@@ -1,12 +1,16 @@
 """`alnair agent`: what runs on a GPU node."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from alnair.cli.agent.slice_options import DEFAULT_FOLDER, FolderOption
 from alnair.cli.failures import expected
+
+if TYPE_CHECKING:
+    from alnair.node.kubelet.driver_files import DriverPlaces
 
 #: `CONTEXT_DEFAULT` of `alnair.node.vgpu.pages.abi`, which the help must not import: that is slow.
 CONTEXT_DEFAULT_MIB: Final = 512
@@ -59,6 +63,13 @@ def agent(
     topology_scope: Annotated[
         Literal["container", "pod"], typer.Option(help="The kubelet's topologyManagerScope.")
     ] = "container",
+    driver_root: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Where a container sees the node's root; other paths are the node's.",
+        ),
+    ] = Path("/"),
     driver_libraries: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The driver's libraries; default the usual folders."),
@@ -136,7 +147,6 @@ def agent(
     import platform
 
     from alnair.kube.errors import KubeError
-    from alnair.node.kubelet.driver_files import DriverPlaces
     from alnair.node.vgpu.containers.journal import JournalError
     from alnair.node.vgpu.installed_library import InstallError
     from alnair.processes.agent.device_plugin.process import PluginSettings
@@ -171,7 +181,7 @@ def agent(
         else PluginSettings(
             node=node or platform.node(),
             kubelet=kubelet,
-            driver=DriverPlaces(driver_libraries, driver_devices, tuple(driver_also or ())),
+            driver=_places(driver_libraries, driver_devices, driver_also or [], driver_root),
             whole=whole_gpus,
             alignment=Alignment(topology_policy, topology_scope),
         ),
@@ -179,6 +189,19 @@ def agent(
     )
     with expected(KubeError, ServeError, JournalError, InstallError, OSError, prefix="error: "):
         asyncio.run(serve(settings))
+
+
+def _places(
+    libraries: Path | None, devices: Path, also: Sequence[Path], root: Path
+) -> "DriverPlaces":
+    from alnair.node.kubelet.driver_files import DriverPlaces
+
+    return DriverPlaces(
+        libraries.absolute() if libraries else None,
+        devices.absolute(),
+        tuple(path.absolute() for path in also),
+        root.absolute(),
+    )
 
 
 def _check_kubelet(kubelet: Path | None, *, has_cluster: bool, aligns: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from alnair.node.kubelet.cdi import DeviceNode, Edits, Mount
-from alnair.node.kubelet.driver_files import CUDA, DriverFiles, library_folders, real
+from alnair.node.kubelet.driver_files import CUDA, DriverFiles, library_folders
 from alnair.node.mps import MpsOptions, client_variables
 from alnair.node.vgpu.installed_library import MOUNTED, Installed
 from alnair.node.vgpu.pages import abi
@@ -31,7 +31,7 @@ def whole(driver: DriverFiles, minors: Iterable[int]) -> Edits:
         driver: The node's.
         minors: Minor numbers of the GPUs.
     """
-    mounts = (Mount(real(driver.cuda), str(driver.cuda)), *_common(driver))
+    mounts = (Mount(driver.real(driver.cuda), str(driver.cuda)), *_common(driver))
     return Edits((_NO_OTHERS,), _nodes(driver, minors), mounts)
 
 
@@ -49,7 +49,7 @@ def sliced(driver: DriverFiles, minors: Iterable[int], library: Installed, folde
         Mount(str(folder), abi.FOLDER),
         # Over the folder, which is read-only: the one file that the container's processes write.
         Mount(f"{folder}/counters", f"{abi.FOLDER}/counters", _WRITABLE),
-        Mount(real(driver.cuda), _DRIVER),
+        Mount(driver.real(driver.cuda), _DRIVER),
         *(Mount(str(library.proxy), str(place / CUDA)) for place in sorted(places)),
         Mount(str(library.preload), str(MOUNTED)),
         Mount(str(library.preload_list), "/etc/ld.so.preload"),
@@ -75,10 +75,10 @@ def with_mps(edits: Edits, options: MpsOptions, percent: int, memory_mib: int) -
 
 
 def _common(driver: DriverFiles) -> list[Mount]:
-    mounts = [Mount(real(path), str(path)) for path in driver.files]
+    mounts = [Mount(driver.real(path), str(path)) for path in driver.files]
     for path in driver.also:
-        place = real(path), str(path)
-        mounts.append(Mount(*place, _WHOLE_FOLDER) if path.is_dir() else Mount(*place))
+        place = driver.real(path), str(path)
+        mounts.append(Mount(*place, _WHOLE_FOLDER) if driver.is_folder(path) else Mount(*place))
     return mounts
 
 

@@ -1,16 +1,19 @@
 """The files of the NVIDIA driver that a program in a container needs."""
 
-import os
 import sysconfig
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from alnair.node import driver_root
+
+CUDA: Final = "libcuda.so.1"
+NVML: Final = "libnvidia-ml.so.1"
 #: Libraries of the driver that programs in containers load, by the names that they are loaded by.
 #: What a driver does not have is left out.
 _LIBRARIES: Final = (
-    *("libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"),
+    *(NVML, "libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"),
     *("libnvidia-gpucomp.so", "libnvidia-allocator.so.1", "libcudadebugger.so.1"),
     *("libnvidia-opencl.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1"),
     *("libnvidia-cfg.so.1", "libnvidia-pkcs11-openssl3.so", "libnvidia-sandboxutils.so.1"),
@@ -19,7 +22,6 @@ _LIBRARIES: Final = (
 _PROGRAMS: Final = ("nvidia-smi", "nvidia-debugdump")
 #: Devices that every GPU's programs need; what a driver does not have is left out.
 _CONTROL: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-CUDA: Final = "libcuda.so.1"
 
 
 class DriverError(Exception):
@@ -27,21 +29,27 @@ class DriverError(Exception):
 
 
 class DriverPlaces(msgspec.Struct, frozen=True):
-    """Where to look, and what else containers need.
+    """Where to look, and what else containers need; paths are those of the node.
 
     Attributes:
         libraries: Folder of the driver's libraries; None: the usual ones.
         devices: Folder of /dev/nvidia*, which are in /dev in the container.
         also: Further files, and folders that programs may write, at the same place in containers.
+        root: Where this process sees the node's root.
     """
 
     libraries: Path | None = None
     devices: Path = Path("/dev")
     also: tuple[Path, ...] = ()
+    root: Path = Path("/")
+
+    def has(self, path: Path) -> bool:
+        """Tell whether the node has it."""
+        return driver_root.exists(self.root, path)
 
 
 class DriverFiles(msgspec.Struct, frozen=True):
-    """What a node has.
+    """What a node has; paths are those of the node.
 
     Attributes:
         cuda: The driver's `libcuda.so.1`.
@@ -49,6 +57,7 @@ class DriverFiles(msgspec.Struct, frozen=True):
         control: Devices beside those of the GPUs.
         devices: Folder of all devices.
         also: Further files and folders.
+        root: Where this process sees the node's root.
     """
 
     cuda: Path
@@ -56,6 +65,7 @@ class DriverFiles(msgspec.Struct, frozen=True):
     control: tuple[str, ...]
     devices: Path
     also: tuple[Path, ...]
+    root: Path
 
     def device(self, minor: int) -> str:
         """Return the name of a GPU's device, in the folder of devices."""
@@ -63,7 +73,15 @@ class DriverFiles(msgspec.Struct, frozen=True):
 
     def has(self, name: str) -> bool:
         """Tell whether there is this device: a driver in user space has none."""
-        return (self.devices / name).exists()
+        return driver_root.exists(self.root, self.devices / name)
+
+    def real(self, path: Path) -> str:
+        """Return the file that a path leads to: what is mounted is the file, not the link to it."""
+        return str(driver_root.real(self.root, path))
+
+    def is_folder(self, path: Path) -> bool:
+        """Tell whether this is a folder."""
+        return driver_root.seen(self.root, Path(self.real(path))).is_dir()
 
 
 def multiarch() -> str:
@@ -84,27 +102,44 @@ def find(places: DriverPlaces) -> DriverFiles:
         DriverError: There is no `libcuda.so.1`, or something that was named is missing.
     """
     folders = [places.libraries] if places.libraries else library_folders()
-    folder = next((one for one in folders if (one / CUDA).exists()), None)
+    folder = next((one for one in folders if places.has(one / CUDA)), None)
     if folder is None:
         raise DriverError(
             f"{CUDA} is not in {', '.join(map(str, folders))}: install the NVIDIA driver, or say "
             "where it is (--driver-libraries)"
         )
     for path in places.also:
-        if not path.exists():
+        if not places.has(path):
             raise DriverError(f"{path} is not there (--driver-also)")
     programs = [Path("/usr/bin", name) for name in _PROGRAMS]
     return DriverFiles(
         cuda=folder / CUDA,
         files=tuple(
-            path for path in [*(folder / name for name in _LIBRARIES), *programs] if path.exists()
+            path
+            for path in [*(folder / name for name in _LIBRARIES), *programs]
+            if places.has(path)
         ),
-        control=tuple(name for name in _CONTROL if (places.devices / name).exists()),
+        control=tuple(name for name in _CONTROL if places.has(places.devices / name)),
         devices=places.devices,
         also=places.also,
+        root=places.root,
     )
 
 
-def real(path: Path) -> str:
-    """Return the file that a path leads to: what is mounted is the file, not the link to it."""
-    return os.path.realpath(path)
+def own_libraries(places: DriverPlaces) -> list[Path]:
+    """Return the libraries that an agent in a container loads by their paths, in this order.
+
+    None where the agent sees the node's root as its own: then the loader finds them.
+
+    Raises:
+        DriverError: See `find`.
+    """
+    if places.root == Path("/"):
+        return []
+    found = find(places)
+    needed = [path for path in found.also if ".so" in path.name]
+    nvml = [path for path in found.files if path.name == NVML]
+    return [
+        driver_root.seen(places.root, Path(found.real(path)))
+        for path in (*needed, found.cuda, *nvml)
+    ]

@@ -10,12 +10,17 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from alnair.node import driver_root
+
 #: Seconds after which the kernel ends it, should nobody be left who does.
 _LAST_SECOND: Final = 120
+#: Names the driver's libraries, colon-separated, where the loader does not find them by itself.
+LIBRARIES: Final = "ALNAIR_DRIVER_LIBRARIES"
 
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +51,8 @@ def environment(uuid: str, inherited: Mapping[str, str]) -> dict[str, str]:
 def measure(uuid: str) -> Measured:
     """Make a context on the first GPU that this process sees, which has this UUID."""
     try:
+        named = os.environ.get(LIBRARIES, "").split(":")
+        driver_root.load(Path(path) for path in named if path)
         import pynvml  # noqa: PLC0415 (an extra that other commands lack)
 
         pynvml.nvmlInit()

@@ -19,6 +19,7 @@ from alnair.node.gpu_driver import GpuDriver
 from alnair.node.gpu_looks import GpuLooks
 from alnair.node.health import GpusHealth
 from alnair.node.isolation import Isolation
+from alnair.node.kubelet.driver_files import DriverPlaces
 from alnair.node.load import GpusLoad
 from alnair.node.mps import MpsDaemon, MpsOptions
 from alnair.node.vgpu import installed_library
@@ -31,6 +32,7 @@ from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
 from alnair.processes.agent.device_plugin.process import Plugins, PluginSettings
+from alnair.processes.agent.driver_of_node import open_nvml
 from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
 from alnair.processes.agent.gpu_metrics import gpu_metrics
@@ -102,7 +104,8 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await beside(enforcement.run())
-        driver = GpuDriver()
+        places = settings.plugin.driver if settings.plugin is not None else DriverPlaces()
+        driver = GpuDriver(partial(open_nvml, places))
         stack.callback(driver.close)
         # What is served first shall know the GPUs, if there is a driver already and it answers.
         look = asyncio.create_task(driver.look())

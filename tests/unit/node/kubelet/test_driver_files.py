@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from alnair.node.kubelet import driver_files
-from alnair.node.kubelet.driver_files import DriverError, DriverPlaces, find, library_folders, real
+from alnair.node.kubelet.driver_files import (
+    DriverError,
+    DriverPlaces,
+    find,
+    library_folders,
+    own_libraries,
+)
 
 
 def places(root: Path, libraries: str = "", devices: str = "") -> DriverPlaces:
@@ -74,6 +80,27 @@ def test_distributions_are_looked_through_from_debian_on(monkeypatch: pytest.Mon
 
 
 def test_what_is_mounted_is_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
-    (tmp_path / "libcuda.so.580.1").touch()
-    (tmp_path / "libcuda.so.1").symlink_to("libcuda.so.580.1")
-    assert real(tmp_path / "libcuda.so.1") == str(tmp_path.resolve() / "libcuda.so.580.1")
+    wanted = places(tmp_path, "libcuda.so.580.1")
+    (tmp_path / "lib" / "libcuda.so.1").symlink_to("libcuda.so.580.1")
+    found = find(wanted)
+    assert found.real(found.cuda) == str(tmp_path.resolve() / "lib" / "libcuda.so.580.1")
+
+
+def test_an_agent_in_a_container_names_files_as_the_node_does(tmp_path: Path) -> None:
+    lib, dev = tmp_path / "usr" / "lib64", tmp_path / "dev"
+    for folder in (lib, dev, tmp_path / "run" / "more"):
+        folder.mkdir(parents=True)
+    for file in (lib / "libcuda.so.580.1", lib / "libnvidia-ml.so.1", dev / "nvidiactl"):
+        file.touch()
+    (lib / "libcuda.so.1").symlink_to("/usr/lib64/libcuda.so.580.1")
+    more = Path("/run/more")
+    found = find(DriverPlaces(Path("/usr/lib64"), also=(more,), root=tmp_path))
+    assert found.cuda == Path("/usr/lib64/libcuda.so.1")
+    assert found.real(found.cuda) == "/usr/lib64/libcuda.so.580.1"
+    assert found.is_folder(more)
+    assert found.control == ("nvidiactl",)
+    assert own_libraries(DriverPlaces(Path("/usr/lib64"), root=tmp_path)) == [
+        lib / "libcuda.so.580.1",
+        lib / "libnvidia-ml.so.1",
+    ]
+    assert own_libraries(DriverPlaces()) == []

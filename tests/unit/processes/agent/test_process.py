@@ -1,12 +1,10 @@
 """The agent as a whole, where something that it needs is not well."""
 
 import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from alnair.node.gpu_driver import GpuDriver
 from alnair.node.nvml import Nvml, NvmlError
 from alnair.processes.agent import process
 from alnair.processes.agent.process import Settings
@@ -21,7 +19,7 @@ async def test_a_driver_that_hangs_does_not_keep_the_agent_from_its_start(
         ended.wait()
         raise NvmlError("it hung")
 
-    monkeypatch.setattr(process, "GpuDriver", partial(GpuDriver, hang))
+    monkeypatch.setattr(process, "open_nvml", lambda _: hang())
     monkeypatch.setattr(process, "_FIRST_LOOK", 0.01)
     monkeypatch.setattr("alnair.node.gpu_driver.CLOSING", 0.01)
     try:
