@@ -54,6 +54,13 @@ def up(
         str | None,
         typer.Option(metavar="MODEL", help="Their model: h100, t4, ... (native/fakegpu/profiles)."),
     ] = None,
+    install: Annotated[
+        bool | None,
+        typer.Option(
+            "--install/--no-install",
+            help="Install Alnair on the real node by its chart, as pods, as in any cluster.",
+        ),
+    ] = None,
     components: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Run only these; etcd and kube-apiserver always do."),
@@ -73,11 +80,15 @@ def up(
     ai.centaurus.io/real-node: "true"; images: alnair.local/cuda-load:local and
     alnair.local/python:local.
 
+    With --install, Alnair's own parts are not processes beside the cluster but pods in it: their
+    images are built here (1 minute; needs buildah), and Helm installs the chart.
+
     Examples:
       alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
       alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
       alnair up --name two --port 6443
       alnair up --nodes 4 --real-node --real-gpus 2 --real-gpu-model h100
+      alnair up --real-node --install
     """
     with reporting() as display:
         import asyncio
@@ -95,7 +106,7 @@ def up(
             name,
             components=components.split(",") if components is not None else None,
             scheduler=scheduler,
-            real_node=RealNodeWish(real_node, real_gpus, real_gpu_model),
+            real_node=RealNodeWish(real_node, real_gpus, real_gpu_model, install),
             port=port,
             report=display,
         )

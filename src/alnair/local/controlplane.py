@@ -18,19 +18,21 @@ import msgspec
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.local import installation, preflight, simnodes, state
+from alnair.local import installation, preflight, release, simnodes, state
 from alnair.local.access import kubeconfigs
 from alnair.local.access.certificates import Pki
 from alnair.local.components import components, health, locks, ports, processes, supervision
 from alnair.local.components.components import COMPONENTS, OURS
 from alnair.local.components.supervision import Supervised
-from alnair.local.errors import LocalClusterError
+from alnair.local.errors import InvalidArgumentError, LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
+from alnair.local.own_images import images as own_images
 from alnair.local.real_node import choice, cluster_objects, fake_gpu, network, node, requirements
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.node import RealNode
-from alnair.local.real_node.programs import NODE_COMPONENTS, PROGRAMS
+from alnair.local.real_node.programs import AGENT, NODE_COMPONENTS, PROGRAMS
 from alnair.local.real_node.settings import NodeSettings, link_name
+from alnair.local.release import Release
 from alnair.local.report import NO_REPORT, ProgressReport
 from alnair.traces.openb import TraceNode
 
@@ -140,6 +142,8 @@ class LocalCluster:
         """
         await asyncio.to_thread(self.prepare)
         async with self._changing():
+            before = self.remembered()
+            was_installed = bool(before and before.real_node and before.real_node.installed)
             settled, at = await asyncio.to_thread(self._settle)
             context = health.trust(self.layout, self.pki)
             await self._stop_unwanted(settled)
@@ -147,14 +151,30 @@ class LocalCluster:
                 await self._ensure(name, at, settled, context)
             async with Client(client_config.load(self.kubeconfig())) as client:
                 # Permissions first: nobody shall start with refusals.
-                await installation.install(client)
+                is_installed = at.node is not None and at.node.installed
+                if was_installed and not is_installed:
+                    await Release(self.kubeconfig(), self._report).uninstall()
+                beside = installation.BESIDE_THE_CHART
+                await installation.install(client, *([beside] if is_installed else []))
                 others = [name for name in settled.components if name not in components.BARE]
                 ensured = (self._ensure(name, at, settled, context) for name in others)
-                await _all(*ensured, installation.in_force(client))
+                in_force = [] if is_installed else [installation.in_force(client)]
+                await _all(*ensured, *in_force)
                 if at.node is not None:
-                    await RealNode(at.node, self.pki, self._programs, self._report).up(client)
+                    real = RealNode(at.node, self.pki, self._programs, self._report)
+                    await real.up(client)
+                    if is_installed:
+                        await self._install_release(real)
                 else:
                     await cluster_objects.remove(client)
+
+    async def _install_release(self, real: RealNode) -> None:
+        """Has Alnair as pods of the real node."""
+        built = await asyncio.to_thread(own_images.build, os.environ, self._report)
+        for image in built:
+            await asyncio.to_thread(real.import_archive, image.archive, image.digest)
+        named = release.values([image.name for image in built])
+        await Release(self.kubeconfig(), self._report).install(named)
 
     async def add_nodes(self, nodes: Sequence[TraceNode]) -> int:
         """Has these simulated nodes in the running cluster, and no node removed.
@@ -266,10 +286,24 @@ class LocalCluster:
     def _wanted(self, before: state.ClusterState | None) -> tuple[str, ...]:
         """The components that shall run, given what was remembered."""
         names = set(self._given or (before.components if before else components.FULL))
+        if self._is_installed(before):
+            if self._scheduler:
+                raise InvalidArgumentError(
+                    "--scheduler runs beside the cluster what --install runs in it: choose one"
+                )
+            names -= {*OURS}
         if self._scheduler is not None:
             names -= {*OURS}
             names |= {*OURS} if self._scheduler else set()
         return components.checked(sorted(names))
+
+    def _is_installed(self, before: state.ClusterState | None) -> bool:
+        """Whether Alnair shall run as pods."""
+        asked = self._real_node
+        was = before.real_node if before else None
+        if asked.wanted is False or (asked.wanted is None and was is None):
+            return False
+        return asked.installed if asked.installed is not None else bool(was and was.installed)
 
     def _choose_ports(self, before: state.ClusterState | None) -> dict[str, int]:
         ours = {name: ports.listening(found.process) for name, found in self.running().items()}
@@ -298,7 +332,9 @@ class LocalCluster:
             return None
         chosen = settled.real_node
         port = settled.ports[ports.API_SERVER]
-        return NodeSettings(self.layout, chosen.slot, chosen.gpus, chosen.gpu_model, port)
+        return NodeSettings(
+            self.layout, chosen.slot, chosen.gpus, chosen.gpu_model, port, chosen.installed
+        )
 
     def _choose_node(self, before: state.ClusterState | None) -> state.RealNodeState | None:
         taken = [other.real_node.slot for other in self._neighbours() if other.real_node]
@@ -317,8 +353,11 @@ class LocalCluster:
     async def _stop_unwanted(self, settled: state.ClusterState) -> None:
         if settled.real_node is None:
             await self._remove_node(keep_data=False)
+        wanted = {*settled.components, *NODE_COMPONENTS}
+        if settled.real_node is not None and settled.real_node.installed:
+            wanted.remove(AGENT)
         for name in self.running():
-            if name not in (*settled.components, *NODE_COMPONENTS):
+            if name not in wanted:
                 self._report.step(f"stopping {name}")
                 await self.stop(name)
 

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -38,6 +38,8 @@ _FOLDER = Path(__file__).parent / "manifests"
 _DEFINITIONS = tuple(one for one in DEFINITIONS if one is not LEGACY_POD_GROUP)
 #: The first is rendered from charts/alnair: `make generate`.
 _FILES = ("alnair.yaml", "kwok-rbac.yaml")
+#: What the chart does not install.
+BESIDE_THE_CHART = _FILES[1:]
 #: The policy that is installed last: by it one sees that all are in force.
 _REFUSING = "vgpu-requests.alnair"
 _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
@@ -57,19 +59,24 @@ _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
 }
 
 
-def documents() -> list[Manifest]:
+def documents(files: Sequence[str] = _FILES) -> list[Manifest]:
     """All manifests, in the order of installing."""
     found = [
         cast("Manifest", document)
-        for name in _FILES
+        for name in files
         for document in yaml.safe_load_all((_FOLDER / name).read_text())
     ]
     return sorted(found, key=lambda one: _REFUSING in str(one["metadata"]["name"]))
 
 
-async def install(client: Client) -> None:
-    """Has everything there as it should be; what is there already is left or set right."""
-    for document in documents():
+async def install(client: Client, files: Sequence[str] = _FILES) -> None:
+    """Has everything there as it should be; what is there already is left or set right.
+
+    Args:
+        client: Of the cluster's administrator.
+        files: Which manifests.
+    """
+    for document in documents(files):
         resource = _RESOURCES[document["apiVersion"], document["kind"]]
         await client.apply(resource, document, field_manager=FIELD_MANAGER)
 

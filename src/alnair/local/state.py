@@ -15,6 +15,8 @@ class RealNodeState(msgspec.Struct, frozen=True):
     """Which network it has."""
     gpus: int
     gpu_model: str
+    installed: bool = False
+    """Alnair runs on it as pods, installed by its chart."""
 
 
 class ClusterState(msgspec.Struct, frozen=True):

@@ -22,11 +22,13 @@ class RealNodeWish:
         wanted: Whether there shall be one; None: as before.
         gpus: How many fake GPUs; None: as before.
         gpu_model: Their profile; None: as before.
+        installed: Whether Alnair is installed as pods, by its chart; None: as before.
     """
 
     wanted: bool | None = None
     gpus: int | None = None
     gpu_model: str | None = None
+    installed: bool | None = None
 
     def check(self) -> None:
         """Refuses what is wrong whatever there was before.
@@ -61,10 +63,14 @@ def choose(
             raise InvalidArgumentError(
                 "--real-gpus and --real-gpu-model are for a real node: add --real-node"
             )
+        if wish.installed:
+            raise InvalidArgumentError("--install needs a node for pods: add --real-node")
         return None
     gpus, model = (before.gpus, before.gpu_model) if before else (GPUS, GPU_MODEL)
+    was_installed = before is not None and before.installed
     return RealNodeState(
         slot=free_slot(before.slot if before else None),
         gpus=wish.gpus or gpus,
         gpu_model=wish.gpu_model or model,
+        installed=was_installed if wish.installed is None else wish.installed,
     )

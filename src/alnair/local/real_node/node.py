@@ -82,7 +82,7 @@ class RealNode:
         await cluster_objects.install(client, node)
         await self._ensure(self._inside(programs.CONTAINERD, pid))
         await asyncio.to_thread(self._import_images, pid)
-        for name in (programs.AGENT, "kubelet", "kube-proxy", "coredns"):
+        for name in self._names:
             await self._ensure(self._inside(name, pid))
         await self._ready(client)
 
@@ -91,8 +91,17 @@ class RealNode:
         found = [self._namespaces()]
         if pid := self._pid():
             found.append(self._forwarder(pid))
-            found += [self._inside(name, pid) for name in programs.NAMES[2:]]
+            found += [self._inside(name, pid) for name in self._names]
         return found
+
+    @property
+    def _names(self) -> list[str]:
+        """The programs in the node, in the order of starting."""
+        return [
+            name
+            for name in programs.NAMES[2:]
+            if not (self._node.installed and name == programs.AGENT)
+        ]
 
     def _write_files(self) -> None:
         node = self._node
@@ -217,12 +226,9 @@ class RealNode:
             )
 
     def _import_images(self, pid: int) -> None:
-        """Has the images in containerd, from an archive in the cache."""
+        """Has the images of the workloads in containerd, from an archive in the cache."""
         made_from = (fake_gpu.BUILT / "workload", fake_gpu.SOURCES / "workload")
         key = images.key(*made_from)
-        mark = self._node.folder / "images"
-        if mark.exists() and mark.read_text() == key:
-            return
         archive = cache_folder(os.environ) / "images" / f"{key}.tar"
         if not archive.exists():
             self._report.step("making the images of the real node")
@@ -232,13 +238,28 @@ class RealNode:
             partial = archive.with_suffix(".partial")
             image_archive.write(images.images(*made_from), partial)
             partial.replace(archive)
-        self._report.step("importing the images of the real node")
+        self._import(pid, archive, key, self._node.folder / "images")
+
+    def import_archive(self, archive: Path, key: str) -> None:
+        """Has the images of an archive in containerd.
+
+        Args:
+            archive: In the form of OCI or Docker.
+            key: Tells its content from other archives of the same name.
+
+        Raises:
+            LocalClusterError: containerd does not take it.
+        """
+        self._import(self._running_pid(), archive, key, self._node.folder / f"image-{archive.stem}")
+
+    def _import(self, pid: int, archive: Path, key: str, mark: Path) -> None:
+        if mark.exists() and mark.read_text() == key:
+            return
+        self._report.step(f"importing images into the real node ({archive.name})")
         command = programs.ctr(self._programs, "images", "import", str(archive))
         result = self._run_inside(pid, command)
         if result.returncode != 0:
-            raise LocalClusterError(
-                f"the images of the real node cannot be imported: {result.stderr.strip()[-500:]}"
-            )
+            raise LocalClusterError(f"{archive} cannot be imported: {result.stderr.strip()[-500:]}")
         write_atomically(mark, key.encode())
 
     async def _ready(self, client: Client) -> None:

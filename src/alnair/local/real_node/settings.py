@@ -32,6 +32,7 @@ class NodeSettings:
         gpus: How many fake GPUs it has.
         gpu_model: Their profile, one of native/fakegpu/profiles.
         api_port: The API server's port, on the machine's and on the node's loopback.
+        installed: Whether Alnair's agent is a pod here, and no process.
     """
 
     layout: Layout
@@ -39,6 +40,7 @@ class NodeSettings:
     gpus: int
     gpu_model: str
     api_port: int
+    installed: bool = False
 
     @property
     def folder(self) -> Path:

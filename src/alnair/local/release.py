@@ -1,0 +1,121 @@
+"""Alnair as pods of the local cluster: its chart, installed by Helm as an operator would."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from alnair.local.errors import LocalClusterError
+from alnair.local.programs.clients import client
+from alnair.local.real_node import init_script
+from alnair.local.report import ProgressReport
+from alnair.model.names import NAMESPACE, REAL_NODE
+
+NAME: Final = "alnair"
+#: The chart is a part of the repository and of no package, as the fake GPU is.
+CHART: Final = Path(__file__).parents[3] / "charts" / "alnair"
+#: Seconds for all pods to become Ready.
+_PATIENCE: Final = 120
+
+
+class Release:
+    """The one release of a cluster.
+
+    Args:
+        kubeconfig: Of its administrator.
+        report: Told what is going on.
+    """
+
+    def __init__(self, kubeconfig: Path, report: ProgressReport) -> None:
+        self._kubeconfig = kubeconfig
+        self._report = report
+
+    async def install(self, values: Mapping[str, Any]) -> None:
+        """Install or upgrade it, and wait until all its pods are Ready.
+
+        What a former `up` installed without Helm is taken over.
+
+        Args:
+            values: Of the chart.
+
+        Raises:
+            LocalClusterError: Helm fails; the message has what it said.
+        """
+        self._report.step("installing Alnair by its chart (helm upgrade --install)")
+        await self._run(
+            *("upgrade", NAME, str(CHART), "--install", "--create-namespace", "--take-ownership"),
+            *("--wait", f"--timeout={_PATIENCE}s", "--values=-"),
+            text=json.dumps(values),
+        )
+
+    async def uninstall(self) -> None:
+        """Remove it; there may be none.
+
+        Raises:
+            LocalClusterError: Helm fails; the message has what it said.
+        """
+        self._report.step("uninstalling Alnair (helm uninstall)")
+        options = ("--ignore-not-found", "--wait", f"--timeout={_PATIENCE}s")
+        await self._run("uninstall", NAME, *options)
+
+    async def _run(self, *arguments: str, text: str = "") -> None:
+        helm = await asyncio.to_thread(client, "helm", os.environ, self._report)
+        process = await asyncio.create_subprocess_exec(
+            helm,
+            *arguments,
+            f"--namespace={NAMESPACE}",
+            f"--kubeconfig={self._kubeconfig}",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            said, _ = await process.communicate(text.encode())
+        finally:
+            if process.returncode is None:
+                # So Helm marks what it has begun, and the next one goes on from there.
+                process.send_signal(signal.SIGTERM)
+                await process.wait()
+        if process.returncode:
+            raise LocalClusterError(
+                f"helm {arguments[0]} failed: {said.decode(errors='replace').strip()[-1500:]}"
+            )
+
+
+def values(images: Sequence[str]) -> dict[str, Any]:
+    """The chart's values for the real node of a local cluster.
+
+    Args:
+        images: Names of the images, as REGISTRY/REPOSITORY:TAG.
+    """
+    names = dict(_split(image) for image in images)
+    registry = images[0].rpartition("/")[0]
+    here = {"nodeSelector": {REAL_NODE: "true"}, "replicas": 1}
+    fake = {"name": "fakegpu", "hostPath": {"path": init_script.FAKE_GPU}}
+    library = init_script.driver_libraries() / "libfakegpu.so"
+    return {
+        # What is there was imported: nothing can be pulled.
+        "image": {"registry": registry, "pullPolicy": "Never"},
+        "logFormat": "text",
+        "scheduler": here | {"image": {"tag": names["alnair"]}},
+        "controller": here | {"image": {"tag": names["alnair"]}},
+        "agent": {
+            "image": {"tag": names["alnair-agent"]},
+            "nodeSelector": {REAL_NODE: "true"},
+            "wholeGpus": "always",
+            "driver": {
+                "devices": f"{init_script.FAKE_GPU}/dev",
+                "also": [str(library), init_script.FAKE_GPU],
+            },
+            "extraVolumes": [fake],
+            "extraVolumeMounts": [{"name": "fakegpu", "mountPath": init_script.FAKE_GPU}],
+        },
+    }
+
+
+def _split(image: str) -> tuple[str, str]:
+    repository, _, tag = image.rpartition("/")[2].partition(":")
+    return repository, tag

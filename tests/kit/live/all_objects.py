@@ -1,0 +1,37 @@
+"""Everything that an API server has, so that what comes and goes can be told."""
+
+import json
+from typing import Any
+
+from alnair.kube.client import Client
+
+#: What comes and goes by itself.
+_RESTLESS = {"Event", "Lease", "ReplicaSet", "ControllerRevision", "EndpointSlice", "Endpoints"}
+
+
+async def all_objects(client: Client) -> dict[str, Any]:
+    """Each object's labels, by `KIND NAMESPACE/NAME`; without those that come by themselves."""
+    found: dict[str, Any] = {}
+    for path in await _collections(client):
+        listed = json.loads(await client.raw("GET", path))
+        for item in listed["items"]:
+            kind = listed["kind"].removesuffix("List")
+            metadata = item["metadata"]
+            name = f"{metadata.get('namespace', '')}/{metadata['name']}"
+            if kind not in _RESTLESS and metadata.get("namespace") != "kube-node-lease":
+                found[f"{kind} {name}"] = metadata.get("labels", {})
+    return found
+
+
+async def _collections(client: Client) -> list[str]:
+    groups = json.loads(await client.raw("GET", "/apis"))["groups"]
+    versions = ["/api/v1", *(f"/apis/{one['preferredVersion']['groupVersion']}" for one in groups)]
+    paths = []
+    for version in versions:
+        resources = json.loads(await client.raw("GET", version))["resources"]
+        paths += [
+            f"{version}/{one['name']}"
+            for one in resources
+            if "list" in one["verbs"] and "/" not in one["name"]
+        ]
+    return paths
