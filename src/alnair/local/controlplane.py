@@ -73,11 +73,11 @@ class LocalCluster:
         self.pki = Pki(self.layout.pki)
         self._given = None if components is None else tuple(components)
         self._scheduler = scheduler
-        self._wanted(None)
         self._extra_args = extra_args
         self._port = port
         real_node.check()
         self._real_node = real_node
+        self._wanted(None)
         self._report = report
         self._programs: dict[str, Path] = {}
 

@@ -12,7 +12,7 @@ from alnair.local.errors import LocalClusterError
 from alnair.local.programs.clients import client
 from alnair.local.real_node import init_script
 from alnair.local.report import ProgressReport
-from alnair.model.names import NAMESPACE, REAL_NODE
+from alnair.model.names import AGENT_NODE, NAMESPACE, REAL_NODE
 
 NAME: Final = "alnair"
 #: The chart is a part of the repository and of no package, as the fake GPU is.
@@ -104,7 +104,7 @@ def values(images: Sequence[str]) -> dict[str, Any]:
         "controller": here | {"image": {"tag": names["alnair"]}},
         "agent": {
             "image": {"tag": names["alnair-agent"]},
-            "nodeSelector": {REAL_NODE: "true"},
+            "nodeSelector": {AGENT_NODE: None, REAL_NODE: "true"},
             "wholeGpus": "always",
             "driver": {
                 "devices": f"{init_script.FAKE_GPU}/dev",

@@ -36,6 +36,8 @@ _PREFIX = "ai.centaurus.io/"
 GPU_STATIC: Final = _PREFIX + "gpu-static"
 #: On a node, followed by the index of a GPU: what that GPU does (`api.GpuLoad`).
 GPU_LOAD: Final = _PREFIX + "gpu-"
+#: Label by which nodes opt in: on those that have it as `enabled`, the chart runs an agent.
+AGENT_NODE: Final = _PREFIX + "agent"
 #: Label of a node of a local cluster on which containers run, as a simulated one runs none.
 REAL_NODE: Final = _PREFIX + "real-node"
 #: On a node: the Lease of its agent, if it is not `alnair-agent-NODE`.
