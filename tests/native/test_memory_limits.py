@@ -136,7 +136,7 @@ def test_an_old_driver_answers_a_question_for_limits_with_a_reason(
 
 
 def test_mig_has_no_limits(fake: Fake, gpu: object, cgroup: Path, tmp_path: Path) -> None:
-    fake.fault("mig=1")
+    fake.mig("")
     facts = memory_limits.observe(interposer="", mps="", cgroups=tmp_path)
     assert facts.mig
     assert offer(facts).memory is Tier.INTERPOSER
