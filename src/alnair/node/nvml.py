@@ -122,7 +122,7 @@ class Nvml:
         """
         api = self.api
         try:
-            found = _text(api.nvmlSystemGetDriverVersion()), api.nvmlDeviceGetCount()
+            found = text(api.nvmlSystemGetDriverVersion()), api.nvmlDeviceGetCount()
         except api.NVMLError as error:
             raise NvmlError(f"the NVIDIA driver does not answer: {error}") from error
         if found != (self.driver, self._count):
@@ -130,14 +130,14 @@ class Nvml:
 
     def _list(self) -> None:
         api, gpus = self.api, []
-        self.driver = _text(api.nvmlSystemGetDriverVersion())
+        self.driver = text(api.nvmlSystemGetDriverVersion())
         self._count = api.nvmlDeviceGetCount()
         for index in range(self._count):
             try:
                 handle = api.nvmlDeviceGetHandleByIndex(index)
-                uuid = _text(api.nvmlDeviceGetUUID(handle))
+                uuid = text(api.nvmlDeviceGetUUID(handle))
                 memory = int(api.nvmlDeviceGetMemoryInfo(handle).total)
-                gpus.append(NvmlGpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
+                gpus.append(NvmlGpu(index, uuid, text(api.nvmlDeviceGetName(handle)), memory))
             except api.NVMLError as error:
                 if self._count == 1:
                     raise
@@ -221,5 +221,6 @@ class Nvml:
         return {pid: sum(found) / len(found) / 100 for pid, found in sums.items()}
 
 
-def _text(value: str | bytes) -> str:
+def text(value: str | bytes) -> str:
+    """Return what NVML wrote: older packages give bytes."""
     return value.decode() if isinstance(value, bytes) else value
