@@ -4,16 +4,19 @@ NVML is asked, and of the place of a GPU first the kernel. What a driver or a GP
 absent, never an error: a GPU without NVLink, a machine without NUMA, a driver that is older.
 """
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from alnair.model import names
 from alnair.node.nvml import Nvml, NvmlGpu, text
 
 SYSFS: Final = Path("/sys")
 _MIB: Final = 1 << 20
 _SWITCH: Final = "switch"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]")
 #: 64-bit words of a set of NUMA nodes: 1,024 nodes, the most that Linux is built for.
 _NODE_WORDS: Final = 16
 #: Nearest bridge that two GPUs share, as NVML says it → as `nvidia-smi topo` does.
@@ -43,6 +46,11 @@ class MigDevice(msgspec.Struct, frozen=True):
     gi: int
     ci: int
     memory_mib: int
+
+    @property
+    def resource(self) -> str:
+        """What it is called in Kubernetes, as NVIDIA's plugin does in its strategy "mixed"."""
+        return names.MIG_PREFIX + _NOT_IN_NAMES.sub(".", self.profile)
 
 
 class GpuFacts(msgspec.Struct, frozen=True):
@@ -118,10 +126,11 @@ def read_inventory(nvml: Nvml, sysfs: Path = SYSFS) -> Inventory:
         handle = nvml.handles[gpu.uuid]
         pci = _ask(api, "nvmlDeviceGetPciInfo", handle)
         asked.append(_Asked(gpu, handle, pci, _ends(api, handle)))
-    return Inventory(nvml.driver, tuple(_facts(api, one, asked, sysfs) for one in asked))
+    return Inventory(nvml.driver, tuple(_facts(nvml, one, asked, sysfs) for one in asked))
 
 
-def _facts(api: Any, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts:
+def _facts(nvml: Nvml, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts:
+    api = nvml.api
     minor = _ask(api, "nvmlDeviceGetMinorNumber", one.handle)
     mode = _mig(api, one.handle)
     links = {two.gpu.index: _link(api, one, two) for two in all_ if two is not one}
@@ -135,7 +144,7 @@ def _facts(api: Any, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts:
         numa=_numa(api, one, sysfs),
         mig=bool(mode),
         mig_capable=mode is not None,
-        mig_devices=(_mig_devices(api, one.handle) or ()) if mode else (),
+        mig_devices=(_mig_devices(nvml, one.handle) or ()) if mode else (),
         links={index: word for index, word in links.items() if word},
     )
 
@@ -150,7 +159,7 @@ def _with_mig(nvml: Nvml, gpu: GpuFacts) -> GpuFacts:
     """Of a GPU that does not answer just now the last answer counts."""
     handle = nvml.handles.get(gpu.uuid)
     mode = None if handle is None else _mig(nvml.api, handle)
-    devices = _mig_devices(nvml.api, handle) if mode else ()
+    devices = _mig_devices(nvml, handle) if mode else ()
     if mode is None or devices is None:
         return gpu
     return msgspec.structs.replace(gpu, mig=mode, mig_devices=devices)
@@ -194,29 +203,22 @@ def _mig(api: Any, handle: Any) -> bool | None:
     return None if modes is None else bool(modes[0])
 
 
-def _mig_devices(api: Any, gpu: Any) -> tuple[MigDevice, ...] | None:
-    """What a GPU in MIG mode is cut up into; None if it does not answer."""
-    most = _ask(api, "nvmlDeviceGetMaxMigDeviceCount", gpu)
-    if most is None:
-        return None
-    found = []
-    for index in range(most):
-        try:
-            handle = api.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index)
-            found.append(
-                MigDevice(
-                    text(api.nvmlDeviceGetUUID(handle)),
-                    _profile(text(api.nvmlDeviceGetName(handle))),
-                    int(api.nvmlDeviceGetGpuInstanceId(handle)),
-                    int(api.nvmlDeviceGetComputeInstanceId(handle)),
-                    int(api.nvmlDeviceGetAttributes(handle).memorySizeMB),
-                )
+def _mig_devices(nvml: Nvml, gpu: Any) -> tuple[MigDevice, ...] | None:
+    """What a GPU in MIG mode is cut up into; None if it does not answer, or is just cut up anew."""
+    api = nvml.api
+    try:
+        return tuple(
+            MigDevice(
+                text(api.nvmlDeviceGetUUID(one)),
+                _profile(text(api.nvmlDeviceGetName(one))),
+                int(api.nvmlDeviceGetGpuInstanceId(one)),
+                int(api.nvmlDeviceGetComputeInstanceId(one)),
+                int(api.nvmlDeviceGetAttributes(one).memorySizeMB),
             )
-        except api.NVMLError as error:
-            if error.value not in (api.NVML_ERROR_NOT_FOUND, api.NVML_ERROR_INVALID_ARGUMENT):
-                return None
-            # There is none at this index, or it was just destroyed.
-    return tuple(found)
+            for one in nvml.mig_handles(gpu)
+        )
+    except (api.NVMLError, AttributeError):
+        return None
 
 
 def _profile(name: str) -> str:

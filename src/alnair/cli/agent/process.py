@@ -66,6 +66,9 @@ def agent(
     driver_devices: Annotated[
         Path, typer.Option(metavar="DIR", help="The driver's devices, nvidia0 and so on.")
     ] = Path("/dev"),
+    driver_capabilities: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the driver tells of MIG instances.")
+    ] = Path("/proc/driver/nvidia/capabilities"),
     driver_also: Annotated[
         list[Path] | None,
         typer.Option(
@@ -152,6 +155,7 @@ def agent(
     aligns = (topology_policy, topology_scope) != ("none", "container")
     _check_kubelet(kubelet, has_cluster=has_cluster, aligns=aligns)
     logs.set_up(log_format, "debug" if verbose else "info")
+    also = tuple(driver_also or ())
     settings = Settings(
         folder=folder,
         host=host.removeprefix("[").removesuffix("]"),
@@ -171,7 +175,7 @@ def agent(
         else PluginSettings(
             node=node or platform.node(),
             kubelet=kubelet,
-            driver=DriverPlaces(driver_libraries, driver_devices, tuple(driver_also or ())),
+            driver=DriverPlaces(driver_libraries, driver_devices, also, driver_capabilities),
             whole=whole_gpus,
             alignment=Alignment(topology_policy, topology_scope),
         ),

@@ -33,11 +33,13 @@ class DriverPlaces(msgspec.Struct, frozen=True):
         libraries: Folder of the driver's libraries; None: the usual ones.
         devices: Folder of /dev/nvidia*, which are in /dev in the container.
         also: Further files, and folders that programs may write, at the same place in containers.
+        capabilities: What the driver says of MIG instances.
     """
 
     libraries: Path | None = None
     devices: Path = Path("/dev")
     also: tuple[Path, ...] = ()
+    capabilities: Path = Path("/proc/driver/nvidia/capabilities")
 
 
 class DriverFiles(msgspec.Struct, frozen=True):
@@ -49,6 +51,7 @@ class DriverFiles(msgspec.Struct, frozen=True):
         control: Devices beside those of the GPUs.
         devices: Folder of all devices.
         also: Further files and folders.
+        capabilities: What the driver says of MIG instances.
     """
 
     cuda: Path
@@ -56,10 +59,28 @@ class DriverFiles(msgspec.Struct, frozen=True):
     control: tuple[str, ...]
     devices: Path
     also: tuple[Path, ...]
+    capabilities: Path
 
     def device(self, minor: int) -> str:
         """Return the name of a GPU's device, in the folder of devices."""
         return f"nvidia{minor}"
+
+    def mig_devices(self, minor: int, gi: int, ci: int) -> tuple[str, str]:
+        """Return the names of the two devices that open a MIG instance, of its GPU and its own.
+
+        Raises:
+            OSError: The driver does not tell of the instance, or a device is missing.
+        """
+        place = self.capabilities / f"gpu{minor}" / "mig" / f"gi{gi}"
+        return self._capability(place), self._capability(place / f"ci{ci}")
+
+    def _capability(self, place: Path) -> str:
+        text = (place / "access").read_text()
+        words = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        name = f"nvidia-caps/nvidia-cap{words.get('DeviceFileMinor', '')}"
+        if not self.has(name):
+            raise OSError(f"{self.devices / name} is missing, which opens {place}")
+        return name
 
     def has(self, name: str) -> bool:
         """Tell whether there is this device: a driver in user space has none."""
@@ -102,6 +123,7 @@ def find(places: DriverPlaces) -> DriverFiles:
         control=tuple(name for name in _CONTROL if (places.devices / name).exists()),
         devices=places.devices,
         also=places.also,
+        capabilities=places.capabilities,
     )
 
 
