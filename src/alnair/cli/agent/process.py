@@ -50,7 +50,9 @@ def agent(
     ] = None,
     whole_gpus: Annotated[
         Literal["auto", "always", "never"],
-        typer.Option(help="Serve nvidia.com/gpu too; auto: where no other plugin does."),
+        typer.Option(
+            help="Serve whole GPUs and MIG devices too; auto: where no other plugin does."
+        ),
     ] = "auto",
     topology_policy: Annotated[
         Literal["none", "best-effort", "restricted", "single-numa-node"],
