@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from alnair.node.nvml import Nvml
 from native import build
 from native.fake import Fake
 from native.test_nvml import using
@@ -135,6 +136,12 @@ def test_a_process_holds_its_instances_memory_and_no_more() -> None:
             assert device == [0, [[f"{NAME} MIG 1g.10gb", own, str(fake.uuid()), EIGHTH]]]
             assert api.nvmlDeviceGetMemoryInfo(one).used >> 20 == EIGHTH - less
             assert api.nvmlDeviceGetMemoryInfo(two).used == 0
+            usage = Nvml.of(api).usage(f"GPU-{fake.uuid()}")
+            assert usage.util is None
+            assert {uuid: used >> 20 for uuid, used in usage.mig.items()} == {
+                api.nvmlDeviceGetUUID(one): EIGHTH - less,
+                api.nvmlDeviceGetUUID(two): 0,
+            }
             (process,) = api.nvmlDeviceGetComputeRunningProcesses(one)
             assert (process.pid, process.gpuInstanceId) == (held.pid, 1)
             assert api.nvmlDeviceGetComputeRunningProcesses(two) == []
