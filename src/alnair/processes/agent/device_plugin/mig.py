@@ -5,12 +5,12 @@ be known before a container starts. No library of ours is put into it: the drive
 it was given.
 """
 
-import logging
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from alnair.node.inventory import GpuFacts, Inventory, MigDevice
 from alnair.node.kubelet import checkpoint
@@ -22,10 +22,11 @@ from alnair.sharing.matching.node_state import Allocation
 
 #: Random bytes in a CDI name: a runtime may still know the file of a name that was used before.
 _NONCE: Final = 8
+#: Seconds after which a pod is replaced whose device is not there: while a driver is replaced, or a
+#: GPU is being cut up, it may come back.
+_REPLACE_AFTER: Final = 30.0
 #: MIG devices by UUID, each with its GPU.
 Devices = Mapping[str, tuple[GpuFacts, MigDevice]]
-
-_log = logging.getLogger(__name__)
 
 
 class MigStarts:
@@ -60,6 +61,8 @@ class MigStarts:
         self._refused = refused
         #: Pod uid → names of CDI devices that have a file.
         self._started: dict[str, set[str]] = {}
+        #: Pod uid → monotonic seconds of its first start for which a device was missing.
+        self._missing: dict[str, float] = {}
         #: Pods whose replacement was asked for: the kubelet tries a start that failed again.
         self._replaced: set[str] = set()
 
@@ -89,6 +92,7 @@ class MigStarts:
     def forget(self, pod_uid: str) -> None:
         """Take back what a pod's containers had; none of its processes is left."""
         self._replaced.discard(pod_uid)
+        self._missing.pop(pod_uid, None)
         self._specs.remove(self._started.pop(pod_uid, ()))
 
     def held(self) -> dict[str, set[str]] | None:
@@ -130,26 +134,30 @@ class MigStarts:
             # What another plugin gave, before ours took its place, is in what that answered.
             if not one.device.startswith(f"{KIND}="):
                 continue
-            if problem := self._problem_of(ids, devices):
-                self._refuse(one.pod_uid, problem)
+            self._check(one.pod_uid, ids, devices)
             try:
                 self._write(one, self._edits(devices[uuid] for uuid in sorted(ids)))
             except OSError as error:
                 raise StartRefusedError(f"the start cannot be prepared: {error}") from error
 
-    def _problem_of(self, ids: Iterable[str], devices: Devices) -> str:
+    def _check(self, pod_uid: str, ids: Iterable[str], devices: Devices) -> None:
         for uuid in sorted(ids):
             if uuid not in devices:
-                return f"MIG device {uuid} is not there any more"
+                since = self._missing.setdefault(pod_uid, time.monotonic())
+                is_gone = time.monotonic() - since > _REPLACE_AFTER
+                self._refuse(pod_uid, f"MIG device {uuid} is not there any more", replace=is_gone)
             gpu = devices[uuid][0]
             if why := self.problem(gpu):
-                return f"GPU {gpu.index} ({gpu.uuid}) of MIG device {uuid} is unhealthy: {why}"
-        return ""
+                text = f"GPU {gpu.index} ({gpu.uuid}) of MIG device {uuid} is unhealthy: {why}"
+                self._refuse(pod_uid, text, replace=True)
+        self._missing.pop(pod_uid, None)
 
-    def _refuse(self, pod_uid: str, problem: str) -> None:
+    def _refuse(self, pod_uid: str, problem: str, *, replace: bool) -> NoReturn:
         if pod := self._owner(pod_uid):
-            self._refused(pod, problem, pod_uid not in self._replaced)
-            self._replaced.add(pod_uid)
+            is_first = replace and pod_uid not in self._replaced
+            if is_first:
+                self._replaced.add(pod_uid)
+            self._refused(pod, problem, is_first)
         raise StartRefusedError(problem)
 
     def _write(self, given: Allocation, edits: Edits) -> None:

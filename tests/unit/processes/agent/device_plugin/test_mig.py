@@ -12,6 +12,7 @@ from alnair.kube.client import Client
 from alnair.node.inventory import GpuFacts, MigDevice
 from alnair.node.kubelet.cdi import KIND, CdiSpecs, Edits, Mount
 from alnair.node.kubelet.plugin_server import StartRefusedError
+from alnair.processes.agent.device_plugin import mig
 from alnair.processes.agent.device_plugin.mig import MigDevices, MigStarts
 from alnair.processes.agent.device_plugin.process import Plugins, PluginSettings, WholeGpusMode
 from kit.described_gpus import DescribedDriver, gpu, inventory
@@ -127,21 +128,39 @@ async def test_what_another_plugin_gave_is_left_as_it_is_and_known(migs: Migs) -
     assert migs.starts.held() == {"uid-theirs": {"GPU-1"}}
 
 
-async def test_a_device_that_was_destroyed_or_whose_gpu_fails_starts_nobody(migs: Migs) -> None:
+async def test_a_pod_on_a_gpu_that_fails_is_replaced_once(migs: Migs) -> None:
     held = migs.give("a", "MIG-1-1")
-    migs.problems["GPU-1"] = "XID 79: the GPU has fallen off the bus"
-    failed = (
-        "GPU 1 (GPU-1) of MIG device MIG-1-1 is unhealthy: XID 79: the GPU has fallen off the bus"
-    )
-    with pytest.raises(StartRefusedError) as refused:
-        await migs.start(held)
-    assert str(refused.value) == failed
-    migs.problems.clear()
+    migs.problems["GPU-1"] = "XID 79: fell off"
+    failed = "GPU 1 (GPU-1) of MIG device MIG-1-1 is unhealthy: XID 79: fell off"
+    for is_first in (True, False):
+        with pytest.raises(StartRefusedError) as refused:
+            await migs.start(held)
+        assert str(refused.value) == failed
+        assert migs.node.refused.pop() == ("a", failed, is_first)
+
+
+async def test_a_pod_whose_device_was_destroyed_is_replaced_if_that_does_not_come_back(
+    migs: Migs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, gone = migs.give("a", "MIG-1-1"), "MIG device MIG-1-1 is not there any more"
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(mig, "time", SimpleNamespace(monotonic=lambda: clock.now))
     migs.inventory = inventory(gpu(0), gpu(1, mig=True))
-    with pytest.raises(StartRefusedError, match="MIG device MIG-1-1 is not there any more"):
-        await migs.start(held)
-    # The pod is replaced, once.
-    assert [(name, again) for name, _, again in migs.node.refused] == [("a", True), ("a", False)]
+
+    async def refused() -> bool:
+        """Whether it is replaced."""
+        with pytest.raises(StartRefusedError, match=gone):
+            await migs.start(held)
+        return migs.node.refused.pop() == ("a", gone, True)
+
+    assert not await refused()
+    migs.inventory = CUT
+    await migs.start(held)
+    migs.inventory = inventory(gpu(0), gpu(1, mig=True))
+    clock.now += 100
+    assert not await refused()
+    clock.now += 31
+    assert await refused()
 
 
 async def test_what_is_not_sure_or_not_ready_is_tried_again(migs: Migs) -> None:
