@@ -57,6 +57,14 @@ void fakegpu_detach(void);
 int fakegpu_uuid(int gpu, uint8_t uuid[16]);
 uint64_t fakegpu_total(int gpu); /* bytes, as cuDeviceTotalMem says */
 
+/* MIG: NULL: off; else on, with these instances: "1g.10gb,1g.10gb+me,1c.2g.20gb", "" for none. A
+ * GPU instance is made for each, with the ids 1, 2, ... in this order; one smaller than its GPU
+ * instance (1c.2g.20gb) joins that of the one before it where that has room. What the kernel module
+ * would tell of them in /proc/driver/nvidia/capabilities is written beside the state:
+ * capabilities/gpu<i>/mig/gi<j>/access and .../ci<k>/access. 0; -EINVAL: no GPU can be cut up so;
+ * -EBUSY: processes run in what would change. */
+int fakegpu_mig(int gpu, const char *layout);
+
 /* ---- time (CLOCK_MONOTONIC nanoseconds where clock=wall; virtual nanoseconds else) ----------- */
 uint64_t fakegpu_now_ns(void);
 void fakegpu_sleep_until_ns(uint64_t when);

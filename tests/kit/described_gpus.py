@@ -1,19 +1,40 @@
 """Drivers and GPUs as the agent's inventory describes them, without either."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from alnair.node.gpu_driver import GpuDriver
-from alnair.node.inventory import GpuFacts, Inventory
+from alnair.node.inventory import GpuFacts, Inventory, MigDevice
 
 H100 = "NVIDIA H100 80GB HBM3"
 
 
-def gpu(index: int, model: str = H100, mib: int = 81559, *, mig: bool = False) -> GpuFacts:
-    """One of four GPUs: two on each of two NUMA nodes, all linked through NVSwitches."""
-    links = {other: "NV18" for other in range(4) if other != index}
+def gpu(
+    index: int, model: str = H100, mib: int = 81559, *, mig: bool = False, cut: Sequence[str] = ()
+) -> GpuFacts:
+    """One of four GPUs: two on each of two NUMA nodes, all linked through NVSwitches.
+
+    Args:
+        index: From 0 to 3.
+        model: NVML's name of it.
+        mib: Its memory.
+        mig: Whether it is in MIG mode.
+        cut: The profiles of its MIG devices, MIG-0-1 and so on; then it is in that mode.
+    """
     return GpuFacts(
-        index, f"GPU-{index}", model, mib, minor=index, numa=index // 2, mig=mig, links=links
+        index,
+        f"GPU-{index}",
+        model,
+        mib,
+        minor=index,
+        numa=index // 2,
+        mig=mig or bool(cut),
+        mig_capable=mig or bool(cut),
+        mig_devices=tuple(
+            MigDevice(f"MIG-{index}-{gi}", profile, gi, 0, 9856)
+            for gi, profile in enumerate(cut, 1)
+        ),
+        links={other: "NV18" for other in range(4) if other != index},
     )
 
 

@@ -37,6 +37,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "reset": (None, (_C,)),
     "sweep": (_U64, ()),
     "calls": (_U64, (_C,)),
+    "mig": (_INT, (_INT, _C)),
     "xid": (_INT, (_INT, ctypes.c_uint)),
     "fault": (_INT, (_C,)),
 }
@@ -124,6 +125,19 @@ class Fake:
     def total(self, gpu: int = 0) -> int:
         """Bytes of the GPU."""
         return int(_library().fakegpu_total(gpu))
+
+    def mig(self, layout: str | None, gpu: int = 0) -> None:
+        """Puts a GPU into MIG mode, with instances such as "1g.10gb,1g.10gb+me"; None: out of it.
+
+        Raises:
+            OSError: it cannot be cut up so, or processes run in what would change.
+        """
+        _checked(_library().fakegpu_mig(gpu, None if layout is None else layout.encode()))
+
+    @property
+    def capabilities(self) -> Path:
+        """What the driver tells of MIG instances below /proc/driver/nvidia/capabilities."""
+        return self.state.parent / "capabilities"
 
     def xid(self, number: int, gpu: int = 0) -> None:
         """Sends an XID event to all who listen."""

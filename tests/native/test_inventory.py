@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alnair.node.inventory import GpuFacts, Inventory, read_inventory, with_mig_modes
+from alnair.node.inventory import Inventory, read_inventory, with_mig_modes
 from alnair.node.nvml import Nvml
 from native.fake import Fake
 from native.test_nvml import using
@@ -80,22 +80,36 @@ def test_the_kernel_is_asked_first_for_the_numa_node(
         assert gpu.numa == 0
 
 
-def test_mig_mode_is_seen_when_it_changes(tmp_path: Path) -> None:
+def test_mig_mode_and_instances_are_seen_when_they_change(tmp_path: Path) -> None:
     with Fake("h100", gpus=2) as fake, opened(fake) as nvml:
         before = read_inventory(nvml, tmp_path)
         assert len(before.sliceable) == 2
-        fake.fault("mig=1")
+        assert [gpu.mig_capable for gpu in before.gpus] == [True, True]
+        fake.mig("", gpu=1)
         now = with_mig_modes(before, nvml)
-        assert [gpu.mig for gpu in now.gpus] == [True, True]
-        assert now.sliceable == ()
-        fake.fault("mig=0")
+        assert [(gpu.mig, gpu.mig_devices) for gpu in now.gpus] == [(False, ()), (True, ())]
+        assert [gpu.index for gpu in now.sliceable] == [0]
+        fake.mig("1g.10gb+me,1c.2g.20gb,1c.2g.20gb", gpu=1)
+        (one, two, three) = with_mig_modes(now, nvml).gpus[1].mig_devices
+        assert (one.profile, one.memory_mib, one.gi, one.ci) == ("1g.10gb+me", 10134, 1, 0)
+        assert (two.profile, two.gi, two.ci) == ("1c.2g.20gb", 2, 0)
+        assert (three.profile, three.gi, three.ci) == ("1c.2g.20gb", 2, 1)
+        assert len({one.uuid, two.uuid, three.uuid}) == 3
+        assert one.uuid.startswith("MIG-")
+        assert read_inventory(nvml, tmp_path) == with_mig_modes(now, nvml)
+        fake.mig(None, gpu=1)
         assert with_mig_modes(now, nvml) == before
 
 
-def test_a_lost_gpu_keeps_the_mode_that_it_had(tmp_path: Path) -> None:
+def test_a_lost_gpu_keeps_the_mode_and_the_instances_that_it_had(tmp_path: Path) -> None:
     with Fake("h100", gpus=2) as fake, opened(fake) as nvml:
-        fake.fault("mig=1")
+        fake.mig("1g.10gb")
         before = read_inventory(nvml, tmp_path)
         fake.xid(79)
-        now: tuple[GpuFacts, ...] = with_mig_modes(before, nvml).gpus
-        assert [gpu.mig for gpu in now] == [True, True]
+        assert with_mig_modes(before, nvml) == before
+        assert len(before.gpus[0].mig_devices) == 1
+
+
+def test_gpus_before_ampere_have_no_mig(tmp_path: Path) -> None:
+    (gpu,) = inventory("v100", 1, tmp_path).gpus
+    assert (gpu.mig_capable, gpu.mig, gpu.mig_devices) == (False, False, ())

@@ -12,6 +12,7 @@ from alnair.node.memory_limits import MemoryLimit, Refused
 from alnair.sharing.tiers import Tier, offer
 from native import build
 from native.fake import Fake
+from native.test_nvml import using
 
 GIB = 1 << 30
 OUT_OF_MEMORY = "2\n"
@@ -136,11 +137,20 @@ def test_an_old_driver_answers_a_question_for_limits_with_a_reason(
 
 
 def test_mig_has_no_limits(fake: Fake, gpu: object, cgroup: Path, tmp_path: Path) -> None:
-    fake.fault("mig=1")
+    fake.mig("")
     facts = memory_limits.observe(interposer="", mps="", cgroups=tmp_path)
     assert facts.mig
     assert offer(facts).memory is Tier.INTERPOSER
     assert memory_limits.set_limit(gpu, cgroup, limit=GIB)
+
+
+def test_a_gpu_in_mig_mode_takes_no_limits_from_the_others(tmp_path: Path) -> None:
+    with Fake("h100", gpus=2) as fake, using(fake):
+        fake.mig("1g.10gb", gpu=1)
+        facts = memory_limits.observe(interposer="", mps="", cgroups=tmp_path)
+        assert facts.mig
+        assert offer(facts).memory is Tier.DRIVER
+        assert offer(facts).compute is Tier.INTERPOSER, "no MPS beside MIG"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the driver refuses whoever is not root first")

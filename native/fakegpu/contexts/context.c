@@ -32,6 +32,7 @@ CUresult fg_context_make(CUdevice device, unsigned flags, bool is_primary, int s
     if (slow)
         usleep((useconds_t)slow * 1000);
     fg_clock_spend(0);
+    fg_enter_instance(gpu);
     result = fg_take_gpu_memory_in_pieces(gpu, cost, profile->block_bytes);
     if (result)
         return result;

@@ -7,24 +7,53 @@
 
 #include "driver/driver.h"
 #include "state/device_files.h"
+#include "state/mig.h"
+#include "state/process_table.h"
 
-/* GPUs of the state, by ordinal; before and after CUDA_VISIBLE_DEVICES. */
+/* GPUs of the state that are not in MIG mode, by ordinal; before and after CUDA_VISIBLE_DEVICES. */
 static int present[FG_GPUS], presents;
 static int visible[FG_GPUS], visibles;
+/* The MIG instance that is the one device of this process, if its profile is not "". */
+static struct fg_mig instance;
+
+static bool is_uuid(const char *prefix, const uint8_t u[16], const char *text, size_t length)
+{
+    char name[48];
+    snprintf(name, sizeof name,
+             "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", prefix,
+             u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+             u[14], u[15]);
+    return length > 4 && length <= strlen(name) && !strncasecmp(name, text, length);
+}
 
 static int match_uuid(const char *text, size_t length)
 {
-    for (int i = 0; i < presents; i++) {
-        char name[48];
-        const uint8_t *u = fg_state->gpu[present[i]].uuid;
-        snprintf(name, sizeof name,
-                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-                 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
-                 u[14], u[15]);
-        if (length > 4 && length <= strlen(name) && !strncasecmp(name, text, length))
+    for (int i = 0; i < presents; i++)
+        if (is_uuid("GPU", fg_state->gpu[present[i]].uuid, text, length))
             return present[i];
-    }
     return -1;
+}
+
+/* Makes the first MIG instance that this process has the files of its one device, or the one of
+ * this name: CUDA enumerates one compute instance, and then no whole GPU (MIG user guide, "CUDA
+ * device enumeration"). */
+static bool take_instance(const char *text, size_t length)
+{
+    bool found = false;
+    fg_lock();
+    for (int gpu = 0; gpu < fg_state->gpus && !found; gpu++)
+        for (uint32_t i = 0; i < fg_state->gpu[gpu].migs && !found; i++) {
+            const struct fg_mig *mig = &fg_state->gpu[gpu].mig[i];
+            found = fg_has_device_file(gpu) && fg_has_mig_files(gpu, mig) &&
+                    (!text || is_uuid("MIG", mig->uuid, text, length));
+            if (found) {
+                visible[0] = gpu;
+                visibles = 1;
+                instance = *mig;
+            }
+        }
+    fg_unlock();
+    return found;
 }
 
 /* As the driver: ordinals or UUIDs (prefixes too), read up to the first that is not one. A device
@@ -33,9 +62,12 @@ void fg_read_visible_devices(int *devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     presents = visibles = 0;
+    instance.profile[0] = 0;
     for (int gpu = 0; gpu < fg_state->gpus; gpu++)
-        if (fg_has_device_file(gpu))
+        if (fg_has_device_file(gpu) && !fg_state->gpu[gpu].mig_mode)
             present[presents++] = gpu;
+    if (!text && take_instance(NULL, 0))
+        goto done;
     if (!text) {
         for (; visibles < presents; visibles++)
             visible[visibles] = present[visibles];
@@ -46,7 +78,11 @@ void fg_read_visible_devices(int *devices)
             size_t length = strcspn(text, ",");
             char *end;
             long ordinal = strtol(text, &end, 10);
-            int gpu = isdigit((unsigned char)*text) && ordinal < presents ? present[ordinal] : -1;
+            bool is_ordinal = isdigit((unsigned char)*text);
+            if (!strncasecmp(text, "MIG-", 4) ? take_instance(text, length)
+                                              : is_ordinal && !ordinal && take_instance(NULL, 0))
+                goto done;
+            int gpu = is_ordinal && ordinal < presents ? present[ordinal] : -1;
             if (!strncasecmp(text, "GPU-", 4))
                 gpu = match_uuid(text, length);
             if (gpu < 0)
@@ -75,6 +111,22 @@ CUdevice fg_device_of_gpu(int gpu)
         if (visible[i] == gpu)
             return i;
     return -1;
+}
+
+const struct fg_mig *fg_instance(void)
+{
+    return *instance.profile ? &instance : NULL;
+}
+
+void fg_enter_instance(int gpu)
+{
+    int row = fg_own_process();
+    fg_lock();
+    if (row >= 0 && fg_instance()) {
+        fg_state->process[row].gi[gpu] = (uint8_t)(instance.gi + 1);
+        fg_state->process[row].ci[gpu] = (uint8_t)(instance.ci + 1);
+    }
+    fg_unlock();
 }
 
 CUresult fg_gpu_status(int gpu)
@@ -112,7 +164,8 @@ CUresult FG(cuDeviceGetName)(char *name, int length, CUdevice device)
     NEED_GPU(device);
     if (!name || length <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    snprintf(name, (size_t)length, "%s", profile->name);
+    bool whole = !fg_instance();
+    snprintf(name, (size_t)length, "%s%s%s", profile->name, whole ? "" : " MIG ", instance.profile);
     return CUDA_SUCCESS;
 }
 
@@ -121,13 +174,24 @@ CUresult FG(cuDeviceGetUuid_v2)(CUuuid *uuid, CUdevice device)
     NEED_GPU(device);
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
+    const uint8_t *its = fg_instance() ? instance.uuid : fg_state->gpu[gpu].uuid;
+    memcpy(uuid->bytes, its, sizeof uuid->bytes);
+    return CUDA_SUCCESS;
+}
+
+/* The older one knows no MIG: it names the GPU around the instance. */
+CUresult FG(cuDeviceGetUuid)(CUuuid *uuid, CUdevice device)
+{
+    NEED_GPU(device);
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
     memcpy(uuid->bytes, fg_state->gpu[gpu].uuid, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
 
-CUresult FG(cuDeviceGetUuid)(CUuuid *uuid, CUdevice device)
+static uint64_t memory_of(int gpu)
 {
-    return FG(cuDeviceGetUuid_v2)(uuid, device);
+    return fg_instance() ? instance.memory_bytes : fg_state->gpu[gpu].profile.memory_bytes;
 }
 
 CUresult FG(cuDeviceTotalMem_v2)(size_t *bytes, CUdevice device)
@@ -135,7 +199,7 @@ CUresult FG(cuDeviceTotalMem_v2)(size_t *bytes, CUdevice device)
     NEED_GPU(device);
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    *bytes = profile->memory_bytes;
+    *bytes = memory_of(gpu);
     return CUDA_SUCCESS;
 }
 
@@ -144,7 +208,7 @@ CUresult FG(cuDeviceTotalMem)(unsigned int *bytes, CUdevice device)
     NEED_GPU(device);
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    *bytes = profile->memory_bytes > UINT32_MAX ? UINT32_MAX : (unsigned)profile->memory_bytes;
+    *bytes = memory_of(gpu) > UINT32_MAX ? UINT32_MAX : (unsigned)memory_of(gpu);
     return CUDA_SUCCESS;
 }
 

@@ -58,7 +58,7 @@ CUresult FG(cuDeviceGetAttribute)(int *value, CUdevice_attribute attribute, CUde
         IS(TEXTURE_ALIGNMENT, 512);
         IS(TEXTURE_PITCH_ALIGNMENT, 32);
         IS(SURFACE_ALIGNMENT, 512);
-        IS(MULTIPROCESSOR_COUNT, profile->sm_count);
+        IS(MULTIPROCESSOR_COUNT, fg_instance() ? fg_instance()->sm_count : profile->sm_count);
         IS(MAX_THREADS_PER_MULTIPROCESSOR, profile->threads_per_sm);
         IS(MAX_BLOCKS_PER_MULTIPROCESSOR, 32);
         IS(COMPUTE_CAPABILITY_MAJOR, profile->capability_major);

@@ -33,5 +33,8 @@ CUresult fg_initialized(void); /* CUDA_SUCCESS once cuInit has succeeded in this
 void fg_read_visible_devices(int *devices);
 int fg_gpu_of_device(CUdevice device); /* index in fg_state->gpu; -1: no such ordinal */
 CUdevice fg_device_of_gpu(int gpu);    /* ordinal here; -1: not visible */
-CUresult fg_gpu_status(int gpu);       /* CUDA_ERROR_UNKNOWN where it is lost */
+/* the MIG instance that is the one device of this process; NULL: its devices are whole GPUs */
+const struct fg_mig *fg_instance(void);
+void fg_enter_instance(int gpu); /* before anything is charged: it is the instance's memory */
+CUresult fg_gpu_status(int gpu); /* CUDA_ERROR_UNKNOWN where it is lost */
 #endif

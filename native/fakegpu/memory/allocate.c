@@ -6,6 +6,7 @@
 #include "memory/heap.h"
 #include "memory/space.h"
 #include "state/ledger.h"
+#include "state/mig.h"
 #include "state/process_table.h"
 
 static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
@@ -81,6 +82,11 @@ CUresult FG(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total)
     struct fg_gpu *gpu = &fg_state->gpu[context->gpu];
     struct fg_tag *tag = &fg_state->tag[fg_state->process[fg_own_process()].tag];
     uint64_t all = gpu->profile.memory_bytes, left = all - gpu->used;
+    const struct fg_mig *mig = fg_instance();
+    if (mig) {
+        all = mig->memory_bytes;
+        left = all - fg_mig_used(context->gpu, mig->gi);
+    }
     uint64_t limit = tag->hard_limit[context->gpu], used = fg_tag_limited_bytes(context->gpu, tag);
     if (limit && limit < all) {
         all = limit;

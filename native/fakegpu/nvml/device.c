@@ -46,22 +46,9 @@ static unsigned architecture(int gpu)
                                                                 : NVML_DEVICE_ARCH_UNKNOWN;
 }
 
-NV_TEXT(nvmlDeviceGetName, "%s", PROFILE->name)
 NV_TEXT(nvmlDeviceGetSerial, "16501230%05d", gpu)
 NV_TEXT(nvmlDeviceGetVbiosVersion, "96.00.%02X.00.01", gpu)
 
-NV_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned int length)
-{
-    NV_ENTER(nvmlDeviceGetUUID);
-    NV_GPU(gpu, device);
-    const uint8_t *u = GPU->uuid;
-    return nv_text(out, length,
-                   "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-                   u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
-                   u[14], u[15]);
-}
-
-NV_NUMBER(nvmlDeviceGetIndex, unsigned, nv_index(gpu))
 NV_NUMBER(nvmlDeviceGetMinorNumber, unsigned, gpu)
 NV_NUMBER(nvmlDeviceGetModuleId, unsigned, gpu + 1)
 NV_NUMBER(nvmlDeviceGetBoardId, unsigned, nv_bus(gpu) << 8)
@@ -93,8 +80,6 @@ NV_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, PROFILE->pcie_generat
 NV_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
 NV_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, 16)
 NV_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 16)
-NV_NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0)
-NV_NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, CAPABILITY == 80 || CAPABILITY == 90 ? 7 : 0)
 
 NV_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int *cores)
 {
@@ -256,18 +241,6 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t
 }
 
 /* ---- modes ----------------------------------------------------------------------------------- */
-
-NV_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current,
-                                            unsigned int *pending)
-{
-    NV_ENTER(nvmlDeviceGetMigMode);
-    NV_GPU(gpu, device);
-    NV_NEEDS(current && pending);
-    if (CAPABILITY != 80 && CAPABILITY < 90)
-        return NVML_ERROR_NOT_SUPPORTED;
-    *current = *pending = NV_FAULT("mig") ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
-    return NVML_SUCCESS;
-}
 
 NV_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current,
                                             nvmlEnableState_t *pending)

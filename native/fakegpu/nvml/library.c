@@ -12,6 +12,7 @@ struct nvmlDevice_st { int number; };
 static struct nvmlDevice_st handles[FG_GPUS] = {{0}, {1}, {2},  {3},  {4},  {5},  {6},  {7},
                                                 {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
 static _Atomic int initialized;
+static struct nvmlDevice_st instances[FG_GPUS][FG_MIGS];
 /* By GPU of the state: the index that it has here; -1: not visible. Threads that race write the
  * same. */
 static _Atomic int index_of[FG_GPUS], devices;
@@ -38,8 +39,37 @@ static bool lost(int gpu)
     return fg_state->gpu[gpu].lost || fg_fault_number("lost", FG_GPUS) == (uint64_t)gpu;
 }
 
+nvmlDevice_t nv_mig_handle(int gpu, int slot)
+{
+    return &instances[gpu][slot];
+}
+
+int nv_slot(nvmlDevice_t device)
+{
+    bool is_one = device >= &instances[0][0] && device <= &instances[FG_GPUS - 1][FG_MIGS - 1];
+    return is_one ? (int)((device - &instances[0][0]) % FG_MIGS) : -1;
+}
+
+bool nv_mig_of(nvmlDevice_t device, int *gpu, struct fg_mig *mig)
+{
+    int slot = nv_slot(device);
+    if (slot < 0)
+        return false;
+    *gpu = (int)((device - &instances[0][0]) / FG_MIGS);
+    fg_lock();
+    bool is_there =
+        *gpu < fg_state->gpus && index_of[*gpu] >= 0 && slot < (int)fg_state->gpu[*gpu].migs;
+    if (is_there)
+        *mig = fg_state->gpu[*gpu].mig[slot];
+    fg_unlock();
+    return is_there && fg_has_mig_files(*gpu, mig);
+}
+
 nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu)
 {
+    struct fg_mig mig;
+    if (nv_mig_of(device, gpu, &mig)) /* most questions are for whole GPUs only */
+        return lost(*gpu) ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_NOT_SUPPORTED;
     for (int i = 0; i < fg_state->gpus; i++)
         if (device == &handles[i] && index_of[i] >= 0) {
             *gpu = i;
@@ -299,9 +329,31 @@ static nvmlReturn_t by_uuid(const uint8_t uuid[16], nvmlDevice_t *out)
     return NVML_ERROR_NOT_FOUND;
 }
 
-static bool parse_uuid(const char *text, uint8_t uuid[16])
+static nvmlReturn_t mig_by_uuid(const uint8_t uuid[16], nvmlDevice_t *out)
 {
-    if (strncmp(text, "GPU-", 4))
+    for (int i = 0; i < fg_state->gpus * FG_MIGS; i++) {
+        int gpu;
+        struct fg_mig mig;
+        nvmlDevice_t handle = nv_mig_handle(i / FG_MIGS, i % FG_MIGS);
+        if (nv_mig_of(handle, &gpu, &mig) && !memcmp(mig.uuid, uuid, 16)) {
+            *out = handle;
+            return lost(gpu) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nv_uuid(const char *prefix, const uint8_t u[16], char *out, unsigned length)
+{
+    return nv_text(out, length,
+                   "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                   prefix, u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+                   u[12], u[13], u[14], u[15]);
+}
+
+static bool parse_uuid(const char *text, const char *prefix, uint8_t uuid[16])
+{
+    if (strncmp(text, prefix, 4))
         return false;
     int digits = 0;
     for (text += 4; *text; text++) {
@@ -314,6 +366,14 @@ static bool parse_uuid(const char *text, uint8_t uuid[16])
         *byte = (uint8_t)(*byte << 4 | (at - "0123456789abcdef"));
     }
     return digits == 32;
+}
+
+static nvmlReturn_t by_text(const char *text, nvmlDevice_t *out)
+{
+    uint8_t uuid[16] = {0};
+    if (parse_uuid(text, "GPU-", uuid))
+        return by_uuid(uuid, out);
+    return parse_uuid(text, "MIG-", uuid) ? mig_by_uuid(uuid, out) : NVML_ERROR_NOT_FOUND;
 }
 
 NV_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *out)
@@ -354,9 +414,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevi
 NV_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *text, nvmlDevice_t *out)
 {
     NV_ENTER(nvmlDeviceGetHandleByUUID);
-    uint8_t uuid[16] = {0};
     NV_NEEDS(text && out);
-    return parse_uuid(text, uuid) ? by_uuid(uuid, out) : NVML_ERROR_NOT_FOUND;
+    return by_text(text, out);
 }
 
 NV_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *out)
@@ -365,9 +424,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDe
     NV_NEEDS(uuid && out);
     if (uuid->version != nvmlUUID_v1)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    uint8_t parsed[16] = {0};
     if (uuid->type == NVML_UUID_TYPE_BINARY)
         return by_uuid(uuid->value.bytes, out);
     NV_NEEDS(uuid->type == NVML_UUID_TYPE_ASCII);
-    return parse_uuid(uuid->value.str, parsed) ? by_uuid(parsed, out) : NVML_ERROR_NOT_FOUND;
+    return by_text(uuid->value.str, out);
 }

@@ -37,9 +37,29 @@ static uint64_t used(int gpu, uint64_t *limit, uint64_t *own)
     return all;
 }
 
+/* Whether it is a MIG device, whose memory is that of its GPU instance. */
+static bool of_mig(nvmlDevice_t device, unsigned long long *total, unsigned long long *held)
+{
+    int gpu;
+    struct fg_mig mig;
+    if (!nv_mig_of(device, &gpu, &mig))
+        return false;
+    fg_lock();
+    fg_sweep_dead();
+    *total = mig.memory_bytes;
+    *held = fg_mig_used(gpu, mig.gi);
+    fg_unlock();
+    return true;
+}
+
 NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     NV_ENTER(nvmlDeviceGetMemoryInfo);
+    unsigned long long total, held;
+    if (memory && of_mig(device, &total, &held)) {
+        *memory = (nvmlMemory_t){.total = total, .used = held, .free = total - held};
+        return NVML_SUCCESS;
+    }
     NV_GPU(gpu, device);
     NV_NEEDS(memory);
     uint64_t limit, own, all = used(gpu, &limit, &own);
@@ -53,10 +73,15 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t
 NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
     NV_ENTER(nvmlDeviceGetMemoryInfo_v2);
-    NV_GPU(gpu, device);
     NV_NEEDS(memory);
     if (memory->version != nvmlMemory_v2)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (of_mig(device, &memory->total, &memory->used)) {
+        memory->reserved = 0;
+        memory->free = memory->total - memory->used;
+        return NVML_SUCCESS;
+    }
+    NV_GPU(gpu, device);
     uint64_t limit, own, all = used(gpu, &limit, &own);
     memory->total = nv_profile(gpu)->nvml_bytes;
     memory->reserved = reserved(gpu);
@@ -66,8 +91,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemor
         memory->reserved = 0;
         memory->used = own;
     }
-    uint64_t held = memory->reserved + memory->used, room = nv_profile(gpu)->memory_bytes - all;
-    memory->free = held < memory->total ? memory->total - held : 0;
+    uint64_t taken = memory->reserved + memory->used, room = nv_profile(gpu)->memory_bytes - all;
+    memory->free = taken < memory->total ? memory->total - taken : 0;
     if (memory->free > room) /* others may hold what the limit would allow */
         memory->free = room;
     return NVML_SUCCESS;
@@ -90,8 +115,7 @@ static nvmlReturn_t supported(int gpu)
 {
     if (nv_release() < 615)
         return NVML_ERROR_FUNCTION_NOT_FOUND;
-    (void)gpu;
-    return NV_FAULT("nvml_limits_off") || NV_FAULT("mig") ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    return NV_FAULT("nvml_limits_off") || GPU->mig_mode ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 /* The tag that a cgroup's path means, in `tag`; made if `make`. */

@@ -12,7 +12,6 @@
  * nvml_pids_inside=1  running processes carry pids of a namespace of their own, as driver 560
  * gave
  *   nvml_limits_off=1   no memory limits, though the driver is new enough
- *   mig=1               MIG mode is reported on
  */
 #ifndef FG_NVML_ENTRY_H
 #define FG_NVML_ENTRY_H
@@ -24,6 +23,7 @@
 #include "controls/faults.h"
 #include "engine/engine.h"
 #include "state/ledger.h"
+#include "state/mig.h"
 #include "state/process_table.h"
 
 #define NV_EXPORT __attribute__((visibility("default")))
@@ -55,6 +55,12 @@ nvmlReturn_t nv_gpu_of(nvmlDevice_t device, int *gpu);
         if (refused != NVML_SUCCESS)                                                               \
             return refused;                                                                        \
     } while (0)
+/* The MIG instance of a handle, a copy, in `mig`, and its GPU; false: it is none of an instance that
+ * is there. */
+bool nv_mig_of(nvmlDevice_t device, int *gpu, struct fg_mig *mig);
+nvmlDevice_t nv_mig_handle(int gpu, int slot);
+int nv_slot(nvmlDevice_t device); /* of a MIG handle; -1: it is none */
+nvmlReturn_t nv_uuid(const char *prefix, const uint8_t uuid[16], char *out, unsigned length);
 #define NV_FAULT(name) (fg_fault_number(name, 0) != 0)
 #define NV_NEEDS(condition)                                                                        \
     do {                                                                                           \

@@ -14,6 +14,7 @@
 struct use {
     unsigned pid;
     uint64_t bytes;
+    unsigned gi, ci;
 };
 
 static uint64_t shared_bytes(int gpu, int process)
@@ -31,7 +32,8 @@ static uint64_t shared_bytes(int gpu, int process)
     return bytes;
 }
 
-static unsigned running(int gpu, struct use *out)
+/* mig: of its instance alone; NULL: of the whole GPU. */
+static unsigned running(int gpu, const struct fg_mig *mig, struct use *out)
 {
     unsigned found = 0;
     bool inside = NV_FAULT("nvml_pids_inside");
@@ -39,7 +41,12 @@ static unsigned running(int gpu, struct use *out)
     fg_sweep_dead();
     for (int i = 0; i < fg_state->processes; i++) {
         const struct fg_process *process = &fg_state->process[i];
+        const struct fg_mig *its = fg_mig_of(gpu, process);
+        if (mig && (!its || its->gi != mig->gi || its->ci != mig->ci))
+            continue;
         if (process->pid && process->contexts[gpu]) {
+            out[found].gi = its ? its->gi : 0xffffffffu;
+            out[found].ci = its ? its->ci : 0xffffffffu;
             out[found].pid = (unsigned)(inside ? i + 2 : process->pid);
             out[found++].bytes = process->used[gpu] + shared_bytes(gpu, i);
         }
@@ -58,18 +65,23 @@ static bool is_mps(void)
 static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, size_t size,
                          bool listed)
 {
-    NV_GPU(gpu, device);
+    int gpu;
+    struct fg_mig mig;
+    bool of_mig = nv_mig_of(device, &gpu, &mig);
+    nvmlReturn_t refused = of_mig ? NVML_SUCCESS : nv_gpu_of(device, &gpu);
+    if (refused != NVML_SUCCESS)
+        return refused;
     NV_NEEDS(count);
     struct use uses[FG_PROCESSES];
-    unsigned found = listed ? running(gpu, uses) : 0, room = *count;
+    unsigned found = listed ? running(gpu, of_mig ? &mig : NULL, uses) : 0, room = *count;
     *count = found;
     if (found > room || (found && !infos))
         return NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned i = 0; i < found; i++) {
         nvmlProcessInfo_t info = {.pid = uses[i].pid,
                                   .usedGpuMemory = uses[i].bytes,
-                                  .gpuInstanceId = 0xffffffffu,
-                                  .computeInstanceId = 0xffffffffu};
+                                  .gpuInstanceId = uses[i].gi,
+                                  .computeInstanceId = uses[i].ci};
         memcpy((char *)infos + i * size, &info, size);
     }
     return NVML_SUCCESS;
@@ -135,6 +147,8 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUt
     NV_ENTER(nvmlDeviceGetUtilizationRates);
     NV_GPU(gpu, device);
     NV_NEEDS(rates);
+    if (fg_state->gpu[gpu].mig_mode)
+        return NVML_ERROR_NOT_SUPPORTED;
     nv_utilization(gpu, &rates->gpu, &rates->memory);
     return NVML_SUCCESS;
 }
@@ -214,7 +228,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     NV_ENTER(nvmlDeviceGetProcessUtilization);
     NV_GPU(gpu, device);
     NV_NEEDS(count);
-    if (NV_FAULT("nvml_util_off"))
+    if (NV_FAULT("nvml_util_off") || fg_state->gpu[gpu].mig_mode)
         return NVML_ERROR_NOT_SUPPORTED;
     nvmlProcessUtilizationInfo_v1_t found[FG_SAMPLE_ROWS * 2];
     unsigned room = out && *count < FG_SAMPLE_ROWS * 2 ? *count : out ? FG_SAMPLE_ROWS * 2 : 0;
@@ -236,7 +250,7 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device
     NV_NEEDS(info);
     if (info->version != nvmlProcessesUtilizationInfo_v1)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (NV_FAULT("nvml_util_off"))
+    if (NV_FAULT("nvml_util_off") || fg_state->gpu[gpu].mig_mode)
         return NVML_ERROR_NOT_SUPPORTED;
     return processes_since(gpu, info->lastSeenTimeStamp, info->procUtilArray,
                            &info->processSamplesCount);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "state/mig.h"
+
 static const char *folder(void)
 {
     const char *given = getenv("FAKEGPU_DEV"), *state = getenv("FAKEGPU_STATE");
@@ -21,11 +23,27 @@ static bool is_there(const char *where, const char *name)
     return length < (int)sizeof path && !access(path, F_OK);
 }
 
-bool fg_has_device_file(int gpu)
+static bool has(const char *name)
 {
     const char *where = folder();
-    char name[32];
-    snprintf(name, sizeof name, "nvidia%d", gpu);
     /* Without nvidiactl there is no driver to speak of: a fake one that nobody gave files. */
     return !where || !is_there(where, "nvidiactl") || is_there(where, name);
+}
+
+bool fg_has_device_file(int gpu)
+{
+    char name[32];
+    snprintf(name, sizeof name, "nvidia%d", gpu);
+    return has(name);
+}
+
+bool fg_has_mig_files(int gpu, const struct fg_mig *mig)
+{
+    char name[64];
+    snprintf(name, sizeof name, "nvidia-caps/nvidia-cap%u", fg_mig_minor(gpu, mig->gi, -1));
+    if (!has(name))
+        return false;
+    snprintf(name, sizeof name, "nvidia-caps/nvidia-cap%u",
+             fg_mig_minor(gpu, mig->gi, (int)mig->ci));
+    return has(name);
 }

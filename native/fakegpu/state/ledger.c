@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "state/mig.h"
 #include "state/process_table.h"
 
 /* An increase has been written down: high-water marks and the watched limit. */
@@ -36,18 +37,22 @@ static void judge(int gpu, struct fg_tag *tag)
         g->peak = g->used;
 }
 
-static bool room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed)
+static bool room(int gpu, const struct fg_process *process, uint64_t bytes, bool managed)
 {
     const struct fg_gpu *g = &fg_state->gpu[gpu];
+    const struct fg_tag *tag = &fg_state->tag[process->tag];
+    const struct fg_mig *mig = fg_mig_of(gpu, process);
     if (bytes > g->profile.memory_bytes || g->used > g->profile.memory_bytes - bytes)
+        return false;
+    if (mig && fg_mig_used(gpu, mig->gi) + bytes > mig->memory_bytes)
         return false;
     return managed || !tag->hard_limit[gpu] ||
            fg_tag_limited_bytes(gpu, tag) + bytes <= tag->hard_limit[gpu];
 }
 
-static bool make_room(int gpu, const struct fg_tag *tag, uint64_t bytes, bool managed)
+static bool make_room(int gpu, const struct fg_process *p, uint64_t bytes, bool managed)
 {
-    return room(gpu, tag, bytes, managed) || (fg_sweep_dead() && room(gpu, tag, bytes, managed));
+    return room(gpu, p, bytes, managed) || (fg_sweep_dead() && room(gpu, p, bytes, managed));
 }
 
 static int charge(int gpu, uint64_t bytes, bool managed)
@@ -59,7 +64,7 @@ static int charge(int gpu, uint64_t bytes, bool managed)
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
         struct fg_tag *tag = &fg_state->tag[p->tag];
-        if (make_room(gpu, tag, bytes, managed)) {
+        if (make_room(gpu, p, bytes, managed)) {
             p->used[gpu] += bytes;
             p->managed[gpu] += managed ? bytes : 0;
             tag->used[gpu] += bytes;

@@ -21,6 +21,7 @@
 #include "state/xid.h"
 
 #define FG_GPUS 16
+#define FG_MIGS 7
 #define FG_PROCESSES 1024
 #define FG_TAGS 256
 #define FG_SHARED 4096
@@ -47,9 +48,19 @@ struct fg_profile {
 #undef X
 };
 
+struct fg_mig {       /* an instance of a GPU in MIG mode: a compute instance in a GPU instance */
+    char profile[24]; /* 1g.10gb, 1g.10gb+me, 1c.2g.20gb */
+    uint8_t uuid[16];
+    uint32_t gi, ci;                 /* ids: the second is one within the first */
+    uint32_t gi_slices, ci_slices;   /* sevenths of the GPU's compute */
+    uint64_t memory_bytes, sm_count; /* memory is its GPU instance's, which shares it */
+};
+
 struct fg_gpu {
     struct fg_profile profile;
     uint8_t uuid[16];
+    uint32_t mig_mode, migs; /* instances, which `fakegpu_mig` says */
+    struct fg_mig mig[FG_MIGS];
     uint64_t used; /* sum over process and shared rows */
     uint64_t peak;
     int numa;
@@ -66,6 +77,8 @@ struct fg_process {
     uint64_t used[FG_GPUS];    /* bytes that only this process holds: contexts, modules, blocks */
     uint64_t managed[FG_GPUS]; /* part of `used`: managed memory */
     uint32_t contexts[FG_GPUS];
+    /* the MIG instance that it runs in: ids + 1; 0: none */
+    uint8_t gi[FG_GPUS], ci[FG_GPUS];
     uint64_t host_bytes;  /* page-locked */
     uint32_t initialized; /* has called cuInit */
     int32_t asked_gpu;    /* fakegpu_ask: the request under way */

@@ -6,7 +6,7 @@ GPU.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -75,7 +75,7 @@ def gpu_demand(
     problem = (
         _models_problem(demand, named, weights_problem)
         or _choices_problem(annotations)
-        or _problem(demand, named)
+        or _problem(demand, named, {c.name for c in order if _has_mig(c)})
     )
     return msgspec.structs.replace(demand, problem=problem) if problem else demand
 
@@ -138,14 +138,18 @@ def _choices_problem(annotations: Mapping[str, str]) -> str:
     return ""
 
 
-def _problem(demand: GpuDemand, named: list[str]) -> str:
+def _has_mig(container: ContainerGpus) -> bool:
+    return any(n and r.startswith(names.MIG_PREFIX) for r, n in container.resources.items())
+
+
+def _problem(demand: GpuDemand, named: list[str], with_mig: Container[str]) -> str:
     if not demand.requests:
         return (
             f"annotation {named[0]} asks for a GPU model, but no container asks for a GPU: "
             f"add a limit of {names.GPU} or {names.VGPU_MEMORY}, or drop the annotation"
         )
     for request in demand.requests:
-        problem = _container_problem(request)
+        problem = _container_problem(request, has_mig=request.container in with_mig)
         if problem:
             return f"container {request.container!r} {problem}"
     if demand.compute > 100:
@@ -157,7 +161,12 @@ def _problem(demand: GpuDemand, named: list[str]) -> str:
     return ""
 
 
-def _container_problem(request: GpuRequest) -> str:
+def _container_problem(request: GpuRequest, *, has_mig: bool) -> str:
+    if has_mig:
+        return (
+            f"asks for MIG devices ({names.MIG_PREFIX}…) beside whole GPUs or a slice of one, but "
+            "CUDA shows nothing else to a container with a MIG device: choose one"
+        )
     if request.whole and (request.memory_mib or request.compute):
         return (
             f"asks for whole GPUs ({names.GPU}) and a slice of one "

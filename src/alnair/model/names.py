@@ -15,6 +15,8 @@ SCHEDULERS: Final = frozenset(
 CONTROLLER: Final = "alnair-controller"
 
 GPU: Final = "nvidia.com/gpu"
+#: Resources of MIG devices, each followed by a profile: `nvidia.com/mig-1g.10gb.me`.
+MIG_PREFIX: Final = "nvidia.com/mig-"
 #: MiB of one GPU.
 VGPU_MEMORY: Final = "alnair/vgpu-memory"
 #: Percent of one GPU, 1-100.

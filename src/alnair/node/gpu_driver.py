@@ -16,7 +16,7 @@ from alnair.node.nvml import Load, Nvml, NvmlError, NvmlGpu, Usage
 from alnair.node.own_thread import in_own_thread
 
 #: Seconds between looks at whether the driver is there and is the same.
-EVERY: Final = 10.0
+EVERY: Final = 5.0
 #: Seconds that closing waits for a call that is under way.
 CLOSING: Final = 2.0
 

@@ -4,16 +4,19 @@ NVML is asked, and of the place of a GPU first the kernel. What a driver or a GP
 absent, never an error: a GPU without NVLink, a machine without NUMA, a driver that is older.
 """
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from alnair.node.nvml import Nvml, NvmlGpu
+from alnair.model import names
+from alnair.node.nvml import Nvml, NvmlGpu, text
 
 SYSFS: Final = Path("/sys")
 _MIB: Final = 1 << 20
 _SWITCH: Final = "switch"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]")
 #: 64-bit words of a set of NUMA nodes: 1,024 nodes, the most that Linux is built for.
 _NODE_WORDS: Final = 16
 #: Nearest bridge that two GPUs share, as NVML says it → as `nvidia-smi topo` does.
@@ -25,6 +28,29 @@ _BRIDGES: Final = (
     ("NVML_TOPOLOGY_NODE", "NODE"),
     ("NVML_TOPOLOGY_SYSTEM", "SYS"),
 )
+
+
+class MigDevice(msgspec.Struct, frozen=True):
+    """A compute instance of a GPU in MIG mode, with the GPU instance around it.
+
+    Attributes:
+        uuid: As NVML writes it, MIG-….
+        profile: What it is cut to, such as `1g.10gb+me` or `1c.2g.20gb`.
+        gi: Id of the GPU instance.
+        ci: Id of the compute instance within it.
+        memory_mib: Of the GPU instance.
+    """
+
+    uuid: str
+    profile: str
+    gi: int
+    ci: int
+    memory_mib: int
+
+    @property
+    def resource(self) -> str:
+        """What it is called in Kubernetes, as NVIDIA's plugin does in its strategy "mixed"."""
+        return names.MIG_PREFIX + _NOT_IN_NAMES.sub(".", self.profile)
 
 
 class GpuFacts(msgspec.Struct, frozen=True):
@@ -39,6 +65,8 @@ class GpuFacts(msgspec.Struct, frozen=True):
         pci: Its PCI bus id as in sysfs, such as `0000:10:00.0`; "" if not known.
         numa: The NUMA node that it is attached to; None if there is none or it is not known.
         mig: Whether it is in MIG mode: cut up by the driver, and never sliced by us.
+        mig_capable: Whether it could be.
+        mig_devices: What it is cut up into.
         links: Index of another GPU → kind of link, in the words of `nvidia-smi topo`.
     """
 
@@ -50,6 +78,8 @@ class GpuFacts(msgspec.Struct, frozen=True):
     pci: str = ""
     numa: int | None = None
     mig: bool = False
+    mig_capable: bool = False
+    mig_devices: tuple[MigDevice, ...] = ()
     links: dict[int, str] = {}
 
 
@@ -63,6 +93,11 @@ class Inventory(msgspec.Struct, frozen=True):
     def sliceable(self) -> tuple[GpuFacts, ...]:
         """Those that are not in MIG mode."""
         return tuple(gpu for gpu in self.gpus if not gpu.mig)
+
+    @property
+    def mig_devices(self) -> dict[str, tuple[GpuFacts, MigDevice]]:
+        """Those of all GPUs by UUID, each with its GPU."""
+        return {one.uuid: (gpu, one) for gpu in self.gpus for one in gpu.mig_devices}
 
 
 class _Asked(msgspec.Struct):
@@ -91,11 +126,13 @@ def read_inventory(nvml: Nvml, sysfs: Path = SYSFS) -> Inventory:
         handle = nvml.handles[gpu.uuid]
         pci = _ask(api, "nvmlDeviceGetPciInfo", handle)
         asked.append(_Asked(gpu, handle, pci, _ends(api, handle)))
-    return Inventory(nvml.driver, tuple(_facts(api, one, asked, sysfs) for one in asked))
+    return Inventory(nvml.driver, tuple(_facts(nvml, one, asked, sysfs) for one in asked))
 
 
-def _facts(api: Any, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts:
+def _facts(nvml: Nvml, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts:
+    api = nvml.api
     minor = _ask(api, "nvmlDeviceGetMinorNumber", one.handle)
+    mode = _mig(api, one.handle)
     links = {two.gpu.index: _link(api, one, two) for two in all_ if two is not one}
     return GpuFacts(
         index=one.gpu.index,
@@ -105,26 +142,32 @@ def _facts(api: Any, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts:
         minor=one.gpu.index if minor is None else minor,
         pci=one.bus,
         numa=_numa(api, one, sysfs),
-        mig=bool(_mig(api, one.handle)),
+        mig=bool(mode),
+        mig_capable=mode is not None,
+        mig_devices=(_mig_devices(nvml, one.handle) or ()) if mode else (),
         links={index: word for index, word in links.items() if word},
     )
 
 
 def with_mig_modes(inventory: Inventory, nvml: Nvml) -> Inventory:
-    """Return the same with MIG modes as they are now: of all this, only they change at work."""
-    modes = {uuid: _mig(nvml.api, handle) for uuid, handle in nvml.handles.items()}
-    gpus = tuple(
-        # Of a GPU that does not answer just now the last answer counts.
-        gpu if (mode := modes.get(gpu.uuid)) is None else msgspec.structs.replace(gpu, mig=mode)
-        for gpu in inventory.gpus
-    )
+    """Return the same with MIG as it is now, mode and devices: of all this, only it changes."""
+    gpus = tuple(_with_mig(nvml, gpu) for gpu in inventory.gpus)
     return Inventory(inventory.driver, gpus)
 
 
-def bus_id(text: str | bytes) -> str:
+def _with_mig(nvml: Nvml, gpu: GpuFacts) -> GpuFacts:
+    """Of a GPU that does not answer just now the last answer counts."""
+    handle = nvml.handles.get(gpu.uuid)
+    mode = None if handle is None else _mig(nvml.api, handle)
+    devices = _mig_devices(nvml, handle) if mode else ()
+    if mode is None or devices is None:
+        return gpu
+    return msgspec.structs.replace(gpu, mig=mode, mig_devices=devices)
+
+
+def bus_id(said: str | bytes) -> str:
     """Return NVML's PCI bus id (`00000000:10:00.0`) as sysfs writes it (`0000:10:00.0`)."""
-    name = text.decode() if isinstance(text, bytes) else text
-    domain, _, rest = name.lower().partition(":")
+    domain, _, rest = text(said).lower().partition(":")
     try:
         return f"{int(domain, 16):04x}:{rest}"
     except ValueError:
@@ -158,6 +201,29 @@ def _mig(api: Any, handle: Any) -> bool | None:
     """Whether it is in MIG mode now; None if the GPU cannot be, or does not answer."""
     modes = _ask(api, "nvmlDeviceGetMigMode", handle)
     return None if modes is None else bool(modes[0])
+
+
+def _mig_devices(nvml: Nvml, gpu: Any) -> tuple[MigDevice, ...] | None:
+    """What a GPU in MIG mode is cut up into; None if it does not answer, or is just cut up anew."""
+    api = nvml.api
+    try:
+        return tuple(
+            MigDevice(
+                text(api.nvmlDeviceGetUUID(one)),
+                _profile(text(api.nvmlDeviceGetName(one))),
+                int(api.nvmlDeviceGetGpuInstanceId(one)),
+                int(api.nvmlDeviceGetComputeInstanceId(one)),
+                int(api.nvmlDeviceGetAttributes(one).memorySizeMB),
+            )
+            for one in nvml.mig_handles(gpu)
+        )
+    except (api.NVMLError, AttributeError):
+        return None
+
+
+def _profile(name: str) -> str:
+    """Of "NVIDIA H100 80GB HBM3 MIG 1g.10gb" the end."""
+    return name.rpartition(" MIG ")[2]
 
 
 def _numa(api: Any, one: _Asked, sysfs: Path) -> int | None:

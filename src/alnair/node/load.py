@@ -61,6 +61,8 @@ class GpusLoad:
         self._now = 0.0
         self._gpus: dict[str, Course] = {}
         self._memory: dict[str, int] = {}
+        #: GPU → bytes in use of its MIG devices, by UUID.
+        self.mig: dict[str, dict[str, int]] = {}
         self._slices: dict[_Slice, Course] = {}
         #: When a slice was looked at last, and what had been charged to it by then.
         self._charged: dict[_Slice, tuple[float, int]] = {}
@@ -70,6 +72,7 @@ class GpusLoad:
     def take(self, seen: GpuLook) -> None:
         """Take in one look."""
         self._now = seen.now
+        self.mig = {uuid: usage.mig for uuid, usage in seen.usages.items() if usage.mig}
         for uuid, usage in seen.usages.items():
             self._memory[uuid] = usage.memory_bytes
             if usage.util is not None:

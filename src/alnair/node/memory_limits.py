@@ -124,12 +124,14 @@ def observe(
     devices = [
         pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
     ]
-    missing = [found for device in devices if (found := lacks(device, cgroups or CGROUPS))]
+    plain = [device for device in devices if not _has_mig(device)]
+    missing = [found for device in plain if (found := lacks(device, cgroups or CGROUPS))]
+    none = "every GPU is in MIG mode, in which there are none" if devices else "there is no GPU"
     return NodeFacts(
         driver=pynvml.nvmlSystemGetDriverVersion(),
-        memory_limits=missing[0] if missing else "" if devices else "there is no GPU",
+        memory_limits=missing[0] if missing else "" if plain else none,
         cgroup_v2=cgroups is not None,
-        mig=any(_has_mig(device) for device in devices),
+        mig=len(plain) < len(devices),
         interposer=interposer,
         mps=mps,
         accounting=accounting,

@@ -49,10 +49,13 @@ class Usage(msgspec.Struct, frozen=True):
         util: Percent of the last sample (a second at most) in which kernels ran; None where
             that is not measured, as in MIG mode.
         memory_bytes: In use, with the driver's own part.
+        mig: Bytes in use of the GPU's MIG devices, by their UUIDs; of those of one GPU instance
+            together.
     """
 
     util: float | None
     memory_bytes: int
+    mig: dict[str, int] = {}
 
 
 class Nvml:
@@ -122,7 +125,7 @@ class Nvml:
         """
         api = self.api
         try:
-            found = _text(api.nvmlSystemGetDriverVersion()), api.nvmlDeviceGetCount()
+            found = text(api.nvmlSystemGetDriverVersion()), api.nvmlDeviceGetCount()
         except api.NVMLError as error:
             raise NvmlError(f"the NVIDIA driver does not answer: {error}") from error
         if found != (self.driver, self._count):
@@ -130,14 +133,14 @@ class Nvml:
 
     def _list(self) -> None:
         api, gpus = self.api, []
-        self.driver = _text(api.nvmlSystemGetDriverVersion())
+        self.driver = text(api.nvmlSystemGetDriverVersion())
         self._count = api.nvmlDeviceGetCount()
         for index in range(self._count):
             try:
                 handle = api.nvmlDeviceGetHandleByIndex(index)
-                uuid = _text(api.nvmlDeviceGetUUID(handle))
+                uuid = text(api.nvmlDeviceGetUUID(handle))
                 memory = int(api.nvmlDeviceGetMemoryInfo(handle).total)
-                gpus.append(NvmlGpu(index, uuid, _text(api.nvmlDeviceGetName(handle)), memory))
+                gpus.append(NvmlGpu(index, uuid, text(api.nvmlDeviceGetName(handle)), memory))
             except api.NVMLError as error:
                 if self._count == 1:
                     raise
@@ -192,7 +195,36 @@ class Nvml:
                 util = None
         except api.NVMLError as error:
             raise NvmlError(f"{uuid}: {error}") from error
-        return Usage(util, memory)
+        return Usage(util, memory, self._mig_memory(handle) if util is None else {})
+
+    def mig_handles(self, gpu: Any) -> list[Any]:
+        """Return the handles of a GPU's MIG devices; each may cease to be one at any time.
+
+        Raises:
+            NVMLError: The GPU does not answer.
+        """
+        api, found = self.api, []
+        try:
+            most = api.nvmlDeviceGetMaxMigDeviceCount(gpu)
+        except AttributeError:
+            return []
+        for index in range(most):
+            try:
+                found.append(api.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index))
+            except api.NVMLError as error:
+                if error.value not in (api.NVML_ERROR_NOT_FOUND, api.NVML_ERROR_INVALID_ARGUMENT):
+                    raise
+        return found
+
+    def _mig_memory(self, gpu: Any) -> dict[str, int]:
+        api = self.api
+        try:
+            return {
+                text(api.nvmlDeviceGetUUID(one)): int(api.nvmlDeviceGetMemoryInfo(one).used)
+                for one in self.mig_handles(gpu)
+            }
+        except api.NVMLError:
+            return {}  # one of them was just destroyed, or there is no MIG
 
     def xids(self) -> list[tuple[str, int]]:
         """Return (GPU, XID) of the errors that came since the last time; GPU "" if not known."""
@@ -221,5 +253,6 @@ class Nvml:
         return {pid: sum(found) / len(found) / 100 for pid, found in sums.items()}
 
 
-def _text(value: str | bytes) -> str:
+def text(value: str | bytes) -> str:
+    """Return what NVML wrote: older packages give bytes."""
     return value.decode() if isinstance(value, bytes) else value

@@ -18,7 +18,7 @@ from alnair.sharing.violations import EvictTenant, Policy, Process, ViolationRul
 class Owner(StrEnum):
     """Whose a process is that has no slice of the GPU it uses."""
 
-    #: A pod's that holds the whole GPU: it may.
+    #: A pod's that holds the whole GPU, or a MIG device of it: it may.
     WHOLE = "whole"
     #: A pod's that holds nothing of it.
     POD = "pod"

@@ -28,8 +28,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         driver: Version of the driver, such as "615.36.01"; "" where NVML gives none.
-        memory_limits: NVML's answer to the question for memory limits: "" if it has them, else why
-            not, in words.
+        memory_limits: NVML's answer to the question for memory limits of GPUs that are not in MIG
+            mode: "" if it has them, else why not, in words.
         cgroup_v2: Whether cgroups are mounted as version 2 only.
         mig: Whether a GPU of the node has MIG on.
         interposer: "" if the interposer is installed for containers, else why not.
@@ -131,6 +131,4 @@ def _driver_lacks(facts: NodeFacts) -> str:
         return f"driver {facts.driver} is older than release {MEMORY_LIMITS_DRIVER}"
     if not facts.cgroup_v2:
         return "cgroups are not version 2"
-    if facts.mig:
-        return "MIG is on, and memory limits do not apply to MIG devices"
     return facts.memory_limits

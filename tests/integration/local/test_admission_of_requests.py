@@ -28,6 +28,7 @@ POLICY = "ValidatingAdmissionPolicy 'vgpu-requests.alnair' with binding"
 HALF = {names.VGPU_MEMORY: "1024", names.VGPU_COMPUTE: "50"}
 MORE = {names.VGPU_MEMORY: "1024", names.VGPU_COMPUTE: "60"}
 WHOLE = {names.GPU: "1"}
+MIG = {names.MIG_PREFIX + "1g.10gb.me": "1"}
 JOBS = grouped("batch", "v1", "jobs", "Job")
 CRON_JOBS = grouped("batch", "v1", "cronjobs", "CronJob")
 
@@ -76,6 +77,11 @@ CASES = [
     one("just too little memory", HALF | {names.VGPU_MEMORY: "63"}),
     one("whole and slice", HALF | WHOLE),
     one("whole and memory", {names.VGPU_MEMORY: "8"} | WHOLE),
+    one("a MIG device", MIG, good=True),
+    one("a MIG device and a slice", HALF | MIG),
+    one("a MIG device and a whole GPU", WHOLE | MIG | {names.VGPU_COMPUTE: "50"}),
+    one("no MIG device and a slice", HALF | {names.MIG_PREFIX + "1g.10gb": "0"}, good=True),
+    Case("a MIG device beside a slice", (container("a", MIG), container("b", HALF)), good=True),
     Case("both fill the GPU", (container("a", HALF), container("b", HALF)), good=True),
     Case("both exceed the GPU", (container("a", HALF), container("b", MORE))),
     Case("the second is wrong", (container("a", HALF), container("b", {names.VGPU_MEMORY: "1"}))),

@@ -7,6 +7,10 @@ from kit.checker.objects import Manifest, assignment, container, node, part, pod
 Objects = dict[str, list[Manifest]]
 
 
+#: One MIG device, asked for or offered.
+MIG = {"nvidia.com/mig-1g.10gb": "1"}
+
+
 def world(
     *pods: Manifest,
     nodes: list[Manifest] | None = None,

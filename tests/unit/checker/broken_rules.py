@@ -18,6 +18,7 @@ from kit.checker.worlds import (
     A10,
     BAD_PART,
     LEGACY,
+    MIG,
     NOT_T4,
     RACK,
     RWOP,
@@ -103,6 +104,14 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         (
             "a resource that the node lacks",
             world(pod("p", container(more={"example.com/nic": "1"}))),
+        ),
+        (
+            "MIG devices, also of foreign pods",
+            world(
+                pod("a", container(more=MIG)),
+                pod("b", container(more=MIG), scheduler="default-scheduler"),
+                nodes=[node(allocatable=MIG)],
+            ),
         ),
         ("a foreign pod counts", world(pod("p", container(cpu=5), scheduler="default-scheduler"))),
         (

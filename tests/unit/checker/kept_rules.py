@@ -2,6 +2,7 @@
 
 from kit.checker.objects import assignment, claim, container, group, node, part, pod, volume, whole
 from kit.checker.worlds import (
+    MIG,
     RACK,
     RWOP,
     SOFT,
@@ -32,6 +33,10 @@ GOOD: dict[str, list[tuple[str, Objects]]] = {
     ],
     "node-capacity": [
         ("just full", world(pod("a", container(cpu="3999m")), pod("b", container(cpu="1m")))),
+        (
+            "all its MIG devices, without an assignment",
+            world(pod("p", container(more=MIG)), nodes=[node(gpus=1, allocatable=MIG)]),
+        ),
         ("all its memory", world(pod("p", container(memory=8 * 2**30)))),
         ("five pods", world(*(pod(f"p{i}") for i in range(5)))),
         ("an ended pod holds nothing", world(pod("a", container(cpu=9), phase="Failed"))),

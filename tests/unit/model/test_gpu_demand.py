@@ -24,7 +24,8 @@ def sidecar(name: str, **amounts: int) -> ContainerGpus:
 
 
 def _resources(amounts: Mapping[str, int]) -> dict[str, int]:
-    return {{"whole": GPU, "mib": MEMORY, "percent": COMPUTE}[k]: v for k, v in amounts.items()}
+    known = {"whole": GPU, "mib": MEMORY, "percent": COMPUTE, "mig": names.MIG_PREFIX + "1g.10gb"}
+    return {known[k]: v for k, v in amounts.items()}
 
 
 def demand(*containers: ContainerGpus, **annotations: str) -> GpuDemand:
@@ -45,6 +46,7 @@ def test_a_pod_without_gpus_demands_nothing() -> None:
     assert gpu_demand([], {}) is None
     assert gpu_demand([main()], {}) is None
     assert gpu_demand([main(whole=0, mib=0, percent=0)], {}) is None
+    assert gpu_demand([main(mig=2)], {}) is None, "MIG devices are counted as what they are"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,7 @@ def test_a_pod_without_gpus_demands_nothing() -> None:
         ([main(mib=4096, percent=30)], (0, 4096, 30)),
         ([main(mib=64)], (0, 64, 0)),
         ([main("a", whole=1), main("b", mib=4096, percent=100)], (1, 4096, 100)),
+        ([main("a", mig=1), main("b", mib=4096, mig=0)], (0, 4096, 0)),
         ([main("a", mib=1000, percent=60), main("b", mib=2000, percent=40)], (0, 3000, 100)),
         ([init("i", mib=9000, percent=100), main(mib=1000, percent=20)], (0, 9000, 100)),
         (
@@ -135,6 +138,12 @@ def test_models_are_a_set_however_they_are_written() -> None:
             [main(whole=1, percent=30)],
             {},
             "asks for whole GPUs (nvidia.com/gpu) and a slice of one",
+        ),
+        (
+            "a slice and MIG devices in one container",
+            [main(mib=4096, mig=1)],
+            {},
+            "container 'main' asks for MIG devices (nvidia.com/mig-…) beside whole GPUs or a slice",
         ),
         (
             "compute without memory",

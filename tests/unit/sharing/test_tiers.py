@@ -13,7 +13,7 @@ NEW = {"driver": "615.36.01"}
         ({**NEW}, "A", "B"),
         ({"driver": "580.65.06"}, "B", "B"),
         ({**NEW, "cgroup_v2": False}, "B", "B"),
-        ({**NEW, "mig": True, "mps": ""}, "B", "B"),
+        ({**NEW, "mig": True, "mps": ""}, "A", "B"),
         ({**NEW, "memory_limits": "not supported"}, "B", "B"),
         ({**NEW, "mps": ""}, "A", "C"),
         ({**NEW, "interposer": "no library"}, "A", "D"),

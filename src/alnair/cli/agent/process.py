@@ -54,7 +54,9 @@ def agent(
     ] = None,
     whole_gpus: Annotated[
         Literal["auto", "always", "never"],
-        typer.Option(help="Serve nvidia.com/gpu too; auto: where no other plugin does."),
+        typer.Option(
+            help="Serve whole GPUs and MIG devices too; auto: where no other plugin does."
+        ),
     ] = "auto",
     topology_policy: Annotated[
         Literal["none", "best-effort", "restricted", "single-numa-node"],
@@ -77,6 +79,9 @@ def agent(
     driver_devices: Annotated[
         Path, typer.Option(metavar="DIR", help="The driver's devices, nvidia0 and so on.")
     ] = Path("/dev"),
+    driver_capabilities: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the driver tells of MIG instances.")
+    ] = Path("/proc/driver/nvidia/capabilities"),
     driver_also: Annotated[
         list[Path] | None,
         typer.Option(
@@ -162,6 +167,7 @@ def agent(
     aligns = (topology_policy, topology_scope) != ("none", "container")
     _check_kubelet(kubelet, has_cluster=has_cluster, aligns=aligns)
     logs.set_up(log_format, "debug" if verbose else "info")
+    found = driver_libraries, driver_devices, driver_also, driver_root, driver_capabilities
     settings = Settings(
         folder=folder,
         host=host.removeprefix("[").removesuffix("]"),
@@ -181,7 +187,7 @@ def agent(
         else PluginSettings(
             node=node or platform.node(),
             kubelet=kubelet,
-            driver=_places(driver_libraries, driver_devices, driver_also or [], driver_root),
+            driver=_places(*found),
             whole=whole_gpus,
             alignment=Alignment(topology_policy, topology_scope),
         ),
@@ -192,15 +198,20 @@ def agent(
 
 
 def _places(
-    libraries: Path | None, devices: Path, also: Sequence[Path], root: Path
+    libraries: Path | None,
+    devices: Path,
+    also: Sequence[Path] | None,
+    root: Path,
+    capabilities: Path,
 ) -> "DriverPlaces":
     from alnair.node.kubelet.driver_files import DriverPlaces
 
     return DriverPlaces(
         libraries.absolute() if libraries else None,
         devices.absolute(),
-        tuple(path.absolute() for path in also),
+        tuple(path.absolute() for path in also or ()),
         root.absolute(),
+        capabilities.absolute(),
     )
 
 

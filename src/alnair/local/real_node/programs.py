@@ -98,6 +98,7 @@ def _agent(node: NodeSettings) -> list[str]:
         f"--metrics={node.address}:{AGENT_PORT}",
         "--kubelet=/var/lib/kubelet",
         f"--driver-devices={init_script.FAKE_GPU}/dev",
+        f"--driver-capabilities={init_script.FAKE_GPU}/capabilities",
         f"--driver-also={libraries / 'libfakegpu.so'}",
         f"--driver-also={init_script.FAKE_GPU}",
         "--policy=evict",

@@ -47,7 +47,7 @@ class Edits(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     mounts: tuple[Mount, ...] = ()
 
 
-class StartedContainer(msgspec.Struct, frozen=True):
+class StartedContainer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A container that was let start.
 
     Attributes:
@@ -58,6 +58,7 @@ class StartedContainer(msgspec.Struct, frozen=True):
         parts: What it has of GPUs.
         device: Name of its CDI device, without the kind.
         slices: Name of its slices at the vGPU server, or "".
+        mig: UUIDs of its MIG devices. Then there are no parts: these are another device of CDI.
     """
 
     pod_uid: str
@@ -67,6 +68,7 @@ class StartedContainer(msgspec.Struct, frozen=True):
     parts: tuple[AssignedGpu, ...]
     device: str
     slices: str = ""
+    mig: tuple[str, ...] = ()
 
 
 class _Device(msgspec.Struct, rename="camel"):

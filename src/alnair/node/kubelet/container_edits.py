@@ -35,6 +35,23 @@ def whole(driver: DriverFiles, minors: Iterable[int]) -> Edits:
     return Edits((_NO_OTHERS,), _nodes(driver, minors), mounts)
 
 
+def mig(driver: DriverFiles, devices: Iterable[tuple[int, int, int]]) -> Edits:
+    """What a container with MIG devices gets: their GPUs, and what opens these instances of them.
+
+    Args:
+        driver: The node's.
+        devices: The minor number of each one's GPU, its GPU instance, its compute instance.
+
+    Raises:
+        OSError: One of them is not there.
+    """
+    wanted = sorted(devices)
+    opening = dict.fromkeys(name for one in wanted for name in driver.mig_devices(*one))
+    edits = whole(driver, {minor for minor, _, _ in wanted})
+    nodes = tuple(DeviceNode(f"/dev/{name}", str(driver.devices / name)) for name in opening)
+    return Edits(edits.env, edits.device_nodes + nodes, edits.mounts)
+
+
 def sliced(driver: DriverFiles, minors: Iterable[int], library: Installed, folder: Path) -> Edits:
     """What a container with a slice gets.
 

@@ -36,12 +36,14 @@ class DriverPlaces(msgspec.Struct, frozen=True):
         devices: Folder of /dev/nvidia*, which are in /dev in the container.
         also: Further files, and folders that programs may write, at the same place in containers.
         root: Where this process sees the node's root.
+        capabilities: What the driver says of MIG instances.
     """
 
     libraries: Path | None = None
     devices: Path = Path("/dev")
     also: tuple[Path, ...] = ()
     root: Path = Path("/")
+    capabilities: Path = Path("/proc/driver/nvidia/capabilities")
 
     def has(self, path: Path) -> bool:
         """Tell whether the node has it."""
@@ -58,6 +60,7 @@ class DriverFiles(msgspec.Struct, frozen=True):
         devices: Folder of all devices.
         also: Further files and folders.
         root: Where this process sees the node's root.
+        capabilities: What the driver says of MIG instances.
     """
 
     cuda: Path
@@ -66,10 +69,28 @@ class DriverFiles(msgspec.Struct, frozen=True):
     devices: Path
     also: tuple[Path, ...]
     root: Path
+    capabilities: Path
 
     def device(self, minor: int) -> str:
         """Return the name of a GPU's device, in the folder of devices."""
         return f"nvidia{minor}"
+
+    def mig_devices(self, minor: int, gi: int, ci: int) -> tuple[str, str]:
+        """Return the names of the two devices that open a MIG instance, of its GPU and its own.
+
+        Raises:
+            OSError: The driver does not tell of the instance, or a device is missing.
+        """
+        place = self.capabilities / f"gpu{minor}" / "mig" / f"gi{gi}"
+        return self._capability(place), self._capability(place / f"ci{ci}")
+
+    def _capability(self, place: Path) -> str:
+        text = driver_root.seen(self.root, place / "access").read_text()
+        words = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        name = f"nvidia-caps/nvidia-cap{words.get('DeviceFileMinor', '')}"
+        if not self.has(name):
+            raise OSError(f"{self.devices / name} is missing, which opens {place}")
+        return name
 
     def has(self, name: str) -> bool:
         """Tell whether there is this device: a driver in user space has none."""
@@ -123,6 +144,7 @@ def find(places: DriverPlaces) -> DriverFiles:
         devices=places.devices,
         also=places.also,
         root=places.root,
+        capabilities=places.capabilities,
     )
 
 

@@ -35,3 +35,12 @@ def gpu_metrics(health: GpusHealth, load: GpusLoad) -> Iterator[Metric]:
         "Memory of the GPU in use, with the driver's own part.",
         (({"gpu": uuid}, found.memory_bytes) for uuid, found in loads),
     )
+    yield gauge(
+        "alnair_mig_memory_used_bytes",
+        "Memory in use of a MIG device; those of one GPU instance share it.",
+        (
+            ({"gpu": uuid, "mig": mig}, used)
+            for uuid, devices in sorted(load.mig.items())
+            for mig, used in sorted(devices.items())
+        ),
+    )

@@ -42,6 +42,7 @@ class InventoryPublisher:
         node: Name of this node.
         driver: Knows the GPUs.
         soft_factor: How far soft compute shares may be promised beyond a GPU's time.
+        serves_mig: Whether MIG devices are offered here.
         problems: Says why nothing may start on a GPU, by its UUID; it is asked every few seconds.
     """
 
@@ -52,12 +53,14 @@ class InventoryPublisher:
         driver: GpuDriver,
         *,
         soft_factor: float = 1.0,
+        serves_mig: bool = False,
         problems: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._client = client
         self._node = node
         self._driver = driver
         self._soft_factor = soft_factor
+        self._serves_mig = serves_mig
         self._problems = problems
         self._says: NodeSays | None = None
         self._news = asyncio.Event()
@@ -111,7 +114,8 @@ class InventoryPublisher:
         self, says: NodeSays
     ) -> tuple[dict[str, str], list[GpuStaticEntry], dict[str, int]]:
         inventory = self._driver.inventory
-        labels = {k: text for k, text in labels_of(inventory).items() if k not in says.theirs}
+        found = labels_of(inventory, serves_mig=self._serves_mig)
+        labels = {k: text for k, text in found.items() if k not in says.theirs}
         problems = self._problems()
         resources = resources_of(inventory, problems, self._soft_factor)
         return labels, static_of(inventory, says, problems), resources

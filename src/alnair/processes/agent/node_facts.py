@@ -17,6 +17,8 @@ from alnair.processes.agent.node_object import (
     DRIVER_LABEL,
     GPU_COUNT_LABEL,
     GPU_MEMORY_LABEL,
+    MIG_CAPABLE_LABEL,
+    MIG_STRATEGY_LABEL,
     NodeSays,
 )
 
@@ -33,9 +35,14 @@ def product(model: str) -> str:
     return dashed[:_LONGEST_LABEL].strip("-_.")
 
 
-def labels_of(inventory: Inventory) -> dict[str, str]:
-    """Return all the labels that tell of the GPUs; those in MIG mode are not counted."""
-    found = {}
+def labels_of(inventory: Inventory, *, serves_mig: bool = False) -> dict[str, str]:
+    """Return all the labels that tell of the GPUs; those in MIG mode are not counted.
+
+    Args:
+        inventory: The node's GPUs.
+        serves_mig: Whether MIG devices are offered here, each profile as a resource.
+    """
+    found = _mig_labels(inventory, serves_mig=serves_mig)
     version = inventory.driver.split(".")
     if inventory.driver and product(inventory.driver) == inventory.driver:
         found[DRIVER_LABEL + "full"] = inventory.driver
@@ -50,6 +57,23 @@ def labels_of(inventory: Inventory) -> dict[str, str]:
         found[GPU_COUNT_LABEL] = str(len(gpus))
         found[GPU_MEMORY_LABEL] = str(mib)
     return {key: text for key, text in found.items() if text}
+
+
+def _mig_labels(inventory: Inventory, *, serves_mig: bool) -> dict[str, str]:
+    if not inventory.gpus:
+        return {}
+    is_capable = any(gpu.mig_capable for gpu in inventory.gpus)
+    found = {MIG_CAPABLE_LABEL: str(is_capable).lower()}
+    if not serves_mig or not is_capable:
+        return found
+    found[MIG_STRATEGY_LABEL] = "mixed"
+    counts = Counter(one.resource for _, one in inventory.mig_devices.values())
+    for gpu, one in inventory.mig_devices.values():
+        profile = one.resource.removeprefix(names.MIG_PREFIX)
+        found[f"{one.resource}.count"] = str(counts[one.resource])
+        found[f"{one.resource}.product"] = product(f"{gpu.model}-MIG-{profile}")
+        found[f"{one.resource}.memory"] = str(one.memory_mib)
+    return found
 
 
 def static_of(

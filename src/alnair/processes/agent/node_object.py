@@ -17,10 +17,14 @@ GPU_COUNT_LABEL: Final = "nvidia.com/gpu.count"
 GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 #: Its parts `major`, `minor` and `revision`, and the whole, `full`.
 DRIVER_LABEL: Final = "nvidia.com/cuda.driver-version."
+MIG_CAPABLE_LABEL: Final = "nvidia.com/mig.capable"
+MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
 _LABELS: Final = (
     names.GPU_MODEL_LABEL,
     GPU_COUNT_LABEL,
     GPU_MEMORY_LABEL,
+    MIG_CAPABLE_LABEL,
+    MIG_STRATEGY_LABEL,
     *(DRIVER_LABEL + part for part in ("major", "minor", "revision", "full")),
 )
 
@@ -71,7 +75,11 @@ class NodeSays(msgspec.Struct, frozen=True):
 def said(node: NodeObject) -> NodeSays:
     """Return what the object says."""
     meta = node.metadata
-    labels = {key: text for key, text in (meta.labels or {}).items() if key in _LABELS}
+    labels = {
+        key: text
+        for key, text in (meta.labels or {}).items()
+        if key in _LABELS or key.startswith(names.MIG_PREFIX)
+    }
     ours, others = set[str](), set[str]()
     for writer in meta.managed_fields or ():
         fields = _below(_below(writer.fields_v1, "f:metadata"), "f:labels")

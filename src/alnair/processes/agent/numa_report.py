@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -76,7 +77,7 @@ def numa_report(
     Args:
         node: Name of the node.
         zones: Its NUMA nodes.
-        inventory: Its GPUs; those in MIG mode are not counted.
+        inventory: Its GPUs; of those in MIG mode their MIG devices are counted.
         alignment: What the kubelet does.
         use: What is used.
         problems: Why nothing may start on a GPU, by UUID.
@@ -89,16 +90,23 @@ def numa_report(
         "nodeTopologyPodsFingerprintMethod": "all",
     }
     numbers = sorted(zone.number for zone in zones)
+    devices = [(names.GPU, gpu) for gpu in inventory.sliceable]
+    devices += [(one.resource, gpu) for gpu, one in inventory.mig_devices.values()]
     found = []
     for zone in zones:
-        gpus = [gpu for gpu in inventory.sliceable if gpu.numa == zone.number]
-        sick = sum(bool(problems.get(gpu.uuid)) for gpu in gpus)
+        # A resource that one zone has is told of all.
+        there = Counter({resource: 0 for resource, _ in [(names.GPU, None), *devices]})
+        sick = Counter[str]()
+        for resource, gpu in devices:
+            if gpu.numa == zone.number:
+                there[resource] += 1
+                sick[resource] += bool(problems.get(gpu.uuid))
         costs = [
             {"name": _name(other), "value": zone.distances[other]}
             for other in numbers
             if other in zone.distances
         ]
-        resources = _resources(zone, len(gpus), sick, use.used.get(zone.number, {}))
+        resources = _resources(zone, there, sick, use.used.get(zone.number, {}))
         name = _name(zone.number)
         found.append({"name": name, "type": "Node", "costs": costs, "resources": resources})
     return {
@@ -111,12 +119,12 @@ def numa_report(
 
 
 def _resources(
-    zone: NumaNode, gpus: int, sick: int, used: Mapping[str, int]
+    zone: NumaNode, devices: Mapping[str, int], sick: Mapping[str, int], used: Mapping[str, int]
 ) -> list[dict[str, str]]:
     found = []
-    capacity = {"cpu": 1000 * len(zone.cpus), "memory": zone.memory_bytes, names.GPU: gpus}
+    capacity = {"cpu": 1000 * len(zone.cpus), "memory": zone.memory_bytes, **devices}
     for name, amount in capacity.items():
-        allocatable = amount - sick if name == names.GPU else amount
+        allocatable = amount - sick.get(name, 0)
         available = max(allocatable - used.get(name, 0), 0)
         unit = "m" if name == "cpu" else ""
         found.append(

@@ -199,6 +199,7 @@ def _told(
         settings.node,
         driver,
         soft_factor=settings.soft_factor,
+        serves_mig=settings.plugin is not None and settings.plugin.whole != "never",
         problems=lambda: health.unhealthy,
     )
     return [

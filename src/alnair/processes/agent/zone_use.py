@@ -59,13 +59,18 @@ def zone_use(
     Args:
         answer: Of the kubelet, of the same moment for all pods.
         zones: The node's.
-        inventory: Its GPUs, whose UUIDs are the ids of `nvidia.com/gpu`.
+        inventory: Its GPUs and MIG devices, whose UUIDs are the ids of the kubelet.
         problems: Why nothing may start on a GPU, by UUID. Such a GPU is not among what may be used,
             so who holds it takes nothing of that.
     """
     used: _Used = {zone.number: Counter() for zone in zones}
     of_cpu = {cpu: zone.number for zone in zones for cpu in zone.cpus}
     of_gpu = {gpu.uuid: gpu.numa for gpu in inventory.gpus if not problems.get(gpu.uuid)}
+    of_gpu |= {
+        uuid: gpu.numa
+        for uuid, (gpu, _) in inventory.mig_devices.items()
+        if not problems.get(gpu.uuid)
+    }
     for pod in answer.pod_resources:
         for container in pod.containers:
             _count(container, used, of_cpu, of_gpu)
@@ -88,8 +93,9 @@ def _count(
             if block.memory_type == "memory" and node.ID in used:
                 used[node.ID]["memory"] += block.size
     for devices in container.devices:
-        if devices.resource_name == names.GPU:
+        name = devices.resource_name
+        if name == names.GPU or name.startswith(names.MIG_PREFIX):
             for uuid in devices.device_ids:
                 zone = of_gpu.get(uuid)
                 if zone in used:
-                    used[zone][names.GPU] += 1
+                    used[zone][name] += 1

@@ -46,6 +46,12 @@ def test_the_next_agent_reads_what_was_started(tmp_path: Path) -> None:
     assert CdiSpecs(tmp_path).load()[0] == STARTED
 
 
+def test_what_has_mig_devices_is_told_from_the_rest(tmp_path: Path) -> None:
+    one = StartedContainer("uid-3", "team", "m", "main", (), "0123456789abcdef", mig=("MIG-1",))
+    CdiSpecs(tmp_path).write(one, EDITS)
+    assert CdiSpecs(tmp_path).load() == [one]
+
+
 def test_the_folder_is_made_when_it_is_not_there(tmp_path: Path) -> None:
     specs = CdiSpecs(tmp_path / "run" / "cdi")
     assert specs.load() == []

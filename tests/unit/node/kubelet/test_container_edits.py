@@ -35,7 +35,13 @@ def driver(root: Path) -> DriverFiles:
         (root / "dev" / name).touch()
     (root / "settings").touch()
     also = (root / "state", root / "settings")
-    return driver_files.find(DriverPlaces(root / "lib", root / "dev", also))
+    (root / "dev" / "nvidia-caps").mkdir()
+    for place, minor in (("gi2", 30), ("gi2/ci0", 31), ("gi2/ci1", 32), ("gi5", 57)):
+        folder = root / "capabilities" / "gpu3" / "mig" / place
+        folder.mkdir(parents=True)
+        (folder / "access").write_text(f"DeviceFileMinor: {minor}\nDeviceFileMode: 292\n")
+        (root / "dev" / "nvidia-caps" / f"nvidia-cap{minor}").touch()
+    return driver_files.find(DriverPlaces(root / "lib", root / "dev", also, root / "capabilities"))
 
 
 def text(edits: Edits, root: Path) -> str:
@@ -46,6 +52,22 @@ def text(edits: Edits, root: Path) -> str:
 def test_whole_gpus_come_with_the_driver_as_it_is(root: Path, driver: DriverFiles) -> None:
     edits = container_edits.whole(driver, [3, 1])
     assert text(edits, root) == (GOLDEN / "edits-of-whole-gpus.json").read_text()
+
+
+def test_mig_devices_come_with_their_gpu_and_what_opens_them_alone(
+    root: Path, driver: DriverFiles
+) -> None:
+    edits = container_edits.mig(driver, [(3, 2, 0), (3, 2, 1)])
+    assert text(edits, root) == (GOLDEN / "edits-of-mig-devices.json").read_text()
+
+
+def test_an_instance_that_cannot_be_opened_is_an_error(root: Path, driver: DriverFiles) -> None:
+    for wanted in ((3, 1, 0), (3, 5, 0), (1, 2, 0)):  # the driver does not tell of it
+        with pytest.raises(FileNotFoundError):
+            container_edits.mig(driver, [wanted])
+    (root / "dev" / "nvidia-caps" / "nvidia-cap31").unlink()
+    with pytest.raises(OSError, match=r"nvidia-cap31 is missing, which opens .*/gpu3/mig/gi2/ci0"):
+        container_edits.mig(driver, [(3, 2, 0)])
 
 
 def test_a_slice_comes_with_the_library_in_the_drivers_place(

@@ -52,7 +52,7 @@ async def everything(folder: Path) -> str:
         own = metrics(server, driver, inspection, enforcement, isolation, costs)
         health, load = GpusHealth(lambda: None), GpusLoad(server.containers)
         for take in (health.take, load.take):
-            take(GpuLook(0.0, 1, {GPU: Usage(40.0, 1 << 30)}, {}, ((GPU, 31),)))
+            take(GpuLook(0.0, 1, {GPU: Usage(40.0, 1 << 30, {"MIG-1": 1 << 20})}, {}, ((GPU, 31),)))
         return text_of(chain(own, gpu_metrics(health, load)))
 
 

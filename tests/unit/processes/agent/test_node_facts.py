@@ -52,7 +52,26 @@ def test_labels_tell_of_the_most_common_model() -> None:
         "nvidia.com/cuda.driver-version.major": "615",
         "nvidia.com/cuda.driver-version.minor": "36",
         "nvidia.com/cuda.driver-version.revision": "01",
+        "nvidia.com/mig.capable": "true",
     }
+    assert labels_of(inventory(gpu(0)))["nvidia.com/mig.capable"] == "false"
+
+
+def test_mig_devices_are_labelled_by_profile_where_they_are_offered() -> None:
+    found = inventory(gpu(0), gpu(1, cut=["1g.10gb", "1g.10gb+me", "1g.10gb"]))
+    labels = labels_of(found, serves_mig=True)
+    assert labels["nvidia.com/gpu.count"] == "1"
+    assert {key: text for key, text in labels.items() if key.startswith("nvidia.com/mig")} == {
+        "nvidia.com/mig.capable": "true",
+        "nvidia.com/mig.strategy": "mixed",
+        "nvidia.com/mig-1g.10gb.count": "2",
+        "nvidia.com/mig-1g.10gb.memory": "9856",
+        "nvidia.com/mig-1g.10gb.product": f"{DASHED}-MIG-1g.10gb",
+        "nvidia.com/mig-1g.10gb.me.count": "1",
+        "nvidia.com/mig-1g.10gb.me.memory": "9856",
+        "nvidia.com/mig-1g.10gb.me.product": f"{DASHED}-MIG-1g.10gb.me",
+    }
+    assert "nvidia.com/mig.strategy" not in labels_of(found)
 
 
 def test_what_is_not_known_gets_no_label() -> None:

@@ -57,6 +57,24 @@ def test_a_sick_gpu_is_not_available() -> None:
     assert [dict(zone.available)["nvidia.com/gpu"] for zone in found.zones] == [0, 0]
 
 
+def test_mig_devices_are_told_in_the_zone_of_their_gpu_and_as_none_in_the_others() -> None:
+    cut = inventory(gpu(0), gpu(1, cut=["1g.10gb", "1g.10gb", "2g.20gb"]), gpu(2))
+    small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-2g.20gb"
+    used = ZoneUse({0: {small: 1}})
+    report = numa_report("n", ZONES, cut, Alignment(), used)
+    found = project_topology(msgspec.convert(report, NodeResourceTopologyWire))
+    assert [
+        {name: n for name, n in zone.available if name.startswith("nvidia.com/")}
+        for zone in found.zones
+    ] == [
+        {"nvidia.com/gpu": 1, small: 1, large: 1},
+        {"nvidia.com/gpu": 1, small: 0, large: 0},
+    ]
+    report = numa_report("n", ZONES, cut, Alignment(), used, {"GPU-1": "XID 79"})
+    found = project_topology(msgspec.convert(report, NodeResourceTopologyWire))
+    assert dict(found.zones[0].available)[large] == 0
+
+
 class Nothing(FaultServer):
     """A cluster that has no such kind; counts what it is asked."""
 

@@ -88,6 +88,16 @@ def test_an_unhealthy_gpu_takes_nothing_of_the_healthy_ones() -> None:
     assert use(held, problems={"GPU-0": "XID 79"}).used == {0: {}, 1: {names.GPU: 1}}
 
 
+def test_mig_devices_are_where_their_gpu_is() -> None:
+    cut = inventory(gpu(0, cut=["1g.10gb", "1g.10gb"]), gpu(2, cut=["2g.20gb"]))
+    small, large = names.MIG_PREFIX + "1g.10gb", names.MIG_PREFIX + "2g.20gb"
+    held = answer(
+        pod("a", {"devices": [devices(small, "MIG-0-1", "MIG-0-2"), devices(large, "MIG-2-1")]})
+    )
+    assert zone_use(held, ZONES, cut).used == {0: {small: 2}, 1: {large: 1}}
+    assert zone_use(held, ZONES, cut, {"GPU-0": "XID 79"}).used == {0: {}, 1: {large: 1}}
+
+
 @asynccontextmanager
 async def kubelet(socket: Path, says: ListPodResourcesResponse | None) -> AsyncIterator[None]:
     """A kubelet that answers with this, or with an error."""

@@ -14,6 +14,7 @@ from alnair.model import names
 from alnair.model.api_types import AssignedGpu, GpuAssignment
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.health import GpusHealth
+from alnair.node.inventory import GpuFacts, MigDevice
 from alnair.node.isolation import Isolation
 from alnair.node.kubelet import container_edits, driver_files
 from alnair.node.kubelet.cdi import CdiSpecs, Edits
@@ -27,6 +28,7 @@ from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.device_plugin.leaving import LeavingPods
+from alnair.processes.agent.device_plugin.mig import MigDevices, MigStarts
 from alnair.processes.agent.device_plugin.plugins import Slots, WholeGpus
 from alnair.processes.agent.device_plugin.pods_on_node import PodsOnNode
 from alnair.processes.agent.device_plugin.starts import Starts
@@ -55,7 +57,8 @@ class PluginSettings(msgspec.Struct, frozen=True):
         node: Name of the node.
         kubelet: The kubelet's folder.
         driver: Where the driver's files are.
-        whole: Whether `nvidia.com/gpu` is served; "auto": where no other plugin does.
+        whole: Whether `nvidia.com/gpu` and MIG devices are served; "auto": where no other plugin
+            does.
         alignment: How the kubelet aligns devices, cores and memory to NUMA nodes.
     """
 
@@ -80,7 +83,8 @@ class Plugins:
         isolation: Has the MPS daemon, if there is one.
 
     Attributes:
-        servers: One for each resource.
+        servers: One for each resource. Those of MIG devices come with the first device of a
+            profile, and stay: the kubelet is told when there are none.
     """
 
     def __init__(
@@ -101,7 +105,7 @@ class Plugins:
         self._library = library
         self._health = health
         self._isolation = isolation
-        folder = settings.kubelet / "device-plugins"
+        folder = self._folder = settings.kubelet / "device-plugins"
         self._resources = PodResources(settings.kubelet / "pod-resources" / "kubelet.sock")
         self.starts = Starts(
             server,
@@ -114,15 +118,27 @@ class Plugins:
             refused,
             aligned=settings.alignment.insists,
         )
-        self._leaving = LeavingPods(server.proc, self.starts.forget)
+        self._leaving = LeavingPods(server.proc, self._forget)
         self.pods = PodsOnNode(client, settings.node, lambda uid: self._leaving.add([uid]))
         self.starts.pods = self.pods
+        self.mig = MigStarts(
+            CdiSpecs(),
+            folder,
+            lambda: driver.inventory,
+            lambda: health.unhealthy,
+            self._mig_edits,
+            self.pods.owner,
+            refused,
+        )
         slots = PluginServer(folder, Slots(self.starts, self.gpus))
         whole = WholeGpus(self.starts, self.gpus, folder, self._listed)
         is_whole = settings.whole != "never"
         self.servers = [PluginServer(folder, whole), slots] if is_whole else [slots]
-        other = {names.GPU: OtherPlugin(folder, names.GPU)} if settings.whole == "auto" else {}
-        self._registrations = Registrations(folder, self.servers, other)
+        self._others = (
+            {names.GPU: OtherPlugin(folder, names.GPU)} if settings.whole == "auto" else {}
+        )
+        self._serve_mig()
+        self._registrations = Registrations(folder, self.servers, self._others)
 
         def problems() -> Mapping[str, str]:
             return health.unhealthy
@@ -143,6 +159,7 @@ class Plugins:
             OSError: The folder of CDI cannot be used.
         """
         self.starts.take_over()
+        self.mig.take_over()
         async with self._resources, asyncio.TaskGroup() as group:
             group.create_task(self._registrations.run())
             group.create_task(self.pods.run())
@@ -182,15 +199,17 @@ class Plugins:
         ]
 
     def whole_gpus(self) -> dict[str, frozenset[str]] | None:
-        """The whole GPUs of each pod, by its uid; None while it is not known who has any."""
-        others = self.starts.others()
-        if others is None:
+        """The GPUs that pods hold whole, or MIG devices of, by uid; None while that is unknown."""
+        others, mig = self.starts.others(), self.mig.held()
+        if others is None or mig is None:
             return None
         found: dict[str, frozenset[str]] = {}
         for uid, containers in self.starts.parts(others).items():
             uuids = {part.uuid for parts in containers.values() for part in parts if part.whole}
             if uuids:
                 found[uid] = frozenset(uuids)
+        for uid, gpus in mig.items():
+            found[uid] = found.get(uid, frozenset()) | gpus
         return found
 
     def whole(self, uuids: Iterable[str]) -> Edits:
@@ -249,19 +268,38 @@ class Plugins:
         except DriverError as error:
             raise OSError(str(error)) from error
 
+    def _mig_edits(self, devices: Iterable[tuple[GpuFacts, MigDevice]]) -> Edits:
+        wanted = [(gpu.minor, one.gi, one.ci) for gpu, one in devices]
+        return container_edits.mig(self._driver_files(), wanted)
+
+    def _serve_mig(self) -> None:
+        """Serve the resources of MIG devices that have come."""
+        if self._settings.whole == "never":
+            return
+        found = {one.resource for _, one in self.mig.devices.values()}
+        for resource in sorted(found - {server.plugin.resource for server in self.servers}):
+            if self._settings.whole == "auto":
+                self._others[resource] = OtherPlugin(self._folder, resource)
+            self.servers.append(PluginServer(self._folder, MigDevices(resource, self.mig)))
+
+    def _forget(self, pod_uid: str) -> None:
+        self.starts.forget(pod_uid)
+        self.mig.forget(pod_uid)
+
     def _listed(self) -> list[PodOnNode]:
         return list(self.pods.by_uid.values())
 
     async def _forget_gone(self) -> None:
         await self.pods.synced.wait()
-        self._leaving.add(self.starts.gone(self.pods.by_uid))
+        self._leaving.add(self.starts.gone(self.pods.by_uid, self.mig.uids()))
 
     async def _tell_changes(self) -> None:
-        """Send the devices when the driver comes, or the health of a GPU changes."""
+        """Send the devices when the driver comes, or health or MIG devices change."""
         told = None
         while True:
-            if (now := self.gpus()) != told:
+            if (now := (self.gpus(), self.mig.devices)) != told:
                 told = now
+                self._serve_mig()
                 for server in self.servers:
                     server.tell()
             await asyncio.sleep(_LOOK)

@@ -118,11 +118,18 @@ class Starts:
             OSError: The folder of CDI cannot be used.
         """
         for one in self._specs.load():
+            if one.mig:
+                continue
             self.started.setdefault(one.pod_uid, {})[one.container] = one
 
-    def gone(self, there: Mapping[str, PodOnNode]) -> set[str]:
-        """Return the uids of pods that were let start, and have ended or are not there any more."""
-        uids = {*self.started, *self._served().values()}
+    def gone(self, there: Mapping[str, PodOnNode], also: Iterable[str] = ()) -> set[str]:
+        """Return the uids of pods that were let start, and have ended or are not there any more.
+
+        Args:
+            there: The pods of the node, by uid.
+            also: Uids of further pods that were let start.
+        """
+        uids = {*self.started, *self._served().values(), *also}
         return {uid for uid in uids if uid not in there or there[uid].is_ended}
 
     def forget(self, pod_uid: str) -> None:

@@ -28,7 +28,7 @@ GPU = SimpleNamespace(
 
 
 def plugins(node: Node, whole: WholeGpusMode = "auto") -> Plugins:
-    driver = SimpleNamespace(inventory=SimpleNamespace(gpus=[GPU]))
+    driver = SimpleNamespace(inventory=SimpleNamespace(gpus=[GPU], mig_devices={}))
     return Plugins(
         PluginSettings("node", node.kubelet.folder, whole=whole),
         Client(Connection("http://127.0.0.1:1")),
