@@ -12,7 +12,7 @@ FILE: Final = "commit.txt"
 
 
 def commit() -> str:
-    """The commit's first 12 digits, with a plus sign behind if files differ from it; "": unknown."""
+    """The commit's first 12 digits, with a plus sign if files differ from it; "": unknown."""
     written = PACKAGE / FILE
     if written.is_file():
         return written.read_text().strip()

@@ -87,7 +87,7 @@ def write(name: str, architecture: str, archive: Path, environ: Mapping[str, str
 
 
 def _fetch(names: Sequence[str], architecture: str, work: Path, mirror: str) -> list[Path]:
-    """Downloads packages, verified by Debian's signatures; this machine's own apt is not touched."""
+    """Downloads packages, which apt verifies; this machine's own settings of apt stay."""
     for folder in ("lists/partial", "cache/archives/partial", "etc/parts", "packages"):
         (work / folder).mkdir(parents=True)
     (work / "sources.list").write_text(_SOURCES.format(mirror=mirror.rstrip("/")))

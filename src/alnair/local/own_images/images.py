@@ -126,6 +126,7 @@ def _build(
             time=time,
             target=name,
             arguments={
+                "BUILDPLATFORM": f"linux/{requirements.ARCHITECTURES[platform.machine()]}",
                 "VERSION": tag,
                 "REVISION": checkout.revision() or "unknown",
                 "PIP_NO_INDEX": "1",
