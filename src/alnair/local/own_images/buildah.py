@@ -1,4 +1,8 @@
-"""Calls of buildah, with a storage of our own: the machine's other images are not touched."""
+"""Calls of buildah, with a storage of our own: the machine's other images are not touched.
+
+Each call has mounts and settings of its own. Otherwise the storage would stay mounted when buildah has
+ended, and notes of it would stay in /var/lib and /etc/cni.
+"""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -9,6 +13,7 @@ from typing import Final
 from alnair.local.errors import LocalClusterError
 
 _NEVER: Final = ("--isolation=chroot", "--network=host", "--pull=never", "--identity-label=false")
+_HIDE = 'mount -t tmpfs alnair /var/lib; exec "$@"'
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,14 @@ class Buildah:
             f"--runroot={self.folder / 'run'}",
             f"--storage-driver={_driver(self.folder)}",
         )
+        settings = self.folder / "containers.conf"
+        settings.write_text(f'[network]\nnetwork_config_dir = "{self.folder / "run"}"\n')
+        command = ["buildah", *storage, *arguments]
+        if not self.folder.is_relative_to("/var/lib"):
+            command = ["/bin/sh", "-ec", _HIDE, "sh", *command]
         return subprocess.run(
-            ["buildah", *storage, *arguments],
-            env=self.environment,
+            ["unshare", "--mount", "--propagation=private", "--", *command],
+            env={**self.environment, "CONTAINERS_CONF": str(settings)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -9,6 +9,7 @@ from typing import Final
 #: Programs that must be on PATH, with the package of Debian and Ubuntu that has them.
 TOOLS: Final = {
     "buildah": "buildah",
+    "unshare": "util-linux",
     "apt-get": "apt",
     "dpkg-deb": "dpkg",
     "make": "make",
