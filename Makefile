@@ -113,6 +113,14 @@ bench-placement: install ## Measure placement on nine traces, and write docs/con
 generate: install ## Write generated files anew: CRD manifests, the CLI reference
 	@$(BIN)/python docs/generate.py
 
+.PHONY: wheel
+wheel: install ## Build the wheels into dist/: the pure one, and with the C library for both processors
+	@$(BIN)/python deploy/wheels.py
+
+.PHONY: images
+images: install ## Build the container images, once per commit (as root, 2 minutes); prints their names and sizes
+	@$(BIN)/python deploy/images/build.py $(ARGS)
+
 PROTOS := src/alnair/node/kubelet/api
 .PHONY: protos
 protos: install ## Generate the messages of the kubelet from their descriptions
@@ -121,12 +129,18 @@ protos: install ## Generate the messages of the kubelet from their descriptions
 .PHONY: lock
 lock: install ## Resolve the dependencies anew; the locks name no index
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
-	@for group in dev bench; do \
+	@lock() { \
+		name=$$1; shift; \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-annotate --no-emit-index-url --no-emit-find-links \
-			--custom-compile-command "make lock" --extra all --group $$group \
-			pyproject.toml --output-file requirements/$$group.txt || exit 1; \
-	done
+			--custom-compile-command "make lock" --output-file requirements/$$name.txt "$$@"; \
+	}; \
+	lock dev --extra all --group dev pyproject.toml && \
+	lock bench --extra all --group bench pyproject.toml && \
+	lock build --group build && \
+	lock image-alnair --constraints requirements/dev.txt pyproject.toml && \
+	lock image-alnair-agent --extra agent --no-emit-package numpy --constraints requirements/dev.txt \
+		pyproject.toml
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all caches of this folder
@@ -139,5 +153,7 @@ clean: ## Remove the virtual environment and all caches of this folder
 .PHONY: clean-cache
 clean-cache: ## Remove built programs and wheels from the cache folder
 	@cache="$${ALNAIR_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/alnair}"; \
-		rm -rf "$$cache/bin" "$$cache/build" "$$cache/go" "$$cache/images" "$$cache/logs" "$$cache/wheels"; \
+		for name in bin build go images logs native own-images tools wheels zig; do \
+			rm -rf "$$cache/$$name"; \
+		done; \
 		echo "removed from $$cache"

@@ -15,6 +15,7 @@ LANES = (
         "integration/local/test_real_node.py",
         "integration/local/test_real_node_churn.py",
         "integration/real_node",
+        "integration/images",
     ),
     ("integration/kube", "integration/agent", "integration/local"),
     ("integration",),

@@ -29,7 +29,7 @@ $(OUT)/$(1)/trampolines.S: $(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) $(V
 	$(VGPU_TOOL) proxy $(VGPU)/symbols.tsv $$@ $$(filter %.o,$$^)
 $(OUT)/$(2): $(OUT)/$(1)/symbols.c $(addprefix $(OUT)/$(1)/,$(4)) $(OUT)/stubs/libdl.so.2 $(VGPU)/exports.map
 	@mkdir -p $$(@D)
-	$(CC) $(VGPU_FLAGS) $(3) $(VGPU_LINK) -Wl,-soname,$(notdir $(2)) $$(filter %.c %.S,$$^) \
+	$(CC) $(VGPU_FLAGS) $(3) $(VGPU_LINK) $(LDFLAGS) -Wl,-soname,$(notdir $(2)) $$(filter %.c %.S,$$^) \
 		$(patsubst $(VGPU)/%.c,$(OUT)/$(1)/%.o,$(VGPU_C)) -Wl,--no-as-needed $(OUT)/stubs/libdl.so.2 -o $$@
 endef
 $(eval $(call vgpu_library,vgpu,libalnair_vgpu.so,,))
@@ -44,3 +44,5 @@ $(OUT)/stubs/libdl.so.2:
 
 .PHONY: vgpu
 vgpu: $(OUT)/libalnair_vgpu.so $(OUT)/libalnair_vgpu_virtual.so $(OUT)/proxy/libcuda.so.1
+.PHONY: released
+released: $(OUT)/libalnair_vgpu.so $(OUT)/proxy/libcuda.so.1

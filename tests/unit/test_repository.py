@@ -111,7 +111,7 @@ def test_a_lock_pins_and_hashes_all_and_names_no_index(lock: Path) -> None:
     lines = [line for line in lock.read_text().splitlines() if not line.startswith("#")]
     assert not [line for line in lines if "://" in line or line.startswith("-")]
     packages = [line for line in lines if not line.startswith(" ")]
-    assert len(packages) > 10
+    assert len(packages) > 5
     assert not [line for line in packages if "==" not in line or not line.endswith("\\")]
 
 

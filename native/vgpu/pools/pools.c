@@ -167,7 +167,8 @@ bool vg_pools_trim(int row)
 
 bool vg_pools_give_back(int row)
 {
-    bool any = vg_pending_frees_settle() | vg_exports_settle();
+    bool any = vg_pending_frees_settle();
+    any |= vg_exports_settle();
     if (!atomic_load_explicit(&any_pools, memory_order_relaxed))
         return any;
     vg_pools_begin();

@@ -1,6 +1,6 @@
 /* A forked child is another process: it has no slot, no context and no claim on its parent's bytes.
  * It gets a slot when it first uses CUDA (a DataLoader worker never does). */
-#include <pthread.h>
+#include <stddef.h>
 
 #include "compute/compute.h"
 #include "ledger/ledger.h"
@@ -8,6 +8,11 @@
 #include "pools/pools.h"
 #include "session/session.h"
 #include "virtual_memory/virtual_memory.h"
+
+/* What pthread_atfork calls. That name is in libpthread or in libc, by release and processor; this one
+ * is in every libc.so.6, so that the library needs no other. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static void in_child(void)
 {
@@ -25,5 +30,5 @@ static void in_child(void)
 
 __attribute__((constructor)) static void at_load(void)
 {
-    pthread_atfork(NULL, NULL, in_child);
+    __register_atfork(NULL, NULL, in_child, __dso_handle);
 }

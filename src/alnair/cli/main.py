@@ -29,6 +29,15 @@ COMMANDS = {
 }
 
 
+#: Packages that only some verbs need: how they are installed, by the name that is imported.
+EXTRAS = {
+    **dict.fromkeys(("cryptography", "psutil"), "alnair[local]"),
+    **dict.fromkeys(("google", "grpc", "pynvml"), "alnair[agent]"),
+    **dict.fromkeys(("jinja2", "matplotlib"), "alnair[report]"),
+    "numpy": "alnair",  # left out of the agent's image
+}
+
+
 def build(verbs: Iterable[str]) -> typer.Typer:
     """The command with these verbs."""
     app = typer.Typer(
@@ -76,13 +85,19 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"alnair {version('alnair')}")
+        from alnair.built_from import commit
+
+        typer.echo(f"alnair {version('alnair')} (commit {commit() or 'unknown'})")
         raise typer.Exit
 
 
 def _version(
     version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+        False,
+        "--version",
+        callback=_show_version,
+        is_eager=True,
+        help="Show the version and commit.",
     ),
 ) -> None:
     """Alnair makes a Kubernetes GPU cluster do more with the GPUs it has."""
@@ -95,6 +110,23 @@ def wanted(arguments: Sequence[str]) -> list[str]:
     return list(COMMANDS)
 
 
+def missing(module: str | None) -> str | None:
+    """What to say where a module is not there; None where that is a bug."""
+    package = (module or "").partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    return (
+        f"alnair: this command needs the package {package}, which is not installed here:"
+        f" pip install '{EXTRAS[package]}'; in a pod, use the image of another component"
+    )
+
+
 def main() -> None:
     """Runs the command."""
-    build(wanted(sys.argv[1:]))()
+    try:
+        build(wanted(sys.argv[1:]))()
+    except ModuleNotFoundError as error:
+        said = missing(error.name)
+        if said is None:
+            raise
+        sys.exit(said)

@@ -43,8 +43,10 @@ def check_model(model: str) -> None:
     """Refuses a model that there is no profile of.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: There is none, or this Alnair was installed without any.
     """
+    if said := missing_sources():
+        raise InvalidArgumentError(said)
     if model not in models():
         raise InvalidArgumentError(
             f"there is no fake GPU {model!r}: choose among {', '.join(models())}"
@@ -100,5 +102,8 @@ def switch_on(model: str, gpus: int) -> list[str]:
 def missing_sources() -> str | None:
     """Says why the fake GPU cannot be built here, or None."""
     if not (SOURCES / "Makefile").exists():
-        return "the fake GPU is in the repository alone: run alnair from a clone of it"
+        return (
+            "a real node's fake GPU and images are made from Alnair's repository, and this Alnair was"
+            " installed from a wheel: leave out --real-node, or run alnair from a clone"
+        )
     return None

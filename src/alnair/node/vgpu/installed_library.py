@@ -70,7 +70,10 @@ def _marked(source: Path | None, name: str) -> bytes:
     except OSError as error:
         raise InstallError(f"{source} cannot be read: {error.strerror}") from error
     if source is None:
-        raise InstallError(f"{name} is not there: make -C native vgpu")
+        raise InstallError(
+            f"{name} is not there: in a checkout, make -C native vgpu;"
+            " else install a wheel of Alnair for this processor"
+        )
     if text.count(_UNSET) + text.count(_SET) != 1:
         raise InstallError(f"{source} is no library of this version: make -C native vgpu")
     return text.replace(_UNSET, _SET)

@@ -7,11 +7,14 @@ import alnair
 
 NAME: Final = "libalnair_vgpu.so"
 _BUILT: Final = Path(alnair.__file__).parents[2] / "build" / "native"
-#: In a checkout, or installed.
-_PLACES: Final = (_BUILT / NAME, Path("/usr/local/lib") / NAME)
+#: In a platform wheel (deploy/wheel_hook.py).
+_SHIPPED: Final = Path(__file__).parent / "libraries"
+#: In a checkout, in a wheel, or installed by hand.
+_PLACES: Final = (_BUILT / NAME, _SHIPPED / NAME, Path("/usr/local/lib") / NAME)
 #: Its name is the driver's: it lies where no loader looks by itself.
 _PROXY_PLACES: Final = (
     _BUILT / "proxy" / "libcuda.so.1",
+    _SHIPPED / "proxy" / "libcuda.so.1",
     Path("/usr/local/lib/alnair/proxy/libcuda.so.1"),
 )
 

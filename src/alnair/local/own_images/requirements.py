@@ -1,0 +1,57 @@
+"""What the machine must have for Alnair's images to be made; asked before anything is changed."""
+
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from typing import Final
+
+#: Programs that must be on PATH, with the package of Debian and Ubuntu that has them.
+TOOLS: Final = {
+    "buildah": "buildah",
+    "unshare": "util-linux",
+    "apt-get": "apt",
+    "dpkg-deb": "dpkg",
+    "make": "make",
+    "nm": "binutils",
+}
+#: Whose packages the base images are made of; Debian has it installed, Ubuntu has not.
+KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
+#: All packages of Debian and Ubuntu that may have to be installed.
+PACKAGES: Final = ("binutils", "buildah", "debian-archive-keyring", "make")
+#: Processors, as the kernel calls them and as images do.
+ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def problem(
+    *,
+    machine: str | None = None,
+    user: int | None = None,
+    which: Callable[[str], str | None] = shutil.which,
+    exists: Callable[[str], bool] = os.path.exists,
+) -> str | None:
+    """Why no image can be made here, in a sentence with the fix; None where they can.
+
+    Args:
+        machine: The processor; None: this one.
+        user: The user's number; None: this one.
+        which: Finds a program.
+        exists: Whether a file is there.
+    """
+    machine = machine or platform.machine()
+    if platform.system() != "Linux" or machine not in ARCHITECTURES:
+        return f"images are made on Linux on x86_64 or aarch64, and this is {machine}"
+    missing = {tool: package for tool, package in TOOLS.items() if not which(tool)}
+    if "apt-get" in missing or "dpkg-deb" in missing:
+        return "the base images are made by apt-get and dpkg-deb: run it on Debian 12 or Ubuntu"
+    if not exists(KEYRING):
+        missing["Debian's keys"] = "debian-archive-keyring"
+    if missing:
+        packages = " ".join(sorted({*missing.values()}))
+        return (
+            f"images need {', '.join(missing)}, not found here:"
+            f" install them (Debian, Ubuntu: apt-get install {packages})"
+        )
+    if (os.geteuid() if user is None else user) != 0:
+        return "images are made by root here (buildah with chroot): run the command with sudo"
+    return None
