@@ -167,7 +167,7 @@ def agent(
     aligns = (topology_policy, topology_scope) != ("none", "container")
     _check_kubelet(kubelet, has_cluster=has_cluster, aligns=aligns)
     logs.set_up(log_format, "debug" if verbose else "info")
-    found = driver_libraries, driver_devices, driver_also, driver_root, driver_capabilities
+    found = driver_libraries, driver_devices, driver_also, driver_capabilities, driver_root
     settings = Settings(
         folder=folder,
         host=host.removeprefix("[").removesuffix("]"),
@@ -201,8 +201,8 @@ def _places(
     libraries: Path | None,
     devices: Path,
     also: Sequence[Path] | None,
-    root: Path,
     capabilities: Path,
+    root: Path,
 ) -> "DriverPlaces":
     from alnair.node.kubelet.driver_files import DriverPlaces
 
@@ -210,8 +210,8 @@ def _places(
         libraries.absolute() if libraries else None,
         devices.absolute(),
         tuple(path.absolute() for path in also or ()),
-        root.absolute(),
         capabilities.absolute(),
+        root.absolute(),
     )
 
 

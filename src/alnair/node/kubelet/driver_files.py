@@ -35,15 +35,15 @@ class DriverPlaces(msgspec.Struct, frozen=True):
         libraries: Folder of the driver's libraries; None: the usual ones.
         devices: Folder of /dev/nvidia*, which are in /dev in the container.
         also: Further files, and folders that programs may write, at the same place in containers.
-        root: Where this process sees the node's root.
         capabilities: What the driver says of MIG instances.
+        root: Where this process sees the node's root.
     """
 
     libraries: Path | None = None
     devices: Path = Path("/dev")
     also: tuple[Path, ...] = ()
-    root: Path = Path("/")
     capabilities: Path = Path("/proc/driver/nvidia/capabilities")
+    root: Path = Path("/")
 
     def has(self, path: Path) -> bool:
         """Tell whether the node has it."""
