@@ -1,7 +1,7 @@
 """Calls of buildah, with a storage of our own: the machine's other images are not touched.
 
-Each call has mounts and settings of its own. Otherwise the storage would stay mounted when buildah has
-ended, and notes of it would stay in /var/lib and /etc/cni.
+Each call has mounts and settings of its own. Otherwise the storage would stay mounted when buildah
+has ended, and notes of it would stay in /var/lib and /etc/cni.
 """
 
 import subprocess
