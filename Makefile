@@ -82,6 +82,7 @@ coverage: install ## Which lines the unit tests and scenarios reach
 
 .PHONY: programs
 programs: install ## Build the programs of the local cluster, once (about 6 minutes; as root 11)
+	@$(BIN)/python requirements/debian.py
 	@$(BIN)/python -c 'from alnair.cli.progress import Display; from alnair.local import every_program; \
 		every_program.prepare(Display())'
 
