@@ -4,13 +4,6 @@
 #: starting: what takes longest comes first. In a lane what is named later, and more exactly, comes
 #: later. Any other file is on its own.
 LANES = (
-    ("integration/scheduler/test_churn.py",),
-    ("integration/scheduler/test_native_groups.py",),
-    ("integration/scheduler/test_only_scheduler.py",),
-    ("integration/scheduler/test_differential",),
-    ("integration/scheduler",),
-    ("integration/demo",),
-    ("integration/replay",),
     # The last compares the whole machine before and after: no other real node may come meanwhile.
     (
         "integration/images",
@@ -19,10 +12,17 @@ LANES = (
         "integration/real_node/test_upgrade.py",
         "integration/real_node/test_node.py",
     ),
-    ("integration/kube", "integration/agent", "integration/local"),
+    ("integration/agent", "integration/kube", "integration/local"),
+    ("integration/scheduler/test_churn.py",),
+    ("integration/replay",),
+    ("integration/scheduler/test_differential",),
+    ("integration/demo",),
+    ("integration/scheduler/test_native_groups.py",),
+    ("integration/scheduler/test_only_scheduler.py",),
+    ("integration/scheduler",),
     ("integration",),
 )
-#: In parallel these tests keep one process busy, while the other one runs unit tests.
+#: In parallel these tests keep one process busy, while the others run unit tests.
 LONGEST = "integration/scheduler"
 STAGES = ("unit", "native", "scenarios", "integration")
 

@@ -265,9 +265,8 @@ async def test_a_drained_node_is_as_before_once_the_agent_and_its_folder_are_gon
 
     # The kubelet tells it at its next look, and forgets them in five minutes.
     await eventually(are_not_offered, 40, "the node offers GPUs still")
-    # And it may come again.
+    # It comes again: at once for slices, and for whole GPUs when the kubelet has forgotten them.
     await LocalCluster(cluster.name, root=cluster.layout.root).up()
-    await described(client)
     await pods.create(tenant("a-again", {names.VGPU_MEMORY: "2000"}))
     await runs(client, "a-again")
     await is_held(client, "a-again", 2000)
