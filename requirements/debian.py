@@ -1,6 +1,7 @@
 """Installs the packages of Debian and Ubuntu that tests need and this machine lacks.
 
-`make programs` runs this, and so does `make test`: without them, tests of a real node are skipped.
+`make programs` runs this, and so does `make test`: without them, tests of a real node and of
+images are skipped.
 Only root with apt-get does it, and nobody where `ALNAIR_APT=no`. It never fails: who needs what is
 still missing says so.
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from alnair.local.own_images import requirements as of_images
 from alnair.local.real_node import requirements
 
 #: Asks every installed package whether it may start a daemon; 101 says no (invoke-rc.d(8)).
@@ -32,6 +34,7 @@ Run = Callable[[Sequence[str], float | None], str]
 def wanted(environ: Mapping[str, str], which: Callable[[str], str | None]) -> list[str]:
     """The packages that this machine lacks, sorted."""
     lacking = requirements.missing(builds=requirements.builds(environ), which=which)
+    lacking |= of_images.missing(which)
     if not which("promtool"):
         lacking["promtool"] = "prometheus"
     packages = {*lacking.values()}

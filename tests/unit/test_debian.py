@@ -43,11 +43,17 @@ class Apt:
         (("nft", "ip"), ["iproute2", "nftables"]),
         (("unshare", "nsenter", "promtool"), ["prometheus", "util-linux"]),
         (("cc",), ["gcc", "libc6-dev"]),
+        (("buildah",), ["buildah"]),
     ],
 )
 def test_the_packages_of_what_is_missing_are_wanted(
-    debian: dict[str, Any], missing: tuple[str, ...], packages: list[str], tmp_path: Path
+    debian: dict[str, Any],
+    missing: tuple[str, ...],
+    packages: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(debian["of_images"], "KEYRING", str(tmp_path))
     runc = tmp_path / "runc"
     runc.write_text("#!/bin/sh\necho runc version 1.4.3\n")
     runc.chmod(0o755)
