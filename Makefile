@@ -39,8 +39,8 @@ demo: install ## Start a real cluster and place 2,000 pods of a production trace
 	@$(BIN)/alnair demo $(ARGS)
 
 .PHONY: test
-test: lint programs ## Lint, then all tests, in two processes; stops after a stage that failed
-	@$(BIN)/python -m pytest -n 2 $(STAGES) $(ARGS)
+test: lint programs ## Lint, then all tests, in three processes; stops after a stage that failed
+	@$(BIN)/python -m pytest -n 3 $(STAGES) $(ARGS)
 
 .PHONY: test-unit
 test-unit: install ## Unit tests only: no processes, under 30 seconds
@@ -82,6 +82,7 @@ coverage: install ## Which lines the unit tests and scenarios reach
 
 .PHONY: programs
 programs: install ## Build the programs of the local cluster, once (about 6 minutes; as root 11)
+	@$(BIN)/python requirements/debian.py
 	@$(BIN)/python -c 'from alnair.cli.progress import Display; from alnair.local import every_program; \
 		every_program.prepare(Display())'
 

@@ -9,9 +9,10 @@ import pytest
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.resources import NAMESPACES
+from alnair.kube.resources import NAMESPACES, SERVICE_ACCOUNTS
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
+from kit.live.scheduler_process import eventually
 from kit.live.shared_clusters import SharedClusters, discard
 from lanes import lane
 
@@ -110,3 +111,15 @@ async def make_namespace(client: Client) -> AsyncIterator[Callable[[], Awaitable
     yield make
     for name in made:
         await client.delete(NAMESPACES, name)
+
+
+@pytest.fixture
+async def namespace(client: Client, make_namespace: Callable[[], Awaitable[str]]) -> str:
+    """A namespace in which pods can be made."""
+    name = await make_namespace()
+
+    async def has_account() -> bool:
+        return bool((await client.list(SERVICE_ACCOUNTS, name)).items)
+
+    await eventually(has_account)
+    return name

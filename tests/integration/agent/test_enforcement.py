@@ -1,7 +1,6 @@
 """What follows from a violation, on a real API server: an event, a condition, an eviction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,11 +24,8 @@ GPU = "GPU-00000000-0000-0000-0000-000000000001"
 
 
 async def test_a_violation_is_told_cleared_and_its_pod_evicted(
-    client: Client,
-    make_namespace: Callable[[], Awaitable[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    namespace = await make_namespace()
     manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -104,10 +100,7 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
     await asyncio.wait([running])
 
 
-async def test_a_stray_is_told_on_its_pod_and_on_the_node(
-    client: Client, make_namespace: Callable[[], Awaitable[str]]
-) -> None:
-    namespace = await make_namespace()
+async def test_a_stray_is_told_on_its_pod_and_on_the_node(client: Client, namespace: str) -> None:
     manifest = {
         "apiVersion": "v1",
         "kind": "Pod",

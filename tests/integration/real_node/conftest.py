@@ -1,4 +1,8 @@
-"""One real node with two GPUs and our scheduler, which all tests of this folder share."""
+"""One real node with two GPUs and our scheduler, which all tests of this folder share.
+
+A start costs half a minute of a small machine. So a test leaves the node well, whatever it ended
+there, and those that need it no more come last (`tests/lanes.py`).
+"""
 
 import os
 from collections.abc import AsyncIterator
@@ -7,23 +11,33 @@ from pathlib import Path
 import pytest
 
 from alnair.kube.client import Client
+from alnair.local import nodelist
 from alnair.local.controlplane import LocalCluster
 from alnair.local.layout import Layout
 from alnair.local.real_node import requirements
 from alnair.local.real_node.choice import RealNodeWish
+from kit.live.machine_traces import traces
 from kit.live.real_pods import RealPods
 from kit.live.shared_clusters import SharedClusters
 
 
-@pytest.fixture
-def cluster(cluster_root: Path, shared_clusters: SharedClusters) -> LocalCluster:
-    """A cluster with a real node and no simulated one."""
+@pytest.fixture(scope="session")
+def machine_before(cluster_root: Path) -> dict[str, list[str]]:
+    """What `traces` tells of a machine on which a real node can run, before there is one."""
     reason = requirements.refusal(Layout(cluster_root, "gpus"), os.environ)
     if reason is not None:
         pytest.skip(f"no real node can run here: {reason}")
+    return traces()
 
+
+@pytest.fixture
+def cluster(shared_clusters: SharedClusters, machine_before: dict[str, list[str]]) -> LocalCluster:
+    """A cluster with a real node and two simulated ones."""
     wish = RealNodeWish(wanted=True, gpus=2, gpu_model="h100")
-    return shared_clusters.get("gpus", real_node=wish, scheduler=True)
+    simulated = nodelist.alike(2, 8, "A100")
+    return shared_clusters.get(
+        "gpus", lambda it: it.add_nodes(simulated), real_node=wish, scheduler=True
+    )
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ class SharedClusters:
         prepare: Callable[[LocalCluster], Awaitable[object]] | None = None,
         **options: Any,
     ) -> LocalCluster:
-        """Return the cluster of this name, which is made and prepared at the first time."""
-        if name not in self._up:
+        """Return the cluster of this name, made and prepared at the first time or after its end."""
+        if name not in self._up or self._up[name].remembered() is None:
             cluster = LocalCluster(f"{name}-{uuid.uuid4().hex[:8]}", root=self.root, **options)
 
             async def start() -> None:

@@ -17,10 +17,24 @@ TOOLS: Final = {
 }
 #: Whose packages the base images are made of; Debian has it installed, Ubuntu has not.
 KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
-#: All packages of Debian and Ubuntu that may have to be installed.
-PACKAGES: Final = ("binutils", "buildah", "debian-archive-keyring", "make")
 #: Processors, as the kernel calls them and as images do.
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def missing(
+    which: Callable[[str], str | None] = shutil.which,
+    exists: Callable[[str], bool] = os.path.exists,
+) -> dict[str, str]:
+    """What this machine lacks for making images: name → the package that has it.
+
+    Args:
+        which: Finds a program.
+        exists: Whether a file is there.
+    """
+    lacking = {tool: package for tool, package in TOOLS.items() if not which(tool)}
+    if not exists(KEYRING):
+        lacking["Debian's keys"] = "debian-archive-keyring"
+    return lacking
 
 
 def problem(
@@ -41,15 +55,13 @@ def problem(
     machine = machine or platform.machine()
     if platform.system() != "Linux" or machine not in ARCHITECTURES:
         return f"images are made on Linux on x86_64 or aarch64, and this is {machine}"
-    missing = {tool: package for tool, package in TOOLS.items() if not which(tool)}
-    if "apt-get" in missing or "dpkg-deb" in missing:
+    lacking = missing(which, exists)
+    if "apt-get" in lacking or "dpkg-deb" in lacking:
         return "the base images are made by apt-get and dpkg-deb: run it on Debian 12 or Ubuntu"
-    if not exists(KEYRING):
-        missing["Debian's keys"] = "debian-archive-keyring"
-    if missing:
-        packages = " ".join(sorted({*missing.values()}))
+    if lacking:
+        packages = " ".join(sorted({*lacking.values()}))
         return (
-            f"images need {', '.join(missing)}, not found here:"
+            f"images need {', '.join(lacking)}, not found here:"
             f" install them (Debian, Ubuntu: apt-get install {packages})"
         )
     if (os.geteuid() if user is None else user) != 0:

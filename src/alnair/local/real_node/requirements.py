@@ -25,7 +25,7 @@ TOOLS = {
     "ldd": "libc-bin",
     "make": "make",
 }
-#: To build runc, which has C in it.
+#: To build runc.
 TOOLS_TO_BUILD = {"pkg-config": "pkg-config"}
 _TRIAL = """
 ip link add trial0 type veth peer name trial1
@@ -35,6 +35,26 @@ mkdir /mnt/lower /mnt/upper
 mount -t overlay -o lowerdir=/mnt/upper:/mnt/lower trial /mnt/lower
 """
 _SECCOMP = ("/usr/include/seccomp.h", "/usr/local/include/seccomp.h")
+
+
+def missing(
+    *,
+    builds: bool,
+    which: Callable[[str], str | None] = shutil.which,
+    exists: Callable[[str], bool] = os.path.exists,
+) -> dict[str, str]:
+    """What this machine lacks for a real node: name → the package that has it.
+
+    Args:
+        builds: Whether runc has to be built yet.
+        which: Finds a program.
+        exists: Whether a file is there.
+    """
+    wanted = TOOLS | (TOOLS_TO_BUILD if builds else {})
+    lacking = {tool: package for tool, package in wanted.items() if not which(tool)}
+    if builds and not any(exists(path) for path in _SECCOMP):
+        lacking["seccomp.h"] = "libseccomp-dev"
+    return lacking
 
 
 def problem(
@@ -68,14 +88,11 @@ def problem(
                     f"{folder} lies in {hidden}, which a real node replaces by its own:"
                     " set ALNAIR_STATE and ALNAIR_CACHE to other folders, such as in /root"
                 )
-    wanted = TOOLS | (TOOLS_TO_BUILD if builds else {})
-    missing = {tool: package for tool, package in wanted.items() if not which(tool)}
-    if builds and not any(exists(path) for path in _SECCOMP):
-        missing["seccomp.h"] = "libseccomp-dev"
-    if missing:
-        packages = " ".join(sorted({*missing.values()}))
+    lacking = missing(builds=builds, which=which, exists=exists)
+    if lacking:
+        packages = " ".join(sorted({*lacking.values()}))
         return (
-            f"a real node needs {', '.join(missing)}, not found here:"
+            f"a real node needs {', '.join(lacking)}, not found here:"
             f" install them (Debian, Ubuntu: apt-get install {packages})"
         )
     if not any(os.access(hierarchy, os.W_OK) for hierarchy in cgroups.hierarchies()):
@@ -98,9 +115,14 @@ def _trial() -> str | None:
 
 def refusal(layout: Layout, environ: Mapping[str, str]) -> str | None:
     """Why no real node can run on this machine, in a sentence with the fix; None where it can."""
-    _, missing = binaries.locate(["runc"], environ, NO_REPORT)
     folders = [layout.folder, cache_folder(environ), fake_gpu.SOURCES]
-    return problem(folders, builds=bool(missing))
+    return problem(folders, builds=builds(environ))
+
+
+def builds(environ: Mapping[str, str]) -> bool:
+    """Whether runc has to be built yet, which has C in it."""
+    _, modules = binaries.locate(["runc"], environ, NO_REPORT)
+    return bool(modules)
 
 
 def check(layout: Layout, environ: Mapping[str, str], components: Collection[str]) -> None:

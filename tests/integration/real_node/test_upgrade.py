@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,15 @@ from alnair.kube.errors import NotFound
 from alnair.kube.resources import LEASES, NODE_RESOURCE_TOPOLOGIES, NODES, PODS, Manifest
 from alnair.local.components import supervision
 from alnair.local.controlplane import LocalCluster
-from alnair.local.layout import Layout
-from alnair.local.real_node import images, programs, requirements
-from alnair.local.real_node.choice import RealNodeWish
+from alnair.local.real_node import images, programs
 from alnair.local.real_node.settings import NAME
 from alnair.local.report import NO_REPORT
 from alnair.model import names
 from alnair.model.names import REAL_NODE
 from alnair.node.vgpu.pages import abi
 from alnair.processes.agent.node_object import FIELD_MANAGER
+from kit.live.real_pods import RealPods
 from kit.live.scheduler_process import eventually
-from kit.live.shared_clusters import discard
 from kit.real_node import node_shell
 from kit.real_node.inventory import described
 
@@ -43,7 +40,6 @@ OLDER = "088a477c0baa4c00c2881a18bbfa5e7c07b7c946"
 ROOT = Path(__file__).parents[3]
 #: What an agent leaves when it is stopped; `docs/how-to/remove-the-agent.md` says so.
 LEFT = ("run/alnair", "var/lib/kubelet/device-plugins/alnair-nvidia.com-gpu.served")
-WISH = RealNodeWish(wanted=True, gpus=2, gpu_model="t4")
 #: Takes half of its slice, and asks for more than all of it again and again.
 TRIES = """
 import ctypes, time
@@ -62,21 +58,6 @@ while True:
     print(total.value >> 20, flush=True)
     time.sleep(0.2)
 """
-
-
-@pytest.fixture
-async def cluster(cluster_root: Path) -> AsyncIterator[LocalCluster]:
-    """A cluster with a real node and our scheduler."""
-    reason = requirements.refusal(Layout(cluster_root, "upgrade"), os.environ)
-    if reason is not None:
-        pytest.skip(f"no real node can run here: {reason}")
-    name = f"upgrade-{uuid.uuid4().hex[:8]}"
-    made = LocalCluster(name, real_node=WISH, scheduler=True, root=cluster_root)
-    try:
-        await made.up()
-        yield made
-    finally:
-        await discard(made)
 
 
 @pytest.fixture
@@ -159,6 +140,11 @@ def pages(cluster: LocalCluster) -> dict[str, tuple[int, int, int]]:
     return found
 
 
+async def nobody_has_a_slice(cluster: LocalCluster) -> bool:
+    """Whether the node has no container with limits."""
+    return not pages(cluster)
+
+
 async def start_new(cluster: LocalCluster) -> None:
     """Start the agent as the node has it."""
     node = cluster.real_node()
@@ -194,14 +180,15 @@ class OlderAgent:
 
 @pytest.mark.timeout(240)
 async def test_another_version_takes_over_what_runs_and_hands_it_back(
-    cluster: LocalCluster, client: Client, older: Path
+    cluster: LocalCluster, client: Client, pods: RealPods, older: Path
 ) -> None:
+    await eventually(lambda: nobody_has_a_slice(cluster), 30, "another test's pods have slices")
     wanted = {"a": (2000, 30), "b": (3000, 0)}
     for name, (mib, percent) in wanted.items():
         limits = {names.VGPU_MEMORY: str(mib)}
         limits |= {names.VGPU_COMPUTE: str(percent)} if percent else {}
-        await client.create(PODS, tenant(name, limits))
-    await client.create(PODS, tenant("whole", {names.GPU: "1"}))
+        await pods.create(tenant(name, limits))
+    await pods.create(tenant("whole", {names.GPU: "1"}))
     before = {name: (await runs(client, name))["containerID"] for name in (*wanted, "whole")}
     for name, (mib, _) in wanted.items():
         await is_held(client, name, mib)
@@ -230,19 +217,19 @@ async def test_another_version_takes_over_what_runs_and_hands_it_back(
     await start_new(cluster)
     await held_by_another(former)
     # And it knows still who has what: the next one gets what is left.
-    await client.create(PODS, tenant("c", {names.VGPU_MEMORY: "2000"}))
+    await pods.create(tenant("c", {names.VGPU_MEMORY: "2000"}))
     await runs(client, "c")
     await is_held(client, "c", 2000)
 
 
 @pytest.mark.timeout(240)
 async def test_a_drained_node_is_as_before_once_the_agent_and_its_folder_are_gone(
-    cluster: LocalCluster, client: Client
+    cluster: LocalCluster, client: Client, pods: RealPods
 ) -> None:
     folder = cluster.layout.folder
     places = ("/run/alnair", "/run/cdi", "/var/lib/kubelet/device-plugins", "/etc")
-    await client.create(PODS, tenant("a", {names.VGPU_MEMORY: "2000"}))
-    await client.create(PODS, tenant("whole", {names.GPU: "1"}))
+    await pods.create(tenant("a", {names.VGPU_MEMORY: "2000"}))
+    await pods.create(tenant("whole", {names.GPU: "1"}))
     for name in ("a", "whole"):
         await runs(client, name)
     during = node_shell.listed(folder, places)
@@ -278,6 +265,11 @@ async def test_a_drained_node_is_as_before_once_the_agent_and_its_folder_are_gon
 
     # The kubelet tells it at its next look, and forgets them in five minutes.
     await eventually(are_not_offered, 40, "the node offers GPUs still")
+    # It comes again: at once for slices, and for whole GPUs when the kubelet has forgotten them.
+    await LocalCluster(cluster.name, root=cluster.layout.root).up()
+    await pods.create(tenant("a-again", {names.VGPU_MEMORY: "2000"}))
+    await runs(client, "a-again")
+    await is_held(client, "a-again", 2000)
 
 
 async def forget(client: Client) -> None:
@@ -287,7 +279,7 @@ async def forget(client: Client) -> None:
     none = dict.fromkeys(names.SLICE_RESOURCES)
     status = {"status": {"capacity": none, "allocatable": none}}
     await client.merge_patch(NODES, NAME, status, subresource="status")
-    loads = {f"{names.GPU_LOAD}{index}": None for index in range(WISH.gpus or 0)}
+    loads = {f"{names.GPU_LOAD}{index}": None for index in range(2)}
     metadata = {
         "labels": {names.VGPU_TIER: None},
         "annotations": {names.VGPU_PROMISE: None, **loads},

@@ -1,6 +1,7 @@
 """A real node: containers, DNS, Services and fake GPUs; it outlives kills, and leaves nothing.
 
-Needs Linux, root and some tools; elsewhere each test is skipped, with what is missing.
+Needs Linux, root and some tools; elsewhere each test is skipped, with what is missing. The last
+tests take the node away, after all that others did to it.
 """
 
 import asyncio
@@ -10,8 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,8 @@ import pytest
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import LEASES, NODES, PODS, SERVICES, Manifest
-from alnair.local import nodelist
 from alnair.local.controlplane import LocalCluster
-from alnair.local.layout import Layout
-from alnair.local.real_node import images, requirements
+from alnair.local.real_node import images
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.init_script import driver_libraries
 from alnair.local.real_node.programs import NAMES
@@ -31,36 +29,6 @@ from alnair.local.real_node.settings import NAME
 from alnair.local.status import status
 from alnair.model.names import REAL_NODE, VGPU_MEMORY
 from kit.live.machine_traces import namespaces, processes_in, traces
-from kit.live.shared_clusters import discard
-
-WISH = RealNodeWish(wanted=True, gpus=3, gpu_model="t4")
-BEFORE = pytest.StashKey[dict[str, list[str]]]()
-
-
-@pytest.fixture(scope="module")
-def cluster(cluster_root: Path, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    """A cluster with a real node and two simulated ones."""
-    reason = requirements.refusal(Layout(cluster_root, "real"), os.environ)
-    if reason is not None:
-        pytest.skip(f"no real node can run here: {reason}")
-    request.config.stash[BEFORE] = traces()
-    made = LocalCluster(f"real-{uuid.uuid4().hex[:8]}", real_node=WISH, root=cluster_root)
-
-    async def start() -> None:
-        await made.up()
-        await made.add_nodes(nodelist.alike(2, 8, "A100"))
-
-    try:
-        asyncio.run(start())
-        yield made
-    finally:
-        asyncio.run(discard(made))
-
-
-@pytest.fixture
-async def client(cluster: LocalCluster) -> AsyncIterator[Client]:
-    async with Client(client_config.load(cluster.kubeconfig())) as client:
-        yield client
 
 
 def pod(
@@ -170,7 +138,8 @@ async def test_a_program_in_a_pod_uses_the_fake_gpu(
     arguments = ["--seconds", "0.2", "--memory-mib", "512"]
     await client.create(PODS, pod(name, image, *command, *arguments, gpus=True))
     said = json.loads(await ended(client, name))
-    assert (said["gpus"], said["model"], said["memory_mib"]) == (3, "Tesla T4", 512)
+    assert (said["gpus"], said["model"]) == (2, "NVIDIA H100 80GB HBM3")
+    assert said["memory_mib"] == 512
     assert said["kernels"] > 0
 
 
@@ -330,32 +299,30 @@ def test_up_goes_on_where_another_up_was_killed(cluster: LocalCluster) -> None:
 async def test_a_choice_of_other_gpus_replaces_the_driver_and_keeps_the_node(
     cluster: LocalCluster, client: Client
 ) -> None:
-    wish = RealNodeWish(gpus=1, gpu_model="v100")
+    wish = RealNodeWish(gpus=3, gpu_model="t4")
     await LocalCluster(cluster.name, real_node=wish, root=cluster.layout.root).up()
     await client.create(PODS, pod("other", images.CUDA, "cuda_load", "--seconds", "0", gpus=True))
     said = json.loads(await ended(client, "other"))
-    assert said["gpus"] == 1
-    assert "V100" in said["model"]
+    assert (said["gpus"], said["model"]) == (3, "Tesla T4")
 
 
 async def test_down_leaves_no_trace_on_the_machine(
-    cluster: LocalCluster, client: Client, request: pytest.FixtureRequest
+    cluster: LocalCluster, client: Client, machine_before: dict[str, list[str]]
 ) -> None:
     await client.create(PODS, python("last", "import time; time.sleep(3600)"))
     await reached(client, "last", "Running")
     node = namespaces(cluster.running()["kubelet"].pid)
     assert len(processes_in(node)) > len(NAMES)
     during = traces()
-    before = request.config.stash[BEFORE]
-    assert during["control groups"] != before["control groups"]
-    assert during["links"] != before["links"]
+    assert during["control groups"] != machine_before["control groups"]
+    assert during["links"] != machine_before["links"]
     await cluster.down(keep_data=True)
-    assert traces() == before
+    assert traces() == machine_before
     assert processes_in(node) == []
 
 
 async def test_a_cluster_that_shall_have_no_real_node_any_more_forgets_it(
-    cluster: LocalCluster, request: pytest.FixtureRequest
+    cluster: LocalCluster, machine_before: dict[str, list[str]]
 ) -> None:
     wish = RealNodeWish(wanted=False)
     await LocalCluster(cluster.name, real_node=wish, root=cluster.layout.root).up()
@@ -365,5 +332,5 @@ async def test_a_cluster_that_shall_have_no_real_node_any_more_forgets_it(
         names = {one["metadata"]["name"] for one in (await client.list(NODES)).items}
     assert names == {"a100x8-0000", "a100x8-0001"}
     await cluster.down()
-    assert traces() == request.config.stash[BEFORE]
+    assert traces() == machine_before
     assert not cluster.layout.folder.exists()
