@@ -51,6 +51,9 @@ class Registrations:
         folder: Of device plugins.
         servers: The plugins.
         others: Resources that are left to another plugin where there is one.
+
+    Attributes:
+        looked: Set once all that could be registered at the start is.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Registrations:
         servers: Sequence[PluginServer],
         others: Mapping[str, OtherPlugin] | None = None,
     ) -> None:
+        self.looked = asyncio.Event()
         self._folder = folder
         self._servers = servers
         self._others = others or {}
@@ -79,6 +83,7 @@ class Registrations:
         try:
             while True:
                 await self._look()
+                self.looked.set()
                 await asyncio.sleep(self._wait)
         finally:
             for server in self._servers:

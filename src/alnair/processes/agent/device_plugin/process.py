@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -17,21 +16,20 @@ from alnair.node.health import GpusHealth
 from alnair.node.isolation import Isolation
 from alnair.node.kubelet import container_edits, driver_files
 from alnair.node.kubelet.cdi import CdiSpecs, Edits
-from alnair.node.kubelet.driver_files import DriverError, DriverFiles, DriverPlaces
-from alnair.node.kubelet.other_plugin import OtherPlugin
-from alnair.node.kubelet.plugin_server import PluginServer
+from alnair.node.kubelet.driver_files import DriverError, DriverFiles
 from alnair.node.kubelet.pod_resources import PodResources
-from alnair.node.kubelet.registration import Registrations
 from alnair.node.load import GpuHolder
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.device_plugin.leaving import LeavingPods
 from alnair.processes.agent.device_plugin.plugins import Slots, WholeGpus
 from alnair.processes.agent.device_plugin.pods_on_node import PodsOnNode
 from alnair.processes.agent.device_plugin.starts import Starts
 from alnair.processes.agent.node_facts import product
-from alnair.processes.agent.numa_report import Alignment, NumaReports
+from alnair.processes.agent.numa_report import NumaReports
+from alnair.processes.agent.settings import PluginSettings
 from alnair.processes.agent.zone_use import KubeletZoneUse
 from alnair.sharing.matching.node_state import NodeGpu, PodOnNode
 
@@ -45,32 +43,12 @@ _NO_MPS: Final = (
 )
 
 
-WholeGpusMode = Literal["auto", "always", "never"]
-
-
-class PluginSettings(msgspec.Struct, frozen=True):
-    """How GPUs are served to the kubelet.
-
-    Attributes:
-        node: Name of the node.
-        kubelet: The kubelet's folder.
-        driver: Where the driver's files are.
-        whole: Whether `nvidia.com/gpu` is served; "auto": where no other plugin does.
-        alignment: How the kubelet aligns devices, cores and memory to NUMA nodes.
-    """
-
-    node: str
-    kubelet: Path
-    driver: DriverPlaces = DriverPlaces()
-    whole: WholeGpusMode = "auto"
-    alignment: Alignment = Alignment()
-
-
 class Plugins:
     """Serves GPUs and slices to the kubelet while it runs.
 
     Args:
         settings: How.
+        early: Has the sockets, and is told of the plugins at once.
         client: An open client.
         server: Has the slices.
         driver: NVML.
@@ -86,6 +64,7 @@ class Plugins:
     def __init__(
         self,
         settings: PluginSettings,
+        early: EarlyPlugins,
         client: Client,
         server: VgpuServer,
         driver: GpuDriver,
@@ -95,6 +74,7 @@ class Plugins:
         isolation: Isolation,
     ) -> None:
         self._settings = settings
+        self._early = early
         self._client = client
         self._server = server
         self._driver = driver
@@ -117,12 +97,11 @@ class Plugins:
         self._leaving = LeavingPods(server.proc, self.starts.forget)
         self.pods = PodsOnNode(client, settings.node, lambda uid: self._leaving.add([uid]))
         self.starts.pods = self.pods
-        slots = PluginServer(folder, Slots(self.starts, self.gpus))
-        whole = WholeGpus(self.starts, self.gpus, folder, self._listed)
-        is_whole = settings.whole != "never"
-        self.servers = [PluginServer(folder, whole), slots] if is_whole else [slots]
-        other = {names.GPU: OtherPlugin(folder, names.GPU)} if settings.whole == "auto" else {}
-        self._registrations = Registrations(folder, self.servers, other)
+        self._plugins = (
+            WholeGpus(self.starts, self.gpus, folder, self._listed),
+            Slots(self.starts, self.gpus),
+        )
+        self.servers = early.servers
 
         def problems() -> Mapping[str, str]:
             return health.unhealthy
@@ -143,8 +122,9 @@ class Plugins:
             OSError: The folder of CDI cannot be used.
         """
         self.starts.take_over()
+        self._early.come(self._plugins, self._is_known)
         async with self._resources, asyncio.TaskGroup() as group:
-            group.create_task(self._registrations.run())
+            group.create_task(self._early.run())
             group.create_task(self.pods.run())
             group.create_task(self._leaving.run())
             group.create_task(self._forget_gone())
@@ -252,6 +232,9 @@ class Plugins:
     def _listed(self) -> list[PodOnNode]:
         return list(self.pods.by_uid.values())
 
+    def _is_known(self) -> bool:
+        return self._driver.opened > 0
+
     async def _forget_gone(self) -> None:
         await self.pods.synced.wait()
         self._leaving.add(self.starts.gone(self.pods.by_uid))
@@ -260,8 +243,7 @@ class Plugins:
         """Send the devices when the driver comes, or the health of a GPU changes."""
         told = None
         while True:
-            if (now := self.gpus()) != told:
+            if (now := (self._is_known(), self.gpus())) != told:
                 told = now
-                for server in self.servers:
-                    server.tell()
+                self._early.tell(is_known=now[0])
             await asyncio.sleep(_LOOK)
