@@ -77,6 +77,12 @@ async def test_every_container_has_just_what_it_is_due_whatever_is_restarted(
         "agent away at most": round(churn.outages.longest("agent"), 1),
     }
     print("churn:", json.dumps(figures))
+    for name, (seconds, events) in churn.slow.items():
+        told = (
+            f"{one.get('firstTimestamp')} {one['reason']} x{one.get('count')}: {one['message']}"
+            for one in events
+        )
+        print(f"{name} started {seconds:.0f} s after it was bound:", *told, sep="\n    ")
     print(*(f"{what}: {text}" for what, text in churn.judge.faults.items()), sep="\n")
     assert churn.judge.faults == {}
     assert found["violations"] == []

@@ -31,8 +31,8 @@ from kit.real_node.tenants import Due, Tenant, Tenants
 ALIVE = 14
 #: Seconds between looks, and mean ones between arrivals and between restarts.
 LOOK, ARRIVAL, RESTART = 0.5, 0.4, 4.0
-#: Seconds after which a pod that could run and does not is stuck.
-STUCK = 60.0
+#: Seconds after which a pod that could run and does not is stuck, and slow.
+STUCK, SLOW = 60.0, 15.0
 RESTARTED = ("agent", "kubelet", "containerd", ALNAIR_SCHEDULER)
 #: In this order at first, so that a short churn has the worst of them.
 _RESTARTS = [(name, number) for number in (signal.SIGKILL, signal.SIGTERM) for name in RESTARTED]
@@ -66,6 +66,8 @@ class NodeChurn:
         self.longest = dict.fromkeys(
             ("to be bound", "to start", "by force to end", "to serve"), 0.0
         )
+        #: By name, of pods that were slow to start: seconds, and the events that tell why.
+        self.slow: dict[str, tuple[float, list[Manifest]]] = {}
         self._cluster, self._client, self._namespace = cluster, client, namespace
         self._books = books
         self._chance = random.Random(seed)
@@ -126,7 +128,7 @@ class NodeChurn:
                 if name in created:
                     await self._gone(tenant)
                 continue
-            self._follow(tenant, pod)
+            await self._follow(tenant, pod)
             for container in given(pod):
                 folder = self._containers / f"{pod['metadata']['uid']}-{container}"
                 if tenant.due[container].memory_mib and folder.exists():
@@ -212,13 +214,13 @@ class NodeChurn:
 
     async def _refused_at(self, pod: Manifest) -> float:
         """The second in which the kubelet refused a pod: it may have begun long before."""
-        found = await self._client.list(
-            EVENTS,
-            self._namespace,
-            field_selector=f"involvedObject.uid={pod['metadata']['uid']},reason={_REFUSED}",
-        )
-        times = [second(event.get("lastTimestamp")) for event in found.items]
+        told = await self._events(pod)
+        times = [second(one.get("lastTimestamp")) for one in told if one["reason"] == _REFUSED]
         return max(times, default=second(pod["status"].get("startTime")))
+
+    async def _events(self, pod: Manifest) -> list[Manifest]:
+        selector = f"involvedObject.uid={pod['metadata']['uid']}"
+        return (await self._client.list(EVENTS, self._namespace, field_selector=selector)).items
 
     def _judge_ends(self) -> None:
         """Whether the ends of pods that are nobody's fault are due to what the test ended."""
@@ -231,7 +233,7 @@ class NodeChurn:
         self.done["refused while nobody served, and replaced"] = len(self.refused)
         self.done["cut off by the end of kubelet or containerd"] = len(self._cut_off)
 
-    def _follow(self, tenant: Tenant, pod: Manifest) -> None:
+    async def _follow(self, tenant: Tenant, pod: Manifest) -> None:
         """Take note of how long it waits, and for what."""
         name, now = tenant.name, time.monotonic()
         if name in self._leaving or name not in self._waits:
@@ -247,6 +249,8 @@ class NodeChurn:
             self._waits[name] = "to start", now
         elif kind == "to start" and any("waiting" not in one for one in states(pod).values()):
             del self._waits[name]
+            if now - since > SLOW:
+                self.slow[name] = now - since, await self._events(pod)
         elif now - since > STUCK:
             self.judge.fault(f"stuck {name}", f"{kind} for {now - since:.0f} s: {pod['status']}")
 
