@@ -30,6 +30,7 @@ from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
 from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.device_plugin.process import Plugins
+from alnair.processes.agent.driver_events import DriverEvents
 from alnair.processes.agent.driver_of_node import open_nvml
 from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
@@ -180,12 +181,16 @@ def _told(
         soft_factor=settings.soft_factor,
         problems=lambda: health.unhealthy,
     )
-    return [
+    found = [
         inventory.run(),
         AgentLease(client, settings.node, driver).run(),
         HealthEvents(client, settings.node, health).run(),
         LoadAnnotations(client, settings.node, lambda: driver.gpus, load).run(),
     ]
+    if settings.plugin is not None:
+        places = settings.plugin.driver
+        found.append(DriverEvents(client, settings.node, driver, places).run())
+    return found
 
 
 async def _tell_node(client: Client, node: str, offer: Offer) -> str:
