@@ -10,6 +10,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError, NotFound
@@ -83,9 +84,9 @@ class NodeChurn:
         self._waits: dict[str, tuple[str, float]] = {}
         self._heard: set[tuple[str, str]] = set()
         self.outages = Outages()
-        #: Pods that the kubelet refused, and those whose start was cut off by the end of any of
-        #: these programs, each with the second of it: judged when all outages are known.
-        self.refused: dict[str, float] = {}
+        #: Pods that the kubelet refused, with the second and why, and those whose start was cut off
+        #: by the end of any of these programs, with the second: judged when all outages are known.
+        self.refused: dict[str, tuple[float, str]] = {}
         self._cut_off: dict[str, list[tuple[frozenset[str], float]]] = {}
         self._is_closed = False
         #: Restarts to come: each kind once, before any comes again.
@@ -201,7 +202,7 @@ class NodeChurn:
         if name in self._leaving:
             return
         if status.get("reason") == _REFUSED:
-            self.refused[name] = await self._refused_at(pod)
+            self.refused[name] = await self._refused_at(pod), status.get("message", "")
             await self._create(self._tenants.replacement(tenant))  # as its owner does
             return
         if status["phase"] == "Failed" and (why := cut_off(pod)):
@@ -224,9 +225,10 @@ class NodeChurn:
 
     def _judge_ends(self) -> None:
         """Whether the ends of pods that are nobody's fault are due to what the test ended."""
-        for name, at in self.refused.items():
+        for name, (at, why) in self.refused.items():
             if not self.outages.covers(["agent"], at):
-                self.judge.fault(f"refused {name}", f"at {at:.0f}, while the agent served")
+                when = datetime.fromtimestamp(at).astimezone()
+                self.judge.fault(f"refused {name}", f"at {when}, while the agent served: {why}")
         for name, why in self._cut_off.items():
             if not any(self.outages.covers(one, at, _TOLD) for one, at in why):
                 self.judge.fault(f"cut off {name}", f"of these none had ended: {why}")
