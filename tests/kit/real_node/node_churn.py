@@ -226,13 +226,16 @@ class NodeChurn:
     def _judge_ends(self) -> None:
         """Whether the ends of pods that are nobody's fault are due to what the test ended."""
         for name, (at, why) in self.refused.items():
-            if not self.outages.covers(["agent"], at):
+            if self.outages.covers(["agent"], at):
+                self.done["refused while no agent ran, and replaced"] += 1
+            elif self.outages.covers(["kubelet"], at):
+                self.done["refused by a kubelet that started, and replaced"] += 1
+            else:
                 when = datetime.fromtimestamp(at).astimezone()
                 self.judge.fault(f"refused {name}", f"at {when}, while the agent served: {why}")
         for name, why in self._cut_off.items():
             if not any(self.outages.covers(one, at, _TOLD) for one, at in why):
                 self.judge.fault(f"cut off {name}", f"of these none had ended: {why}")
-        self.done["refused while nobody served, and replaced"] = len(self.refused)
         self.done["cut off by the end of kubelet or containerd"] = len(self._cut_off)
 
     async def _follow(self, tenant: Tenant, pod: Manifest) -> None:
@@ -312,8 +315,10 @@ class NodeChurn:
         self.outages.began(name, time.time())
         await self._cluster.stop(name, number)
         await asyncio.sleep(self._chance.uniform(0, 2))
+        started = time.time()
         await self._start(name)
-        self.outages.ended(name, time.time())
+        served = await self._served(started) if name == "kubelet" else 0.0
+        self.outages.ended(name, max(served, time.time()))
 
     async def _end_agent(self, number: signal.Signals) -> None:
         """End it by a crash, or as `docs/how-to/remove-the-agent.md` says: on a closed node."""
@@ -327,7 +332,7 @@ class NodeChurn:
         await asyncio.sleep(self._chance.uniform(0, 2))
         started = time.time()
         await self._start("agent")
-        served = registered(self._cluster.layout.log("agent"), (names.GPU, names.VGPU), started)
+        served = await self._served(started)
         took = served - started
         self.longest["to serve"] = max(self.longest["to serve"], took)
         if is_crash:
@@ -335,6 +340,15 @@ class NodeChurn:
         else:
             await described(self._client)
             await self._close_node(False)
+
+    async def _served(self, since: float) -> float:
+        """When the kubelet first knew all resources since then."""
+        async with asyncio.timeout(STUCK):
+            while True:
+                with contextlib.suppress(LookupError):
+                    log = self._cluster.layout.log("agent")
+                    return registered(log, (names.GPU, names.VGPU), since)
+                await asyncio.sleep(0.1)
 
     async def _all_admitted(self) -> None:
         """Wait until the kubelet has said something of every pod that was bound."""

@@ -134,22 +134,28 @@ class Registrations:
 
     async def _register(self, wanted: Sequence[int]) -> None:
         try:
-            for index in wanted:
-                server = self._servers[index]
-                if not server.is_there:
-                    await server.serve()
-                if other := self._others.get(server.plugin.resource):
-                    other.note_ours()
-                watches = server.watches
-                await server.register()
-                since = asyncio.get_running_loop().time()
-                self._registered[index] = _Registered(since, watches)
+            # At once: a kubelet that starts may admit pods in the next moment.
+            results = await asyncio.gather(*map(self._register_one, wanted), return_exceptions=True)
+            for error in results:
+                if error is not None:
+                    raise error
         except grpc.aio.AioRpcError as error:
             self._fail(f"the kubelet does not take the plugins: {error.details()}")
         except OSError as error:
             self._fail(f"the plugins cannot be served in {self._folder}: {error}")
         else:
             self._wait, self._said, self._away_since = EVERY, "", None
+
+    async def _register_one(self, index: int) -> None:
+        server = self._servers[index]
+        if not server.is_there:
+            await server.serve()
+        if other := self._others.get(server.plugin.resource):
+            other.note_ours()
+        watches = server.watches
+        await server.register()
+        since = asyncio.get_running_loop().time()
+        self._registered[index] = _Registered(since, watches)
 
     async def _is_left(self, server: PluginServer) -> bool:
         """Return whether another plugin serves it; one that comes after ours is only told of."""
