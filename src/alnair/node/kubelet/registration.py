@@ -3,9 +3,9 @@
 A kubelet that starts empties the folder and listens on a new socket. So the folder is looked at
 five times a second, which costs less than a watch that would have to be made anew with the folder.
 
-Some 0.4 s after it listens, a kubelet that starts admits the pods that it finds: those whose
-containers do not run are refused for good if their resource is not registered by then. So while it
-is away it is looked for more often.
+A kubelet that starts admits the pods that it finds at the next look of its main loop, 0 to 5 s
+after it listens (kubelet.go, syncLoop): those whose containers do not run are refused for good if
+their resource is not registered by then. So while it is away it is looked for more often.
 """
 
 import asyncio
