@@ -62,11 +62,16 @@ class NodeChurn:
     ) -> None:
         self.done: Counter[str] = Counter()
         self.judge = Judge(books.ask("gpus"))
-        #: Longest seconds: of pods until they are bound, from then to their first container, from
-        #: being deleted by force to their last process; and of the agent until it serves.
-        self.longest = dict.fromkeys(
-            ("to be bound", "to start", "by force to end", "to serve"), 0.0
-        )
+        #: Longest seconds: of pods until they are bound, and from then to their first container,
+        #: without and with those in which no kubelet served; from a deletion by force to the last
+        #: process; and of the agent until it serves.
+        self.longest = {
+            "to be bound": 0.0,
+            "to start": 0.0,
+            "with the kubelet's starts": 0.0,
+            "by force to end": 0.0,
+            "to serve": 0.0,
+        }
         #: By name, of pods that were slow to start: seconds, and the events that tell why.
         self.slow: dict[str, tuple[float, list[Manifest]]] = {}
         self._cluster, self._client, self._namespace = cluster, client, namespace
@@ -76,11 +81,11 @@ class NodeChurn:
         #: By name: those that are there, or go.
         self._there: dict[str, Tenant] = {}
         self._leaving: set[str] = set()
-        #: Those that were deleted by force, and since when (monotonic).
+        #: Those that were deleted by force, and since when.
         self._forced: dict[str, float] = {}
         #: By name: all that there ever were, as they were seen last.
         self._seen: dict[str, Manifest] = {}
-        #: By name: since when (monotonic) it could be bound, or could start.
+        #: By name: since when it could be bound, or could start.
         self._waits: dict[str, tuple[str, float]] = {}
         self._heard: set[tuple[str, str]] = set()
         self.outages = Outages()
@@ -152,7 +157,7 @@ class NodeChurn:
             limit = due.memory_mib << 20 or max(self.judge.gpus.values())
             await asyncio.to_thread(self._books.ask, "watch", due.tag, limit)
         self._there[tenant.name] = tenant
-        self._waits[tenant.name] = "to be bound", time.monotonic()
+        self._waits[tenant.name] = "to be bound", time.time()
         self._seen[tenant.name] = await self._client.create(PODS, tenant.manifest)
 
     async def _delete(self, name: str, *, by_force: bool = False) -> None:
@@ -162,7 +167,7 @@ class NodeChurn:
         # Of others it is not seen whether they have an assignment.
         by_force = by_force and bool(given(self._seen[name]))
         if by_force:
-            self._forced[name] = time.monotonic()
+            self._forced[name] = time.time()
         with contextlib.suppress(NotFound):
             seconds = 0 if by_force else None
             await self._client.delete(PODS, name, self._namespace, grace_seconds=seconds)
@@ -171,7 +176,8 @@ class NodeChurn:
 
     async def _is_still_there(self, name: str) -> bool:
         """Whether processes of a pod may be there that was deleted by force."""
-        waited = time.monotonic() - self._forced[name]
+        now, since = time.time(), self._forced[name]
+        waited = now - since - self.outages.overlap("kubelet", since, now)
         if waited > STUCK:
             self.judge.fault(f"outlived {name}", "its processes are there, after a minute")
             return False
@@ -183,7 +189,7 @@ class NodeChurn:
         if name in self._forced:
             if await self._is_still_there(name):
                 return
-            waited = time.monotonic() - self._forced.pop(name)
+            waited = time.time() - self._forced.pop(name)
             self.longest["by force to end"] = max(self.longest["by force to end"], waited)
         books = await asyncio.to_thread(self._books.ask, "tags", tags)
         if any(row["used"] for account in books.values() for row in account.values()):
@@ -225,14 +231,14 @@ class NodeChurn:
 
     def _judge_ends(self) -> None:
         """Whether the ends of pods that are nobody's fault are due to what the test ended."""
-        for name, (at, why) in self.refused.items():
+        for name, (at, text) in self.refused.items():
             if self.outages.covers(["agent"], at):
                 self.done["refused while no agent ran, and replaced"] += 1
             elif self.outages.covers(["kubelet"], at):
                 self.done["refused by a kubelet that started, and replaced"] += 1
             else:
                 when = datetime.fromtimestamp(at).astimezone()
-                self.judge.fault(f"refused {name}", f"at {when}, while the agent served: {why}")
+                self.judge.fault(f"refused {name}", f"at {when}, while the agent served: {text}")
         for name, why in self._cut_off.items():
             if not any(self.outages.covers(one, at, _TOLD) for one, at in why):
                 self.judge.fault(f"cut off {name}", f"of these none had ended: {why}")
@@ -240,7 +246,7 @@ class NodeChurn:
 
     async def _follow(self, tenant: Tenant, pod: Manifest) -> None:
         """Take note of how long it waits, and for what."""
-        name, now = tenant.name, time.monotonic()
+        name, now = tenant.name, time.time()
         if name in self._leaving or name not in self._waits:
             return
         kind, since = self._waits[name]
@@ -249,15 +255,20 @@ class NodeChurn:
         if kind == "to be bound" and not is_bound and not has_room:
             self._waits[name] = kind, now  # it waits for others
             return
-        self.longest[kind] = max(self.longest[kind], now - since)
+        # A kubelet that starts may look 3 s for each container whose end it has missed (cAdvisor).
+        waited = now - since - self.outages.overlap("kubelet", since, now)
+        self.longest[kind] = max(self.longest[kind], waited)
+        self.longest["with the kubelet's starts"] = max(
+            self.longest["with the kubelet's starts"], now - since
+        )
         if kind == "to be bound" and is_bound:
             self._waits[name] = "to start", now
         elif kind == "to start" and any("waiting" not in one for one in states(pod).values()):
             del self._waits[name]
-            if now - since > SLOW:
-                self.slow[name] = now - since, await self._events(pod)
-        elif now - since > STUCK:
-            self.judge.fault(f"stuck {name}", f"{kind} for {now - since:.0f} s: {pod['status']}")
+            if waited > SLOW:
+                self.slow[name] = waited, await self._events(pod)
+        elif waited > STUCK:
+            self.judge.fault(f"stuck {name}", f"{kind} for {waited:.0f} s: {pod['status']}")
 
     def _has_room(self, wanted: Tenant) -> bool:
         """Whether it could be bound: GPUs are free that nobody is assigned."""

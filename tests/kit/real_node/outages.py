@@ -37,6 +37,13 @@ class Outages:
             for began, end in self._of.get(program, ())
         )
 
+    def overlap(self, program: str, since: float, until: float) -> float:
+        """Seconds in which it was away, of those between two moments."""
+        return sum(
+            max(0.0, min(end, until) - max(began, since))
+            for began, end in self._of.get(program, ())
+        )
+
     def longest(self, program: str) -> float:
         """Seconds of the longest."""
         return max((end - began for began, end in self._of.get(program, ())), default=0.0)
