@@ -9,6 +9,8 @@ from alnair.checker.objects.state import cluster_of
 Manifest = dict[str, Any]
 CPU = "cpu"
 WHOLE, MEMORY, COMPUTE = "nvidia.com/gpu", "alnair/vgpu-memory", "alnair/vgpu-compute"
+#: A device of somebody else's plugin.
+NIC = "example.com/nic"
 TIME = "2026-01-01T00:00:00Z"
 
 
@@ -41,7 +43,10 @@ def node(name: str = "n", gpus: int = 0, **changes: Any) -> Manifest:
     return {
         "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": {"taints": changes.get("taints", [])},
-        "status": {"allocatable": allocatable | changes.get("allocatable", {})},
+        "status": {
+            "allocatable": allocatable | changes.get("allocatable", {}),
+            "capacity": changes.get("capacity", {}),
+        },
     }
 
 

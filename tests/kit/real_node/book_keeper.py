@@ -9,6 +9,7 @@ import json
 import re
 import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 from alnair.node.nvml import Nvml
@@ -64,6 +65,11 @@ class Books:
                 if any(row.values()):
                     found.setdefault(tag, {})[name] = row
         return found
+
+    def alive(self) -> list[str]:
+        """The uids of all pods that have processes."""
+        pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+        return sorted({_pod(pid) for pid in pids} - {""})
 
     def pods(self) -> dict[str, dict[str, int]]:
         """What NVML says of processes in pods: uid of the pod → GPU → bytes."""

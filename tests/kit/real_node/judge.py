@@ -13,6 +13,7 @@ import msgspec
 from alnair.kube.resources import Manifest
 from alnair.model import names
 from alnair.node.vgpu.pages import abi
+from kit.real_node.outages import second
 from kit.real_node.tenants import Tenant
 
 _MIB = 1 << 20
@@ -144,17 +145,22 @@ def states(pod: Manifest) -> dict[str, dict[str, Any]]:
     return {one["name"]: one["state"] for one in listed}
 
 
-def is_cut_off(pod: Manifest) -> bool:
-    """Whether it failed because kubelet or containerd ended while a container was being started.
+def cut_off(pod: Manifest) -> dict[frozenset[str], float]:
+    """Programs of which the end may be why it failed, with the second of it; 0: not known.
 
-    The kubelet then says StartError; a containerd that starts again says Unknown and 255 of a
-    container that it finds half made.
+    A kubelet or a containerd that ends while a container is being started makes a StartError of
+    it; a containerd that starts again says Unknown and 255 of a container that it finds half made,
+    or of which the end came while it was away.
     """
-    ends = [one["terminated"] for one in states(pod).values() if "terminated" in one]
-    if any((one.get("reason"), one["exitCode"]) == ("Unknown", 255) for one in ends):
-        return True
-    told = [one.get("message", "") for one in ends if one.get("reason") == "StartError"]
-    return any("context canceled" in text or "Unavailable" in text for text in told)
+    found: dict[frozenset[str], float] = {}
+    for one in states(pod).values():
+        end = one.get("terminated", {})
+        reason, text = end.get("reason"), end.get("message", "")
+        if reason == "Unknown" and end["exitCode"] == 255:
+            found[frozenset({"containerd"})] = second(end.get("finishedAt"))
+        elif reason == "StartError" and ("context canceled" in text or "Unavailable" in text):
+            found[frozenset({"kubelet", "containerd"})] = second(end.get("finishedAt"))
+    return found
 
 
 def _uuid(raw: bytes) -> str:

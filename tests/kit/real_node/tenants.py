@@ -1,5 +1,6 @@
 """Random pods with GPUs of all kinds, and what each of their containers is due."""
 
+import copy
 import random
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,21 @@ class Tenants:
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         return Tenant(name, kind, due, manifest)
 
+    def replacement(self, tenant: Tenant) -> Tenant:
+        """Return what the owner of a pod makes in its place."""
+        self._number += 1
+        name = f"{tenant.kind}-{self._number}"
+        due = {
+            container: msgspec.structs.replace(one, tag=self._tags.pop(0))
+            for container, one in tenant.due.items()
+        }
+        manifest = copy.deepcopy(tenant.manifest)
+        manifest["metadata"]["name"] = name
+        spec = manifest["spec"]
+        for container in [*spec["containers"], *spec.get("initContainers", ())]:
+            container["env"] = _tagged(due[container["name"]])
+        return Tenant(name, tenant.kind, due, manifest)
+
     def take_back(self, tenant: Tenant) -> None:
         """Let others have its tags."""
         self._tags += [one.tag for one in tenant.due.values()]
@@ -130,6 +146,10 @@ class Tenants:
             "image": images.PYTHON,
             "imagePullPolicy": "Never",
             "command": ["python3", "-uc", self._program, seconds, "64", "0.1"],
-            "env": [{"name": "FAKEGPU_TAG", "value": due.tag}],
+            "env": _tagged(due),
             "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}, "limits": due.limits},
         }
+
+
+def _tagged(due: Due) -> list[dict[str, str]]:
+    return [{"name": "FAKEGPU_TAG", "value": due.tag}]

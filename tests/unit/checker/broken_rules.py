@@ -3,6 +3,7 @@
 import json
 
 from kit.checker.objects import (
+    NIC,
     TIME,
     assignment,
     claim,
@@ -103,7 +104,14 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
         ("an extended resource", world(pod("p", container(whole=3), assigned="-"))),
         (
             "a resource that the node lacks",
-            world(pod("p", container(more={"example.com/nic": "1"}))),
+            world(pod("p", container(more={NIC: "1"}))),
+        ),
+        (
+            "more devices than there were before their plugin went",
+            world(
+                pod("p", container(more={NIC: "2"})),
+                nodes=[node(allocatable={NIC: "0"}, capacity={NIC: "1"})],
+            ),
         ),
         (
             "MIG devices, also of foreign pods",

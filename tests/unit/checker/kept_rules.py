@@ -1,6 +1,17 @@
 """For every rule, objects at its limit that break nothing."""
 
-from kit.checker.objects import assignment, claim, container, group, node, part, pod, volume, whole
+from kit.checker.objects import (
+    NIC,
+    assignment,
+    claim,
+    container,
+    group,
+    node,
+    part,
+    pod,
+    volume,
+    whole,
+)
 from kit.checker.worlds import (
     MIG,
     RACK,
@@ -23,6 +34,7 @@ from kit.checker.worlds import (
     world,
 )
 
+NICS = {NIC: "2"}
 CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]}
 
 #: rule → objects at the limit, or just outside of what the rule is about: nothing is wrong
@@ -65,6 +77,19 @@ GOOD: dict[str, list[tuple[str, Objects]]] = {
                         ]
                     },
                 )
+            ),
+        ),
+        (
+            "devices whose plugin is away",
+            world(
+                pod("p", container(more=NICS)), nodes=[node(allocatable={NIC: "0"}, capacity=NICS)]
+            ),
+        ),
+        (
+            "devices whose plugin has not come back to a kubelet that restarted",
+            world(
+                pod("p", container(more=NICS)),
+                nodes=[node(allocatable={NIC: "0"}, capacity={NIC: "0"})],
             ),
         ),
         (

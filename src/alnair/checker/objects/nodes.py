@@ -26,9 +26,11 @@ class CheckedNode(msgspec.Struct, frozen=True):
     """What a node offers.
 
     Attributes:
+        allocatable: What new pods may have.
         gpus: UUID → GPU; empty if the node describes none.
         described: The node has a GPU description, so assignments can be checked against it.
         problem: Why a part of it cannot be read; empty if all can.
+        capacity: What there is, of devices those that are not well too.
     """
 
     name: str
@@ -39,6 +41,19 @@ class CheckedNode(msgspec.Struct, frozen=True):
     gpus: dict[str, CheckedGpu]
     described: bool = False
     problem: str = ""
+    capacity: dict[str, Fraction] = {}
+
+    def limit(self, resource: str) -> Fraction | None:
+        """Return how much of a resource may be held; None: the node does not say it now.
+
+        Devices whose plugin is away are offered to nobody, and who has some keeps them. Their
+        capacity stays for five minutes, or until the kubelet starts again; then it is 0, which only
+        says that there was a plugin (devicemanager/manager.go, GetCapacity and readCheckpoint).
+        """
+        offered = self.allocatable.get(resource, Fraction(0))
+        if offered or "/" not in resource or resource not in self.allocatable:
+            return offered
+        return self.capacity.get(resource) or None
 
     def compute_factor(self) -> Fraction:
         """How far the compute of a GPU may be promised beyond 100 %, as the node publishes it.
@@ -64,10 +79,12 @@ def node_of(manifest: Mapping[str, Any]) -> CheckedNode:
     status = manifest.get("status") or {}
     problem = ""
     allocatable: dict[str, Fraction] = {}
+    capacity: dict[str, Fraction] = {}
     gpus: dict[str, CheckedGpu] = {}
     text = (metadata.get("annotations") or {}).get(api_names.STATIC)
     try:
-        allocatable = read(status.get("allocatable") or status.get("capacity"))
+        capacity = read(status.get("capacity"))
+        allocatable = read(status.get("allocatable")) or capacity
         gpus = gpus_of(text) if text is not None else {}
     except UnreadableError as error:
         problem = str(error)
@@ -80,6 +97,7 @@ def node_of(manifest: Mapping[str, Any]) -> CheckedNode:
         gpus=gpus,
         described=text is not None,
         problem=problem,
+        capacity=capacity,
     )
 
 

@@ -20,8 +20,8 @@ def node_capacity(node: CheckedNode, pods: Sequence[CheckedPod]) -> Iterator[Vio
         for resource in pod.needs:
             used[resource] = used.get(resource, Fraction(0)) + _taken(pod, resource, node)
     for resource, value in sorted(used.items()):
-        limit = node.allocatable.get(resource, Fraction(0))
-        if value > limit:
+        limit = node.limit(resource)
+        if limit is not None and value > limit:
             yield Violation(
                 "node-capacity", resource, node.name, used=shown(value), limit=shown(limit)
             )

@@ -12,6 +12,7 @@ from alnair.cli.agent.slice_options import (
     GpuOption,
     MemoryOption,
     NameArgument,
+    ShownNameArgument,
     SoftOption,
 )
 from alnair.cli.json_output import json_option, write_json
@@ -65,7 +66,7 @@ def add(
 
 @app.command("change")
 def change(
-    name: NameArgument,
+    name: ShownNameArgument,
     gpu: Annotated[
         str | None, typer.Option(metavar="GPU", help="Only on this one; default on all it has.")
     ] = None,
@@ -101,11 +102,12 @@ def change(
 
 
 @app.command("remove")
-def remove(name: NameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
+def remove(name: ShownNameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
     """Take the slices of a container back, and remove its folder.
 
     Examples:
       alnair agent container remove mine
+      alnair agent container remove team/job-7/main
     """
     from alnair.processes.agent.admin_socket import Remove
 

@@ -151,14 +151,9 @@ def agent(
     import asyncio
     import platform
 
-    from alnair.kube.errors import KubeError
-    from alnair.node.vgpu.containers.journal import JournalError
-    from alnair.node.vgpu.installed_library import InstallError
-    from alnair.processes.agent.device_plugin.process import PluginSettings
-    from alnair.processes.agent.numa_report import Alignment
-    from alnair.processes.agent.process import Settings, serve
+    from alnair.processes.agent.settings import Alignment, PluginSettings, Settings
+    from alnair.processes.agent.start import expected_errors, serve
     from alnair.serving import logs
-    from alnair.serving.server import ServeError
 
     host, _, port = metrics.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -193,8 +188,12 @@ def agent(
         ),
         soft_factor=soft_factor,
     )
-    with expected(KubeError, ServeError, JournalError, InstallError, OSError, prefix="error: "):
+    try:
         asyncio.run(serve(settings))
+    except Exception:
+        # Named only now: to import them takes as long as the start.
+        with expected(*expected_errors(), prefix="error: "):
+            raise
 
 
 def _places(

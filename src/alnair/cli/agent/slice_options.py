@@ -23,3 +23,7 @@ FolderOption = Annotated[
     typer.Option("--folder", metavar="DIR", help="The agent's state, on a tmpfs."),
 ]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The container's.")]
+ShownNameArgument = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The container's; of a pod's: NAMESPACE/POD/CONTAINER."),
+]

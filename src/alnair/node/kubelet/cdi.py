@@ -6,6 +6,7 @@ starts. Its annotations say whose it is: the files are the agent's memory of wha
 
 import contextlib
 import logging
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -18,10 +19,17 @@ KIND: Final = "ai.centaurus.io/gpu"
 #: Where container runtimes look. Gone at the next boot, as what it names is.
 FOLDER: Final = Path("/run/cdi")
 _PREFIX: Final = "alnair-"
+#: Random bytes in a name: a runtime may still know the file of a name that was used before.
+_NONCE: Final = 8
 #: The first version with annotations on devices.
 _VERSION: Final = "0.6.0"
 
 _log = logging.getLogger(__name__)
+
+
+def fresh_device() -> str:
+    """Return the full name of a device that there never was."""
+    return f"{KIND}={secrets.token_hex(_NONCE)}"
 
 
 class Mount(msgspec.Struct, frozen=True, rename="camel"):

@@ -3,9 +3,9 @@
 A kubelet that starts empties the folder and listens on a new socket. So the folder is looked at
 five times a second, which costs less than a watch that would have to be made anew with the folder.
 
-Some 0.4 s after it listens, a kubelet that starts admits the pods that it finds: those whose
-containers do not run are refused for good if their resource is not registered by then. So while it
-is away it is looked for more often.
+A kubelet that starts admits the pods that it finds at the next look of its main loop, 0 to 5 s
+after it listens (kubelet.go, syncLoop): those whose containers do not run are refused for good if
+their resource is not registered by then. So while it is away it is looked for more often.
 """
 
 import asyncio
@@ -51,6 +51,9 @@ class Registrations:
         folder: Of device plugins.
         servers: The plugins.
         others: Resources that are left to another plugin where there is one.
+
+    Attributes:
+        looked: Set once all that could be registered at the start is.
     """
 
     def __init__(
@@ -59,9 +62,10 @@ class Registrations:
         servers: Sequence[PluginServer],
         others: Mapping[str, OtherPlugin] | None = None,
     ) -> None:
+        self.looked = asyncio.Event()
         self._folder = folder
         self._servers = servers
-        self._others = others or {}
+        self._others = {} if others is None else others
         #: Resources that are another plugin's until this agent ends.
         self._left: set[str] = set()
         self._warned: set[str] = set()
@@ -79,6 +83,7 @@ class Registrations:
         try:
             while True:
                 await self._look()
+                self.looked.set()
                 await asyncio.sleep(self._wait)
         finally:
             for server in self._servers:
@@ -129,22 +134,28 @@ class Registrations:
 
     async def _register(self, wanted: Sequence[int]) -> None:
         try:
-            for index in wanted:
-                server = self._servers[index]
-                if not server.is_there:
-                    await server.serve()
-                if other := self._others.get(server.plugin.resource):
-                    other.note_ours()
-                watches = server.watches
-                await server.register()
-                since = asyncio.get_running_loop().time()
-                self._registered[index] = _Registered(since, watches)
+            # At once: a kubelet that starts may admit pods in the next moment.
+            results = await asyncio.gather(*map(self._register_one, wanted), return_exceptions=True)
+            for error in results:
+                if error is not None:
+                    raise error
         except grpc.aio.AioRpcError as error:
             self._fail(f"the kubelet does not take the plugins: {error.details()}")
         except OSError as error:
             self._fail(f"the plugins cannot be served in {self._folder}: {error}")
         else:
             self._wait, self._said, self._away_since = EVERY, "", None
+
+    async def _register_one(self, index: int) -> None:
+        server = self._servers[index]
+        if not server.is_there:
+            await server.serve()
+        if other := self._others.get(server.plugin.resource):
+            other.note_ours()
+        watches = server.watches
+        await server.register()
+        since = asyncio.get_running_loop().time()
+        self._registered[index] = _Registered(since, watches)
 
     async def _is_left(self, server: PluginServer) -> bool:
         """Return whether another plugin serves it; one that comes after ours is only told of."""

@@ -117,6 +117,10 @@ class AdminError(Exception):
     """The agent cannot be asked, or refuses; says why."""
 
 
+class _SeveralError(Exception):
+    """A name means several containers; says which."""
+
+
 class Admin:
     """Serves the socket. Use as an async context manager.
 
@@ -202,15 +206,17 @@ class Admin:
                 case Change():
                     return self._change(request)
                 case Remove(name):
-                    return Answer(self._server.remove(name))
+                    return Answer(self._server.remove(self._named(name)))
                 case Show():
                     pass
+        except _SeveralError as error:
+            return Answer(str(error))
         except OSError as error:
             return Answer(f"it cannot be written: {error}")
         return Answer(status=self.status())
 
     def _change(self, wanted: Change) -> Answer:
-        container = self._server.containers.get(wanted.name)
+        container = self._server.containers.get(self._named(wanted.name))
         if container is None:
             return Answer(missing(wanted.name))
         old = container.assignment
@@ -229,6 +235,25 @@ class Admin:
         given = msgspec.structs.replace(old, shares=shares)
         said = self._unlike_gpus(given) or self._server.change(given)
         return Answer(said) if said else Answer(warning=self._overbooked(given))
+
+    def _named(self, wanted: str) -> str:
+        """Return a container's own name, where it is called as `agent status` does, by its pod.
+
+        Raises:
+            _SeveralError: Several are called so, as a pod that goes and one that came in its place.
+        """
+        containers = self._server.containers
+        if wanted in containers:
+            return wanted
+        found = sorted(
+            name
+            for name, one in containers.items()
+            if (pod := one.assignment.pod).name
+            and wanted.replace(" ", "/") == f"{pod.namespace}/{pod.name}/{pod.container}"
+        )
+        if len(found) > 1:
+            raise _SeveralError(f"several are called {wanted}; give one of {', '.join(found)}")
+        return found[0] if found else wanted
 
     def _unlike_gpus(self, wanted: ContainerSlices) -> str:
         return unlike_gpus(self._gpus, wanted, self._nvml)

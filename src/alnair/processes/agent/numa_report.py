@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from alnair.node.gpu_driver import GpuDriver
 from alnair.node.inventory import SYSFS, Inventory
 from alnair.node.numa_nodes import NumaNode, read_numa_nodes
 from alnair.processes.agent.node_object import FIELD_MANAGER, FieldsOfManager
+from alnair.processes.agent.settings import Alignment
 
 #: Seconds between looks at what is used.
 EVERY: Final = 5.0
@@ -32,8 +33,6 @@ READ_EVERY: Final = 60.0
 _FINGERPRINT: Final = "topology.node.k8s.io/fingerprint"
 _HEALTHY: Final[Mapping[str, str]] = {}
 
-Policy = Literal["none", "best-effort", "restricted", "single-numa-node"]
-Scope = Literal["container", "pod"]
 #: NUMA node → resource → amount: millicores of cpu, bytes of memory, whole units of all else.
 ZoneAmounts = Mapping[int, Mapping[str, int]]
 
@@ -45,23 +44,6 @@ class ZoneUse(msgspec.Struct, frozen=True):
 
     used: ZoneAmounts = {}
     pods: tuple[tuple[str, str], ...] = ()
-
-
-class Alignment(msgspec.Struct, frozen=True):
-    """How the node's kubelet aligns: `topologyManagerPolicy` and `…Scope` of its configuration.
-
-    Attributes:
-        policy: What it insists on.
-        scope: What it aligns: each container, or the pod as a whole.
-    """
-
-    policy: Policy = "none"
-    scope: Scope = "container"
-
-    @property
-    def insists(self) -> bool:
-        """Whether the kubelet rejects what it cannot align."""
-        return self.policy in ("restricted", "single-numa-node")
 
 
 def numa_report(

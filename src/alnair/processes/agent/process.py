@@ -6,10 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
@@ -31,7 +28,9 @@ from alnair.node.vgpu.server import VgpuServer
 from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
-from alnair.processes.agent.device_plugin.process import Plugins, PluginSettings
+from alnair.processes.agent.device_plugin.early import EarlyPlugins
+from alnair.processes.agent.device_plugin.process import Plugins
+from alnair.processes.agent.driver_events import DriverEvents
 from alnair.processes.agent.driver_of_node import open_nvml
 from alnair.processes.agent.endpoints import application
 from alnair.processes.agent.enforcement import Enforcement
@@ -42,7 +41,7 @@ from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
-from alnair.serving.lifecycle import run_until_stopped
+from alnair.processes.agent.settings import Settings
 from alnair.serving.server import Server
 from alnair.sharing.strays import StrayPolicy, stray_policy
 from alnair.sharing.tiers import Offer
@@ -54,46 +53,18 @@ _FIRST_LOOK: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """What the process can be told; see the options of the command."""
+@contextlib.asynccontextmanager
+async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncIterator[str]:
+    """Be the agent; yields the URL of its metrics.
 
-    folder: Path
-    host: str = "127.0.0.1"
-    port: int = 0
-    policy: Literal["warn", "throttle", "evict"] = "warn"
-    stray_policy: Literal["", "warn", "evict"] = ""
-    node: str = ""
-    kubeconfig: Path | None = None
-    in_cluster: bool = False
-    mps: bool = False
-    mps_percent: int = 100
-    mps_memory_mib: int = 0
-    context_mib: int = 0
-    probes: bool = True
-    plugin: PluginSettings | None = None
-    soft_factor: float = 1.0
-
-
-async def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; the containers go on by what their pages say.
+    Args:
+        settings: What it was told.
+        early: Serves the kubelet, perhaps already; None: no kubelet.
 
     Raises:
         OSError: The folder cannot be used.
         ServeError: The address of the metrics is taken.
     """
-    await run_until_stopped(_serve(settings))
-    _log.info("stopped; containers keep their limits")
-
-
-async def _serve(settings: Settings) -> None:
-    async with _agent(settings) as url:
-        # Scripts and tests wait for this line.
-        print(f"ready: folder {settings.folder}, metrics {url}/metrics", flush=True)
-        await asyncio.Event().wait()
-
-
-@contextlib.asynccontextmanager
-async def _agent(settings: Settings) -> AsyncIterator[str]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def beside(work: Coroutine[None, None, None]) -> None:
@@ -115,13 +86,13 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
         tell = partial(_tell_node, client, settings.node) if client is not None else None
         isolation = Isolation(server, driver=driver, tell=tell)
         library = None
-        if settings.plugin is not None:
+        if early is not None:
             library = installed_library.install(settings.folder / "library")
         plugins = _plugins(
-            settings, client, server, driver, library, enforcement, health, isolation
+            settings, early, client, server, driver, library, enforcement, health, isolation
         )
         if plugins is not None:
-            # Before all that can wait: a kubelet that starts asks for the GPUs of its pods.
+            # Before all that can wait: pods wait for it to start.
             await beside(plugins.run())
         served = plugins.servers if plugins is not None else ()
         load = GpusLoad(server.containers, plugins.holders if plugins is not None else tuple)
@@ -175,6 +146,7 @@ async def _client(settings: Settings, stack: contextlib.AsyncExitStack) -> Clien
 
 def _plugins(
     settings: Settings,
+    early: EarlyPlugins | None,
     client: Client | None,
     server: VgpuServer,
     driver: GpuDriver,
@@ -183,10 +155,18 @@ def _plugins(
     health: GpusHealth,
     isolation: Isolation,
 ) -> Plugins | None:
-    if settings.plugin is None or client is None or library is None:
+    if settings.plugin is None or early is None or client is None or library is None:
         return None
     return Plugins(
-        settings.plugin, client, server, driver, library, enforcement.refuse, health, isolation
+        settings.plugin,
+        early,
+        client,
+        server,
+        driver,
+        library,
+        enforcement.refuse,
+        health,
+        isolation,
     )
 
 
@@ -202,12 +182,16 @@ def _told(
         serves_mig=settings.plugin is not None and settings.plugin.whole != "never",
         problems=lambda: health.unhealthy,
     )
-    return [
+    found = [
         inventory.run(),
         AgentLease(client, settings.node, driver).run(),
         HealthEvents(client, settings.node, health).run(),
         LoadAnnotations(client, settings.node, lambda: driver.gpus, load).run(),
     ]
+    if settings.plugin is not None:
+        places = settings.plugin.driver
+        found.append(DriverEvents(client, settings.node, driver, places).run())
+    return found
 
 
 async def _tell_node(client: Client, node: str, offer: Offer) -> str:

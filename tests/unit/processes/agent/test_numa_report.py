@@ -15,7 +15,8 @@ from alnair.model.numa_topology import NumaTopology
 from alnair.model.pods_fingerprint import pods_fingerprint
 from alnair.node.numa_nodes import NumaNode
 from alnair.processes.agent import numa_report as reports
-from alnair.processes.agent.numa_report import Alignment, NumaReports, ZoneUse, numa_report
+from alnair.processes.agent.numa_report import NumaReports, ZoneUse, numa_report
+from alnair.processes.agent.settings import Alignment, Policy
 from kit.described_gpus import DescribedDriver, gpu, inventory, numa_folders
 from kit.fault_server import FaultServer, serving, status
 from kit.manual_clock import running
@@ -162,7 +163,5 @@ async def test_what_was_told_stays_while_the_kubelet_does_not_answer(
     ("policy", "insists"),
     [("none", False), ("best-effort", False), ("restricted", True), ("single-numa-node", True)],
 )
-def test_these_policies_reject_what_cannot_be_aligned(
-    policy: reports.Policy, insists: bool
-) -> None:
+def test_these_policies_reject_what_cannot_be_aligned(policy: Policy, insists: bool) -> None:
     assert Alignment(policy).insists == insists

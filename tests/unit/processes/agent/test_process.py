@@ -7,7 +7,7 @@ import pytest
 
 from alnair.node.nvml import Nvml, NvmlError
 from alnair.processes.agent import process
-from alnair.processes.agent.process import Settings
+from alnair.processes.agent.settings import Settings
 
 
 async def test_a_driver_that_hangs_does_not_keep_the_agent_from_its_start(
@@ -23,7 +23,7 @@ async def test_a_driver_that_hangs_does_not_keep_the_agent_from_its_start(
     monkeypatch.setattr(process, "_FIRST_LOOK", 0.01)
     monkeypatch.setattr("alnair.node.gpu_driver.CLOSING", 0.01)
     try:
-        async with process._agent(Settings(tmp_path, probes=False)) as url:
+        async with process.agent(Settings(tmp_path, probes=False)) as url:
             assert url.startswith("http://127.0.0.1:")
     finally:
         ended.set()

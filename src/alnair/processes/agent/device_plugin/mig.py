@@ -5,7 +5,6 @@ be known before a container starts. No library of ours is put into it: the drive
 it was given.
 """
 
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,14 +13,12 @@ from typing import Final, NoReturn
 
 from alnair.node.inventory import GpuFacts, Inventory, MigDevice
 from alnair.node.kubelet import checkpoint
-from alnair.node.kubelet.cdi import KIND, CdiSpecs, Edits, StartedContainer
+from alnair.node.kubelet.cdi import KIND, CdiSpecs, Edits, StartedContainer, fresh_device
 from alnair.node.kubelet.checkpoint import CheckpointError
 from alnair.node.kubelet.plugin_server import PluginDevice, StartRefusedError
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.sharing.matching.node_state import Allocation
 
-#: Random bytes in a CDI name: a runtime may still know the file of a name that was used before.
-_NONCE: Final = 8
 #: Seconds after which a pod is replaced whose device is not there: while a driver is replaced, or a
 #: GPU is being cut up, it may come back.
 _REPLACE_AFTER: Final = 30.0
@@ -207,7 +204,7 @@ class MigDevices:
     def allocate(self, ids: Sequence[str]) -> str:
         """Return a name that nobody had before; its file is written at the start."""
         del ids
-        return f"{KIND}={secrets.token_hex(_NONCE)}"
+        return fresh_device()
 
     async def start(self, ids: frozenset[str]) -> None:
         """Let the container with these ids start; raises StartRefusedError."""

@@ -5,22 +5,16 @@ scheduler's word. An id of a whole GPU is its UUID, which other programs read, a
 asked to take the right one; but the assignment decides, should it have taken another.
 """
 
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
 from alnair.model import names
-from alnair.node.kubelet import checkpoint
-from alnair.node.kubelet.cdi import KIND
+from alnair.node.kubelet import cdi, checkpoint
 from alnair.node.kubelet.checkpoint import CheckpointError
 from alnair.node.kubelet.plugin_server import PluginDevice
 from alnair.processes.agent.device_plugin.starts import Starts
 from alnair.sharing.matching.node_state import NodeGpu, PodOnNode
 from alnair.sharing.matching.preference import preferred_ids
-
-#: Random bytes in a CDI name: a runtime may still know the file of a name that was used before.
-_NONCE: Final = 8
 
 
 class _Plugin:
@@ -33,7 +27,7 @@ class _Plugin:
     def allocate(self, ids: Sequence[str]) -> str:
         """Return a name that nobody had before; whose it is becomes known at the start."""
         del ids
-        return f"{KIND}={secrets.token_hex(_NONCE)}"
+        return cdi.fresh_device()
 
     async def start(self, ids: frozenset[str]) -> None:
         """Let the container with these ids start; raises StartRefusedError."""

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -18,22 +17,21 @@ from alnair.node.inventory import GpuFacts, MigDevice
 from alnair.node.isolation import Isolation
 from alnair.node.kubelet import container_edits, driver_files
 from alnair.node.kubelet.cdi import CdiSpecs, Edits
-from alnair.node.kubelet.driver_files import DriverError, DriverFiles, DriverPlaces
-from alnair.node.kubelet.other_plugin import OtherPlugin
-from alnair.node.kubelet.plugin_server import PluginServer
+from alnair.node.kubelet.driver_files import DriverError, DriverFiles
 from alnair.node.kubelet.pod_resources import PodResources
-from alnair.node.kubelet.registration import Registrations
 from alnair.node.load import GpuHolder
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.device_plugin.leaving import LeavingPods
 from alnair.processes.agent.device_plugin.mig import MigDevices, MigStarts
 from alnair.processes.agent.device_plugin.plugins import Slots, WholeGpus
 from alnair.processes.agent.device_plugin.pods_on_node import PodsOnNode
 from alnair.processes.agent.device_plugin.starts import Starts
 from alnair.processes.agent.node_facts import product
-from alnair.processes.agent.numa_report import Alignment, NumaReports
+from alnair.processes.agent.numa_report import NumaReports
+from alnair.processes.agent.settings import PluginSettings
 from alnair.processes.agent.zone_use import KubeletZoneUse
 from alnair.sharing.matching.node_state import NodeGpu, PodOnNode
 
@@ -47,33 +45,12 @@ _NO_MPS: Final = (
 )
 
 
-WholeGpusMode = Literal["auto", "always", "never"]
-
-
-class PluginSettings(msgspec.Struct, frozen=True):
-    """How GPUs are served to the kubelet.
-
-    Attributes:
-        node: Name of the node.
-        kubelet: The kubelet's folder.
-        driver: Where the driver's files are.
-        whole: Whether `nvidia.com/gpu` and MIG devices are served; "auto": where no other plugin
-            does.
-        alignment: How the kubelet aligns devices, cores and memory to NUMA nodes.
-    """
-
-    node: str
-    kubelet: Path
-    driver: DriverPlaces = DriverPlaces()
-    whole: WholeGpusMode = "auto"
-    alignment: Alignment = Alignment()
-
-
 class Plugins:
     """Serves GPUs and slices to the kubelet while it runs.
 
     Args:
         settings: How.
+        early: Has the sockets, and is told of the plugins at once.
         client: An open client.
         server: Has the slices.
         driver: NVML.
@@ -90,6 +67,7 @@ class Plugins:
     def __init__(
         self,
         settings: PluginSettings,
+        early: EarlyPlugins,
         client: Client,
         server: VgpuServer,
         driver: GpuDriver,
@@ -99,6 +77,7 @@ class Plugins:
         isolation: Isolation,
     ) -> None:
         self._settings = settings
+        self._early = early
         self._client = client
         self._server = server
         self._driver = driver
@@ -130,15 +109,11 @@ class Plugins:
             self.pods.owner,
             refused,
         )
-        slots = PluginServer(folder, Slots(self.starts, self.gpus))
-        whole = WholeGpus(self.starts, self.gpus, folder, self._listed)
-        is_whole = settings.whole != "never"
-        self.servers = [PluginServer(folder, whole), slots] if is_whole else [slots]
-        self._others = (
-            {names.GPU: OtherPlugin(folder, names.GPU)} if settings.whole == "auto" else {}
+        self._plugins = (
+            WholeGpus(self.starts, self.gpus, folder, self._listed),
+            Slots(self.starts, self.gpus),
         )
-        self._serve_mig()
-        self._registrations = Registrations(folder, self.servers, self._others)
+        self.servers = early.servers
 
         def problems() -> Mapping[str, str]:
             return health.unhealthy
@@ -160,8 +135,9 @@ class Plugins:
         """
         self.starts.take_over()
         self.mig.take_over()
+        self._come()
         async with self._resources, asyncio.TaskGroup() as group:
-            group.create_task(self._registrations.run())
+            group.create_task(self._early.run())
             group.create_task(self.pods.run())
             group.create_task(self._leaving.run())
             group.create_task(self._forget_gone())
@@ -272,15 +248,11 @@ class Plugins:
         wanted = [(gpu.minor, one.gi, one.ci) for gpu, one in devices]
         return container_edits.mig(self._driver_files(), wanted)
 
-    def _serve_mig(self) -> None:
-        """Serve the resources of MIG devices that have come."""
-        if self._settings.whole == "never":
-            return
-        found = {one.resource for _, one in self.mig.devices.values()}
-        for resource in sorted(found - {server.plugin.resource for server in self.servers}):
-            if self._settings.whole == "auto":
-                self._others[resource] = OtherPlugin(self._folder, resource)
-            self.servers.append(PluginServer(self._folder, MigDevices(resource, self.mig)))
+    def _come(self) -> None:
+        """Let the plugins answer; those of MIG devices come with the first of their profile."""
+        profiles = {one.resource for _, one in self.mig.devices.values()} | self._early.profiles
+        mig = (MigDevices(resource, self.mig) for resource in sorted(profiles))
+        self._early.come([*self._plugins, *mig], self._is_known)
 
     def _forget(self, pod_uid: str) -> None:
         self.starts.forget(pod_uid)
@@ -288,6 +260,9 @@ class Plugins:
 
     def _listed(self) -> list[PodOnNode]:
         return list(self.pods.by_uid.values())
+
+    def _is_known(self) -> bool:
+        return self._driver.opened > 0
 
     async def _forget_gone(self) -> None:
         await self.pods.synced.wait()
@@ -297,9 +272,8 @@ class Plugins:
         """Send the devices when the driver comes, or health or MIG devices change."""
         told = None
         while True:
-            if (now := (self.gpus(), self.mig.devices)) != told:
+            if (now := (self._is_known(), self.gpus(), self.mig.devices)) != told:
                 told = now
-                self._serve_mig()
-                for server in self.servers:
-                    server.tell()
+                self._come()
+                self._early.tell(is_known=now[0])
             await asyncio.sleep(_LOOK)

@@ -13,8 +13,10 @@ from alnair.node.inventory import GpuFacts, MigDevice
 from alnair.node.kubelet.cdi import KIND, CdiSpecs, Edits, Mount
 from alnair.node.kubelet.plugin_server import StartRefusedError
 from alnair.processes.agent.device_plugin import mig
+from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.device_plugin.mig import MigDevices, MigStarts
-from alnair.processes.agent.device_plugin.process import Plugins, PluginSettings, WholeGpusMode
+from alnair.processes.agent.device_plugin.process import Plugins
+from alnair.processes.agent.settings import PluginSettings, WholeGpusMode
 from kit.described_gpus import DescribedDriver, gpu, inventory
 from kit.kubelet_sockets import Held, answer
 from kit.manual_clock import running
@@ -180,8 +182,10 @@ async def test_what_is_not_sure_or_not_ready_is_tried_again(migs: Migs) -> None:
 
 
 def plugins(node: Node, driver: DescribedDriver, whole: WholeGpusMode = "auto") -> Plugins:
-    return Plugins(
-        PluginSettings("node", node.kubelet.folder, whole=whole),
+    settings = PluginSettings("node", node.kubelet.folder, whole=whole)
+    found = Plugins(
+        settings,
+        EarlyPlugins(settings, node.kubelet.folder / "agent"),
         Client(Connection("http://127.0.0.1:1")),
         node.server,
         driver,
@@ -190,15 +194,17 @@ def plugins(node: Node, driver: DescribedDriver, whole: WholeGpusMode = "auto") 
         cast("Any", SimpleNamespace(unhealthy={})),
         cast("Any", SimpleNamespace(mps=None)),
     )
+    found._come()
+    return found
 
 
 async def test_the_kubelet_is_told_when_a_gpu_is_cut_up_anew(node: Node) -> None:
     driver = DescribedDriver(inventory(gpu(0), gpu(1, cut=["1g.10gb"])))
     found, kubelet = plugins(node, driver), node.kubelet
-    async with running(found._registrations.run()), running(found._tell_changes()):
-        await kubelet.registered(SMALL)
-        assert kubelet.endpoints[SMALL].healthy() == ["MIG-1-1"]
-        assert kubelet.endpoints["nvidia.com/gpu"].healthy() == ["GPU-0"]
+    async with running(found._early.run()), running(found._tell_changes()):
+        await kubelet.registered(SMALL, "nvidia.com/gpu")
+        await kubelet.until(lambda: kubelet.endpoints[SMALL].healthy() == ["MIG-1-1"])
+        await kubelet.until(lambda: kubelet.endpoints["nvidia.com/gpu"].healthy() == ["GPU-0"])
         driver.inventory = inventory(gpu(0), gpu(1, cut=["1g.10gb+me", "1g.10gb+me"]))
         await kubelet.registered(MEDIA)
         await kubelet.until(lambda: not kubelet.endpoints[SMALL].healthy())
@@ -224,7 +230,7 @@ async def test_mig_devices_are_served_where_whole_gpus_are(
     if other:
         (node.kubelet.plugins / "nvidia-mig-1g.10gb.sock").touch()
     found = plugins(node, DescribedDriver(CUT), whole)
-    async with running(found._registrations.run()):
+    async with running(found._early.run()):
         await node.kubelet.registered("alnair/vgpu", *([SMALL, MEDIA] if is_served else ()))
         assert (SMALL in node.kubelet.endpoints) == is_served
 
@@ -240,7 +246,7 @@ async def test_a_pod_with_a_mig_device_may_use_its_gpu(node: Node) -> None:
 
 async def test_a_refusal_reaches_the_kubelet(node: Node) -> None:
     found = plugins(node, DescribedDriver(CUT))
-    async with running(found._registrations.run()):
+    async with running(found._early.run()):
         await node.kubelet.registered(SMALL)
         held = await node.kubelet.admit("uid-a", "main", SMALL, 2)
         assert held.ids == ["MIG-2-1", "MIG-1-1"]

@@ -15,7 +15,9 @@ from alnair.node.load import GpuHolder
 from alnair.node.numa_nodes import NumaNode
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent import numa_report
-from alnair.processes.agent.device_plugin.process import Plugins, PluginSettings, WholeGpusMode
+from alnair.processes.agent.device_plugin.early import EarlyPlugins
+from alnair.processes.agent.device_plugin.process import Plugins
+from alnair.processes.agent.settings import Alignment, PluginSettings, WholeGpusMode
 from kit.described_gpus import DescribedDriver, gpu, inventory
 from kit.fault_server import FaultServer, serving, status
 from kit.manual_clock import running
@@ -28,9 +30,12 @@ GPU = SimpleNamespace(
 
 
 def plugins(node: Node, whole: WholeGpusMode = "auto") -> Plugins:
-    driver = SimpleNamespace(inventory=SimpleNamespace(gpus=[GPU], mig_devices={}))
+    inventory = SimpleNamespace(gpus=[GPU], mig_devices={})
+    driver = SimpleNamespace(inventory=inventory, opened=1)
+    settings = PluginSettings("node", node.kubelet.folder, whole=whole)
     return Plugins(
-        PluginSettings("node", node.kubelet.folder, whole=whole),
+        settings,
+        EarlyPlugins(settings, node.kubelet.folder / "agent"),
         Client(Connection("http://127.0.0.1:1")),
         node.server,
         cast("Any", driver),
@@ -56,7 +61,7 @@ async def test_slices_are_always_served_and_whole_gpus_as_told(
     if other:
         (node.kubelet.plugins / "nvidia-gpu.sock").touch()
     found = plugins(node, whole)
-    async with running(found._registrations.run()):
+    async with running(found._early.run()):
         await node.kubelet.registered(*expected)
         assert sorted(node.kubelet.endpoints) == sorted(expected)
 
@@ -105,12 +110,12 @@ async def test_the_zones_are_told_with_what_the_kubelet_gave_away_and_how_it_ali
     monkeypatch.setattr(numa_report, "read_numa_nodes", lambda _: (zone,))
     node.kubelet.give("uid-a", "main", names.GPU, {0: ["GPU-0"]})
     async with serving(Applied()) as server, Client(server.connection) as client:
+        settings = PluginSettings(
+            "node", node.kubelet.folder, alignment=Alignment("restricted", "pod")
+        )
         found = Plugins(
-            PluginSettings(
-                "node",
-                node.kubelet.folder,
-                alignment=numa_report.Alignment("restricted", "pod"),
-            ),
+            settings,
+            EarlyPlugins(settings, node.kubelet.folder / "agent"),
             client,
             node.server,
             DescribedDriver(inventory(gpu(0), gpu(1))),
