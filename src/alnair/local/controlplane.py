@@ -165,6 +165,7 @@ class LocalCluster:
                     await real.up(client)
                     if is_installed:
                         await self._install_release(real)
+                        await release.agents_ready(client)
                 else:
                     await cluster_objects.remove(client)
 

@@ -4,15 +4,18 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from alnair.kube.client import Client
+from alnair.kube.resources import DAEMON_SETS
 from alnair.local.errors import LocalClusterError
-from alnair.local.programs.clients import client
+from alnair.local.programs.clients import client as program
 from alnair.local.real_node import init_script
 from alnair.local.report import ProgressReport
-from alnair.model.names import AGENT_NODE, NAMESPACE, REAL_NODE
+from alnair.model.names import AGENT, AGENT_NODE, NAMESPACE, REAL_NODE
 
 NAME: Final = "alnair"
 #: The chart is a part of the repository and of no package, as the fake GPU is.
@@ -62,7 +65,7 @@ class Release:
         await self._run("uninstall", NAME, *options)
 
     async def _run(self, *arguments: str, text: str = "") -> None:
-        helm = await asyncio.to_thread(client, "helm", os.environ, self._report)
+        helm = await asyncio.to_thread(program, "helm", os.environ, self._report)
         process = await asyncio.create_subprocess_exec(
             helm,
             *arguments,
@@ -83,6 +86,29 @@ class Release:
             raise LocalClusterError(
                 f"helm {arguments[0]} failed: {said.decode(errors='replace').strip()[-1500:]}"
             )
+
+
+async def agents_ready(client: Client) -> None:
+    """Wait for the agents: Helm does not, where one node may be unavailable and there is but one.
+
+    Raises:
+        LocalClusterError: It takes too long.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        found = await client.get(DAEMON_SETS, AGENT, NAMESPACE)
+        status = found.get("status", {})
+        wanted = status.get("desiredNumberScheduled", 0)
+        counts = {status.get(name, 0) for name in ("updatedNumberScheduled", "numberReady")}
+        is_seen = status.get("observedGeneration") == found["metadata"]["generation"]
+        if is_seen and wanted and counts == {wanted}:
+            return
+        if time.monotonic() > until:
+            raise LocalClusterError(
+                f"the agent is not ready after {_PATIENCE} s: 'kubectl --namespace {NAMESPACE}"
+                f" describe daemonset {AGENT}' says more"
+            )
+        await asyncio.sleep(0.2)
 
 
 def values(images: Sequence[str]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
 from alnair.node.vgpu.stray_processes import StrayProcesses
+from alnair.processes.agent import uninstall
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
 from alnair.processes.agent.device_plugin.early import EarlyPlugins
@@ -72,6 +73,8 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
 
         server = await stack.enter_async_context(VgpuServer(settings.folder))
         client = await _client(settings, stack)
+        if settings.in_cluster and client is not None:
+            stack.push_async_callback(uninstall.clean_up, client, server, settings.plugin)
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await beside(enforcement.run())
