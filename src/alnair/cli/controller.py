@@ -1,19 +1,19 @@
 """`alnair controller`: the process that keeps the status of PodGroups and ElasticQuotas true."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.failures import expected
+from alnair.cli.option_groups import grouped
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 
+@grouped
 def controller(
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    *,
+    cluster: ClusterOptions,
     leader_elect: Annotated[
         bool, typer.Option(help="Write only while holding the lease; several may then run.")
     ] = True,
@@ -39,6 +39,7 @@ def controller(
     ElasticQuota: what is used.
 
     Examples:
+      alnair controller
       alnair controller --kubeconfig ~/.kube/config
       alnair controller --no-leader-elect
     """
@@ -48,6 +49,7 @@ def controller(
     import uuid
 
     from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
     from alnair.processes.controller.process import Settings, serve
     from alnair.serving.server import ServeError
 
@@ -60,8 +62,6 @@ def controller(
             "it must be --lease-duration > --renew-deadline > --retry-period > 0"
         )
     settings = Settings(
-        kubeconfig=kubeconfig,
-        context=context,
         identity=identity or f"{platform.node()}_{uuid.uuid4()}",
         host=host,
         port=port,
@@ -70,5 +70,5 @@ def controller(
         renew_deadline=renew_deadline,
         retry_period=retry_period,
     )
-    with expected(KubeError, ServeError, prefix="error: "):
-        asyncio.run(serve(settings))
+    with expected(KubeError, ServeError, LocalClusterError, prefix="error: "):
+        asyncio.run(serve(settings, cluster.connection()))

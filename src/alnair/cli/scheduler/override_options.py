@@ -5,22 +5,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from alnair.cli.cluster_selection import ClusterName, connection
 from alnair.cli.option_groups import OptionGroup
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 if TYPE_CHECKING:
     from alnair.configuration.scheduler_file import Configuration
+    from alnair.kube.access.connection import Connection
 
 
 class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
     """What is given here is so, whatever the configuration file says."""
 
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.")
     ] = None
     kube_context: Annotated[
-        str | None, typer.Option("--context", help="Context of the kubeconfig.")
+        str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")
     ] = None
+    name: ClusterName = None
     only: Annotated[
         bool, typer.Option("--only", help="Schedule the pods of default-scheduler too.")
     ] = False
@@ -99,3 +102,9 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
         }
         wanted = conf.override(configuration, values)
         return conf.with_default_scheduler(wanted) if self.only else wanted
+
+    def connection(self, configuration: "Configuration") -> "Connection":
+        """Find the cluster that the configuration in force means; raises as `connection` does."""
+        wanted = configuration.client_connection
+        file = Path(wanted.kubeconfig).expanduser() if wanted.kubeconfig else None
+        return connection(file, wanted.context or None, self.name)

@@ -3,11 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
 
-from alnair.kube.access import client_config
+from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
@@ -26,8 +25,6 @@ _CONNECTIONS = 16
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the process can be told; durations are in seconds."""
 
-    kubeconfig: Path | None = None
-    context: str | None = None
     #: Unique per process.
     identity: str = ""
     host: str = "127.0.0.1"
@@ -38,14 +35,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_period: float = RETRY_PERIOD
 
 
-async def serve(settings: Settings) -> None:
-    """Control until SIGTERM or SIGINT, then hand over."""
-    await run_until_stopped(_connect(settings))
+async def serve(settings: Settings, cluster: Connection) -> None:
+    """Control this cluster until SIGTERM or SIGINT, then hand over."""
+    await run_until_stopped(_connect(settings, cluster))
 
 
-async def _connect(settings: Settings) -> None:
-    connection = client_config.load(settings.kubeconfig, settings.context)
-    async with Client(connection, max_connections=_CONNECTIONS) as client:
+async def _connect(settings: Settings, cluster: Connection) -> None:
+    _log.info("the cluster is %s, by %s", cluster.server, cluster.source)
+    async with Client(cluster, max_connections=_CONNECTIONS) as client:
         await _run(settings, client)
 
 

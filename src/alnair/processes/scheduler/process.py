@@ -7,13 +7,12 @@ import platform
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration, seconds
-from alnair.kube.access import client_config
+from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 from alnair.live.engine_feed import Feed
@@ -40,25 +39,22 @@ _log = logging.getLogger(__name__)
 _DRAIN = 30.0
 
 
-async def serve(configuration: Configuration, assembly: Assembly) -> None:
+async def serve(configuration: Configuration, assembly: Assembly, cluster: Connection) -> None:
     """Schedule until SIGTERM or SIGINT, then hand over.
 
     Args:
         configuration: What the process was told.
         assembly: Makes its profiles, anew for each term of leading.
+        cluster: Whose pods.
     """
-    await run_until_stopped(_run(configuration, assembly))
+    await run_until_stopped(_run(configuration, assembly, cluster))
 
 
-async def _run(configuration: Configuration, assembly: Assembly) -> None:
-    wanted = configuration.client_connection
-    connection = client_config.load(_path(wanted.kubeconfig), wanted.context or None)
-    async with Client(connection, max_connections=wanted.bindings + 32) as client:
+async def _run(configuration: Configuration, assembly: Assembly, cluster: Connection) -> None:
+    _log.info("the cluster is %s, by %s", cluster.server, cluster.source)
+    bindings = configuration.client_connection.bindings
+    async with Client(cluster, max_connections=bindings + 32) as client:
         await _Process(configuration, assembly, client).run()
-
-
-def _path(text: str) -> Path | None:
-    return Path(text).expanduser() if text else None
 
 
 class _Process:
