@@ -4,7 +4,6 @@ import asyncio
 import time
 from typing import Final
 
-import aiohttp
 import msgspec
 from msgspec.structs import replace
 
@@ -14,6 +13,7 @@ from alnair.kube.objects import wire
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.resources import NAMESPACES, PODS
 from alnair.live.engine_feed import Feed
+from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease
 from alnair.model import names
 from alnair.model.near_names import near
@@ -26,8 +26,9 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
-_ASK: Final = aiohttp.ClientTimeout(total=20)
+_ASK_SECONDS: Final = 20.0
 _READ_SECONDS: Final = 60.0
+_DIAGNOSIS: Final = msgspec.json.Decoder(Diagnosis)
 _POD: Final = PODS.typed(wire.PodWire)
 
 
@@ -193,20 +194,15 @@ async def _near_namespaces(client: Client, namespace: str) -> tuple[str, ...]:
 async def _asked(client: Client, pod: Pod) -> Diagnosis | str:
     """Return what the scheduler says, or why it says nothing."""
     held = await lease(client)
-    if held is None or not held.url:
+    if held is None or not held.spec.holder_identity:
         return "no scheduler leads"
-    who = f"the scheduler {held.spec.holder_identity}"
     query = {"pod": f"{pod.namespace}/{pod.name}"}
     try:
-        async with (
-            aiohttp.ClientSession(timeout=_ASK) as session,
-            session.get(f"{held.url}/debug/explain", params=query) as answer,
-        ):
-            if answer.status != 200:
-                return f"{who} says: {(await answer.text()).strip()}"
-            return msgspec.json.decode(await answer.read(), type=Diagnosis)
-    except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
-        return f"{who} cannot be reached at {held.url}"
+        return _DIAGNOSIS.decode(await ask(client, held, "/debug/explain", query, _ASK_SECONDS))
+    except AskError as error:
+        return str(error)
+    except msgspec.MsgspecError:
+        return f"the scheduler {held.spec.holder_identity} is of another version"
 
 
 async def _engine(client: Client, pod: Pod, scheduler: str) -> tuple[Engine, list[Pod]]:
