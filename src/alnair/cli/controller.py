@@ -7,6 +7,12 @@ import typer
 from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.failures import expected
 from alnair.cli.option_groups import grouped
+from alnair.cli.serving_options import (
+    SecureServing,
+    TlsCertificate,
+    TlsKey,
+    certificate_files,
+)
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 
@@ -31,6 +37,9 @@ def controller(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to serve health on; 0 takes a free one.")
     ] = 0,
+    secure_serving: SecureServing = None,
+    tls_cert_file: TlsCertificate = None,
+    tls_private_key_file: TlsKey = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Keep the status of PodGroups and ElasticQuotas true.
@@ -65,6 +74,8 @@ def controller(
         identity=identity or f"{platform.node()}_{uuid.uuid4()}",
         host=host,
         port=port,
+        secure=bool(secure_serving),
+        certificate=certificate_files(bool(secure_serving), tls_cert_file, tls_private_key_file),
         leader_elect=leader_elect,
         lease_duration=lease_duration,
         renew_deadline=renew_deadline,

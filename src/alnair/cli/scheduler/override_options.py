@@ -7,6 +7,7 @@ import typer
 
 from alnair.cli.cluster_selection import ClusterName, connection
 from alnair.cli.option_groups import OptionGroup
+from alnair.cli.serving_options import SecureServing, TlsCertificate, TlsKey
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Its port; by default a free one.")
     ] = None
+    secure_serving: SecureServing = None
+    tls_cert_file: TlsCertificate = None
+    tls_private_key_file: TlsKey = None
     seed: Annotated[
         int | None, typer.Option(help="Order in which equally good nodes are taken; default 0.")
     ] = None
@@ -92,11 +96,17 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
                 "retry_period": conf.duration(self.retry_period),
             },
             "client_connection": {
-                "kubeconfig": str(self.kubeconfig) if self.kubeconfig is not None else None,
+                "kubeconfig": _text(self.kubeconfig),
                 "context": self.kube_context,
                 "bindings": self.binders,
             },
-            "serving": {"host": self.host, "port": self.port},
+            "serving": {
+                "host": self.host,
+                "port": self.port,
+                "secure": self.secure_serving,
+                "tls_cert_file": _text(self.tls_cert_file),
+                "tls_private_key_file": _text(self.tls_private_key_file),
+            },
             "logging": {"format": self.log_format, "level": "debug" if self.verbose else None},
             "": {"seed": self.seed, "dry_run": self.dry_run},
         }
@@ -108,3 +118,7 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
         wanted = configuration.client_connection
         file = Path(wanted.kubeconfig).expanduser() if wanted.kubeconfig else None
         return connection(file, wanted.context or None, self.name)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -43,7 +43,8 @@ from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
 from alnair.serving.lifecycle import run_until_stopped
-from alnair.serving.server import Server
+from alnair.serving.server import Secured, Server
+from alnair.serving.tls import CertificateFiles
 from alnair.sharing.strays import StrayPolicy, stray_policy
 from alnair.sharing.tiers import Offer
 from alnair.sharing.violations import Policy
@@ -60,6 +61,8 @@ class Settings(msgspec.Struct, frozen=True):
     folder: Path
     host: str = "127.0.0.1"
     port: int = 0
+    secure: bool = False
+    certificate: CertificateFiles | None = None
     policy: Literal["warn", "throttle", "evict"] = "warn"
     stray_policy: Literal["", "warn", "evict"] = ""
     node: str = ""
@@ -156,6 +159,7 @@ async def _agent(settings: Settings) -> AsyncIterator[str]:
             ),
             settings.host,
             settings.port,
+            Secured(client, settings.certificate) if settings.secure and client else None,
         )
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)

@@ -15,7 +15,8 @@ from alnair.processes.controller.elastic_quotas import QuotaStatusWriter
 from alnair.processes.controller.endpoints import application
 from alnair.processes.controller.pod_groups import PodGroupStatusWriter
 from alnair.serving.lifecycle import run_until_stopped
-from alnair.serving.server import Server
+from alnair.serving.server import Secured, Server
+from alnair.serving.tls import CertificateFiles
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     identity: str = ""
     host: str = "127.0.0.1"
     port: int = 0
+    secure: bool = False
+    certificate: CertificateFiles | None = None
     leader_elect: bool = True
     lease_duration: int = LEASE_DURATION
     renew_deadline: float = RENEW_DEADLINE
@@ -55,7 +58,9 @@ async def _run(settings: Settings, client: Client) -> None:
             both.create_task(quotas.run_writes())
 
     ready = asyncio.Event()
-    async with Server(application(ready.is_set), settings.host, settings.port) as server:
+    secured = Secured(client, settings.certificate) if settings.secure else None
+    app = application(ready.is_set)
+    async with Server(app, settings.host, settings.port, secured) as server:
         _log.info("serving health at %s/healthz", server.url)
         async with asyncio.TaskGroup() as group:
             group.create_task(groups.follow())

@@ -3,10 +3,12 @@
 import asyncio
 import gc
 import logging
+import os
 import platform
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
 
@@ -30,7 +32,9 @@ from alnair.scheduler.advice.unserved import unserved
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.lifecycle import run_until_stopped
-from alnair.serving.server import Server
+from alnair.serving.published_address import published
+from alnair.serving.server import Secured, Server
+from alnair.serving.tls import CertificateFiles
 from alnair.snapshots.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)
@@ -82,7 +86,14 @@ class _Process:
         app = application(
             self._decisions, lambda: self._ready, self._metrics, self._snapshot, self._explain
         )
-        async with Server(app, serving.host, serving.port) as server:
+        secured = None
+        if serving.secure:
+            files = None
+            if serving.tls_cert_file:
+                key = serving.tls_private_key_file
+                files = CertificateFiles(Path(serving.tls_cert_file), Path(key))
+            secured = Secured(self._client, files)
+        async with Server(app, serving.host, serving.port, secured) as server:
             _log.info("serving health at %s/healthz", server.url)
             try:
                 async with asyncio.TaskGroup() as group:
@@ -93,7 +104,7 @@ class _Process:
                     gc.collect()
                     gc.freeze()
                     self._ready = True
-                    await self._take_turns(server.url)
+                    await self._take_turns(published(server.url, os.environ))
             finally:
                 await asyncio.shield(self._reporter.drain(_DRAIN))
 
