@@ -8,13 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from alnair.kube.client import Client
-from alnair.kube.errors import ApiError, Forbidden, NotFound
+from alnair.kube.errors import ApiError, Forbidden, KubeError, NotFound
 from alnair.kube.objects import wire
 from alnair.kube.objects.pod_projection import PodProjector
-from alnair.kube.resources import NAMESPACES, PODS
+from alnair.kube.resources import NAMESPACES, NODES, PODS
 from alnair.live.engine_feed import Feed
 from alnair.live.leader import AskError, ask
-from alnair.live.scheduler_lease import lease
+from alnair.live.scheduler_lease import lease, read
 from alnair.model import names
 from alnair.model.near_names import near
 from alnair.model.workload import Pod
@@ -193,8 +193,13 @@ async def _near_namespaces(client: Client, namespace: str) -> tuple[str, ...]:
 
 async def _asked(client: Client, pod: Pod) -> Diagnosis | str:
     """Return what the scheduler says, or why it says nothing."""
-    held = await lease(client)
-    if held is None or not held.spec.holder_identity:
+    try:
+        held = await read(client, names.SCHEDULER)
+    except NotFound:
+        return "no scheduler leads"
+    except KubeError as error:
+        return f"which scheduler leads cannot be read: {error}"
+    if not held.spec.holder_identity:
         return "no scheduler leads"
     query = {"pod": f"{pod.namespace}/{pod.name}"}
     try:
@@ -213,6 +218,14 @@ async def _engine(client: Client, pod: Pod, scheduler: str) -> tuple[Engine, lis
         pod: to be told last, so that it is there even if it was made meanwhile.
         scheduler: the name that it gets.
     """
+    for kind in (NODES, PODS):
+        try:
+            await client.raw("GET", kind.collection(), query={"limit": "1"})
+        except Forbidden as error:
+            raise ExplainError(
+                f"it cannot be computed here: {error}; ask for the right to list nodes and pods, or"
+                " to ask the scheduler"
+            ) from error
     feed = Feed(client)
     following = asyncio.create_task(feed.run())
     try:

@@ -46,6 +46,15 @@ async def lease(
 ) -> Lease | None:
     """Return the scheduler's lease; None if there is none, or it cannot be read."""
     try:
-        return await client.get(LEASES.typed(Lease), name, namespace)
+        return await read(client, name, namespace)
     except KubeError:
         return None
+
+
+async def read(client: Client, name: str, namespace: str = names.NAMESPACE) -> Lease:
+    """Return a scheduler's lease.
+
+    Raises:
+        KubeError: It cannot be read; NotFound: there is none.
+    """
+    return await client.get(LEASES.typed(Lease), name, namespace)

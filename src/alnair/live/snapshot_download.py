@@ -7,9 +7,8 @@ from typing import Final
 from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
-from alnair.kube.resources import LEASES
 from alnair.live.leader import AskError, UnreachableError, ask, get
-from alnair.live.scheduler_lease import Lease
+from alnair.live.scheduler_lease import Lease, read
 from alnair.model import names
 
 #: A large cluster's snapshot takes a second or two to pack.
@@ -50,7 +49,7 @@ async def fetch(url: str | None, cluster: Callable[[], Connection], lease: str) 
 async def _lease(client: Client, name: str) -> Lease:
     found = None
     with contextlib.suppress(NotFound):
-        found = await client.get(LEASES.typed(Lease), name, names.NAMESPACE)
+        found = await read(client, name)
     if found is None or not found.spec.holder_identity:
         raise FetchError(
             f"the lease {names.NAMESPACE}/{name} names no scheduler: is one running? Without"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
+from alnair.kube.errors import Forbidden
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -24,13 +26,13 @@ from alnair.kube.resources import (
     SERVICE_ACCOUNTS,
     Manifest,
 )
-from alnair.live.explaining import explain
+from alnair.live.explaining import ExplainError, explain
 from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import Lease, lease
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
-from kit.command import alnair, last_json
+from kit.command import COMMAND, alnair, last_json
 from kit.live.impersonation import client_as
 from kit.live.scheduler_process import SHORT_LEASE, SchedulerProcess, eventually, pod
 from kit.live.shared_clusters import SharedClusters
@@ -326,6 +328,63 @@ async def test_explain_reaches_a_leader_in_a_pod_through_the_api_server_as_any_u
     finally:
         await admin.delete(PODS, POD, names.NAMESPACE, grace_seconds=0)
         await admin.delete(PODS, "waits", "team", grace_seconds=0)
+
+
+async def test_who_may_read_nothing_but_the_pod_is_told_at_once_which_rights_help(
+    bare: LocalCluster, admin: Client, scheduler: SchedulerProcess
+) -> None:
+    await led(admin)
+    await admin.create(NAMESPACES, {"metadata": {"name": "lonely"}})
+    await admin.create(PODS, pod("lonely", "waits"))
+    only = role("only-pods", {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]})
+    await admin.create(CLUSTER_ROLES, only)
+    await admin.create(CLUSTER_ROLE_BINDINGS, binding("only-pods", "only-pods", user("eve")))
+    try:
+        async with client_as(bare, "eve") as eve:
+
+            async def is_told() -> bool:
+                try:
+                    await explain(eve, "lonely", "waits")
+                except ExplainError as error:
+                    return 'cannot list resource "nodes"' in str(error)
+                except Forbidden:
+                    pass  # the API server does not know the role yet
+                return False
+
+            await eventually(is_told)
+    finally:
+        await admin.delete(PODS, "waits", "lonely", grace_seconds=0)
+
+
+@pytest.mark.parametrize("verb", ["controller", "agent"])
+async def test_the_controller_and_the_agent_ask_too(
+    bare: LocalCluster, admin: Client, tmp_path: Path, verb: str
+) -> None:
+    port = free_port()
+    options = {
+        "controller": (f"--port={port}",),
+        "agent": (f"--metrics=127.0.0.1:{port}", f"--folder={tmp_path / 'a'}", "--no-probe"),
+    }
+    if verb == "agent" and os.geteuid():
+        pytest.skip("the agent needs root")
+    scraper, pages = await token(admin, "scraper"), Pages(port)
+    words = (verb, "--secure-serving", f"--kubeconfig={bare.kubeconfig()}", *options[verb])
+    process = await asyncio.create_subprocess_exec(*COMMAND, *words)
+    try:
+
+        async def is_well() -> bool:
+            try:
+                return (await pages.get("/healthz"))[0] == 200
+            except aiohttp.ClientError:
+                return False
+
+        await eventually(is_well)
+        assert (await pages.get("/metrics"))[0] == 401
+        # The controller has no figures, which only those learn who might read them.
+        assert await pages.status("/metrics", scraper) == (404 if verb == "controller" else 200)
+    finally:
+        process.terminate()
+        await process.wait()
 
 
 async def test_a_process_that_may_not_ask_says_which_right_it_lacks(
