@@ -23,6 +23,7 @@ def check(
         list[str] | None,
         typer.Option(
             "--namespace",
+            "-n",
             metavar="NS",
             help="Report only on pods of this namespace, and on their nodes; repeatable.",
         ),

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+ClusterName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Local cluster (see 'alnair up'). Without this and --kubeconfig: $KUBECONFIG,"
+        " else the local cluster 'alnair', else as kubectl.",
+    ),
+]
+
+
 class ClusterOptions(OptionGroup, frozen=True, kw_only=True):
     """Which cluster."""
 
@@ -27,16 +38,7 @@ class ClusterOptions(OptionGroup, frozen=True, kw_only=True):
     context: Annotated[
         str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")
     ] = None
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            "-n",
-            metavar="NAME",
-            help="Local cluster (see 'alnair up'). Without this and --kubeconfig: $KUBECONFIG, or"
-            " the local cluster 'alnair'.",
-        ),
-    ] = None
+    name: ClusterName = None
 
     @property
     def are_given(self) -> bool:
@@ -48,17 +50,8 @@ class ClusterOptions(OptionGroup, frozen=True, kw_only=True):
         return connection(self.kubeconfig, self.context, self.name)
 
 
-class NamedClusterOptions(ClusterOptions, frozen=True, kw_only=True):
-    """Which cluster, of a command whose -n is a namespace."""
-
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="NAME", help="Local cluster (see 'alnair up')."),
-    ] = None
-
-
 def connection(kubeconfig: Path | None, context: str | None, name: str | None) -> "Connection":
-    """Find the cluster.
+    """Find the cluster: the one that is named, $KUBECONFIG, the local cluster, or as kubectl.
 
     Raises:
         ConfigError: There is none, or its kubeconfig cannot be used.
@@ -66,7 +59,6 @@ def connection(kubeconfig: Path | None, context: str | None, name: str | None) -
     """
     from alnair.kube.access import client_config
     from alnair.kube.errors import ConfigError
-    from alnair.local.controlplane import LocalCluster
     from alnair.local.layout import DEFAULT_NAME
 
     if name is not None and kubeconfig is not None:
@@ -75,15 +67,27 @@ def connection(kubeconfig: Path | None, context: str | None, name: str | None) -
         return client_config.load(kubeconfig, context)
     if name is None and os.environ.get("KUBECONFIG"):
         return client_config.load()
-    local = LocalCluster(name or DEFAULT_NAME).kubeconfig()
+    local = local_kubeconfig(name or DEFAULT_NAME)
     if local.exists():
         return client_config.load(local, context)
-    option = f" --name {name}" if name else ""
+    if name is None:
+        return client_config.load()  # ~/.kube/config, or the service account of this pod
     raise ConfigError(
-        f"local cluster {name or DEFAULT_NAME}",
+        f"local cluster {name}",
         "",
-        f"is not there: start it with 'alnair up{option}', or give --kubeconfig",
+        f"is not there: start it with 'alnair up --name {name}', or give --kubeconfig",
     )
+
+
+def local_kubeconfig(name: str) -> Path:
+    """Return where the kubeconfig of a local cluster is, if there is the cluster.
+
+    Raises:
+        InvalidArgumentError: No cluster can have the name.
+    """
+    from alnair.local.layout import Layout, clusters_folder
+
+    return Layout(clusters_folder(os.environ), name).kubeconfig("admin")
 
 
 def ask(connection: "Connection", verb: str, work: "Callable[[Client], Awaitable[T]]") -> T:

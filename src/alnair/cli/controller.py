@@ -1,19 +1,25 @@
 """`alnair controller`: the process that keeps the status of PodGroups and ElasticQuotas true."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.failures import expected
+from alnair.cli.option_groups import grouped
+from alnair.cli.serving_options import (
+    SecureServing,
+    TlsCertificate,
+    TlsKey,
+    certificate_files,
+)
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 
+@grouped
 def controller(
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    *,
+    cluster: ClusterOptions,
     leader_elect: Annotated[
         bool, typer.Option(help="Write only while holding the lease; several may then run.")
     ] = True,
@@ -31,6 +37,9 @@ def controller(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to serve health on; 0 takes a free one.")
     ] = 0,
+    secure_serving: SecureServing = None,
+    tls_cert_file: TlsCertificate = None,
+    tls_private_key_file: TlsKey = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Keep the status of PodGroups and ElasticQuotas true.
@@ -39,6 +48,7 @@ def controller(
     ElasticQuota: what is used.
 
     Examples:
+      alnair controller
       alnair controller --kubeconfig ~/.kube/config
       alnair controller --no-leader-elect
     """
@@ -48,6 +58,7 @@ def controller(
     import uuid
 
     from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
     from alnair.processes.controller.process import Settings, serve
     from alnair.serving.server import ServeError
 
@@ -60,15 +71,15 @@ def controller(
             "it must be --lease-duration > --renew-deadline > --retry-period > 0"
         )
     settings = Settings(
-        kubeconfig=kubeconfig,
-        context=context,
         identity=identity or f"{platform.node()}_{uuid.uuid4()}",
         host=host,
         port=port,
+        secure=bool(secure_serving),
+        certificate=certificate_files(bool(secure_serving), tls_cert_file, tls_private_key_file),
         leader_elect=leader_elect,
         lease_duration=lease_duration,
         renew_deadline=renew_deadline,
         retry_period=retry_period,
     )
-    with expected(KubeError, ServeError, prefix="error: "):
-        asyncio.run(serve(settings))
+    with expected(KubeError, ServeError, LocalClusterError, prefix="error: "):
+        asyncio.run(serve(settings, cluster.connection()))

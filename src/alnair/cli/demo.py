@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def demo(
     name: Annotated[
-        str, typer.Option("--name", "-n", metavar="NAME", help="Which local cluster to use.")
+        str, typer.Option("--name", metavar="NAME", help="Which local cluster to use.")
     ] = "alnair",
     pods: Annotated[
         int, typer.Option("--pods", min=1, max=8152, metavar="N", help="Replay the first N pods.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from alnair.cli.cluster_selection import NamedClusterOptions, ask, unreadable
+from alnair.cli.cluster_selection import ClusterOptions, ask, unreadable
 from alnair.cli.failures import expected
 from alnair.cli.json_output import json_option, write_json
 from alnair.cli.option_groups import grouped
@@ -24,7 +24,7 @@ def explain(
             "--namespace", "-n", metavar="NS", help="Its namespace; default that of the context."
         ),
     ] = None,
-    cluster: NamedClusterOptions,
+    cluster: ClusterOptions,
     offline: Annotated[
         bool,
         typer.Option("--offline", help="Compute it from the API objects, ask no scheduler."),

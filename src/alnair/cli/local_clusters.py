@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from alnair.local.status import ClusterStatus
 
 LocalName = Annotated[
-    str, typer.Option("--name", "-n", metavar="NAME", help="Which cluster; each has its own ports.")
+    str, typer.Option("--name", metavar="NAME", help="Which cluster; each has its own ports.")
 ]
 
 

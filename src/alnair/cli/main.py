@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import typer
 
+from alnair.cli.json_output import with_output
+
 #: Verb → the module of this package and its function, in the order of `--help`.
 COMMANDS = {
     "up": ("up", "up"),
     "status": ("status", "status"),
     "down": ("down", "down"),
+    "kubectl": ("kubectl", "kubectl"),
     "scheduler": ("scheduler", "app"),
     "controller": ("controller", "controller"),
     "agent": ("agent", "app"),
@@ -26,6 +29,13 @@ COMMANDS = {
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
     "demo": ("demo", "demo"),
+}
+
+#: Of a verb whose words are another program's, options and all.
+_PASSED_ON = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
 }
 
 
@@ -55,20 +65,22 @@ def build(verbs: Iterable[str]) -> typer.Typer:
         module, function = COMMANDS[verb]
         run = getattr(importlib.import_module(f"alnair.cli.{module}"), function)
         if isinstance(run, typer.Typer):  # a verb that has verbs of its own
-            app.add_typer(run, name=verb, help=_explain(run))
+            app.add_typer(run, name=verb, help=_complete(run))
         else:
-            app.command(verb, help=_help(run))(run)
+            settings = _PASSED_ON if verb == "kubectl" else None
+            app.command(verb, help=_help(run), context_settings=settings)(with_output(run))
     return app
 
 
-def _explain(group: typer.Typer) -> str:
-    """Give the verbs of a group their help, at any depth; return the group's own."""
+def _complete(group: typer.Typer) -> str:
+    """Give the verbs of a group their help and `-o json`, at any depth; return the group's help."""
     for inner in group.registered_groups:
         assert inner.typer_instance is not None
-        inner.help = _explain(inner.typer_instance)
+        inner.help = _complete(inner.typer_instance)
     for command in group.registered_commands:
         assert command.callback is not None
         command.help = _help(command.callback)
+        command.callback = with_output(command.callback)
     callback = group.registered_callback
     assert callback is not None
     assert callback.callback is not None

@@ -65,7 +65,7 @@ def replay(
         str, typer.Option("--profile", metavar="NAME", help="The pods' schedulerName.")
     ] = "alnair-scheduler",
     namespace: Annotated[
-        str, typer.Option("--namespace", metavar="NS", help="Where the pods live.")
+        str, typer.Option("--namespace", "-n", metavar="NS", help="Where the pods live.")
     ] = "openb",
     fresh: Annotated[
         bool,

@@ -16,14 +16,27 @@ if TYPE_CHECKING:
 def up(
     name: LocalName = "alnair",
     nodes: Annotated[
-        int | None, typer.Option(min=0, max=10_000, metavar="N", help="Simulate N GPU nodes alike.")
+        str | None,
+        typer.Option(
+            metavar="NODES",
+            help="Simulate these GPU nodes: a number, or shapes such as 20x8xA100,4x0:cpu=32.",
+        ),
     ] = None,
     gpus_per_node: Annotated[
-        int, typer.Option(min=0, max=64, metavar="G", help="GPUs on each of them; 0: CPU nodes.")
-    ] = 8,
+        int | None,
+        typer.Option(
+            min=0,
+            max=64,
+            metavar="G",
+            help="With a number: GPUs on each; 0: CPU nodes; default 8.",
+        ),
+    ] = None,
     gpu_model: Annotated[
-        str, typer.Option(metavar="MODEL", help="Their model, such as T4, A100 or H100.")
-    ] = "A100",
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="With a number: their model, such as T4 or H100; default A100."
+        ),
+    ] = None,
     nodes_from: Annotated[
         Path | None,
         typer.Option(
@@ -84,7 +97,8 @@ def up(
     images are built here (1 minute; needs buildah), and Helm installs the chart.
 
     Examples:
-      alnair up --nodes 4 --gpus-per-node 8 --gpu-model A100
+      alnair up --nodes 4
+      alnair up --nodes 20x8xA100,10x4xT4,4x0:cpu=32
       alnair up --nodes-from openb_node_list_gpu_node.csv --scheduler
       alnair up --name two --port 6443
       alnair up --nodes 4 --real-node --real-gpus 2 --real-gpu-model h100
@@ -101,7 +115,7 @@ def up(
         if nodes_from is not None:
             listed += nodelist.read(nodes_from)
         if nodes is not None:
-            listed += nodelist.alike(nodes, gpus_per_node, gpu_model)
+            listed += nodelist.wished(nodes, gpus_per_node, gpu_model)
         cluster = LocalCluster(
             name,
             components=components.split(",") if components is not None else None,

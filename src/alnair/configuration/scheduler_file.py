@@ -87,10 +87,26 @@ class ClientConnection(_Section, frozen=True):
 
 
 class Serving(_Section, frozen=True):
-    """Where health, metrics and debug pages are served; port 0 takes a free one."""
+    """Where health, metrics and debug pages are served; port 0 takes a free one.
+
+    Attributes:
+        secure: Over TLS, and past the health only to whom the API server allows.
+        tls_cert_file: Empty, as the key: the process makes its own.
+    """
 
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    secure: bool = False
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+
+    def problems(self) -> list[str]:
+        """Return what is wrong beyond the types."""
+        if bool(self.tls_cert_file) != bool(self.tls_private_key_file):
+            return ["tlsCertFile: goes with tlsPrivateKeyFile: give both, or neither"]
+        if self.tls_cert_file and not self.secure:
+            return ["tlsCertFile: is used with secure alone: write secure: true"]
+        return []
 
 
 class Logging(_Section, frozen=True):
@@ -178,6 +194,7 @@ class Configuration(_Section, frozen=True):
         """Return what is wrong beyond the types."""
         found = [f"leaderElection.{line}" for line in self.leader_election.problems()]
         found += [f"backfill.{line}" for line in self.backfill.problems()]
+        found += [f"serving.{line}" for line in self.serving.problems()]
         if self.profiles is not None and not self.profiles:
             found.append("profiles: is empty: list one, or leave it out for the built-in ones")
         seen: dict[str, int] = {}

@@ -401,10 +401,11 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Send any request, such as GET /readyz, and return the body."""
         return await self.transport.request(
-            method, path, query=query, body=body, content_type=content_type
+            method, path, query=query, body=body, content_type=content_type, headers=headers
         )
 
     @staticmethod

@@ -98,6 +98,12 @@ DAEMON_SETS = grouped("apps", "v1", "daemonsets", "DaemonSet")
 REPLICA_SETS = grouped("apps", "v1", "replicasets", "ReplicaSet")
 STATEFUL_SETS = grouped("apps", "v1", "statefulsets", "StatefulSet")
 SERVICE_ACCOUNTS = core("serviceaccounts", "ServiceAccount")
+TOKEN_REVIEWS = grouped(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+ACCESS_REVIEWS = grouped(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
 LEASES = grouped("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES = grouped(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False

@@ -146,6 +146,7 @@ class Transport:
         body: bytes | None = None,
         content_type: str = JSON,
         repeat: bool = True,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Send one request and return the body of the answer.
 
@@ -156,6 +157,7 @@ class Transport:
             body: The body to send.
             content_type: Its type.
             repeat: Wait and send again when the server refuses with Retry-After.
+            headers: Further ones.
 
         Raises:
             ApiError: The server refuses.
@@ -166,7 +168,7 @@ class Transport:
         while True:
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                    return await self._once(method, path, query, body, content_type)
+                    return await self._once(method, path, query, body, content_type, headers)
             except (aiohttp.ClientError, OSError) as error:
                 why = str(error) or f"no answer in {self._timeout:g} s"
                 raise self._failed(method, path, why) from error
@@ -189,10 +191,11 @@ class Transport:
         query: Mapping[str, str] | None,
         body: bytes | None,
         content_type: str,
+        more: Mapping[str, str] | None,
     ) -> bytes:
         kind = content_type if body is not None else None
         for may_renew in (True, False):
-            headers = await self._headers(kind)
+            headers = {**await self._headers(kind), **(more or {})}
             async with self._send(method, path, query, body, headers, _ONE) as response:
                 data = await response.read()
             if response.status < 300:

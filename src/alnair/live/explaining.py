@@ -4,17 +4,17 @@ import asyncio
 import time
 from typing import Final
 
-import aiohttp
 import msgspec
 from msgspec.structs import replace
 
 from alnair.kube.client import Client
-from alnair.kube.errors import ApiError, Forbidden, NotFound
+from alnair.kube.errors import ApiError, Forbidden, KubeError, NotFound
 from alnair.kube.objects import wire
 from alnair.kube.objects.pod_projection import PodProjector
-from alnair.kube.resources import NAMESPACES, PODS
+from alnair.kube.resources import NAMESPACES, NODES, PODS
 from alnair.live.engine_feed import Feed
-from alnair.live.scheduler_lease import lease
+from alnair.live.leader import AskError, ask
+from alnair.live.scheduler_lease import lease, read
 from alnair.model import names
 from alnair.model.near_names import near
 from alnair.model.workload import Pod
@@ -26,8 +26,9 @@ from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.profiles import profiles
 
-_ASK: Final = aiohttp.ClientTimeout(total=20)
+_ASK_SECONDS: Final = 20.0
 _READ_SECONDS: Final = 60.0
+_DIAGNOSIS: Final = msgspec.json.Decoder(Diagnosis)
 _POD: Final = PODS.typed(wire.PodWire)
 
 
@@ -192,21 +193,21 @@ async def _near_namespaces(client: Client, namespace: str) -> tuple[str, ...]:
 
 async def _asked(client: Client, pod: Pod) -> Diagnosis | str:
     """Return what the scheduler says, or why it says nothing."""
-    held = await lease(client)
-    if held is None or not held.url:
+    try:
+        held = await read(client, names.SCHEDULER)
+    except NotFound:
         return "no scheduler leads"
-    who = f"the scheduler {held.spec.holder_identity}"
+    except KubeError as error:
+        return f"which scheduler leads cannot be read: {error}"
+    if not held.spec.holder_identity:
+        return "no scheduler leads"
     query = {"pod": f"{pod.namespace}/{pod.name}"}
     try:
-        async with (
-            aiohttp.ClientSession(timeout=_ASK) as session,
-            session.get(f"{held.url}/debug/explain", params=query) as answer,
-        ):
-            if answer.status != 200:
-                return f"{who} says: {(await answer.text()).strip()}"
-            return msgspec.json.decode(await answer.read(), type=Diagnosis)
-    except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
-        return f"{who} cannot be reached at {held.url}"
+        return _DIAGNOSIS.decode(await ask(client, held, "/debug/explain", query, _ASK_SECONDS))
+    except AskError as error:
+        return str(error)
+    except msgspec.MsgspecError:
+        return f"the scheduler {held.spec.holder_identity} is of another version"
 
 
 async def _engine(client: Client, pod: Pod, scheduler: str) -> tuple[Engine, list[Pod]]:
@@ -217,6 +218,14 @@ async def _engine(client: Client, pod: Pod, scheduler: str) -> tuple[Engine, lis
         pod: to be told last, so that it is there even if it was made meanwhile.
         scheduler: the name that it gets.
     """
+    for kind in (NODES, PODS):
+        try:
+            await client.raw("GET", kind.collection(), query={"limit": "1"})
+        except Forbidden as error:
+            raise ExplainError(
+                f"it cannot be computed here: {error}; ask for the right to list nodes and pods, or"
+                " to ask the scheduler"
+            ) from error
     feed = Feed(client)
     following = asyncio.create_task(feed.run())
     try:

@@ -1,6 +1,8 @@
 """Which scheduler leads, as its lease says, and where it can be asked."""
 
 import datetime as dt
+import re
+from typing import Final
 
 import msgspec
 
@@ -8,6 +10,11 @@ from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.kube.resources import LEASES
 from alnair.model import names
+
+#: A pod's path at the API server, and nothing else there: whoever asks sends what it may.
+OF_A_POD: Final = re.compile(
+    r"/api/v1/namespaces/[a-z0-9-]+/pods/(?P<scheme>https?):[a-z0-9.-]+:\d+/proxy"
+)
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -27,10 +34,11 @@ class Lease(msgspec.Struct):
     spec: _LeaseSpec = _LeaseSpec()
 
     @property
-    def url(self) -> str:
-        """Where its holder serves; empty if it does not say so."""
-        url = self.metadata.annotations.get(names.METRICS_URL, "")
-        return url.rstrip("/") if url.startswith(("http://", "https://")) else ""
+    def where(self) -> str:
+        """Where its holder serves; empty if it does not say so, or nobody can reach it there."""
+        where = self.metadata.annotations.get(names.METRICS_URL, "").rstrip("/")
+        is_known = where.startswith(("http://", "https://")) or OF_A_POD.fullmatch(where)
+        return where if is_known else ""
 
 
 async def lease(
@@ -38,6 +46,15 @@ async def lease(
 ) -> Lease | None:
     """Return the scheduler's lease; None if there is none, or it cannot be read."""
     try:
-        return await client.get(LEASES.typed(Lease), name, namespace)
+        return await read(client, name, namespace)
     except KubeError:
         return None
+
+
+async def read(client: Client, name: str, namespace: str = names.NAMESPACE) -> Lease:
+    """Return a scheduler's lease.
+
+    Raises:
+        KubeError: It cannot be read; NotFound: there is none.
+    """
+    return await client.get(LEASES.typed(Lease), name, namespace)

@@ -1,17 +1,19 @@
 """Fetches a snapshot from the scheduler that leads."""
 
+import contextlib
 from collections.abc import Callable
-
-import aiohttp
+from typing import Final
 
 from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
-from alnair.kube.resources import LEASES
+from alnair.live.leader import AskError, UnreachableError, ask, get
+from alnair.live.scheduler_lease import Lease, read
 from alnair.model import names
 
 #: A large cluster's snapshot takes a second or two to pack.
-_SECONDS = 60.0
+_SECONDS: Final = 60.0
+_PATH: Final = "/debug/snapshot"
 
 
 class FetchError(Exception):
@@ -30,34 +32,27 @@ async def fetch(url: str | None, cluster: Callable[[], Connection], lease: str) 
         FetchError: It does not answer, or stands by.
         KubeError: The lease that says where it is cannot be read.
     """
-    if url is None:
-        url = await _where(cluster(), lease)
-    timeout = aiohttp.ClientTimeout(total=_SECONDS)
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{url.rstrip('/')}/debug/snapshot") as answer,
-        ):
-            if answer.status != 200:
-                raise FetchError(f"{url} answered {answer.status}: {(await answer.text()).strip()}")
-            return await answer.read()
-    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        if url is not None:
+            return await get(f"{url.rstrip('/')}{_PATH}", {}, _SECONDS, "the scheduler")
+        async with Client(cluster(), timeout=_SECONDS) as client:
+            return await ask(client, await _lease(client, lease), _PATH, {}, _SECONDS)
+    except UnreachableError as error:
         raise FetchError(
-            f"the scheduler at {url} does not answer ({str(error) or 'not in time'}): it serves on"
-            " its own machine only, unless it was started with --host; say where it is with --url"
+            f"{error}; it serves on its own machine only, unless it was started with --host: say"
+            " where it is with --url"
         ) from error
+    except AskError as error:
+        raise FetchError(str(error)) from error
 
 
-async def _where(cluster: Connection, lease: str) -> str:
-    async with Client(cluster) as client:
-        try:
-            found = await client.get(LEASES, lease, names.NAMESPACE)
-        except NotFound:
-            found = {}
-    url = (found.get("metadata", {}).get("annotations") or {}).get(names.METRICS_URL)
-    if not url:
+async def _lease(client: Client, name: str) -> Lease:
+    found = None
+    with contextlib.suppress(NotFound):
+        found = await read(client, name)
+    if found is None or not found.spec.holder_identity:
         raise FetchError(
-            f"the lease {names.NAMESPACE}/{lease} names no scheduler: is one running? Without"
+            f"the lease {names.NAMESPACE}/{name} names no scheduler: is one running? Without"
             " leader election or in a dry-run there is no lease: say where it is with --url"
         )
-    return str(url)
+    return found

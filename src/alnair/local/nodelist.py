@@ -1,15 +1,48 @@
-"""Which nodes to simulate: N alike, or those of a node list in the form of the openb trace."""
+"""Which nodes to simulate: N alike, shapes, or a node list in the form of the openb trace."""
 
 import gzip
 import zlib
 from pathlib import Path
+from typing import Final
 
 from alnair.local.errors import InvalidArgumentError, LocalClusterError
 from alnair.traces import node_shapes
 from alnair.traces.csv_table import Problem, TableError
 from alnair.traces.openb import TraceNode, read_nodes
 
+#: Of nodes asked for by their number alone.
+GPUS: Final = 8
+MODEL: Final = "A100"
 _GZIP = b"\x1f\x8b"
+
+
+def wished(text: str, gpus: int | None, model: str | None) -> list[TraceNode]:
+    """Nodes by their number alone, or by shapes, as `alnair simulate` takes them.
+
+    Args:
+        text: Such as `20`, or `20x8xA100,4x0:cpu=32`.
+        gpus: GPUs on each, of nodes by their number; None: 8.
+        model: Their model; None: A100.
+
+    Raises:
+        InvalidArgumentError: It is neither, a number is out of range, a model is not known, or GPUs
+            are said twice.
+    """
+    if text.strip().isdecimal():
+        gpus = GPUS if gpus is None else gpus
+        return alike(int(text), gpus, MODEL if model is None else model)
+    if not node_shapes.is_shape(text):
+        raise InvalidArgumentError(
+            f"{text!r} is neither a number nor shapes of nodes: write 20, {node_shapes.EXAMPLES}"
+        )
+    if gpus is not None or model is not None:
+        raise InvalidArgumentError(
+            f"{text!r} says the GPUs itself: leave --gpus-per-node and --gpu-model away"
+        )
+    try:
+        return node_shapes.read_shapes(text)
+    except ValueError as error:
+        raise InvalidArgumentError(str(error)) from None
 
 
 def alike(count: int, gpus: int, model: str) -> list[TraceNode]:

@@ -10,8 +10,9 @@ from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.kube.resources import NODES, PODS, Manifest, Resource
+from alnair.local import leftover_leases
 from alnair.local.components import health
-from alnair.local.components.components import COMPONENTS
+from alnair.local.components.components import COMPONENTS, OURS
 from alnair.local.components.ports import API_SERVER
 from alnair.local.components.processes import Running
 from alnair.local.components.supervision import Supervised
@@ -47,6 +48,8 @@ class ClusterStatus(msgspec.Struct):
     nodes: int | None
     """None: the API server did not say."""
     pods: int | None
+    notes: list[str] = []
+    """What else one should know, such as for whom our scheduler waits."""
 
 
 class _Continued(msgspec.Struct, rename="camel"):
@@ -99,10 +102,12 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
     if real_node := cluster.real_node():
         found += [await _of_node(cluster, part, running) for part in real_node.components()]
     nodes = pods = None
+    notes: list[str] = []
     if any(one.name == API_SERVER and one.healthy for one in found):
         try:
             async with Client(client_config.load(cluster.kubeconfig())) as client:
                 nodes, pods = await _count(client, NODES), await _count(client, PODS)
+                notes = await _waits(client, running)
         except KubeError:
             pass
     return ClusterStatus(
@@ -113,7 +118,15 @@ async def status(cluster: LocalCluster) -> ClusterStatus:
         components=found,
         nodes=nodes,
         pods=pods,
+        notes=notes,
     )
+
+
+async def _waits(client: Client, running: Mapping[str, Running]) -> list[str]:
+    """For whom our processes wait before they work."""
+    began = {name: running[name].process.create_time() for name in OURS if name in running}
+    said = [await leftover_leases.waits_for(client, *one) for one in began.items()]
+    return [each for each in said if each]
 
 
 async def _of_node(

@@ -102,5 +102,13 @@ FIELD_MANAGER: Final = "alnair"
 #: Leases of agents have this and the node's name.
 AGENT_LEASE_PREFIX: Final = "alnair-agent-"
 
-#: On the scheduler's Lease: where the leader serves its health and figures.
+#: Carries the token of who asks through the API server's proxy, which takes `Authorization` away.
+TOKEN_HEADER: Final = "X-Alnair-Token"
+#: Whom such a token is for: the API server takes it for nothing else.
+TOKEN_AUDIENCE: Final = "alnair"
+#: The service account whose tokens read /debug and /metrics, for those who may make them.
+DEBUG_ACCOUNT: Final = "alnair-debug"
+
+#: On the scheduler's Lease: where the leader serves its health and figures: a URL, or of a pod its
+#: path at the API server.
 METRICS_URL: Final = _PREFIX + "metrics-url"

@@ -17,13 +17,15 @@ import pytest
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import Forbidden
-from alnair.kube.resources import CONFIGMAPS, NODES
+from alnair.kube.resources import CONFIGMAPS, LEASES, NODES, Manifest
 from alnair.local import controlplane
 from alnair.local.components import ports, processes
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.status import status
+from alnair.model import names
+from kit.live.scheduler_process import eventually
 
 MakeCluster = Callable[..., LocalCluster]
 
@@ -74,6 +76,35 @@ async def test_every_component_of_a_full_cluster_is_well(cluster: LocalCluster) 
         "kube-scheduler",
         "kwok",
     }
+
+
+async def test_a_lease_that_another_left_behind_is_told_until_the_scheduler_leads(
+    cluster: LocalCluster, client: Client
+) -> None:
+    left: Manifest = {
+        "metadata": {"name": names.SCHEDULER, "namespace": names.NAMESPACE},
+        "spec": {
+            "holderIdentity": "gone_1",
+            "leaseDurationSeconds": 600,
+            "renewTime": "2020-01-01T00:00:00.000000Z",
+        },
+    }
+    await client.create(LEASES, left)
+    try:
+        await cluster.start(names.SCHEDULER)
+        assert [note.partition(" and ")[0] for note in (await status(cluster)).notes] == [
+            "alnair-scheduler does not lead yet: gone_1 holds the lease"
+        ]
+        spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+        await client.merge_patch(LEASES, names.SCHEDULER, {"spec": spec}, names.NAMESPACE)
+
+        async def nothing_said() -> bool:
+            return not (await status(cluster)).notes
+
+        await eventually(nothing_said)
+    finally:
+        await cluster.stop(names.SCHEDULER)
+        await client.delete_collection(LEASES, names.NAMESPACE)
 
 
 async def test_all_servers_listen_on_loopback_alone(cluster: LocalCluster) -> None:

@@ -38,7 +38,13 @@ def run(*arguments: str) -> Result:
         (["up", "--name", "No Good"], "cluster name 'No Good' is not valid: use"),
         (["up", "--nodes", "2", "--gpu-model", "GTX"], "GPU model 'GTX' is not known; known are"),
         (["up", "--components", "etcd,docker"], "there is no component 'docker': choose among"),
-        (["up", "--nodes", "-1"], "Invalid value for '--nodes'"),
+        (["up", "--nodes", "-1"], "'-1' is neither a number nor shapes of nodes: write 20"),
+        (["up", "--nodes", "2x8xGTX"], "GPU model 'GTX' is not known; known are"),
+        (["up", "--nodes", "2x8xA100", "--gpu-model", "T4"], "says the GPUs itself: leave"),
+        (["up", "-n", "two"], "No such option: -n"),
+        (["check", "-n"], "Option '-n' requires an argument"),
+        (["status", "-o", "yaml"], "'yaml' is not one of 'json'"),
+        (["kubectl", "--name", "No Good", "get"], "cluster name 'No Good' is not valid"),
         (["up", "--port", "80"], "Invalid value for '--port'"),
         (["up", "--real-gpu-model", "gtx"], "there is no fake GPU 'gtx': choose among a100-80"),
         (["up", "--real-gpus", "17"], "Invalid value for '--real-gpus'"),
@@ -227,6 +233,23 @@ def verbs() -> Iterator[tuple[str, ...]]:
             yield from inside(inner.typer_instance, *words, str(inner.name))
 
     return inside(main.build(main.COMMANDS))
+
+
+def test_what_takes_json_takes_the_words_of_kubectl_for_it_and_n_is_a_namespace() -> None:
+    shown = {words: run(*words, "--help").output for words in verbs()}
+    for words, text in shown.items():
+        assert ("--json" in text) == ("-o, --output json" in text), words
+        assert ("--namespace" in text) == ("-n, --namespace" in text), words
+        assert "-n, --name " not in text, words
+    assert sum("--json" in text for text in shown.values()) > 10
+
+
+@pytest.mark.parametrize("flags", [["--json"], ["-o", "json"], ["--output=json"], ["-ojson"]])
+def test_every_spelling_of_json_is_the_same(flags: list[str], tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    done = run("report", "scheduling", "--record", str(record), *flags)
+    assert done.exit_code == 2
+    assert "it records and reports nothing" in done.output
 
 
 def test_every_verb_has_the_file_of_its_name() -> None:

@@ -1,12 +1,13 @@
 """Lists of nodes to simulate, and what is wrong with them."""
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
 
 from alnair.local import nodelist
-from alnair.local.errors import LocalClusterError
+from alnair.local.errors import InvalidArgumentError, LocalClusterError
 from alnair.traces.openb import TraceNode
 
 HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"
@@ -43,6 +44,31 @@ def test_numbers_out_of_range_and_unknown_models_are_told(
 ) -> None:
     with pytest.raises(LocalClusterError, match=said):
         nodelist.alike(count, gpus, model)
+
+
+def test_a_number_is_of_nodes_alike_and_shapes_are_what_simulations_take() -> None:
+    assert nodelist.wished("2", None, None) == nodelist.alike(2, 8, "A100")
+    assert nodelist.wished("2", 0, None) == nodelist.alike(2, 0, "")
+    assert nodelist.wished("2", None, "t4") == nodelist.alike(2, 8, "T4")
+    several = nodelist.wished("2x8xa100, 1x0:cpu=32,memory=128Gi", None, None)
+    assert several == [
+        *nodelist.alike(2, 8, "A100"),
+        TraceNode("cpu-0000", 32_000, 131_072, 0, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "said"),
+    [
+        ("many", None, "'many' is neither a number nor shapes of nodes: write 20, 300x8xV100M32"),
+        ("2x8xA100", 8, "'2x8xA100' says the GPUs itself: leave --gpus-per-node"),
+        ("2x8", None, "'2x8' is no shape of nodes"),
+        ("20000", None, "20000 nodes cannot be simulated"),
+    ],
+)
+def test_nodes_that_cannot_be_understood_are_told(text: str, gpus: int | None, said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=re.escape(said)):
+        nodelist.wished(text, gpus, None)
 
 
 def test_a_file_is_read_plain_or_compressed(tmp_path: Path) -> None:

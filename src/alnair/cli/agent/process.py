@@ -8,6 +8,12 @@ import typer
 
 from alnair.cli.agent.slice_options import DEFAULT_FOLDER, FolderOption
 from alnair.cli.failures import expected
+from alnair.cli.serving_options import (
+    SecureServing,
+    TlsCertificate,
+    TlsKey,
+    certificate_files,
+)
 
 if TYPE_CHECKING:
     from alnair.node.kubelet.driver_files import DriverPlaces
@@ -23,6 +29,9 @@ def agent(
         str,
         typer.Option(metavar="HOST:PORT", help="Where to serve metrics; port 0 takes a free one."),
     ] = "127.0.0.1:9464",
+    secure_serving: SecureServing = None,
+    tls_cert_file: TlsCertificate = None,
+    tls_private_key_file: TlsKey = None,
     policy: Annotated[
         Literal["warn", "throttle", "evict"],
         typer.Option(help="What happens to a container that is found beyond its slice."),
@@ -155,18 +164,18 @@ def agent(
     from alnair.processes.agent.start import expected_errors, serve
     from alnair.serving import logs
 
-    host, _, port = metrics.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise typer.BadParameter(f"{metrics!r} is not HOST:PORT", param_hint="--metrics")
+    host, port = _address(metrics)
     has_cluster = kubeconfig is not None or in_cluster
     aligns = (topology_policy, topology_scope) != ("none", "container")
-    _check_kubelet(kubelet, has_cluster=has_cluster, aligns=aligns)
+    _check_cluster(kubelet, has_cluster=has_cluster, aligns=aligns, secure=bool(secure_serving))
     logs.set_up(log_format, "debug" if verbose else "info")
     found = driver_libraries, driver_devices, driver_also, driver_capabilities, driver_root
     settings = Settings(
         folder=folder,
-        host=host.removeprefix("[").removesuffix("]"),
-        port=int(port),
+        host=host,
+        port=port,
+        secure=bool(secure_serving),
+        certificate=certificate_files(bool(secure_serving), tls_cert_file, tls_private_key_file),
         policy=policy,
         stray_policy=stray_policy,
         node=node or platform.node(),
@@ -214,8 +223,21 @@ def _places(
     )
 
 
-def _check_kubelet(kubelet: Path | None, *, has_cluster: bool, aligns: bool) -> None:
+def _address(text: str) -> tuple[str, int]:
+    """Return host and port."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise typer.BadParameter(f"{text!r} is not HOST:PORT", param_hint="--metrics")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _check_cluster(kubelet: Path | None, *, has_cluster: bool, aligns: bool, secure: bool) -> None:
     """Raise where options miss what they are about."""
+    if secure and not has_cluster:
+        raise typer.BadParameter(
+            "the cluster is asked who may read: add --kubeconfig FILE or --in-cluster",
+            param_hint="--secure-serving",
+        )
     if kubelet is not None and not has_cluster:
         raise typer.BadParameter(
             "the plugin reads the pods of its node: add --kubeconfig FILE or --in-cluster",

@@ -52,7 +52,7 @@ def scheduling(
     namespace: Annotated[
         list[str] | None,
         typer.Option(
-            "--namespace", metavar="NS", help="Only the jobs of this namespace; repeatable."
+            "--namespace", "-n", metavar="NS", help="Only the jobs of this namespace; repeatable."
         ),
     ] = None,
     folder: Annotated[

@@ -5,22 +5,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from alnair.cli.cluster_selection import ClusterName, connection
 from alnair.cli.option_groups import OptionGroup
+from alnair.cli.serving_options import SecureServing, TlsCertificate, TlsKey
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
 
 if TYPE_CHECKING:
     from alnair.configuration.scheduler_file import Configuration
+    from alnair.kube.access.connection import Connection
 
 
 class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
     """What is given here is so, whatever the configuration file says."""
 
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="Path of a kubeconfig; default as kubectl, or in-cluster.")
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig of the cluster.")
     ] = None
     kube_context: Annotated[
-        str | None, typer.Option("--context", help="Context of the kubeconfig.")
+        str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")
     ] = None
+    name: ClusterName = None
     only: Annotated[
         bool, typer.Option("--only", help="Schedule the pods of default-scheduler too.")
     ] = False
@@ -63,6 +67,9 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Its port; by default a free one.")
     ] = None
+    secure_serving: SecureServing = None
+    tls_cert_file: TlsCertificate = None
+    tls_private_key_file: TlsKey = None
     seed: Annotated[
         int | None, typer.Option(help="Order in which equally good nodes are taken; default 0.")
     ] = None
@@ -89,13 +96,29 @@ class OverrideOptions(OptionGroup, frozen=True, kw_only=True):
                 "retry_period": conf.duration(self.retry_period),
             },
             "client_connection": {
-                "kubeconfig": str(self.kubeconfig) if self.kubeconfig is not None else None,
+                "kubeconfig": _text(self.kubeconfig),
                 "context": self.kube_context,
                 "bindings": self.binders,
             },
-            "serving": {"host": self.host, "port": self.port},
+            "serving": {
+                "host": self.host,
+                "port": self.port,
+                "secure": self.secure_serving,
+                "tls_cert_file": _text(self.tls_cert_file),
+                "tls_private_key_file": _text(self.tls_private_key_file),
+            },
             "logging": {"format": self.log_format, "level": "debug" if self.verbose else None},
             "": {"seed": self.seed, "dry_run": self.dry_run},
         }
         wanted = conf.override(configuration, values)
         return conf.with_default_scheduler(wanted) if self.only else wanted
+
+    def connection(self, configuration: "Configuration") -> "Connection":
+        """Find the cluster that the configuration in force means; raises as `connection` does."""
+        wanted = configuration.client_connection
+        file = Path(wanted.kubeconfig).expanduser() if wanted.kubeconfig else None
+        return connection(file, wanted.context or None, self.name)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

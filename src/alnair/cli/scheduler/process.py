@@ -29,6 +29,8 @@ def scheduler(
     """Schedule the pods that name one of our profiles as their scheduler.
 
     Examples:
+      alnair scheduler
+      alnair scheduler --name two
       alnair scheduler --kubeconfig ~/.kube/config
       alnair scheduler --config scheduler.yaml --validate
       alnair scheduler --dry-run --log-format json
@@ -42,6 +44,7 @@ def scheduler(
     from alnair.configuration import scheduler_file as conf
     from alnair.configuration.profile_assembly import assemble
     from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
     from alnair.processes.scheduler.process import serve
     from alnair.serving import logs
     from alnair.serving.server import ServeError
@@ -57,5 +60,5 @@ def scheduler(
     if print_config or validate:
         return
     logs.set_up(wanted.logging.format, wanted.logging.level)
-    with expected(KubeError, ServeError, prefix="error: "):
-        asyncio.run(serve(wanted, assembly))
+    with expected(KubeError, ServeError, LocalClusterError, prefix="error: "):
+        asyncio.run(serve(wanted, assembly, overrides.connection(wanted)))

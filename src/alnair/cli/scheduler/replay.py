@@ -14,7 +14,7 @@ def replay(
     pod: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Decide on this pod, and its gang, alone.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per pod.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per pod.")] = False,
 ) -> None:
     """Decide again on what a snapshot holds, with the live scheduler's code; touches no cluster.
 
@@ -33,7 +33,7 @@ def replay(
     with expected(SnapshotError, ConfigurationError, prefix="error: "):
         outcomes = decide(load(file), str(file), pod)
     for outcome in outcomes:
-        if as_json:
+        if json:
             write_json(outcome)
         else:
             for line in lines(outcome):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from alnair.cli.failures import USAGE, expected
+from alnair.cli.json_output import OUTPUT
 from alnair.cli.option_groups import grouped
 from alnair.cli.simulate.cluster_options import (
     FailureOptions,
@@ -94,7 +95,7 @@ def _refuse_fixed(context: typer.Context) -> None:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         is_given = source is not None and source.name == "COMMANDLINE"
-        if is_given and name not in ResultOptions.__struct_fields__:
+        if is_given and name not in (*ResultOptions.__struct_fields__, OUTPUT):
             raise typer.BadParameter(
                 "the checkpoint says what is simulated and how: leave this away with --resume",
                 param_hint=parameter.opts[0] if name != "sources" else "TRACE",

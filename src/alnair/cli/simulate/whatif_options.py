@@ -66,7 +66,7 @@ class ChangeOptions(OptionGroup, frozen=True, kw_only=True):
     ] = 1
     namespace: Annotated[
         str,
-        typer.Option("--namespace", metavar="NS", help="Of submitted objects that name none."),
+        typer.Option("--namespace", "-n", metavar="NS", help="Of submitted objects without one."),
     ] = "default"
 
 

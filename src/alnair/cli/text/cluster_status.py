@@ -21,6 +21,7 @@ def how_to_use(result: ClusterStatus) -> str:
         f"  export KUBECONFIG={shlex.quote(result.kubeconfig)}\n"
         f"  {kubectl}\n\n"
         f"See how it is: alnair status{option}    stop it: alnair down{option}"
+        + "".join(f"\n\n{note}" for note in result.notes)
     )
 
 
@@ -43,6 +44,8 @@ def show(result: ClusterStatus, console: Console) -> None:
     console.print(table)
     counts = "unknown" if result.nodes is None else f"{result.nodes} nodes, {result.pods} pods"
     console.print(f"\n{result.server}  {counts}\nkubeconfig: {result.kubeconfig}", soft_wrap=True)
+    for note in result.notes:
+        console.print(f"\n{note}", soft_wrap=True, markup=False)
 
 
 def _duration(seconds: int | None) -> str:

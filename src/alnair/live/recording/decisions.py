@@ -3,12 +3,11 @@
 import re
 from typing import Final
 
-import aiohttp
-
 from alnair.kube.client import Client
+from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease
 
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
+_SECONDS_TO_ASK: Final = 5.0
 _METRIC: Final = "scheduler_scheduling_algorithm_duration_seconds"
 _COUNT: Final = re.compile(rf"^{_METRIC}_count ([0-9.eE+-]+)$", re.MULTILINE)
 _SECONDS: Final = re.compile(rf"^{_METRIC}_sum ([0-9.eE+-]+)$", re.MULTILINE)
@@ -17,16 +16,11 @@ _SECONDS: Final = re.compile(rf"^{_METRIC}_sum ([0-9.eE+-]+)$", re.MULTILINE)
 async def decided(client: Client) -> tuple[int, float] | None:
     """Return the decisions since the leader's start, and their seconds; None if it is not known."""
     held = await lease(client)
-    if held is None or not held.url:
+    if held is None:
         return None
     try:
-        async with (
-            aiohttp.ClientSession(timeout=_TIMEOUT) as session,
-            session.get(f"{held.url}/metrics") as answer,
-        ):
-            answer.raise_for_status()
-            return read(await answer.text())
-    except (aiohttp.ClientError, TimeoutError, UnicodeDecodeError):
+        return read((await ask(client, held, "/metrics", {}, _SECONDS_TO_ASK)).decode())
+    except (AskError, UnicodeDecodeError):
         return None
 
 

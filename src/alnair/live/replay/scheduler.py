@@ -3,17 +3,17 @@
 import datetime as dt
 from typing import Final
 
-import aiohttp
 import msgspec
 
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
+from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease
 from alnair.model import names
 
 #: Profiles of our scheduler, whose lease can be looked at.
 OURS: Final = names.SCHEDULERS
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
+_SECONDS: Final = 5.0
 
 
 class Decisions(msgspec.Struct, frozen=True):
@@ -27,16 +27,12 @@ class Decisions(msgspec.Struct, frozen=True):
 async def decisions(client: Client, profile: str, since: float) -> Decisions:
     """Ask the leader how long its decisions took since a time (seconds since the epoch)."""
     held = await lease(client) if profile in OURS else None
-    if held is None or not held.url:
+    if held is None:
         return Decisions()
     try:
-        async with (
-            aiohttp.ClientSession(timeout=_TIMEOUT) as session,
-            session.get(f"{held.url}/debug/decisions", params={"since": str(since)}) as answer,
-        ):
-            answer.raise_for_status()
-            return msgspec.json.decode(await answer.read(), type=Decisions)
-    except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
+        answer = await ask(client, held, "/debug/decisions", {"since": str(since)}, _SECONDS)
+        return msgspec.json.decode(answer, type=Decisions)
+    except (AskError, msgspec.MsgspecError):
         return Decisions()
 
 

@@ -43,7 +43,7 @@ from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
 from alnair.processes.agent.settings import Settings
-from alnair.serving.server import Server
+from alnair.serving.server import Secured, Server
 from alnair.sharing.strays import StrayPolicy, stray_policy
 from alnair.sharing.tiers import Offer
 from alnair.sharing.violations import Policy
@@ -130,6 +130,7 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
             ),
             settings.host,
             settings.port,
+            Secured(client, settings.certificate) if settings.secure and client else None,
         )
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)

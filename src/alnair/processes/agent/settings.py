@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from alnair.node.kubelet.driver_files import DriverPlaces
+from alnair.serving.tls import CertificateFiles
 
 Policy = Literal["none", "best-effort", "restricted", "single-numa-node"]
 Scope = Literal["container", "pod"]
@@ -54,6 +55,8 @@ class Settings(msgspec.Struct, frozen=True):
     folder: Path
     host: str = "127.0.0.1"
     port: int = 0
+    secure: bool = False
+    certificate: CertificateFiles | None = None
     policy: Literal["warn", "throttle", "evict"] = "warn"
     stray_policy: Literal["", "warn", "evict"] = ""
     node: str = ""

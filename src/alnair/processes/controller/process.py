@@ -3,11 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
 
-from alnair.kube.access import client_config
+from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD
@@ -16,7 +15,8 @@ from alnair.processes.controller.elastic_quotas import QuotaStatusWriter
 from alnair.processes.controller.endpoints import application
 from alnair.processes.controller.pod_groups import PodGroupStatusWriter
 from alnair.serving.lifecycle import run_until_stopped
-from alnair.serving.server import Server
+from alnair.serving.server import Secured, Server
+from alnair.serving.tls import CertificateFiles
 
 _log = logging.getLogger(__name__)
 
@@ -26,26 +26,26 @@ _CONNECTIONS = 16
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the process can be told; durations are in seconds."""
 
-    kubeconfig: Path | None = None
-    context: str | None = None
     #: Unique per process.
     identity: str = ""
     host: str = "127.0.0.1"
     port: int = 0
+    secure: bool = False
+    certificate: CertificateFiles | None = None
     leader_elect: bool = True
     lease_duration: int = LEASE_DURATION
     renew_deadline: float = RENEW_DEADLINE
     retry_period: float = RETRY_PERIOD
 
 
-async def serve(settings: Settings) -> None:
-    """Control until SIGTERM or SIGINT, then hand over."""
-    await run_until_stopped(_connect(settings))
+async def serve(settings: Settings, cluster: Connection) -> None:
+    """Control this cluster until SIGTERM or SIGINT, then hand over."""
+    await run_until_stopped(_connect(settings, cluster))
 
 
-async def _connect(settings: Settings) -> None:
-    connection = client_config.load(settings.kubeconfig, settings.context)
-    async with Client(connection, max_connections=_CONNECTIONS) as client:
+async def _connect(settings: Settings, cluster: Connection) -> None:
+    _log.info("the cluster is %s, by %s", cluster.server, cluster.source)
+    async with Client(cluster, max_connections=_CONNECTIONS) as client:
         await _run(settings, client)
 
 
@@ -58,7 +58,9 @@ async def _run(settings: Settings, client: Client) -> None:
             both.create_task(quotas.run_writes())
 
     ready = asyncio.Event()
-    async with Server(application(ready.is_set), settings.host, settings.port) as server:
+    secured = Secured(client, settings.certificate) if settings.secure else None
+    app = application(ready.is_set)
+    async with Server(app, settings.host, settings.port, secured) as server:
         _log.info("serving health at %s/healthz", server.url)
         async with asyncio.TaskGroup() as group:
             group.create_task(groups.follow())

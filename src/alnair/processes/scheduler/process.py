@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import os
 import platform
 import time
 import uuid
@@ -13,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.scheduler_file import Configuration, seconds
-from alnair.kube.access import client_config
+from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.lease import LeaderElector
 from alnair.live.engine_feed import Feed
@@ -31,7 +32,9 @@ from alnair.scheduler.advice.unserved import unserved
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.lifecycle import run_until_stopped
-from alnair.serving.server import Server
+from alnair.serving.published_address import published
+from alnair.serving.server import Secured, Server
+from alnair.serving.tls import CertificateFiles
 from alnair.snapshots.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)
@@ -40,25 +43,22 @@ _log = logging.getLogger(__name__)
 _DRAIN = 30.0
 
 
-async def serve(configuration: Configuration, assembly: Assembly) -> None:
+async def serve(configuration: Configuration, assembly: Assembly, cluster: Connection) -> None:
     """Schedule until SIGTERM or SIGINT, then hand over.
 
     Args:
         configuration: What the process was told.
         assembly: Makes its profiles, anew for each term of leading.
+        cluster: Whose pods.
     """
-    await run_until_stopped(_run(configuration, assembly))
+    await run_until_stopped(_run(configuration, assembly, cluster))
 
 
-async def _run(configuration: Configuration, assembly: Assembly) -> None:
-    wanted = configuration.client_connection
-    connection = client_config.load(_path(wanted.kubeconfig), wanted.context or None)
-    async with Client(connection, max_connections=wanted.bindings + 32) as client:
+async def _run(configuration: Configuration, assembly: Assembly, cluster: Connection) -> None:
+    _log.info("the cluster is %s, by %s", cluster.server, cluster.source)
+    bindings = configuration.client_connection.bindings
+    async with Client(cluster, max_connections=bindings + 32) as client:
         await _Process(configuration, assembly, client).run()
-
-
-def _path(text: str) -> Path | None:
-    return Path(text).expanduser() if text else None
 
 
 class _Process:
@@ -86,7 +86,14 @@ class _Process:
         app = application(
             self._decisions, lambda: self._ready, self._metrics, self._snapshot, self._explain
         )
-        async with Server(app, serving.host, serving.port) as server:
+        secured = None
+        if serving.secure:
+            files = None
+            if serving.tls_cert_file:
+                key = serving.tls_private_key_file
+                files = CertificateFiles(Path(serving.tls_cert_file), Path(key))
+            secured = Secured(self._client, files)
+        async with Server(app, serving.host, serving.port, secured) as server:
             _log.info("serving health at %s/healthz", server.url)
             try:
                 async with asyncio.TaskGroup() as group:
@@ -97,7 +104,7 @@ class _Process:
                     gc.collect()
                     gc.freeze()
                     self._ready = True
-                    await self._take_turns(server.url)
+                    await self._take_turns(published(server.url, os.environ))
             finally:
                 await asyncio.shield(self._reporter.drain(_DRAIN))
 

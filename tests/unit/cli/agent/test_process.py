@@ -20,6 +20,9 @@ def test_the_help_says_what_the_library_takes_for_a_context() -> None:
         (("--topology-policy", "restricted"), "it is what a kubelet does: add --kubelet DIR"),
         (("--topology-scope", "pod"), "it is what a kubelet does: add --kubelet DIR"),
         (("--topology-policy", "strict"), "is not one of"),
+        (("--secure-serving",), "the cluster is asked who may read: add --kubeconfig FILE"),
+        (("--kubeconfig=k", "--tls-cert-file=c"), "it is of --secure-serving: add that"),
+        (("--kubeconfig=k", "--secure-serving", "--tls-cert-file=c"), "give both"),
         (("--kubelet", "k"), "the plugin reads the pods of its node: add --kubeconfig FILE"),
     ],
 )

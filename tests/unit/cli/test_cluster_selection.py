@@ -1,0 +1,67 @@
+"""Which cluster a command means, by what it is told and by what is there."""
+
+from pathlib import Path
+
+import pytest
+
+from alnair.cli.cluster_selection import ClusterOptions
+from alnair.cli.scheduler.override_options import OverrideOptions
+from alnair.configuration.scheduler_file import Configuration
+from alnair.kube.errors import ConfigError
+
+KUBECONFIG = """
+current-context: it
+contexts: [{{name: it, context: {{cluster: it}}}}]
+clusters: [{{name: it, cluster: {{server: "https://{name}"}}}}]
+"""
+
+
+def write(path: Path, name: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(KUBECONFIG.format(name=name))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without any cluster."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ALNAIR_STATE", str(tmp_path / "clusters"))
+    return tmp_path
+
+
+def test_each_place_comes_after_those_that_are_nearer_to_what_was_said(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="start a local cluster with 'alnair up'"):
+        ClusterOptions().connection()
+    write(home / ".kube" / "config", "home")
+    assert ClusterOptions().connection().server == "https://home"
+    write(home / "clusters" / "alnair" / "admin.kubeconfig", "local")
+    assert ClusterOptions().connection().server == "https://local"
+    monkeypatch.setenv("KUBECONFIG", str(write(home / "environment", "environment")))
+    assert ClusterOptions().connection().server == "https://environment"
+    assert ClusterOptions(name="alnair").connection().server == "https://local"
+    given = write(home / "given", "given")
+    assert ClusterOptions(kubeconfig=given).connection().server == "https://given"
+
+
+def test_a_local_cluster_that_is_named_and_not_there_is_told_with_the_fix(home: Path) -> None:
+    write(home / ".kube" / "config", "home")
+    with pytest.raises(ConfigError, match="start it with 'alnair up --name two'"):
+        ClusterOptions(name="two").connection()
+
+
+def test_the_scheduler_finds_the_running_local_cluster_unless_its_file_names_another(
+    home: Path,
+) -> None:
+    write(home / "clusters" / "alnair" / "admin.kubeconfig", "local")
+    write(home / "clusters" / "two" / "admin.kubeconfig", "two")
+    given = write(home / "given", "given")
+    nothing, named = Configuration(), OverrideOptions(kubeconfig=given)
+    assert OverrideOptions().connection(nothing).server == "https://local"
+    assert OverrideOptions(name="two").connection(nothing).server == "https://two"
+    in_file = named.applied_to(nothing)
+    assert OverrideOptions().connection(in_file).server == "https://given"
