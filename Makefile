@@ -113,6 +113,10 @@ bench-placement: install ## Measure placement on nine traces, and write docs/con
 generate: install ## Write generated files anew: CRD manifests, the CLI reference
 	@$(BIN)/python docs/generate.py
 
+.PHONY: record-requests
+record-requests: install ## Note anew what components ask the API server for, to which rights are held (10 min)
+	@ALNAIR_RECORD_REQUESTS=1 $(BIN)/python -m pytest tests/integration/scheduler tests/integration/real_node $(ARGS)
+
 PROTOS := src/alnair/node/kubelet/api
 .PHONY: protos
 protos: install ## Generate the messages of the kubelet from their descriptions
