@@ -1,1 +1,1 @@
-"""Checks that ask the API server. One that it refuses to answer is told as such, and is no error."""
+"""Checks that ask the API server; one that it refuses to answer is a warning, and no error."""
