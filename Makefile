@@ -121,6 +121,9 @@ wheel: install ## Build the wheels into dist/: the pure one, and with the C libr
 .PHONY: images
 images: install ## Build the container images, once per commit (as root, 2 minutes); prints their names and sizes
 	@$(BIN)/python deploy/images/build.py $(ARGS)
+.PHONY: record-requests
+record-requests: install ## Note anew what components ask the API server for, to which rights are held (10 min)
+	@ALNAIR_RECORD_REQUESTS=1 $(BIN)/python -m pytest tests/integration/scheduler tests/integration/real_node $(ARGS)
 
 PROTOS := src/alnair/node/kubelet/api
 .PHONY: protos

@@ -1,6 +1,11 @@
-"""Real control planes for the tests, taken down when the last test that uses them is done."""
+"""Real control planes for the tests, taken down when the last test that uses them is done.
+
+Their API servers note what our components ask for. At the end that must be what the file of
+recorded requests says, to which a unit test holds the chart's rights.
+"""
 
 import asyncio
+import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
@@ -12,6 +17,8 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NAMESPACES, SERVICE_ACCOUNTS
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
+from kit import rights
+from kit.live.audited_requests import requests
 from kit.live.scheduler_process import eventually
 from kit.live.shared_clusters import SharedClusters, discard
 from lanes import lane
@@ -57,6 +64,21 @@ def shared_clusters(
     request.config.stash[_SHARED] = shared
     yield shared
     shared.discard()
+    _judge_requests(shared)
+
+
+def _judge_requests(shared: SharedClusters) -> None:
+    """Fails if a component was refused, or asked for what is not recorded; or records it."""
+    asked = set(requests(shared.audits))
+    allowed = {(component, right) for component, right, is_allowed in asked if is_allowed}
+    # A server that has just been started refuses all for a moment, until it has read the roles.
+    refused = {(component, right) for component, right, _ in asked} - allowed
+    assert not refused, "the chart's rights do not suffice"
+    if os.environ.get("ALNAIR_RECORD_REQUESTS"):
+        rights.write(allowed)
+    else:
+        new = rights.unknown(allowed)
+        assert not new, "a component asks for something new: run make record-requests"
 
 
 @pytest.fixture(scope="session")
@@ -72,15 +94,13 @@ def cluster(shared_clusters: SharedClusters) -> LocalCluster:
 
 
 @pytest.fixture
-def make_cluster(cluster_root: Path) -> Iterator[ClusterFactory]:
+def make_cluster(shared_clusters: SharedClusters) -> Iterator[ClusterFactory]:
     """Makes further clusters, by default bare ones (etcd and API server), for this test alone."""
     made: list[LocalCluster] = []
 
     def make(name: str | None = None, **options: object) -> LocalCluster:
         options.setdefault("components", BARE)
-        made.append(
-            LocalCluster(name or f"lc-{uuid.uuid4().hex[:8]}", root=cluster_root, **options)
-        )
+        made.append(shared_clusters.make(name or f"lc-{uuid.uuid4().hex[:8]}", **options))
         return made[-1]
 
     yield make

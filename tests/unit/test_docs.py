@@ -329,7 +329,12 @@ def test_what_is_generated_is_generated_anew_after_every_change(
     """All but what Helm renders: tests/integration/chart."""
     monkeypatch.syspath_prepend(DOCS)
     generate = importlib.import_module("generate")
-    files = {generate.PAGE: generate.page(), **generate.crds(), **generate.chart()}
+    files = {
+        generate.PAGE: generate.page(),
+        **generate.doctor(),
+        **generate.crds(),
+        **generate.chart(),
+    }
     stale = [str(file) for file, text in files.items() if file.read_text() != text]
     assert stale == [], "run make generate, and commit what it writes"
 

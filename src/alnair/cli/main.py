@@ -26,6 +26,7 @@ COMMANDS = {
     "replay": ("replay", "replay"),
     "simulate": ("simulate", "app"),
     "check": ("check", "check"),
+    "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
     "demo": ("demo", "demo"),

@@ -6,12 +6,14 @@ bytes.
 """
 
 import asyncio
+import datetime as dt
 import random
 import socket
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -22,6 +24,7 @@ from alnair.kube.access.credentials import Certificate
 from alnair.kube.errors import (
     ApiError,
     ConnectionFailed,
+    ProtocolError,
     ServerTimeout,
     Unauthorized,
     WatchTimeout,
@@ -183,6 +186,26 @@ class Transport:
                 if time.monotonic() + wait >= deadline:
                     raise
             await asyncio.sleep(wait)
+
+    async def date(self) -> dt.datetime:
+        """Ask the server for its time of day, in whole seconds.
+
+        Raises:
+            ApiError: The server refuses.
+            ConnectionFailed: No complete answer came.
+            ProtocolError: It does not say.
+        """
+        path = "/version"
+        try:
+            async with self._send("GET", path, None, None, await self._headers(None), _ONE) as said:
+                body = await said.read()
+                if said.status >= 300:
+                    self._refuse(said, body, may_renew=False)
+                return parsedate_to_datetime(said.headers["Date"])
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failed("GET", path, str(error) or type(error).__name__) from error
+        except (KeyError, ValueError) as error:
+            raise ProtocolError(f"GET {path}: the answer has no date") from error
 
     async def _once(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 
 from alnair.local.components import processes
 from alnair.local.controlplane import LocalCluster
+from kit.live.audited_requests import audit_flags
 
 
 async def discard(cluster: LocalCluster) -> None:
@@ -33,7 +34,7 @@ class SharedClusters:
     ) -> LocalCluster:
         """Return the cluster of this name, made and prepared at the first time or after its end."""
         if name not in self._up or self._up[name].remembered() is None:
-            cluster = LocalCluster(f"{name}-{uuid.uuid4().hex[:8]}", root=self.root, **options)
+            cluster = self.make(f"{name}-{uuid.uuid4().hex[:8]}", **options)
 
             async def start() -> None:
                 await cluster.up()
@@ -43,6 +44,18 @@ class SharedClusters:
             asyncio.run(start())
             self._up[name] = cluster
         return self._up[name]
+
+    def make(self, name: str, **options: Any) -> LocalCluster:
+        """Return a cluster, not started, whose API server notes what our components ask for."""
+        flags = {key: tuple(given) for key, given in options.pop("extra_args", {}).items()}
+        server = "kube-apiserver"
+        flags[server] = (*flags.get(server, ()), *audit_flags(self.audits, name))
+        return LocalCluster(name, root=self.root, extra_args=flags, **options)
+
+    @property
+    def audits(self) -> Path:
+        """Where the API servers' audit logs are; they outlive the clusters."""
+        return self.root / "audits"
 
     def discard(self) -> None:
         """Take down all that runs, however it was made."""

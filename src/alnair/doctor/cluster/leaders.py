@@ -1,0 +1,63 @@
+"""Who leads, is that fresh, and is it one?"""
+
+import time
+from typing import Final
+
+from alnair.doctor.cluster.look import ClusterLook
+from alnair.doctor.finding import Finding, error, ok, warning
+from alnair.kube.lease_timings import LEASE_DURATION
+from alnair.kube.resources import LEASES, Manifest
+from alnair.kube.timestamps import timestamp
+from alnair.model import names
+
+_KUBECTL: Final = f"kubectl --namespace {names.NAMESPACE}"
+#: Seconds that a renewal may take, beyond the lease's own duration.
+_LATE: Final = 3.0
+
+
+async def leaders(look: ClusterLook) -> list[Finding]:
+    """Of the scheduler and the controller one leads each, and renews its lease."""
+    leases = await look.leases()
+    now = time.time()
+    found = [
+        _judged(component, leases.get(f"alnair-{component}"), now)
+        for component in ("scheduler", "controller")
+    ]
+    return [*found, *_several(await look.all(LEASES), now)]
+
+
+def _judged(component: str, lease: Manifest | None, now: float) -> Finding:
+    where = f"lease/alnair-{component} in {names.NAMESPACE}"
+    fix = f"{_KUBECTL} get pods --selector app.kubernetes.io/component={component}"
+    if lease is None:
+        return warning(f"no {component} has ever led", where, fix=fix)
+    holder = lease["spec"].get("holderIdentity") or ""
+    if not holder:
+        return error(f"no {component} leads: the last one gave its lease back", where, fix=fix)
+    age, duration = _age(lease, now)
+    if age > duration + _LATE:
+        text = f"no {component} leads: {holder} renewed its lease {age:.0f} s ago, for {duration} s"
+        return error(text, where, fix=fix)
+    return ok(f"{holder} leads", where)
+
+
+def _several(leases: list[Manifest], now: float) -> list[Finding]:
+    """Two schedulers that lead by leases of different names both place the same pods."""
+    fresh = [
+        f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+        for one in leases
+        if names.METRICS_URL in (one["metadata"].get("annotations") or {})
+        and one["spec"].get("holderIdentity")
+        and _age(one, now)[0] <= _age(one, now)[1] + _LATE
+    ]
+    if len(fresh) < 2:
+        return []
+    text = "several schedulers lead, by leases of their own: they cross where names are the same"
+    return [error(text, ", ".join(fresh), fix="kubectl get leases --all-namespaces --output wide")]
+
+
+def _age(lease: Manifest, now: float) -> tuple[float, int]:
+    """Seconds since the last renewal, and for how many it holds."""
+    spec = lease.get("spec", {})
+    renewed = timestamp(spec.get("renewTime") or "")
+    return now - renewed, spec.get("leaseDurationSeconds") or LEASE_DURATION

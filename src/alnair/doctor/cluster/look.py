@@ -1,0 +1,103 @@
+"""What several checks read of a cluster: each kind is listed once."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from alnair.kube.client import Client
+from alnair.kube.errors import NotFound
+from alnair.kube.objects.load_annotations import agent_lease
+from alnair.kube.resources import LEASES, NODES, Manifest, Resource, grouped
+from alnair.local import installation
+from alnair.model import names
+
+DAEMON_SETS: Final = grouped("apps", "v1", "daemonsets", "DaemonSet")
+#: The label of the nodes that the chart's DaemonSet is for, where its own cannot be read.
+OPTED_IN: Final[Mapping[str, str]] = {"ai.centaurus.io/agent": "enabled"}
+#: Installs, and mends, all that the chart has; values that were given stay.
+INSTALL: Final = (
+    "helm upgrade --install alnair charts/alnair --namespace alnair-system"
+    " --reset-then-reuse-values"
+)
+
+Progress = Callable[[str, int, int], None]
+
+
+class ClusterLook:
+    """A look at a cluster.
+
+    Args:
+        client: An open client.
+        progress: Told what is done of something that takes a while, and how much of it.
+    """
+
+    def __init__(self, client: Client, progress: Progress = lambda what, done, total: None) -> None:
+        self.client = client
+        self.progress = progress
+        self._lists: dict[str, asyncio.Task[list[Manifest]]] = {}
+
+    async def all(self, kind: Resource[Manifest], namespace: str | None = None) -> list[Manifest]:
+        """Return all objects of a kind, read once; none where the kind is not served.
+
+        Raises:
+            KubeError: They cannot be read.
+        """
+        path = kind.collection(namespace)
+        if path not in self._lists:
+            self._lists[path] = asyncio.ensure_future(self._list(kind, namespace))
+        return await self._lists[path]
+
+    async def _list(self, kind: Resource[Manifest], namespace: str | None) -> list[Manifest]:
+        try:
+            return (await self.client.list(kind, namespace)).items
+        except NotFound:
+            return []
+
+    async def get(
+        self, kind: Resource[Manifest], name: str, namespace: str | None = None
+    ) -> Manifest | None:
+        """Return an object; None: there is none."""
+        try:
+            return await self.client.get(kind, name, namespace)
+        except NotFound:
+            return None
+
+    async def json(self, path: str) -> dict[str, Any] | None:
+        """Return what a path answers; None: it is not served."""
+        try:
+            found = await self.client.raw("GET", path)
+        except NotFound:
+            return None
+        decoded: dict[str, Any] = msgspec.json.decode(found)
+        return decoded
+
+    async def leases(self) -> dict[str, Manifest]:
+        """Return the leases of our namespace, by name."""
+        return {one["metadata"]["name"]: one for one in await self.all(LEASES, names.NAMESPACE)}
+
+    async def agent_nodes(self) -> dict[str, str]:
+        """Return the nodes that shall have an agent, or have one, with the names of its lease."""
+        set_ = await self.get(DAEMON_SETS, names.AGENT, names.NAMESPACE)
+        wanted = OPTED_IN
+        if set_ is not None:
+            wanted = set_["spec"]["template"]["spec"].get("nodeSelector") or {}
+        leases, found = await self.leases(), {}
+        for node in await self.all(NODES):
+            metadata = node["metadata"]
+            lease = agent_lease(metadata.get("annotations", {}), metadata["name"])
+            is_opted_in = wanted.items() <= metadata.get("labels", {}).items()
+            if lease in leases or (is_opted_in and (wanted or set_ is not None)):
+                found[metadata["name"]] = lease
+        return found
+
+
+def manifests(*kinds: str) -> list[Manifest]:
+    """Return what the chart of this version installs of these kinds."""
+    return [
+        one
+        for one in installation.documents()
+        if one["kind"] in kinds
+        and one["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") == "alnair"
+    ]
