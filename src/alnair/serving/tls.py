@@ -89,7 +89,7 @@ def self_signed(name: str) -> bytes:
     except ModuleNotFoundError as error:
         raise CertificateError(
             f"{error.name} is missing, which makes certificates: run"
-            "  pip install 'alnair[scheduler]'  or give --tls-cert-file and --tls-private-key-file"
+            "  pip install cryptography  or give --tls-cert-file and --tls-private-key-file"
         ) from error
     key = ec.generate_private_key(ec.SECP256R1())
     # A common name has 64 characters at most.

@@ -32,6 +32,7 @@ from alnair.live.scheduler_lease import Lease, lease
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
+from alnair.serving.access import Access
 from kit.command import COMMAND, alnair, last_json
 from kit.live.impersonation import client_as
 from kit.live.scheduler_process import SHORT_LEASE, SchedulerProcess, eventually, pod
@@ -388,21 +389,13 @@ async def test_the_controller_and_the_agent_ask_too(
 
 
 async def test_a_process_that_may_not_ask_says_which_right_it_lacks(
-    admin: Client, scheduler: SchedulerProcess
+    bare: LocalCluster, admin: Client
 ) -> None:
-    _, port = await led(admin)
-    await admin.delete(CLUSTER_ROLE_BINDINGS, "asks")
-    try:
-        stranger = await token(admin, "stranger")
-
-        async def is_told() -> bool:
-            status, text = await Pages(port).get("/metrics", Authorization=f"Bearer {stranger}")
-            return status == 503 and "ClusterRole system:auth-delegator" in text
-
-        await eventually(is_told, OURS + LATE)
-    finally:
-        delegates = binding("asks", "system:auth-delegator", user(names.SCHEDULER))
-        await admin.create(CLUSTER_ROLE_BINDINGS, delegates)
+    stranger = await token(admin, "stranger")
+    async with client_as(bare, "nobody") as client:
+        refused = await Access(client).judge(stranger, "", "get", "/metrics")
+    assert refused.status == 503
+    assert "bind its account to the ClusterRole system:auth-delegator (" in refused.text
 
 
 def test_the_lease_of_a_scheduler_can_send_nobody_to_another_path_of_the_api_server() -> None:

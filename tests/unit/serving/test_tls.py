@@ -121,4 +121,4 @@ def test_without_the_package_that_makes_certificates_it_says_what_to_do() -> Non
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install 'alnair[scheduler]'  or give --tls-cert-file" in done.stdout
+    assert "pip install cryptography  or give --tls-cert-file" in done.stdout
