@@ -16,6 +16,15 @@ _DEPLOY = ROOT / "deploy" / "alnair.yaml"
 EXCUSED = {
     ("agent", Right("create", "gpuassignments.ai.centaurus.io")): "asked for by a policy only",
     ("scheduler", Right("create", "gpuassignments.ai.centaurus.io")): "asked for by a policy only",
+    ("agent", Right("get", "daemonsets.apps", "alnair-system")): "asked once, when its pod ends",
+    **{
+        (component, Right("create", review)): "asked where pages are served securely"
+        for component in ("scheduler", "controller", "agent")
+        for review in (
+            "tokenreviews.authentication.k8s.io",
+            "subjectaccessreviews.authorization.k8s.io",
+        )
+    },
     ("agent", Right("patch", "events")): "a violation that is told again within minutes",
     **{
         ("agent", Right(verb, "noderesourcetopologies.topology.node.k8s.io")): "NUMA nodes, which"

@@ -34,6 +34,7 @@ spec:
         prometheus.io/scrape: "true"
         prometheus.io/port: {{ .values.port | quote }}
         prometheus.io/path: /metrics
+        prometheus.io/scheme: {{ include "alnair.scheme" .root | lower }}
         {{- end }}
         {{- with .values.podAnnotations }}
         {{- toYaml . | nindent 8 }}
@@ -60,6 +61,9 @@ spec:
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
           args:
             {{- toYaml .args | nindent 12 }}
+            {{- if .root.Values.secureServing }}
+            - --secure-serving
+            {{- end }}
             {{- with .values.extraArgs }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
@@ -78,6 +82,7 @@ spec:
             httpGet: &health
               path: /healthz
               port: http
+              scheme: {{ include "alnair.scheme" .root }}
             periodSeconds: 1
             failureThreshold: 60
           livenessProbe:
@@ -88,6 +93,7 @@ spec:
             httpGet:
               path: /readyz
               port: http
+              scheme: {{ include "alnair.scheme" .root }}
             periodSeconds: 5
           securityContext: {{- include "alnair.restricted" . | nindent 12 }}
           resources: {{- toYaml .values.resources | nindent 12 }}

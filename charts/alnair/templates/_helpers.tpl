@@ -48,6 +48,11 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{/* How health and metrics are served. */}}
+{{- define "alnair.scheme" -}}
+{{ ternary "HTTPS" "HTTP" .Values.secureServing }}
+{{- end }}
+
 {{/* Where pods of a component may run. Takes the component's values. */}}
 {{- define "alnair.placement" }}
 {{- with .nodeSelector }}

@@ -61,7 +61,7 @@ def rights_by_component(documents: Iterable[Manifest]) -> dict[str, set[Right]]:
 
 def _rights(rules: Iterable[dict[str, Any]], place: str) -> Iterator[Right]:
     for rule in rules:
-        for group in rule["apiGroups"]:
+        for group in rule.get("apiGroups", ()):  # none for pages of no resource
             for resource in rule["resources"]:
                 name = f"{resource}.{group}" if group else resource
                 yield from (Right(verb, name, place) for verb in rule["verbs"])
