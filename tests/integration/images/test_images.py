@@ -1,6 +1,6 @@
 """The container images: what is in them, and that they run, with nothing to write to.
 
-Needs Linux, root, buildah and Debian's packages; elsewhere each test is skipped, with what is missing.
+Needs Linux, root, buildah and Debian's packages; elsewhere each test is skipped, with the reason.
 """
 
 import json

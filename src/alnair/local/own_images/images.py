@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ REGISTRY: Final = "alnair.io"
 NAMES: Final = ("alnair", "alnair-agent")
 _CONTAINERFILE: Final = ROOT / "deploy" / "images" / "Containerfile"
 #: Archives of older checkouts that stay, for upgrades from them.
-_KEPT: Final = 4
+_KEPT: Final = 3
+#: Each build leaves layers, which the next one of the same packages begins with: 20 MB.
+_MOST_MEGABYTES: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -150,9 +153,9 @@ def _storage(
     key = checkout.digest([Path(base_images.__file__), *python_packages.LOCKS.glob("image-*.txt")])
     storage = Buildah(folder / f"storage-{architecture}", environ)
     mark = storage.folder / "made-from"
-    if mark.is_file() and mark.read_text() == key:
+    if mark.is_file() and mark.read_text() == key and _megabytes(storage.folder) < _MOST_MEGABYTES:
         return storage
-    storage.remove_all()
+    shutil.rmtree(storage.folder, ignore_errors=True)
     ours = requirements.ARCHITECTURES[platform.machine()]
     wanted = {base_images.FINAL: architecture, base_images.BUILD: ours}
     for name, of in wanted.items():
@@ -167,3 +170,8 @@ def _storage(
         shutil.rmtree(context)
     mark.write_text(key)
     return storage
+
+
+def _megabytes(folder: Path) -> int:
+    said = subprocess.run(["du", "-sm", folder], capture_output=True, text=True, check=False)
+    return int(said.stdout.split()[0])

@@ -103,7 +103,7 @@ def missing_sources() -> str | None:
     """Says why the fake GPU cannot be built here, or None."""
     if not (SOURCES / "Makefile").exists():
         return (
-            "a real node's fake GPU and images are made from Alnair's repository, and this Alnair was"
-            " installed from a wheel: leave out --real-node, or run alnair from a clone"
+            "a real node's fake GPU and images are made from Alnair's repository, and this Alnair"
+            " was installed from a wheel: leave out --real-node, or run alnair from a clone"
         )
     return None
