@@ -11,8 +11,8 @@ from alnair.local.errors import LocalClusterError
 
 #: All that a wheel or an image depends on, below the checkout.
 INPUTS: Final = (
-    *("src/alnair", "native/vgpu", "native/tools", "native/Makefile", "deploy", "requirements"),
-    *("pyproject.toml", "LICENSE", "README.md"),
+    *("src/alnair", "native/vgpu", "native/tools", "native/Makefile", "deploy/images"),
+    *("deploy/wheel_hook.py", "requirements", "pyproject.toml", "LICENSE", "README.md"),
 )
 #: 1980, the first year that a zip file can tell: for a checkout without git.
 _NO_TIME: Final = 315532800
