@@ -59,6 +59,7 @@ _CERTIFICATES: Final = "usr/share/ca-certificates/mozilla/"
 CONTAINERFILE: Final = """FROM scratch
 ADD {file} /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
+ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 ENTRYPOINT ["/usr/bin/python3.11"]
 """
 
