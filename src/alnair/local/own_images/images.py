@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,9 @@ NAMES: Final = ("alnair", "alnair-agent")
 _CONTAINERFILE: Final = ROOT / "deploy" / "images" / "Containerfile"
 #: Archives of older checkouts that stay, for upgrades from them.
 _KEPT: Final = 3
+#: Of all files, 1980: so a layer that does not change is the same one for all commits, be it built
+#: now or taken from the cache. A label has the time of the commit.
+_FILES_TIME: Final = 315532800
 #: Each build leaves layers, which the next one of the same packages begins with: 20 MB.
 _MOST_MEGABYTES: Final = 2000
 
@@ -126,12 +130,13 @@ def _build(
             image,
             file=_CONTAINERFILE,
             platform=f"linux/{architecture}",
-            time=time,
+            time=_FILES_TIME,
             target=name,
             arguments={
                 "BUILDPLATFORM": f"linux/{requirements.ARCHITECTURES[platform.machine()]}",
                 "VERSION": tag,
                 "REVISION": checkout.revision() or "unknown",
+                "CREATED": datetime.fromtimestamp(time, UTC).isoformat(),
                 "PIP_NO_INDEX": "1",
                 "PIP_FIND_LINKS": "/wheels",
             },
