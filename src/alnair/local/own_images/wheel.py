@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from alnair.built_from import ROOT, describe
+from alnair.built_from import ROOT
 from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
@@ -39,7 +39,7 @@ def build(
     settings = {
         "PYTHONPATH": str(tools),
         "SOURCE_DATE_EPOCH": str(checkout.time()),
-        "ALNAIR_COMMIT": describe(ROOT),
+        "ALNAIR_COMMIT": checkout.commit(),
     }
     if machine:
         native = libraries(machine, environ, report)
