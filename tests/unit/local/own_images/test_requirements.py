@@ -6,9 +6,18 @@ from alnair.local.own_images import requirements
 from alnair.local.own_images.requirements import problem
 
 
-def test_a_machine_with_everything_can_make_images() -> None:
-    said = problem(machine="x86_64", user=0, which=lambda tool: tool, exists=lambda path: True)
-    assert said is None
+def test_a_machine_with_everything_can_make_images_if_it_allows_mounts() -> None:
+    said = [
+        problem(
+            machine="x86_64",
+            user=0,
+            which=lambda tool: tool,
+            exists=lambda path: True,
+            trial=lambda refused=refused: refused,
+        )
+        for refused in (None, "images need mounts")
+    ]
+    assert said == [None, "images need mounts"]
 
 
 def test_missing_programs_are_named_with_the_packages_to_install() -> None:
