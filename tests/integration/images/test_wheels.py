@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from alnair.built_from import ROOT, commit
+from alnair.built_from import ROOT
 from alnair.local.errors import LocalClusterError
-from alnair.local.own_images import wheel
+from alnair.local.own_images import checkout, wheel
 from alnair.local.report import NO_REPORT
 
 
@@ -84,7 +84,8 @@ def test_the_same_files_give_the_same_wheel(wheels: dict[str | None, Path], tmp_
 
 
 def test_the_version_of_a_wheel_names_its_commit(installed: Path) -> None:
-    assert f"(commit {commit()})" in run(installed, "--version").stdout
+    expected = checkout.commit() or "unknown"
+    assert f"(commit {expected})" in run(installed, "--version").stdout
 
 
 @pytest.mark.parametrize("verb", ["", "explain", "scheduler", "simulate"])

@@ -28,7 +28,7 @@ _SOURCES: Final = (
 )
 _LIBRARIES: Final = (
     *("base-files", "netbase", "tzdata", "media-types", "libc6", "libssl3", "libgcc-s1"),
-    *("libgomp1", "libstdc++6"),
+    *("libgomp1", "libstdc++6", "ca-certificates"),
 )
 _PYTHON: Final = (
     *("libbz2-1.0", "libdb5.3", "libexpat1", "liblzma5", "libsqlite3-0", "libuuid1", "libffi8"),
@@ -54,9 +54,12 @@ _LINKS: Final = {"usr/bin/python": "python3.11", "usr/bin/python3": "python3.11"
 _FOLDERS: Final = {"tmp": (0o1777, 0), "root": (0o700, 0), "home/nonroot": (0o700, 65532)}
 #: Of packages: what nobody reads in a container. Their licences (copyright) stay.
 _UNREAD: Final = ("usr/share/man/", "usr/share/locale/", "usr/share/lintian/", "usr/share/bug/")
+#: What Debian would put together when it configures the package.
+_CERTIFICATES: Final = "usr/share/ca-certificates/mozilla/"
 CONTAINERFILE: Final = """FROM scratch
 ADD {file} /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
+ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 ENTRYPOINT ["/usr/bin/python3.11"]
 """
 
@@ -139,6 +142,8 @@ def _merge(packages: Sequence[Path], archive: Path) -> None:
             files[info.name] = (info, content)
         fields = subprocess.run(["dpkg-deb", "-f", package], capture_output=True, check=True).stdout
         _add(files, f"var/lib/dpkg/status.d/{package.name.partition('_')[0]}", fields)
+    trusted = [text for name, (_, text) in sorted(files.items()) if name.startswith(_CERTIFICATES)]
+    _add(files, "etc/ssl/certs/ca-certificates.crt", b"".join(trusted))
     for name, text in _WRITTEN.items():
         _add(files, name, text.encode())
     for name, target in _LINKS.items():

@@ -56,7 +56,7 @@ class Buildah:
             LocalClusterError: It failed; the message has what buildah said.
         """
         options = [f"--file={file}", f"--tag={name}", f"--platform={platform}"]
-        options += [f"--timestamp={time}", "--layers"]
+        options += [f"--timestamp={time}", "--layers", "--force-rm"]
         options += [f"--target={target}"] if target else []
         options += [f"--build-arg={key}={value}" for key, value in (arguments or {}).items()]
         options += [f"--volume={source}:{seen}:ro" for source, seen in (mounts or {}).items()]
@@ -69,11 +69,6 @@ class Buildah:
             LocalClusterError: It failed.
         """
         self._run("push", "--quiet", name, f"docker-archive:{archive}:{name}")
-
-    def remove_all(self) -> None:
-        """Removes the storage."""
-        if self.folder.is_dir():
-            self._run("rmi", "--all", "--force")
 
     def _run(self, *arguments: str) -> None:
         result = self._call(*arguments)

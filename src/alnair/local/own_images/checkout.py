@@ -11,8 +11,8 @@ from alnair.local.errors import LocalClusterError
 
 #: All that a wheel or an image depends on, below the checkout.
 INPUTS: Final = (
-    *("src/alnair", "native/vgpu", "native/tools", "native/Makefile", "deploy", "requirements"),
-    *("pyproject.toml", "LICENSE", "README.md"),
+    *("src/alnair", "native/vgpu", "native/tools", "native/Makefile", "deploy/images"),
+    *("deploy/wheel_hook.py", "requirements", "pyproject.toml", "LICENSE", "README.md"),
 )
 #: 1980, the first year that a zip file can tell: for a checkout without git.
 _NO_TIME: Final = 315532800
@@ -53,15 +53,25 @@ def revision(root: Path = ROOT) -> str:
     return git(root, "rev-parse", "HEAD")
 
 
+def is_changed(root: Path = ROOT) -> bool:
+    """Whether something that goes into a wheel or an image differs from the commit."""
+    return bool(git(root, "status", "--porcelain", "--", *INPUTS))
+
+
+def commit(root: Path = ROOT) -> str:
+    """The commit as `alnair --version` tells it; "" without git."""
+    found = revision(root)[:12]
+    return f"{found}+" if found and is_changed(root) else found
+
+
 def tag(root: Path = ROOT) -> str:
     """The version as a tag of images, and as a version of a Helm chart.
 
     `0.1.0-g19c2302fe8dc` is a commit. Where files differ from it, a digest of them comes behind.
     """
-    commit = revision(root)[:12]
-    changed = not commit or git(root, "status", "--porcelain", "--", *INPUTS)
-    parts = [f"g{commit}"] if commit else []
-    parts += [f"x{content(root)[:8]}"] if changed else []
+    found = revision(root)[:12]
+    parts = [f"g{found}"] if found else []
+    parts += [f"x{content(root)[:8]}"] if not found or is_changed(root) else []
     return f"{version('alnair')}-{'.'.join(parts)}"
 
 

@@ -4,9 +4,11 @@ import hashlib
 import json
 import platform
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +25,12 @@ REGISTRY: Final = "alnair.io"
 NAMES: Final = ("alnair", "alnair-agent")
 _CONTAINERFILE: Final = ROOT / "deploy" / "images" / "Containerfile"
 #: Archives of older checkouts that stay, for upgrades from them.
-_KEPT: Final = 4
+_KEPT: Final = 3
+#: Of all files, 1980: so a layer that does not change is the same one for all commits, be it built
+#: now or taken from the cache. A label has the time of the commit.
+_FILES_TIME: Final = 315532800
+#: Each build leaves layers, which the next one of the same packages begins with: 20 MB.
+_MOST_MEGABYTES: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -123,12 +130,13 @@ def _build(
             image,
             file=_CONTAINERFILE,
             platform=f"linux/{architecture}",
-            time=time,
+            time=_FILES_TIME,
             target=name,
             arguments={
                 "BUILDPLATFORM": f"linux/{requirements.ARCHITECTURES[platform.machine()]}",
                 "VERSION": tag,
                 "REVISION": checkout.revision() or "unknown",
+                "CREATED": datetime.fromtimestamp(time, UTC).isoformat(),
                 "PIP_NO_INDEX": "1",
                 "PIP_FIND_LINKS": "/wheels",
             },
@@ -150,9 +158,9 @@ def _storage(
     key = checkout.digest([Path(base_images.__file__), *python_packages.LOCKS.glob("image-*.txt")])
     storage = Buildah(folder / f"storage-{architecture}", environ)
     mark = storage.folder / "made-from"
-    if mark.is_file() and mark.read_text() == key:
+    if mark.is_file() and mark.read_text() == key and _megabytes(storage.folder) < _MOST_MEGABYTES:
         return storage
-    storage.remove_all()
+    shutil.rmtree(storage.folder, ignore_errors=True)
     ours = requirements.ARCHITECTURES[platform.machine()]
     wanted = {base_images.FINAL: architecture, base_images.BUILD: ours}
     for name, of in wanted.items():
@@ -167,3 +175,8 @@ def _storage(
         shutil.rmtree(context)
     mark.write_text(key)
     return storage
+
+
+def _megabytes(folder: Path) -> int:
+    said = subprocess.run(["du", "-sm", folder], capture_output=True, text=True, check=False)
+    return int(said.stdout.split()[0])

@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Callable
 from typing import Final
 
@@ -37,12 +38,24 @@ def missing(
     return lacking
 
 
+def _trial() -> str | None:
+    """Tries what a container around us may refuse."""
+    own = ["unshare", "--mount", "--propagation=private", "--"]
+    command = [*own, "mount", "-t", "tmpfs", "trial", "/mnt"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return None
+    said = " ".join(result.stderr.split())
+    return f"images need mounts, which this machine refuses ({said}): in a container, allow them"
+
+
 def problem(
     *,
     machine: str | None = None,
     user: int | None = None,
     which: Callable[[str], str | None] = shutil.which,
     exists: Callable[[str], bool] = os.path.exists,
+    trial: Callable[[], str | None] = _trial,
 ) -> str | None:
     """Why no image can be made here, in a sentence with the fix; None where they can.
 
@@ -51,6 +64,7 @@ def problem(
         user: The user's number; None: this one.
         which: Finds a program.
         exists: Whether a file is there.
+        trial: Tries mounts, as the last.
     """
     machine = machine or platform.machine()
     if platform.system() != "Linux" or machine not in ARCHITECTURES:
@@ -66,4 +80,4 @@ def problem(
         )
     if (os.geteuid() if user is None else user) != 0:
         return "images are made by root here (buildah with chroot): run the command with sudo"
-    return None
+    return trial()

@@ -4,11 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from alnair.built_from import ROOT, describe
+from alnair.built_from import ROOT
 from alnair.local.components.locks import exclusive
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import cache_folder
@@ -16,6 +17,7 @@ from alnair.local.own_images import checkout, python_packages
 from alnair.local.report import ProgressReport
 
 MACHINES: Final = ("x86_64", "aarch64")
+_ZIG_CACHES: Final = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
 
 
 def build(
@@ -37,18 +39,17 @@ def build(
     settings = {
         "PYTHONPATH": str(tools),
         "SOURCE_DATE_EPOCH": str(checkout.time()),
-        "ALNAIR_COMMIT": describe(ROOT),
+        "ALNAIR_COMMIT": checkout.commit(),
     }
     if machine:
         native = libraries(machine, environ, report)
         settings |= {"ALNAIR_MACHINE": machine, "ALNAIR_NATIVE": str(native)}
-    before = {*folder.glob("*.whl")}
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    said = _run(command, {**environ, **settings}, "the wheel cannot be built")
-    made = [path for path in folder.glob("*.whl") if path.name in said]
-    if len(made) != 1:
-        raise LocalClusterError(f"no wheel in {folder}, where there were {len(before)}: {said}")
-    return made[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", fresh]
+        _run(command, {**environ, **settings}, "the wheel cannot be built")
+        (made,) = Path(fresh).glob("*.whl")
+        return made.replace(folder / made.name)
 
 
 def libraries(machine: str, environ: Mapping[str, str], report: ProgressReport) -> Path:
@@ -77,9 +78,6 @@ def libraries(machine: str, environ: Mapping[str, str], report: ProgressReport) 
             shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
     return folder
-
-
-_ZIG_CACHES: Final = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
 
 
 def audit(wheel: Path, environ: Mapping[str, str], report: ProgressReport) -> str:

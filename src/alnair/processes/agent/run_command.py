@@ -35,7 +35,9 @@ def run_with_slices(
     """
     found = library or interposer()
     if found is None or not found.is_file():
-        raise TrialError(f"{library or NAME} is not there: make -C native, or give --library")
+        raise TrialError(
+            f"{library or NAME} is not there: give --library, or in a checkout make -C native"
+        )
     name = f"run-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     group = _group(f"/alnair-{name}")
     try:
