@@ -29,8 +29,9 @@ _KEPT: Final = 3
 #: Of all files, 1980: so a layer that does not change is the same one for all commits, be it built
 #: now or taken from the cache. A label has the time of the commit.
 _FILES_TIME: Final = 315532800
-#: Each build leaves layers, which the next one of the same packages begins with: 20 MB.
-_MOST_MEGABYTES: Final = 2000
+#: Each build leaves layers, which the next one of the same packages begins with: 20 MB
+#: each on an overlay, many times that where the file system can carry none (vfs).
+_MOST_MEGABYTES: Final = 4000
 
 
 @dataclass(frozen=True)
