@@ -22,8 +22,8 @@ spec:
     metadata:
       labels:
         {{- include "alnair.selector" .component | nindent 8 }}
-        {{- with .values.podLabels }}
-        {{- toYaml . | nindent 8 }}
+        {{- range $key, $value := .values.podLabels }}
+        {{ $key }}: {{ $value | quote }}
         {{- end }}
       annotations:
         kubectl.kubernetes.io/default-container: {{ .component }}
@@ -36,8 +36,8 @@ spec:
         prometheus.io/path: /metrics
         prometheus.io/scheme: {{ include "alnair.scheme" .root | lower }}
         {{- end }}
-        {{- with .values.podAnnotations }}
-        {{- toYaml . | nindent 8 }}
+        {{- range $key, $value := .values.podAnnotations }}
+        {{ $key }}: {{ $value | quote }}
         {{- end }}
     spec:
       serviceAccountName: alnair-{{ .component }}

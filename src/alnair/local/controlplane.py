@@ -164,6 +164,7 @@ class LocalCluster:
                     real = RealNode(at.node, self.pki, self._programs, self._report)
                     await real.up(client)
                     if is_installed:
+                        await release.forget_interrupted(client)
                         await self._install_release(real)
                         await release.agents_ready(client)
                 else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from alnair.kube.client import Client
-from alnair.kube.resources import DAEMON_SETS
+from alnair.kube.resources import DAEMON_SETS, SECRETS
 from alnair.local.errors import LocalClusterError
 from alnair.local.programs.clients import client as program
 from alnair.local.real_node import init_script
@@ -20,6 +20,7 @@ from alnair.model.names import AGENT, AGENT_NODE, NAMESPACE, REAL_NODE
 NAME: Final = "alnair"
 #: The chart is a part of the repository and of no package, as the fake GPU is.
 CHART: Final = Path(__file__).parents[3] / "charts" / "alnair"
+_PENDING: Final = "pending-install,pending-upgrade,pending-rollback"
 #: Seconds for all pods to become Ready.
 _PATIENCE: Final = 120
 
@@ -72,11 +73,11 @@ class Release:
             f"--namespace={NAMESPACE}",
             f"--kubeconfig={self._kubeconfig}",
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
         )
         try:
-            said, _ = await process.communicate(text.encode())
+            _, said = await process.communicate(text.encode())
         finally:
             if process.returncode is None:
                 # So Helm marks what it has begun, and the next one goes on from there.
@@ -86,6 +87,13 @@ class Release:
             raise LocalClusterError(
                 f"helm {arguments[0]} failed: {said.decode(errors='replace').strip()[-1500:]}"
             )
+
+
+async def forget_interrupted(client: Client) -> None:
+    """Remove Helm's note of what it was killed in: as long as that is there, it begins nothing."""
+    wanted = f"owner=helm,name={NAME},status in ({_PENDING})"
+    for secret in (await client.list(SECRETS, NAMESPACE, label_selector=wanted)).items:
+        await client.delete(SECRETS, secret["metadata"]["name"], NAMESPACE)
 
 
 async def agents_ready(client: Client) -> None:
