@@ -25,6 +25,8 @@ COMMAND_MARK = "ALNAIR_LOCAL_COMMAND"
 #: A log that is larger than this at a start is set aside, in bytes.
 _LOG_LIMIT = 20 << 20
 _POLL_SECONDS = 0.02
+#: How long the marks of a process that lives may not be seen.
+_MARKED_SECONDS = 0.5
 #: Lines that give a reason: of klog, cobra, Go, etcd and Python.
 _TELLING = re.compile(
     r'[EF]\d{4} |Error: |panic: |\{"level":"(error|fatal|panic)"|[\w.]*(Error|Exception)\b'
@@ -129,12 +131,22 @@ def spawn(
     )
     if enter:
         # What was printed is its number in those namespaces.
-        found = components(find(folder)).get(component)
-        return found.process if found else None
+        return _soon(folder, component)
     try:
         return psutil.Process(int(result.stdout))
     except psutil.NoSuchProcess:
         return None
+
+
+def _soon(folder: Path, component: str) -> psutil.Process | None:
+    """The process of a component that was just started: in the middle of an exec none has marks."""
+    until = time.monotonic() + _MARKED_SECONDS
+    while True:
+        if found := components(find(folder)).get(component):
+            return found.process
+        if time.monotonic() > until:
+            return None
+        time.sleep(_POLL_SECONDS)
 
 
 async def stop(processes: Iterable[psutil.Process], number: int, deadline: float) -> None:

@@ -138,3 +138,22 @@ async def test_a_component_below_another_one_is_a_component_of_its_own(folder: P
     assert found["outer"].pid == outer.pid
     assert found["inner"].pid != outer.pid
     await processes.stop([one.process for one in found.values()], signal.SIGKILL, 5)
+
+
+def test_a_process_whose_marks_cannot_be_read_for_a_moment_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the middle of an exec, where the kernel shows no environment."""
+    find, looks = processes.find, iter([True, True])
+    monkeypatch.setattr(
+        processes, "find", lambda folder: [] if next(looks, False) else find(folder)
+    )
+    found = processes.spawn(
+        tmp_path, "etcd", ["sleep", "60"], "d", tmp_path / "log", os.environ, enter=["env"]
+    )
+    assert found is not None
+    found.kill()
+    ended = processes.spawn(
+        tmp_path, "kwok", ["true"], "d", tmp_path / "log", os.environ, enter=["env"]
+    )
+    assert ended is None
