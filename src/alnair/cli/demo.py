@@ -31,9 +31,10 @@ def demo(
     the openb trace of Alibaba (see 'alnair replay'), proves that no promise is broken (see 'alnair
     check'), and leaves the cluster running for a look around. Run again, it starts the replay anew.
 
-    With --real-node the cluster has a node that runs containers, on fake GPUs, and two pods share
-    one GPU there: it shows which part of its time each had, and what the one read that asked for
-    more memory than its slice has.
+    With --real-node the cluster has a node that runs containers, on fake GPUs. Alnair is installed
+    there by its chart, where images can be built (see 'alnair up --install'). Two pods share a GPU:
+    it shows which part of its time each had, and what the one read that asked for more memory than
+    its slice has.
 
     For example:
       alnair demo
@@ -78,13 +79,23 @@ def _share_a_gpu(name: str) -> None:
     from alnair.kube.errors import KubeError
     from alnair.local.controlplane import LocalCluster
     from alnair.local.errors import LocalClusterError
+    from alnair.local.own_images import requirements
     from alnair.local.real_node.choice import RealNodeWish
 
     errors = (KubeError, LocalClusterError, OSError, real_node_demo.DemoError)
     with expected(*errors), Display() as display:
         _heading(f"1. A real Kubernetes cluster, {name}, with a real node")
-        wish = RealNodeWish(wanted=True)
-        cluster = LocalCluster(name, scheduler=True, real_node=wish, report=display)
+        before = LocalCluster(name).remembered()
+        # A node that is there stays as it is.
+        installed = bool(before and before.real_node and before.real_node.installed)
+        if before is None or before.real_node is None:
+            said = requirements.problem()
+            installed = said is None
+            if said:
+                display.step(f"Alnair runs beside the cluster, and not as its pods: {said}")
+        wish = RealNodeWish(wanted=True, installed=installed)
+        scheduler = None if installed else True
+        cluster = LocalCluster(name, scheduler=scheduler, real_node=wish, report=display)
         cluster.prepare()
         asyncio.run(cluster.up())
         connection = client_config.load(cluster.kubeconfig())
