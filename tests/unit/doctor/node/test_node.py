@@ -1,7 +1,7 @@
 """What is found on a node: a folder is its root, and NVML is described."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ from alnair.doctor.finding import Finding, Level
 from alnair.doctor.node import driver, kubelet, library, mounts, runtime
 from alnair.doctor.node.look import NodeLook
 from alnair.node.nvml import Nvml, NvmlError, NvmlGpu
+from kit.kubelet_sockets import short_folder
 
 ROOT = "overlay / overlay rw 0 0\n"
 CGROUP2 = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"
@@ -61,10 +62,11 @@ EVERYTHING: dict[str, Any] = {
 
 
 @pytest.fixture
-def look(tmp_path: Path) -> NodeLook:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    folder = tmp_path / "kubelet"
-    return NodeLook(tmp_path, folder, Path("/run/alnair/agent"), Nvml.open, tmp_path / "proc")
+def look() -> Iterator[NodeLook]:
+    with short_folder() as root:
+        (root / "proc/self").mkdir(parents=True)
+        folder = Path("/run/alnair/agent")
+        yield NodeLook(root, root / "kubelet", folder, Nvml.open, root / "proc")
 
 
 def only(findings: list[Finding]) -> Finding:
