@@ -1,5 +1,6 @@
 """What holds for all tests: their order, stages end the run when they fail, no deadlines."""
 
+import logging
 from collections.abc import Iterator
 
 import hypothesis
@@ -32,6 +33,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     config.option.loadscopereorder = False
     return Lanes(config, log)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Undo what a command that a test runs in this process sets for all of it."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in root.handlers[:]:
+        if handler not in handlers:
+            root.removeHandler(handler)
+    for handler in handlers:
+        if handler not in root.handlers:
+            root.addHandler(handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,6 +2,8 @@
 
 import importlib
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,6 +148,31 @@ def test_a_real_api_server_takes_what_is_rendered(
     )
     assert result.returncode == 0, result.stderr
     assert len(result.stdout.splitlines()) == len(documents)
+
+
+def test_alerts_are_rules_that_prometheus_takes(render: Callable[[str], list[Any]]) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian, Ubuntu: apt-get install prometheus)")
+    file = CHART / "files" / "rules.yaml"
+    found = subprocess.run(
+        [promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    documents = render("{monitoring: {rules: {enabled: true}, podMonitors: {enabled: true}}}")
+    (rule,) = (one for one in documents if one["kind"] == "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load(file.read_text())
+    monitors = [one for one in documents if one["kind"] == "PodMonitor"]
+    assert [one["spec"]["podMetricsEndpoints"][0]["scheme"] for one in monitors] == ["https"] * 2
+
+
+def test_alerts_ask_for_metrics_that_there_are() -> None:
+    rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
+    pages = ("metrics.md", "metrics-of-the-agent.md")
+    known = "".join((ROOT / "docs" / "reference" / page).read_text() for page in pages)
+    asked = re.findall(r"\b(?:alnair|scheduler|leader)_\w+", str(rules))
+    assert len(set(asked)) >= 6
+    assert [name for name in asked if f"`{name}`" not in known] == []
 
 
 def pods(documents: list[Any]) -> Iterator[tuple[str, Any]]:

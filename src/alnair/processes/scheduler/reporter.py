@@ -7,8 +7,9 @@ written; events are the recorder's matter.
 import asyncio
 import logging
 
+from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
-from alnair.kube.errors import KubeError, NotFound
+from alnair.kube.errors import ApiError, KubeError, NotFound
 from alnair.kube.events import EventKind, EventRecorder, ObjectReference
 from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names
@@ -32,7 +33,10 @@ class Reporter:
             client, names.SCHEDULER, capacity=_CAPACITY, in_flight=_EVENTS_IN_FLIGHT, calm=calm
         )
         self._conditions: dict[str, Report] = {}
+        #: Of those that are being written, what was reported last.
+        self._writing: dict[str, Report] = {}
         self._news = asyncio.Event()
+        self._backoff = Backoff()
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -50,6 +54,7 @@ class Reporter:
             self._news.set()
         else:
             self._conditions.pop(report.pod.uid, None)
+            self._writing.pop(report.pod.uid, None)
 
     def evicting(self, action: Evict) -> None:
         """Tell why a pod is evicted."""
@@ -69,7 +74,9 @@ class Reporter:
             await self._write(self._conditions.pop(uid))
 
     async def _write(self, report: Report) -> None:
+        """Write a condition; one that nobody could take is written later, if it still holds."""
         pod = report.pod
+        self._writing[pod.uid] = report
         refused = condition(
             "PodScheduled", is_true=False, reason="Unschedulable", message=report.message
         )
@@ -77,9 +84,23 @@ class Reporter:
         try:
             await patch_pod_status(self._client, pod.namespace, pod.name, pod.uid, status)
         except NotFound:
-            return
+            self._writing.pop(pod.uid, None)
         except KubeError as error:
             _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
+            await self._keep(report, error)
+        else:
+            self._writing.pop(pod.uid, None)
+            self._backoff.reset()
+
+    async def _keep(self, report: Report, error: KubeError) -> None:
+        uid = report.pod.uid
+        is_passing = not isinstance(error, ApiError) or error.is_transient
+        if is_passing:
+            await asyncio.sleep(self._backoff.next())
+        holds = self._writing.pop(uid, None) is report
+        if is_passing and holds and uid not in self._conditions:
+            self._conditions[uid] = report
+            self._news.set()
 
 
 def _reference(pod: Pod) -> ObjectReference:

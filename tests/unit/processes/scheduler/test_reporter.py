@@ -1,0 +1,92 @@
+"""Conditions of refused pods reach them although the API server fails for a while."""
+
+import asyncio
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from alnair.kube.errors import ConnectionFailed, Forbidden, KubeError
+from alnair.model.action import Report
+from alnair.processes.scheduler import reporter
+from alnair.processes.scheduler.reporter import Reporter
+from kit import make
+from kit.manual_clock import running
+
+
+class Api:
+    """Takes patches of pods' status, once its failures are spent."""
+
+    def __init__(self, *failures: KubeError) -> None:
+        self.failures = list(failures)
+        self.asked = 0
+        self.written: list[str] = []
+
+    async def raw(self, method: str, path: str, *, body: bytes, **_: Any) -> bytes:
+        self.asked += 1
+        if self.failures:
+            raise self.failures.pop()
+        self.written.append(msgspec.json.decode(body)["status"]["conditions"][0]["message"])
+        return b""
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporter.Backoff, "next", lambda *_: 0.0)
+
+
+def refusal(message: str) -> Report:
+    return Report(make.pod("a"), "FailedScheduling", message)
+
+
+async def until(api: Api, *, asked: int) -> None:
+    """Let the writers go on until nothing is left to do."""
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert api.asked >= asked
+
+
+async def test_what_the_api_server_could_not_take_is_written_later() -> None:
+    api = Api(ConnectionFailed("it was killed"), ConnectionFailed("it is starting"))
+    told = Reporter(cast("Any", api), asyncio.Event())
+    async with running(told._write_conditions()):
+        told.report(refusal("no room"))
+        await until(api, asked=3)
+    assert api.written == ["no room"]
+
+
+async def test_what_it_refuses_is_not_asked_again() -> None:
+    api = Api(Forbidden(403, "Forbidden", "not you"))
+    told = Reporter(cast("Any", api), asyncio.Event())
+    async with running(told._write_conditions()):
+        told.report(refusal("no room"))
+        await until(api, asked=1)
+    assert api.asked == 1
+
+
+async def test_a_refusal_that_holds_no_more_is_not_written_later() -> None:
+    api = Api(ConnectionFailed("it was killed"))
+    told = Reporter(cast("Any", api), asyncio.Event())
+    waited = asyncio.Event()
+
+    async def keep(report: Report, error: KubeError) -> None:
+        told.report(Report(report.pod, "Scheduled", "placed"))
+        await Reporter._keep(told, report, error)
+        waited.set()
+
+    told._keep = keep  # type: ignore[method-assign]
+    async with running(told._write_conditions()):
+        told.report(refusal("no room"))
+        await asyncio.wait_for(waited.wait(), 10)
+        await until(api, asked=1)
+    assert api.written == []
+
+
+async def test_a_later_refusal_takes_the_place_of_one_that_failed() -> None:
+    api = Api(ConnectionFailed("it was killed"))
+    told = Reporter(cast("Any", api), asyncio.Event())
+    told.report(refusal("no room"))
+    told.report(refusal("no room, and another model"))
+    async with running(told._write_conditions()):
+        await until(api, asked=2)
+    assert api.written == ["no room, and another model"]
