@@ -25,6 +25,7 @@ from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.status import status
 from alnair.model import names
+from kit.live.audited_requests import TRESPASSER
 from kit.live.scheduler_process import eventually
 
 MakeCluster = Callable[..., LocalCluster]
@@ -291,7 +292,8 @@ def start_and_kill(cluster: LocalCluster, delay: float) -> None:
 
 
 async def test_the_schedulers_identity_may_do_its_work_and_no_more(cluster: LocalCluster) -> None:
-    async with Client(client_config.load(cluster.kubeconfig("alnair-scheduler"))) as client:
+    connection = client_config.load(cluster.kubeconfig("alnair-scheduler"))
+    async with Client(connection, user_agent=TRESPASSER) as client:
         await client.list(NODES)
         with pytest.raises(Forbidden):
             await client.list(CONFIGMAPS)

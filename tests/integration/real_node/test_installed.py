@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from alnair.local.report import NO_REPORT
 from alnair.model import names
 from kit.live.all_objects import all_objects
 from kit.live.scheduler_process import eventually
-from kit.live.shared_clusters import SharedClusters
+from kit.live.shared_clusters import SharedClusters, discard
 from kit.real_node import node_shell
 from kit.real_node.trying_tenants import is_held, pages, runs, tenant
 
@@ -34,13 +35,18 @@ UPGRADES = int(os.environ.get("ALNAIR_UPGRADES", "2"))
 KEPT = ("CustomResourceDefinition", "APIService", "Namespace", "ServiceAccount", "ConfigMap")
 
 
-@pytest.fixture
-def cluster(shared_clusters: SharedClusters, machine_before: object) -> LocalCluster:
-    """A cluster in whose real node Alnair is installed."""
+@pytest.fixture(scope="module")
+def cluster(shared_clusters: SharedClusters, machine_before: object) -> Iterator[LocalCluster]:
+    """A cluster in whose real node Alnair is installed; it is gone when these tests are done."""
     if said := of_images.problem():
         pytest.skip(said)
     wish = RealNodeWish(wanted=True, gpus=2, gpu_model="t4", installed=True)
-    return shared_clusters.get("installed", real_node=wish)
+    made = shared_clusters.make(f"installed-{uuid.uuid4().hex[:8]}", real_node=wish)
+    try:
+        asyncio.run(made.up())
+        yield made
+    finally:
+        asyncio.run(discard(made))
 
 
 @pytest.fixture

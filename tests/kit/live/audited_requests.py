@@ -20,6 +20,8 @@ _POLICY: Final = {
     ],
 }
 _ACCOUNTS: Final = f"system:serviceaccount:{NAMESPACE}:"
+#: The user agent of tests that try what a component may not.
+TRESPASSER: Final = "alnair-trespasser"
 #: What everybody may ask who is known: about oneself.
 _ABOUT_ONESELF: Final = "authorization.k8s.io"
 
@@ -46,6 +48,8 @@ def _of(event: dict[str, Any]) -> Iterator[tuple[str, Right, bool]]:
     about = event.get("objectRef")
     if about is None or about.get("apiGroup") == _ABOUT_ONESELF:
         return  # discovery and health, or what everybody may ask
+    if event.get("userAgent") == TRESPASSER:
+        return
     resource = "/".join((about["resource"], *filter(None, [about.get("subresource")])))
     resource = f"{resource}.{about['apiGroup']}" if about.get("apiGroup") else resource
     place = NAMESPACE if about.get("namespace") == NAMESPACE else ""
