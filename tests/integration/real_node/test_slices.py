@@ -28,6 +28,7 @@ from kit.live.real_pods import (
     sliced,
     until,
 )
+from kit.real_node.trying_tenants import pages
 
 #: Seconds over which shares are compared.
 SPAN = 8.0
@@ -170,8 +171,13 @@ async def test_a_pod_of_another_scheduler_is_given_a_gpu_and_held_to_its_slice(
 
 
 async def test_a_pod_of_another_scheduler_that_fits_on_no_gpu_is_refused_and_replaced(
-    pods: RealPods,
+    cluster: LocalCluster, pods: RealPods
 ) -> None:
+    async def is_empty() -> bool:
+        return not pages(cluster)
+
+    # Pods of the test before are gone from the API server some moments before their processes are.
+    await until(is_empty, "nobody has a slice any more")
     # Each GPU is more than half full, so that what is left of both is more than fits on one.
     other = {"scheduler": "default-scheduler"}
     for name in ("full-a", "full-b"):

@@ -3,7 +3,7 @@
 The API server checks no resources at binding, so two schedulers that bind at the same moment can
 cross. The rule: an over-commit among our own pods is ours at once. One that involves a foreign pod
 is ours if we sent our binding although the foreign one had been visible for half a second, or if it
-lasts longer than five seconds, for then we did not clear it up.
+lasts longer than five seconds in which the API server answered, for then we did not clear it up.
 """
 
 from collections.abc import Sequence

@@ -112,6 +112,8 @@ class Watching:
         earliest = now if earliest is None else earliest
         if listed is not None:
             self._pods_listed(listed, now, earliest)
+            # The watch had broken: until the API server answered again, nobody could clear up.
+            self._crossed = dict.fromkeys(self._crossed, now)
         for kind, manifest in changes:
             uid = manifest["metadata"]["uid"]
             if kind == "DELETED":
