@@ -153,7 +153,8 @@ class LocalCluster:
                 # Permissions first: nobody shall start with refusals.
                 is_installed = at.node is not None and at.node.installed
                 if was_installed and not is_installed:
-                    await Release(self.kubeconfig(), self._report).uninstall()
+                    former = Release(self.kubeconfig(), self._report)
+                    await former.uninstall(waits=at.node is not None)
                 beside = installation.BESIDE_THE_CHART
                 await installation.install(client, *([beside] if is_installed else []))
                 others = [name for name in settled.components if name not in components.BARE]

@@ -55,15 +55,20 @@ class Release:
             text=json.dumps(values),
         )
 
-    async def uninstall(self) -> None:
+    async def uninstall(self, *, waits: bool) -> None:
         """Remove it; there may be none.
+
+        Its hook is left out: what agents wrote about the node is its next agent's, or gone with it.
+
+        Args:
+            waits: Until its pods have ended, which they cannot once their node is gone.
 
         Raises:
             LocalClusterError: Helm fails; the message has what it said.
         """
         self._report.step("uninstalling Alnair (helm uninstall)")
-        options = ("--ignore-not-found", "--wait", f"--timeout={_PATIENCE}s")
-        await self._run("uninstall", NAME, *options)
+        options = ("--wait", f"--timeout={_PATIENCE}s") if waits else ()
+        await self._run("uninstall", NAME, "--ignore-not-found", "--no-hooks", *options)
 
     async def _run(self, *arguments: str, text: str = "") -> None:
         helm = await asyncio.to_thread(program, "helm", os.environ, self._report)
