@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
+    "top": ("top", "top"),
     "demo": ("demo", "demo"),
 }
 

@@ -89,7 +89,7 @@ async def _through_the_api_server(
     found = OF_A_POD.fullmatch(where)
     assert found is not None
     # A token never goes out in the clear; without TLS, nobody asks for one.
-    headers = await _token(client, who) if found["scheme"] == "https" else {}
+    headers = await token(client, who) if found["scheme"] == "https" else {}
     try:
         return await client.raw("GET", where + path, query=query, headers=headers)
     except Forbidden as error:
@@ -98,7 +98,12 @@ async def _through_the_api_server(
         raise AskError(f"{who} cannot be asked through the API server: {error}") from error
 
 
-async def _token(client: Client, who: str) -> dict[str, str]:
+async def token(client: Client, who: str) -> dict[str, str]:
+    """Return the header with which pages of pods may be read, made by the API server.
+
+    Raises:
+        AskError: Who asks may not have it.
+    """
     wanted = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
