@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import sys
 import termios
 import tty
 from collections.abc import Awaitable, Callable, Iterator
@@ -29,15 +28,19 @@ class Screen:
     Args:
         view: Shown first.
         interval: Seconds between two looks.
+        keyboard: Descriptor of the terminal that keys come from; 0 is stdin.
         console: Of the terminal.
     """
 
-    def __init__(self, view: str, interval: float, console: Console | None = None) -> None:
+    def __init__(
+        self, view: str, interval: float, keyboard: int = 0, console: Console | None = None
+    ) -> None:
         self.view = str(view)
         self.sort_by: int | None = None
         self.is_reversed = False
         self.is_over = False
         self._interval = interval
+        self._keyboard = keyboard
         self._console = console if console is not None else Console(highlight=False)
         self._use: ClusterUse | None = None
         self._problem = ""
@@ -59,7 +62,7 @@ class Screen:
     async def run(self, look: Callable[[], Awaitable[ClusterUse]]) -> None:
         """Look and show until a key ends it; a look that fails is said, and tried again."""
         with (
-            _keys(self.press),
+            _keys(self._keyboard, self.press),
             Live(console=self._console, screen=True, auto_refresh=False) as live,
         ):
             looking = asyncio.create_task(self._look(look))
@@ -109,9 +112,8 @@ class Screen:
 
 
 @contextlib.contextmanager
-def _keys(press: Callable[[str], None]) -> Iterator[None]:
+def _keys(number: int, press: Callable[[str], None]) -> Iterator[None]:
     """Have each key of the terminal pressed at once, unseen; the terminal is put back after."""
-    number = sys.stdin.fileno()
     if not os.isatty(number):
         yield
         return
@@ -120,8 +122,7 @@ def _keys(press: Callable[[str], None]) -> Iterator[None]:
 
     def read() -> None:
         data = os.read(number, 64).decode(errors="ignore")
-        if not data:
-            loop.remove_reader(number)
+        if not data:  # the terminal has gone
             press("q")
         # An arrow key begins with escape, and is no wish to end.
         for key in [data] if data.startswith("\x1b") else data:
