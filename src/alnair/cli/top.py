@@ -60,7 +60,7 @@ def top(
                 from alnair.cli.text.console import console
                 from alnair.cli.text.use_tables import show
 
-                show(use, view, console())
+                show(use, view, console(wide=True))
             return
         from alnair.cli.text.top_screen import Screen
 
