@@ -4,7 +4,6 @@ import sys
 
 from rich.console import Console
 
-
 #: Columns of a table that goes into a file or a pipe: nothing is cut there.
 _WIDE = 1000
 

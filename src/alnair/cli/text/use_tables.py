@@ -85,8 +85,8 @@ _COLUMNS: Final = {
         Column("owner", "owner"),
         Column("pods", "pods", _number(), is_number=True),
         Column("GPUs", "gpus", _number(2), is_number=True),
-        Column("busy", "util", _PERCENT, is_number=True),
-        Column("GPUs wasted", "wasted_gpus", _number(2), is_number=True),
+        Column("used", "used_gpus", _number(2), is_number=True),
+        Column("wasted", "wasted_gpus", _number(2), is_number=True),
     ),
 }
 

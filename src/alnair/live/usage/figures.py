@@ -136,9 +136,15 @@ def _pod(
         owner=_owner(pod),
         gpus=round(held, 2),
     )
-    if live is not None:
-        return _with_live(made, live)
-    text = (meta.annotations or {}).get(names.UTILIZATION)
+    made = _with_live(made, live) if live is not None else _with_annotation(made, pod, now)
+    if made.util is None:
+        return made
+    count = len({part.uuid for part in parts}) or pod.whole_gpus
+    return msgspec.structs.replace(made, used_gpus=round(count * made.util / 100, 2))
+
+
+def _with_annotation(made: PodUse, pod: SeenPod, now: float) -> PodUse:
+    text = (pod.metadata.annotations or {}).get(names.UTILIZATION)
     try:
         written = _utilization.decode(text) if text else None
     except _UNREADABLE:
@@ -217,14 +223,15 @@ def _owners(pods: Iterable[PodUse]) -> Iterable[OwnerUse]:
     for pod in pods:
         by_owner.setdefault((pod.namespace, pod.owner), []).append(pod)
     for (namespace, owner), held in sorted(by_owner.items()):
-        measured = [(pod.gpus, pod.util) for pod in held if pod.util is not None]
-        weight = sum(gpus for gpus, _ in measured)
-        util = sum(gpus * u for gpus, u in measured) / weight if weight else None
+        known = [pod for pod in held if pod.used_gpus is not None]
+        used = sum(pod.used_gpus or 0.0 for pod in known)
+        # A soft slice may use more than it holds: that is no gain for another's waste.
+        wasted = sum(max(0.0, pod.gpus - (pod.used_gpus or 0.0)) for pod in known)
         yield OwnerUse(
             namespace=namespace,
             owner=owner,
             pods=len(held),
             gpus=round(sum(pod.gpus for pod in held), 2),
-            util=None if util is None else round(util, 1),
-            wasted_gpus=None if util is None else round(weight * (1 - util / 100), 2),
+            used_gpus=round(used, 2) if known else None,
+            wasted_gpus=round(wasted, 2) if known else None,
         )

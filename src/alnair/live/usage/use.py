@@ -66,7 +66,8 @@ class PodUse(msgspec.Struct, frozen=True):
         node: Where it runs.
         owner: Its controller, as Kind/name; its own name where it has none.
         gpus: Whole GPUs and parts that it holds, added up; a part by compute, else by memory.
-        util: Percent of its GPUs' compute that it uses.
+        util: Percent of its GPUs' compute that it uses: a slice of 30 % that always computes, 30.
+        used_gpus: The same in GPUs: 0.3.
         memory_mib: GPU memory that it uses.
         cpu_cores: CPUs that it uses.
         ram_mib: Memory that it uses.
@@ -80,6 +81,7 @@ class PodUse(msgspec.Struct, frozen=True):
     owner: str
     gpus: float
     util: float | None = None
+    used_gpus: float | None = None
     memory_mib: float | None = None
     cpu_cores: float | None = None
     ram_mib: float | None = None
@@ -95,15 +97,15 @@ class OwnerUse(msgspec.Struct, frozen=True):
         owner: As Kind/name.
         pods: How many hold GPUs now.
         gpus: That they hold.
-        util: Percent of their GPUs' compute that they use; None if that is known of none.
-        wasted_gpus: GPUs that they hold and do not use.
+        used_gpus: Of these, as far as it is known; None if it is of none.
+        wasted_gpus: GPUs that pods hold and do not use, of pods of which it is known.
     """
 
     namespace: str
     owner: str
     pods: int
     gpus: float
-    util: float | None
+    used_gpus: float | None
     wasted_gpus: float | None
 
 

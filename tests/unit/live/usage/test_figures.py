@@ -163,7 +163,7 @@ def test_owners_add_up_what_their_pods_hold_and_waste() -> None:
     ]
     (found,) = cluster_use(_seen(*pods), {}, NOW).owners
     assert found.owner == "Job/train"
-    assert (found.pods, found.gpus, found.util) == (2, 2.0, 50.0)
+    assert (found.pods, found.gpus, found.used_gpus) == (2, 2.0, 1.0)
     assert found.wasted_gpus == pytest.approx(1.0)
 
 
@@ -173,3 +173,12 @@ def test_a_namespace_hides_others_pods_and_not_who_holds_the_gpus() -> None:
     assert found.owners == ()
     assert found.gpus[0].pods == ("team-a/a",)
     assert found.nodes[0].free == 1
+
+
+def test_a_slice_that_always_computes_wastes_nothing() -> None:
+    written = json.dumps({"v": 1, "t": _THEN, "gpu": 30.0})
+    part = _part(0, memory=400, compute=30)
+    pod = _pod("a", [part], annotations={"ai.centaurus.io/utilization": written})
+    found = cluster_use(_seen(pod), {}, NOW)
+    assert found.pods[0].used_gpus == 0.3
+    assert found.owners[0].wasted_gpus == 0.0
