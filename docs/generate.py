@@ -16,6 +16,7 @@ from typing import Any
 import chart_values
 import typer
 import yaml
+from dashboards import dashboards
 from typer.testing import CliRunner
 
 from alnair.cli import main as cli
@@ -30,6 +31,7 @@ PAGE = ROOT / "docs" / "reference" / "cli.md"
 DOCTOR = ROOT / "docs" / "reference" / "doctor.md"
 CHART = ROOT / "charts" / "alnair"
 CRDS = CHART / "files" / "crds"
+DASHBOARDS = CHART / "files" / "dashboards"
 #: What follows it is written from the checks themselves.
 DOCTOR_MARK = "<!-- What follows is generated: make generate. -->"
 #: The chart rendered for `kubectl apply`, and for clusters of `alnair up`.
@@ -102,6 +104,7 @@ def chart() -> dict[Path, str]:
     return {
         CHART / "README.md": head + chart_values.table(text),
         CHART / "values.schema.json": json.dumps(chart_values.schema(text), indent=2) + "\n",
+        **{DASHBOARDS / name: one for name, one in dashboards().items()},
     }
 
 

@@ -48,6 +48,7 @@ VALUES = {
     " extraVolumes: [{name: x, emptyDir: {}}], extraVolumeMounts: [{name: x, mountPath: /x}]}}",
     "profiles": "{scheduler: {configuration: {backfill: {enabled: false},"
     " profiles: [{schedulerName: alnair-scheduler}, {schedulerName: tight}]}}}",
+    "dashboards": "{monitoring: {dashboards: {enabled: true}}}",
     "classes": "{priorityClasses: [{name: batch, value: -10, preemptionPolicy: Never}]}",
 }
 
