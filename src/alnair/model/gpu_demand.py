@@ -17,6 +17,8 @@ from alnair.model.workload import GpuDemand, GpuRequest
 
 #: The least memory of a slice; a smaller number is almost surely meant in GiB, the old unit.
 LEAST_MEMORY_MIB: Final = 64
+#: 4 TiB, more than a GPU has; a larger number was almost surely written with a suffix, as 8Gi.
+MOST_MEMORY_MIB: Final = 4 << 20
 
 #: Annotations that only make sense beside a request for GPUs.
 _ABOUT_MODELS: Final = (names.GPU_MODELS, names.GPU_MODELS_NOT, names.GPU_MODEL_WEIGHTS)
@@ -187,5 +189,11 @@ def _container_problem(request: GpuRequest, *, has_mig: bool) -> str:
             f"asks for {names.VGPU_MEMORY}: {request.memory_mib}, but the unit is MiB and the "
             f"least is {LEAST_MEMORY_MIB}: "
             f"write {request.memory_mib * 1024} for {request.memory_mib} GiB"
+        )
+    if request.memory_mib > MOST_MEMORY_MIB:
+        return (
+            f"asks for {names.VGPU_MEMORY}: {request.memory_mib}, but the unit is MiB and no GPU "
+            f"has that many: write {request.memory_mib >> 20}, without a suffix, "
+            "if bytes were meant"
         )
     return ""

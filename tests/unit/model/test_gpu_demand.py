@@ -157,6 +157,12 @@ def test_models_are_a_set_however_they_are_written() -> None:
             {},
             "the unit is MiB and the least is 64: write 8192 for 8 GiB",
         ),
+        (
+            "memory with a suffix",
+            [main(mib=8 << 30)],
+            {},
+            "no GPU has that many: write 8192, without a suffix, if bytes were meant",
+        ),
         ("memory just below the least", [main(mib=63)], {}, "the least is 64"),
         (
             "0 GPUs with a GPU model",

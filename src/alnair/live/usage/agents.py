@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from alnair.kube.client import Client
-from alnair.kube.errors import KubeError
+from alnair.kube.errors import Forbidden, KubeError
 from alnair.kube.objects.wire import ObjectMeta
 from alnair.kube.resources import PODS
 from alnair.live.leader import AskError, token
@@ -94,21 +94,31 @@ class Agents:
             if not self._headers and any("/https:" in page for page in pages.values()):
                 self._headers = await token(self._client, "the agents")
         except (KubeError, AskError) as error:
-            # Who may not ask now may not in a second.
-            self._refused = f"figures are of annotations, up to a minute old: {error}"
-            return {}, [self._refused]
+            return {}, [self._refuse(error)]
         slots = asyncio.Semaphore(_AT_ONCE)
-        answers = await asyncio.gather(*(self._one(slots, *one) for one in pages.items()))
+        answers = await asyncio.gather(*(self._one(slots, page) for page in pages.values()))
         usages = {one.uid: one for found, _ in answers for one in found}
-        return usages, [problem for _, problem in answers if problem]
+        refusal = next((error for _, error in answers if isinstance(error, Forbidden)), None)
+        if refusal is not None:
+            return usages, [self._refuse(refusal)]
+        return usages, [
+            f"{agent} cannot be asked: {error}"
+            for agent, (_, error) in zip(pages, answers, strict=True)
+            if error is not None
+        ]
+
+    def _refuse(self, error: Exception) -> str:
+        """Who may not ask now may not in a second: say so from now on, and ask no more."""
+        self._refused = f"figures are of annotations, up to a minute old: {error}"
+        return self._refused
 
     async def _one(
-        self, slots: asyncio.Semaphore, agent: str, page: str
-    ) -> tuple[list[PodUsage], str]:
+        self, slots: asyncio.Semaphore, page: str
+    ) -> tuple[list[PodUsage], Exception | None]:
         async with slots:
             try:
                 data = await self._client.raw("GET", f"{page}/v1/usage", headers=self._headers)
-                return msgspec.json.decode(data, type=_Answer).running, ""
+                return msgspec.json.decode(data, type=_Answer).running, None
             except (KubeError, msgspec.MsgspecError) as error:
-                self._headers = {}  # it may have run out
-                return [], f"{agent} cannot be asked: {error}"
+                self._headers = {}  # the token may have run out
+                return [], error
