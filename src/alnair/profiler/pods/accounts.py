@@ -7,7 +7,7 @@ the pod's GPUs.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -31,22 +31,33 @@ _GAP: Final = 5.0
 _FIRST: Final = 1.0
 
 
-class PodNames(msgspec.Struct, frozen=True):
-    """What the API server says of a pod.
+class Named(Protocol):
+    """What the API server says of a pod."""
 
-    Attributes:
-        namespace: Of the pod.
-        name: Its name.
-        containers: The runtime's ids → names; init containers and those before a restart too.
-        is_ended: Its phase is Succeeded or Failed.
-        owner: Kind and name of its controller; empty without one.
-    """
+    @property
+    def uid(self) -> str:
+        """As the API server has it."""
+        ...
 
-    namespace: str
-    name: str
-    containers: Mapping[str, str] = {}
-    is_ended: bool = False
-    owner: tuple[str, str] = ("", "")
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """And what it is called there."""
+        ...
+
+    @property
+    def containers(self) -> Mapping[str, str]:
+        """The runtime's ids of its containers → their names; init containers too."""
+        ...
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether its phase is Succeeded or Failed."""
+        ...
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -55,17 +66,17 @@ class Seen(msgspec.Struct, frozen=True):
     Attributes:
         now: Seconds, monotonic.
         epoch: The same, since the epoch.
-        names: Of all pods of the node, by uid.
+        names: Of all pods of the node, by the uids in their groups; so are they in the others.
         containers: Their groups.
-        networks: By pod uid.
-        present: Uids of the pods that have a group.
+        networks: By pod.
+        present: The pods that have a group.
         gpus: Who uses which GPU; None while that is not measured.
-        given: Pod uid → its GPUs.
+        given: Pod → its GPUs.
     """
 
     now: float
     epoch: float
-    names: Mapping[str, PodNames]
+    names: Mapping[str, Named]
     containers: Mapping[ContainerKey, CgroupSample]
     networks: Mapping[str, NetworkSample]
     present: frozenset[str]
@@ -77,7 +88,7 @@ class Account(msgspec.Struct):
     """A pod that runs.
 
     Attributes:
-        uid: Of the pod.
+        uid: Of the pod, at the API server.
         namespace: Where it is.
         name: What it is called.
         row: In the table.
@@ -108,8 +119,9 @@ class Account(msgspec.Struct):
 
 
 class SavedPod(msgspec.Struct, frozen=True):
-    """An account as it is written down; see `Account`. Rows are those of the saved table."""
+    """An account as it is written down; see `Account`. `group` is its uid in the groups."""
 
+    group: str
     uid: str
     namespace: str
     name: str
@@ -135,7 +147,7 @@ class PodAccounts:
         node: Its name.
 
     Attributes:
-        pods: Those that run, by uid.
+        pods: Those that run, by the uids in their groups.
     """
 
     def __init__(self, node: str) -> None:
@@ -163,7 +175,7 @@ class PodAccounts:
                 if name:
                     rows.append(self._row(account, name))
                     lines.append(_line(found))
-            line = _line(self._of_pod(account, by_name, seen))
+            line = _line(self._of_pod(account, by_name, seen.networks.get(uid)))
             rows.append(account.row)
             lines.append(line)
             of_pods.append((account.window, line))
@@ -208,10 +220,11 @@ class PodAccounts:
         """Return all that must outlive the process."""
         pods: list[SavedPod] = []
         rows: list[int] = []
-        for one in self.pods.values():
+        for group, one in self.pods.items():
             rows += [one.row, *one.containers.values()]
             pods.append(
                 SavedPod(
+                    group,
                     one.uid,
                     one.namespace,
                     one.name,
@@ -247,7 +260,7 @@ class PodAccounts:
                 for free in (row, *containers.values()):
                     self._table.remove(free)
                 continue
-            self.pods[one.uid] = Account(
+            self.pods[one.group] = Account(
                 one.uid,
                 one.namespace,
                 one.name,
@@ -299,22 +312,23 @@ class PodAccounts:
         for holder, uses in by_holder.items():
             figures[holder.pod].setdefault(holder.container, {}).update(gpu_figures(uses))
 
-    def _of_pod(self, account: Account, by_name: Mapping[str, Figures], seen: Seen) -> Figures:
+    def _of_pod(
+        self, account: Account, by_name: Mapping[str, Figures], network: NetworkSample | None
+    ) -> Figures:
         found: Figures = {}
         for figures in by_name.values():
             found = _added(found, figures)
         for metric in _OF_GPUS:
             found.pop(metric, None)
         found |= _over_gpus(account.uses)
-        network = seen.networks.get(account.uid)
         if network is not None:
             found |= network_rates(account.network, network)
         account.network = network
         return found
 
-    def _open(self, uid: str, names: PodNames, epoch: float) -> Account:
+    def _open(self, uid: str, names: Named, epoch: float) -> Account:
         account = self.pods[uid] = Account(
-            uid,
+            names.uid,
             names.namespace,
             names.name,
             self._table.add(),

@@ -8,7 +8,7 @@ import pytest
 
 from alnair.model import usage
 from alnair.model.usage import PodUsage, UsedGpu
-from alnair.profiler.pods.accounts import PodAccounts, PodNames, SavedAccounts, Seen
+from alnair.profiler.pods.accounts import PodAccounts, SavedAccounts, Seen
 from alnair.profiler.pods.gpu_use import GpusUsed, GpuUse, Holder
 from alnair.profiler.samples import CgroupSample, ContainerKey, NetworkSample
 
@@ -17,13 +17,26 @@ NOON = 1_795_348_800.0
 GPU = UsedGpu("GPU-1", "H100", 81920, whole=True)
 
 
+class Names(msgspec.Struct, frozen=True):
+    """What the API server says of a pod."""
+
+    uid: str
+    containers: dict[str, str]
+    is_ended: bool = False
+    namespace: str = "ns"
+
+    @property
+    def name(self) -> str:
+        return f"pod-{self.uid}"
+
+
 class World:
     """A node: containers use so many cores and MiB a second, until they are changed."""
 
     def __init__(self) -> None:
         self.books = PodAccounts("n1")
         self.second = 0
-        self.names: dict[str, PodNames] = {}
+        self.names: dict[str, Names] = {}
         self.cores: dict[ContainerKey, float] = {}
         self.cpu: dict[ContainerKey, float] = {}
         self.sent = 0
@@ -34,7 +47,7 @@ class World:
     def pod(self, uid: str, **containers: float) -> None:
         """A pod with containers that use so many cores each."""
         ids = {f"id-{uid}-{name}": name for name in containers}
-        self.names[uid] = PodNames("ns", f"pod-{uid}", ids)
+        self.names[uid] = Names(uid, ids)
         self.present.add(uid)
         for name, cores in containers.items():
             self.cores[ContainerKey(uid, f"id-{uid}-{name}")] = cores
@@ -120,7 +133,7 @@ def test_a_container_that_is_restarted_goes_on_and_the_pod_waits_for_it(world: W
     assert world.run(60) == [], "its group is there still"
     assert world.books.running()[0].metrics[usage.CPU_CORES].last is None
     again = ContainerKey("a", "id-2")
-    world.names["a"] = PodNames("ns", "pod-a", {"id-a-main": "main", "id-2": "main"})
+    world.names["a"] = Names("a", {"id-a-main": "main", "id-2": "main"})
     world.cores[again] = 3.0
     world.run(5)
     assert cores(world.books.running()[0].containers["main"]) == (2.0, 8.0)
@@ -139,6 +152,15 @@ def test_pods_of_other_clusters_and_those_without_names_yet_are_none_of_ours(wor
     world.names["late"] = names
     world.run(2)
     assert [one.uid for one in world.books.running()] == ["late"]
+
+
+def test_a_pod_from_a_file_has_another_uid_in_its_groups(world: World) -> None:
+    world.pod("hash", main=1.0)
+    world.names["hash"] = msgspec.structs.replace(world.names["hash"], uid="uid-1")
+    world.run(2)
+    after_a_restart(world)
+    world.stop("hash", pod=True)
+    assert [one.uid for one in world.run(1)] == ["uid-1"]
 
 
 def test_gpus_are_means_over_gpus_and_energy_adds_up(world: World) -> None:
