@@ -13,6 +13,7 @@ import msgspec
 
 from alnair.node.nvml import NvmlError, NvmlGpu, Usage
 from alnair.node.own_thread import in_own_thread
+from alnair.profiler.samples import GpuSample
 
 #: Seconds between looks.
 EVERY: Final = 1.0
@@ -44,6 +45,7 @@ class GpuLook(msgspec.Struct, frozen=True):
         usages: Of the GPUs that answered.
         problems: Why the others did not.
         xids: (GPU, XID) of the errors since the last look; GPU "" if it is not known which.
+        samples: Of the GPUs that answered: all that the profiler wants to know.
     """
 
     now: float
@@ -51,6 +53,7 @@ class GpuLook(msgspec.Struct, frozen=True):
     usages: dict[str, Usage]
     problems: dict[str, str]
     xids: tuple[tuple[str, int], ...] = ()
+    samples: dict[str, GpuSample] = {}
 
 
 class GpuLooks:

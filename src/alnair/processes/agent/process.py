@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
 from itertools import chain
 from typing import Final
+
+from prometheus_client.metrics_core import Metric
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
@@ -42,6 +44,10 @@ from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
+from alnair.processes.agent.profiler.kept_usage import KeptUsage
+from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
+from alnair.processes.agent.profiler.pod_metrics import pod_metrics
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.processes.agent.settings import Settings
 from alnair.serving.server import Secured, Server
 from alnair.sharing.strays import StrayPolicy, stray_policy
@@ -64,6 +70,7 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
 
     Raises:
         OSError: The folder cannot be used.
+        OutboxError: Nor the one of what pods used.
         ServeError: The address of the metrics is taken.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -102,7 +109,11 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         if client is not None:
             for work in _told(settings, client, driver, health, load):
                 await beside(work)
-        await beside(GpuLooks(driver, (health.take, load.take)).run())
+        profiler = _profiler(settings, plugins, server, driver)
+        takers = (health.take, load.take, *([profiler.take] if profiler is not None else []))
+        if profiler is not None and plugins is not None:
+            await beside(profiler.run(plugins.pods.synced))
+        await beside(GpuLooks(driver, takers).run())
         policy = Policy(settings.policy)
         strays = StrayProcesses(
             server.proc,
@@ -124,9 +135,13 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
             await beside(_give_mps(isolation, settings, driver))
         await beside(isolation.run())
         figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
+        of_pods = partial(_of_pods, settings, profiler, server, driver)
         http = Server(
             application(
-                lambda: chain(figures(), gpu_metrics(health, load), plugin_metrics(served))
+                lambda: chain(
+                    figures(), gpu_metrics(health, load), plugin_metrics(served), of_pods()
+                ),
+                profiler,
             ),
             settings.host,
             settings.port,
@@ -172,6 +187,33 @@ def _plugins(
         health,
         isolation,
     )
+
+
+def _profiler(
+    settings: Settings, plugins: Plugins | None, server: VgpuServer, driver: GpuDriver
+) -> PodProfiler | None:
+    """Who profiles pods: without their names, from the API server, nobody."""
+    if plugins is None:
+        return None
+    return PodProfiler(
+        settings.node,
+        server.proc,
+        plugins.pods.by_group,
+        KeptUsage(settings.usage_folder or settings.folder / "usage"),
+        containers=server.containers.values,
+        holders=lambda: [*plugins.holders(), *plugins.mig.holders()],
+        inventory=lambda: driver.inventory,
+    )
+
+
+def _of_pods(
+    settings: Settings, profiler: PodProfiler | None, server: VgpuServer, driver: GpuDriver
+) -> Iterator[Metric]:
+    if profiler is not None:
+        yield from pod_metrics(profiler)
+        if settings.legacy_metrics:
+            containers = server.containers.values()
+            yield from legacy_metrics(profiler, containers, driver.inventory)
 
 
 def _told(
