@@ -106,10 +106,10 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
             await beside(plugins.run())
         served = plugins.servers if plugins is not None else ()
         load = GpusLoad(server.containers, plugins.holders if plugins is not None else tuple)
-        if client is not None:
-            for work in _told(settings, client, driver, health, load):
-                await beside(work)
         profiler = _profiler(settings, plugins, server, driver)
+        if client is not None:
+            for work in _told(settings, client, driver, health, load, profiler):
+                await beside(work)
         takers = (health.take, load.take, *([profiler.take] if profiler is not None else []))
         if profiler is not None and plugins is not None:
             await beside(profiler.run(plugins.pods.synced))
@@ -217,7 +217,12 @@ def _of_pods(
 
 
 def _told(
-    settings: Settings, client: Client, driver: GpuDriver, health: GpusHealth, load: GpusLoad
+    settings: Settings,
+    client: Client,
+    driver: GpuDriver,
+    health: GpusHealth,
+    load: GpusLoad,
+    profiler: PodProfiler | None,
 ) -> list[Coroutine[None, None, None]]:
     """What tells the cluster of this node."""
     inventory = InventoryPublisher(
@@ -232,7 +237,7 @@ def _told(
         inventory.run(),
         AgentLease(client, settings.node, driver).run(),
         HealthEvents(client, settings.node, health).run(),
-        LoadAnnotations(client, settings.node, lambda: driver.gpus, load).run(),
+        LoadAnnotations(client, settings.node, lambda: driver.gpus, load, profiler).run(),
     ]
     if settings.plugin is not None:
         places = settings.plugin.driver

@@ -30,6 +30,7 @@ from alnair.processes.agent.profiler.given_gpus import (
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.profiler.pods.accounts import Account, Named, PodAccounts, Seen
 from alnair.profiler.pods.gpu_use import Disagreement, GpuAttribution, GpusUsed
+from alnair.profiler.pods.rates import Figures, link_rates
 from alnair.profiler.samples import GpuSample
 
 #: Seconds between readings.
@@ -38,6 +39,8 @@ EVERY: Final = 1.0
 FRESH: Final = 3.0
 #: Seconds between saves of the books: what a kill may cost of a running pod's figures.
 SAVED_EVERY: Final = 30.0
+#: Pods that have ended whose largest values are at hand, for their annotations.
+_FINALS: Final = 500
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +89,8 @@ class PodProfiler:
         accounts: The books.
         cycles: How it does.
         disagreements: Where what was given and what is used differ, now.
+        links: What goes over each GPU's links.
+        finals: Uid → the largest values of pods that have ended a moment ago.
     """
 
     def __init__(
@@ -106,6 +111,8 @@ class PodProfiler:
         self.accounts = PodAccounts(node)
         self.cycles = Cycles()
         self.disagreements: tuple[Disagreement, ...] = ()
+        self.links: dict[str, Figures] = {}
+        self.finals: dict[str, dict[str, float]] = {}
         self._proc = proc
         self._reader = PodsReader(proc)
         self._containers = containers
@@ -136,6 +143,10 @@ class PodProfiler:
 
     def take(self, look: GpuLook) -> None:
         """Take in a look at the GPUs."""
+        before = self._look.samples if self._look is not None else {}
+        self.links = {
+            uuid: link_rates(before.get(uuid), sample) for uuid, sample in look.samples.items()
+        }
         self._look = look
 
     async def run(self, synced: asyncio.Event) -> None:
@@ -163,7 +174,17 @@ class PodProfiler:
         if ended or began - self._saved_at >= SAVED_EVERY or self.kept.problem:
             self._saved_at = began
             await self.kept.write(ended, self.accounts.saved())
+        for one in ended:
+            self.finals[one.uid] = {name: digest.max for name, digest in one.metrics.items()}
+        while len(self.finals) > _FINALS:
+            del self.finals[next(iter(self.finals))]
         self._note(began, time.monotonic() - began, reading)
+
+    def values(self, uid: str) -> dict[str, tuple[float | None, float]]:
+        """Return metric → (newest, largest) of a pod that runs, and largest of one that ended."""
+        if (found := self.account(uid)) is not None:
+            return self.accounts.values(found[0])
+        return {metric: (None, most) for metric, most in self.finals.get(uid, {}).items()}
 
     def account(self, uid: str) -> tuple[str, Account] | None:
         """Return a pod that runs, by its uid at the API server, with that in its groups."""
