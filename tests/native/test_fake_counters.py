@@ -83,9 +83,7 @@ def test_bytes_between_two_gpus_are_counted_at_both_ends() -> None:
             assert counters(api, handle)["rx"] == 0
 
 
-def test_energy_grows_faster_while_kernels_run(
-    nvml: ModuleType, hold: Callable[..., int]
-) -> None:
+def test_energy_grows_faster_while_kernels_run(nvml: ModuleType, hold: Callable[..., int]) -> None:
     handle = nvml.nvmlDeviceGetHandleByIndex(0)
 
     def watts(seconds: float) -> float:

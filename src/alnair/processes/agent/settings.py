@@ -69,3 +69,4 @@ class Settings(msgspec.Struct, frozen=True):
     probes: bool = True
     plugin: PluginSettings | None = None
     soft_factor: float = 1.0
+    sample_every: float = 1.0
