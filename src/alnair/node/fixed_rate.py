@@ -1,5 +1,7 @@
 """A beat that neither drifts nor catches up: what is missed is counted."""
 
+import math
+
 
 class FixedRate:
     """Beats at the beginning and every so often after it.
@@ -20,7 +22,7 @@ class FixedRate:
     def rest(self, now: float) -> float:
         """Return how long to wait for the next beat."""
         self._next += self._every
-        missed = max(0, int((now - self._next) // self._every) + 1)
+        missed = max(0, math.ceil((now - self._next) / self._every))
         self._next += missed * self._every
         self.skipped += missed
         return self._next - now

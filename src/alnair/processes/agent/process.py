@@ -110,10 +110,6 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         if client is not None:
             for work in _told(settings, client, driver, health, load, profiler):
                 await beside(work)
-        takers = (health.take, load.take, *([profiler.take] if profiler is not None else []))
-        if profiler is not None and plugins is not None:
-            await beside(profiler.run(plugins.pods.synced))
-        await beside(GpuLooks(driver, takers).run())
         policy = Policy(settings.policy)
         strays = StrayProcesses(
             server.proc,
@@ -124,10 +120,12 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         )
         # Of containers that were given the library by other means, nobody knows which is theirs.
         mappings = DriverMappings([file_id(library.proxy)]) if library is not None else None
-        inspection = Inspection(
-            server, driver, policy, enforcement.tell, strays=strays, mappings=mappings
-        )
-        await beside(_inspect(inspection, driver))
+        inspection = Inspection(server, policy, enforcement.tell, strays=strays, mappings=mappings)
+        takers = [health.take, load.take, inspection.take]
+        if profiler is not None and plugins is not None:
+            takers.append(profiler.take)
+            await beside(profiler.run(plugins.pods.synced))
+        await beside(GpuLooks(driver, takers, settings.sample_every).run())
         costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
         await beside(costs.follow(driver))
         if settings.mps:
@@ -203,6 +201,7 @@ def _profiler(
         containers=server.containers.values,
         holders=lambda: [*plugins.holders(), *plugins.mig.holders()],
         inventory=lambda: driver.inventory,
+        every=settings.sample_every,
     )
 
 
@@ -251,11 +250,6 @@ async def _tell_node(client: Client, node: str, offer: Offer) -> str:
     except KubeError as error:
         return str(error)
     return ""
-
-
-async def _inspect(inspection: Inspection, driver: GpuDriver) -> None:
-    await driver.reopened(0)
-    await inspection.run()
 
 
 async def _give_mps(isolation: Isolation, settings: Settings, driver: GpuDriver) -> None:

@@ -71,3 +71,4 @@ class Settings(msgspec.Struct, frozen=True):
     soft_factor: float = 1.0
     usage_folder: Path | None = None
     legacy_metrics: bool = False
+    sample_every: float = 1.0

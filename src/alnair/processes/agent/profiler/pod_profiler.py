@@ -35,7 +35,8 @@ from alnair.profiler.samples import GpuSample
 
 #: Seconds between readings.
 EVERY: Final = 1.0
-#: Seconds after which what was seen of GPUs says nothing of now.
+#: Seconds after which what was seen of GPUs says nothing of now; where it is looked less often,
+#: so many times the time between looks.
 FRESH: Final = 3.0
 #: Seconds between saves of the books: what a kill may cost of a running pod's figures.
 SAVED_EVERY: Final = 30.0
@@ -137,7 +138,8 @@ class PodProfiler:
     @property
     def samples(self) -> Mapping[str, GpuSample]:
         """What was seen of the GPUs, while that says something of now."""
-        if self._look is None or time.monotonic() - self._look.now > FRESH:
+        fresh = FRESH * max(1.0, self._every)
+        if self._look is None or time.monotonic() - self._look.now > fresh:
             return {}
         return self._look.samples
 
