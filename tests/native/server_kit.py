@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from alnair.node.cgroups import Proc
+from alnair.node.gpu_looks import GpuLooks
+from alnair.node.nvml import Nvml
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
+from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.pages import abi
 from native import build
 from native.fake import Fake
@@ -25,6 +28,19 @@ OTHER_GPU = "GPU-00000000-0000-0000-0000-000000000002"
 TENANT = Path(__file__).parent / "clients" / "tenant.py"
 #: A shell enters the group, and becomes the client.
 ENTER = 'echo $$ > "$0" && exec "$@"'
+
+
+class OpenDriver:
+    """NVML, as a driver that is there and stays."""
+
+    def __init__(self, nvml: Nvml) -> None:
+        self.gpus, self.opened = nvml.gpus, 1
+        self.read, self.xids = nvml.read, nvml.xids
+
+
+def looks(nvml: Nvml, inspection: Inspection) -> GpuLooks:
+    """Looks at the GPUs, which the inspection takes."""
+    return GpuLooks(OpenDriver(nvml), [inspection.take])
 
 
 class Tenant:

@@ -20,7 +20,7 @@ from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.violations import Action, Kind, Policy, SliceViolation, ViolationRules
 from native import build
 from native.fake import Fake
-from native.server_kit import Group, control_group
+from native.server_kit import Group, control_group, looks
 
 NOT_PERMITTED, NOT_INITIALIZED, OUT_OF_MEMORY, REFUSED = 800, 3, 2, 77
 LIMIT_MIB, FITS, TOO_MUCH = 2048, 512, 3072
@@ -68,12 +68,12 @@ class Tenants:
         self.mappings = DriverMappings([file_id(installed.proxy)])
         self.inspection = Inspection(
             server,
-            nvml,
             Policy.EVICT,
             lambda _, __, action: self.told.append(action),
             ViolationRules(grace=0.0, confirmed=0.0, settled=0.0),
             mappings=self.mappings,
         )
+        self.looks = looks(nvml, self.inspection)
 
     def _make_etc(self, etc: Path) -> Path:
         """An /etc by which a loader finds the proxy first, and preloads."""
@@ -134,9 +134,9 @@ class Tenants:
 
     async def found(self) -> list[Kind]:
         """What two looks confirm: mappings are read beside the first."""
-        await self.inspection.look()
+        await self.looks.look()
         await asyncio.to_thread(self.mappings.wait)
-        await self.inspection.look()
+        await self.looks.look()
         return [action.kind for action in self.told if isinstance(action, SliceViolation)]
 
 

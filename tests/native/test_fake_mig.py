@@ -136,7 +136,7 @@ def test_a_process_holds_its_instances_memory_and_no_more() -> None:
             assert device == [0, [[f"{NAME} MIG 1g.10gb", own, str(fake.uuid()), EIGHTH]]]
             assert api.nvmlDeviceGetMemoryInfo(one).used >> 20 == EIGHTH - less
             assert api.nvmlDeviceGetMemoryInfo(two).used == 0
-            usage = Nvml.of(api).usage(f"GPU-{fake.uuid()}")
+            usage = Nvml.of(api).read(f"GPU-{fake.uuid()}").usage
             assert usage.util is None
             assert {uuid: used >> 20 for uuid, used in usage.mig.items()} == {
                 api.nvmlDeviceGetUUID(one): EIGHTH - less,

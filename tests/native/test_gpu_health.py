@@ -118,9 +118,9 @@ async def test_load_follows_what_runs(fake: Fake) -> None:
             assert (use.gpu > 50, use.idle_for) == (True, None)
             process.communicate("")
         async with asyncio.timeout(20):
-            while watch.driver.usage(uuid).util:
-                await watch.look()
+            while True:
+                after = GpusLoad({})
+                await GpuLooks(watch.driver, [after.take]).look()
+                if after.gpus() == {uuid: idle}:
+                    break
                 await asyncio.sleep(0.05)
-        after = GpusLoad({})
-        await GpuLooks(watch.driver, [after.take]).look()
-        assert after.gpus() == {uuid: idle}

@@ -22,7 +22,7 @@ from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.sharing.strays import StrayAction, StrayFound, StrayGone, StrayPolicy, StrayRules
 from alnair.sharing.violations import Action, EvictTenant, Policy, ViolationRules
 from native.fake import Fake
-from native.server_kit import Group, Hold, control_group
+from native.server_kit import Group, Hold, control_group, looks
 
 UID = "6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"
 POD = OwningPod("default", "thief", UID)
@@ -66,12 +66,12 @@ class Agent:
         )
         self.inspection = Inspection(
             server,
-            nvml,
             Policy.EVICT,
             lambda _, __, action: self.violations.append(action),
             ViolationRules(grace=0.0, confirmed=confirmed, settled=0.0),
             self.strays,
         )
+        self.looks = looks(nvml, self.inspection)
 
 
 async def test_a_stray_on_a_gpu_without_slices_is_evicted_within_five_seconds(
@@ -79,7 +79,7 @@ async def test_a_stray_on_a_gpu_without_slices_is_evicted_within_five_seconds(
 ) -> None:
     agent = Agent(server, nvml, {}, StrayRules().confirmed)
     async with asyncio.TaskGroup() as running:
-        task = running.create_task(agent.inspection.run())
+        task = running.create_task(agent.looks.run())
         await asyncio.sleep(1.3)
         with contextlib.closing(await asyncio.to_thread(Hold, fake, groups[0], 64)) as stray:
             began = time.monotonic()
@@ -110,12 +110,12 @@ async def test_who_holds_the_whole_gpu_or_a_slice_of_it_is_no_stray(
     server.prepare(ContainerSlices("a", ContainerMatch(pod=UID), (elsewhere,), POD))
     with contextlib.closing(await asyncio.to_thread(Hold, fake, groups[0], 64)):
         for _ in range(3):
-            await agent.inspection.look()
+            await agent.looks.look()
         assert (agent.told, agent.violations) == ([], [])
         assert agent.strays.seen == {(uuid, "pod"): 0, (uuid, "host"): 0}
         # That it would be found:
         whole.clear()
-        await agent.inspection.look()
+        await agent.looks.look()
         assert agent.violations
 
 
@@ -127,7 +127,7 @@ async def test_a_container_beside_one_with_a_slice_is_a_stray(
     who = ContainerMatch(pod=UID, container="3f" * 32)
     server.prepare(ContainerSlices("a", who, (Share(uuid, 1024, 50),), POD))
     with contextlib.closing(await asyncio.to_thread(Hold, fake, groups[1], 64)):
-        await agent.inspection.look()
+        await agent.looks.look()
     assert [type(action) for _, action in agent.told] == [StrayFound, EvictTenant]
     assert not agent.violations
 
@@ -138,7 +138,7 @@ async def test_a_program_of_the_node_is_counted(fake: Fake, nvml: Nvml, server: 
         control_group() as outside,
         contextlib.closing(await asyncio.to_thread(Hold, fake, outside, 64)),
     ):
-        await agent.inspection.look()
+        await agent.looks.look()
     uuid = f"GPU-{fake.uuid()}"
     assert agent.strays.seen == {(uuid, "pod"): 0, (uuid, "host"): 1}
     assert not agent.told
@@ -147,9 +147,9 @@ async def test_a_program_of_the_node_is_counted(fake: Fake, nvml: Nvml, server: 
 async def test_without_a_kubelet_a_pods_strays_are_counted_and_not_judged(
     fake: Fake, groups: list[Group], nvml: Nvml, server: VgpuServer
 ) -> None:
-    inspection = Inspection(server, nvml, Policy.EVICT, lambda *_: None)
+    inspection = Inspection(server, Policy.EVICT, lambda *_: None)
     with contextlib.closing(await asyncio.to_thread(Hold, fake, groups[0], 64)):
-        await inspection.look()
+        await looks(nvml, inspection).look()
     uuid = f"GPU-{fake.uuid()}"
     assert inspection.strays.seen == {(uuid, "pod"): 1, (uuid, "host"): 0}
     assert inspection.strays.confirmed == {}
@@ -169,6 +169,6 @@ async def test_a_container_that_cannot_be_served_is_no_stray(
         assert list(second.damaged) == ["a"]
         agent = Agent(second, nvml, {}, confirmed=0.0)
         with contextlib.closing(await asyncio.to_thread(Hold, fake, groups[0], 64)):
-            await agent.inspection.look()
+            await agent.looks.look()
     assert agent.strays.seen == {(uuid, "pod"): 0, (uuid, "host"): 0}
     assert not agent.told

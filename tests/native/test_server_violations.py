@@ -27,7 +27,7 @@ from alnair.sharing.violations import (
 )
 from native import build
 from native.fake import Fake
-from native.server_kit import Group, Hold, claim, control_group, limits
+from native.server_kit import Group, Hold, claim, control_group, limits, looks
 
 MIB = 1 << 20
 
@@ -67,11 +67,11 @@ def test_nvml_tells_what_processes_hold(fake: Fake, group: Group, nvml: Nvml) ->
     (gpu,) = nvml.gpus
     assert gpu.uuid == f"GPU-{fake.uuid()}"
     with contextlib.closing(Hold(fake, group, 256)) as held:
-        memory = nvml.load(gpu.uuid).memory
+        memory = nvml.read(gpu.uuid).load.memory
         assert memory.keys() == {held.process.pid}
         assert (memory[held.process.pid] or 0) >= 256 * MIB
     with pytest.raises(NvmlError, match="no GPU"):
-        nvml.load("GPU-none")
+        nvml.read("GPU-none")
 
 
 async def test_a_bypass_is_found_and_its_eviction_posted_within_five_seconds(
@@ -82,13 +82,12 @@ async def test_a_bypass_is_found_and_its_eviction_posted_within_five_seconds(
     container = server.containers["a"]
     inspection = Inspection(
         server,
-        nvml,
         Policy.EVICT,
         lambda _, __, action: told.append((time.monotonic(), action)),
         ViolationRules(grace=0.0),
     )
     async with asyncio.TaskGroup() as running:
-        task = running.create_task(inspection.run())
+        task = running.create_task(looks(nvml, inspection).run())
         await asyncio.sleep(1.3)
         assert not told
         with contextlib.closing(await asyncio.to_thread(Hold, fake, group, 64)):
@@ -116,7 +115,7 @@ async def test_what_the_driver_charges_beyond_the_ledger_counts_as_used(
     container = server.containers["a"]
     told: list[Action] = []
     inspection = Inspection(
-        server, nvml, Policy.EVICT, lambda _, __, a: told.append(a), ViolationRules(grace=0.0)
+        server, Policy.EVICT, lambda _, __, a: told.append(a), ViolationRules(grace=0.0)
     )
     tenant = group.start(container.folder)
     await asyncio.to_thread(tenant.ask, do="register")
@@ -127,7 +126,7 @@ async def test_what_the_driver_charges_beyond_the_ledger_counts_as_used(
         claim(container.folder, 0, held.process.pid, held.start_time(), held=1024 * MIB)
         await asyncio.sleep(0.7)  # the server has seen the slot
         for _ in range(6):
-            await inspection.look()
+            await looks(nvml, inspection).look()
         measured = inspection.measured["a", f"GPU-{fake.uuid()}"]
         page = limits(container.folder).device[0]
         assert page.memory_overhead == measured - 1024 * MIB > 0
@@ -142,8 +141,8 @@ async def test_a_gpu_that_does_not_answer_is_named_and_nobody_is_accused(
             assignment(fake, group), shares=(Share("GPU-00000000-0000-0000-0000-000000000009"),)
         )
     )
-    inspection = Inspection(server, nvml, Policy.EVICT, lambda *_: None)
-    await inspection.look()
+    inspection = Inspection(server, Policy.EVICT, lambda *_: None)
+    await looks(nvml, inspection).look()
     assert "there is no GPU" in inspection.problem
 
 
@@ -166,7 +165,6 @@ async def test_a_process_is_not_taken_for_one_of_a_container_of_its_pod_that_has
         told: list[object] = []
         inspection = Inspection(
             server,
-            nvml,
             Policy.EVICT,
             lambda c, _, a: told.append((c, a)),
             ViolationRules(grace=0.0),
@@ -175,7 +173,7 @@ async def test_a_process_is_not_taken_for_one_of_a_container_of_its_pod_that_has
             claim(works.folder, 0, held.process.pid, held.start_time(), held=64 * MIB)
             await asyncio.sleep(0.7)
             for _ in range(5):
-                await inspection.look()
+                await looks(nvml, inspection).look()
                 await asyncio.sleep(0.25)
         assert inspection.measured["a-waits", share[0].uuid] == 0
         assert inspection.measured["b-works", share[0].uuid] >= 64 * MIB

@@ -117,9 +117,11 @@ int fakegpu_fault(const char *text)
         return -EINVAL;
     fg_lock();
     snprintf(fg_state->fault, sizeof fg_state->fault, "%s", text);
-    const char *lost = strstr(text, "lost=");
-    for (int gpu = 0; gpu < fg_state->gpus; gpu++)
+    const char *lost = strstr(text, "lost="), *wedge = strstr(text, "wedge=");
+    for (int gpu = 0; gpu < fg_state->gpus; gpu++) {
         fg_state->gpu[gpu].lost = lost && atoi(lost + 5) == gpu;
+        fg_state->gpu[gpu].wedged = wedge && atoi(wedge + 6) == gpu;
+    }
     atomic_fetch_add(&fg_state->fault_epoch, 1);
     fg_unlock();
     return 0;

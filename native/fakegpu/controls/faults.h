@@ -6,6 +6,7 @@
  *   fragment=BYTES      no allocation above BYTES finds room (a fragmented GPU)
  *   slow_context_ms=N   a context takes so long to make
  *   lost=GPU            the GPU (its index) fell off the bus; also fakegpu_xid(gpu, 79)
+ *   wedge=GPU           NVML's calls for it return only once this fault is over; for all processes
  * Names that this file does not know are kept for others: fg_fault_number("name", otherwise).
  */
 #ifndef FG_FAULTS_H

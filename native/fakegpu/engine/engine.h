@@ -60,6 +60,7 @@ void fg_engine_host_returned(int stream);
  * Shares are in millionths, with the noise of option noise=PERCENT (deterministic per sample and
  * process). */
 int fg_engine_samples(int gpu, uint64_t since_ns, struct fg_sample *out, int room);
+void fg_engine_totals(int gpu, struct fg_totals *out); /* as of the last sample */
 
 #pragma GCC visibility pop
 #endif

@@ -36,3 +36,14 @@ int fg_engine_samples(int number, uint64_t since_ns, struct fg_sample *out, int 
     fg_engine_unlock();
     return count;
 }
+
+void fg_engine_totals(int number, struct fg_totals *out)
+{
+    struct fg_engine *e = fg_engine_lock();
+    *out = (struct fg_totals){0};
+    if (!e)
+        return;
+    fg_clock_run();
+    *out = e->gpu[number].totals;
+    fg_engine_unlock();
+}

@@ -61,6 +61,23 @@ uint32_t fg_copy_kind(const CUDA_MEMCPY3D *s)
     return to_host ? FG_OP_TO_HOST : from_host ? FG_OP_TO_DEVICE : FG_OP_FILL;
 }
 
+static int gpu_at(uint64_t address)
+{
+    pthread_mutex_lock(&fg_mutex);
+    struct fg_range *range = address ? fg_range_at(address) : NULL;
+    int gpu = range ? range->gpu : -1;
+    pthread_mutex_unlock(&fg_mutex);
+    return gpu;
+}
+
+uint32_t fg_copy_route(const CUDA_MEMCPY3D *s)
+{
+    if (fg_copy_kind(s) != FG_OP_FILL)
+        return 0;
+    int from = gpu_at(fg_copy_source(s)), to = gpu_at(fg_copy_target(s));
+    return from < 0 || to < 0 || from == to ? 0 : fg_route(from, to);
+}
+
 void fg_copy_move(const CUDA_MEMCPY3D *s)
 {
     uint64_t from = fg_copy_source(s), to = fg_copy_target(s);

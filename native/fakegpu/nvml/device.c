@@ -15,6 +15,11 @@ static unsigned busy(int gpu)
     return percent;
 }
 
+static unsigned long long throttle(int gpu)
+{
+    return fg_fault_number("nvml_throttle", busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle);
+}
+
 static bool has_ecc(int gpu)
 {
     return !strstr(PROFILE->name, "GeForce") && !strstr(PROFILE->name, "TITAN");
@@ -70,11 +75,9 @@ NV_NUMBER(nvmlDeviceGetPowerManagementMode, nvmlEnableState_t, NVML_FEATURE_ENAB
 NV_NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, PROFILE->power_watts * 1000)
 NV_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, PROFILE->power_watts * 1000)
 NV_NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, PROFILE->power_watts * 1000)
-NV_NUMBER(nvmlDeviceGetPowerUsage, unsigned, PROFILE->power_watts * (100 + 8 * busy(gpu)))
-NV_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long,
-          busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle)
-NV_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long,
-          busy(gpu) ? 0 : nvmlClocksEventReasonGpuIdle)
+NV_NUMBER(nvmlDeviceGetPowerUsage, unsigned, nv_milliwatts(gpu, busy(gpu)))
+NV_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, throttle(gpu))
+NV_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, throttle(gpu))
 NV_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
 NV_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
 NV_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, PROFILE->pcie_generation)
@@ -264,17 +267,4 @@ NV_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemo
     NV_NEEDS(out);
     *out = 0;
     return has_ecc(gpu) ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
-}
-
-/* No field is modelled; each of them says so, as for a GPU that lacks it. */
-NV_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
-                                                nvmlFieldValue_t *values)
-{
-    NV_ENTER(nvmlDeviceGetFieldValues);
-    NV_GPU(gpu, device);
-    (void)gpu;
-    NV_NEEDS(values && count > 0);
-    for (int i = 0; i < count; i++)
-        values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-    return NVML_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "nvml/nvml_entry.h"
 #include "state/device_files.h"
@@ -34,8 +35,11 @@ nvmlDevice_t nv_device_of(int gpu)
     return &handles[gpu];
 }
 
+/* Whether it fell off the bus; where it is wedged, that is told to nobody for now. */
 static bool lost(int gpu)
 {
+    while (fg_state->gpu[gpu].wedged)
+        usleep(2000);
     return fg_state->gpu[gpu].lost || fg_fault_number("lost", FG_GPUS) == (uint64_t)gpu;
 }
 
@@ -56,6 +60,7 @@ bool nv_mig_of(nvmlDevice_t device, int *gpu, struct fg_mig *mig)
     if (slot < 0)
         return false;
     *gpu = (int)((device - &instances[0][0]) / FG_MIGS);
+    lost(*gpu);
     fg_lock();
     bool is_there =
         *gpu < fg_state->gpus && index_of[*gpu] >= 0 && slot < (int)fg_state->gpu[*gpu].migs;

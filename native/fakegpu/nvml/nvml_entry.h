@@ -11,6 +11,11 @@
  *                       (both were seen with the open kernel module)
  * nvml_pids_inside=1  running processes carry pids of a namespace of their own, as driver 560
  * gave
+ *   nvml_util_stale=1   what was seen of processes already is told again and again
+ *   nvml_util_garbage=1 rows of no process, of the future, and of billions of percent, as well
+ *   nvml_util_foreign=N a row of a process N, of another namespace for all that is known
+ *   nvml_util_none=1    where there is nothing new, that is a success with no rows
+ *   nvml_throttle=BITS  the clocks of all GPUs are lowered for these reasons
  *   nvml_limits_off=1   no memory limits, though the driver is new enough
  */
 #ifndef FG_NVML_ENTRY_H
@@ -98,6 +103,15 @@ int nv_links(int gpu);                   /* NVLink connections of a GPU */
 int nv_tag(void);                        /* this process's tag, -1: not in the state */
 uint64_t nv_time_us(uint64_t engine_ns); /* as NVML stamps samples: unix microseconds */
 uint64_t nv_engine_ns(uint64_t us);
+/* Idle a tenth of the limit, nine tenths of it while kernels run all the time. */
+static inline unsigned nv_milliwatts(int gpu, unsigned busy_percent)
+{
+    return (unsigned)nv_profile(gpu)->power_watts * (100 + 8 * busy_percent);
+}
+static inline unsigned nv_percent(uint64_t ppm)
+{
+    return (unsigned)((ppm + 5000) / 10000);
+}
 /* over the last second */
 void nv_utilization(int gpu, unsigned *percent, unsigned *memory_percent);
 nvmlReturn_t nv_text(char *out, unsigned length, const char *format, ...)

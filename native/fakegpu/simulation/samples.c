@@ -38,10 +38,16 @@ static void close_sample(struct fg_engine *e, struct fg_engine_gpu *gpu, int num
             row->sm_ppm += ppm(context->busy >> 16);
             row->memory_ppm += ppm(context->copy_busy + (context->busy >> 16) / 5);
         }
+        uint8_t instance = fg_state->process[context->process - 1].gi[number];
+        if (instance && instance <= FG_INSTANCES)
+            gpu->totals.instance_busy[instance - 1] += context->busy >> 16;
         context->busy = context->copy_busy = 0;
     }
+    gpu->totals.busy += gpu->busy;
+    gpu->totals.copy += gpu->copy_busy;
     gpu->busy = gpu->copy_busy = 0;
     gpu->sample_begun += FG_SAMPLE_NS;
+    gpu->totals.until = gpu->sample_begun;
     sample->end_ns = gpu->sample_begun;
     gpu->samples++;
 }

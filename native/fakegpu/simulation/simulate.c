@@ -111,11 +111,24 @@ static bool may_begin(const struct fg_engine *e, const struct fg_heads *heads,
     return true;
 }
 
+static void count_bytes(struct fg_engine *e, struct fg_engine_gpu *gpu, const struct fg_op *op)
+{
+    if (op->kind == FG_OP_TO_HOST)
+        gpu->totals.to_host += op->ref_seq;
+    else if (op->kind == FG_OP_TO_DEVICE)
+        gpu->totals.from_host += op->ref_seq;
+    else if (op->kind == FG_OP_FILL && op->ref) {
+        e->gpu[(op->ref - 1) / FG_ENGINE_GPUS].totals.to_peers += op->ref_seq;
+        e->gpu[(op->ref - 1) % FG_ENGINE_GPUS].totals.from_peers += op->ref_seq;
+    }
+}
+
 static void begin(struct fg_engine *e, const struct fg_head *head)
 {
     struct fg_op *op = head->op;
     struct fg_engine_gpu *gpu = &e->gpu[head->context->gpu];
     op->ends = op->kind == FG_OP_HOST ? 0 : e->t;
+    count_bytes(e, gpu, op);
     if (op->kind == FG_OP_TO_HOST || op->kind == FG_OP_TO_DEVICE) {
         uint64_t *until = &gpu->copy_free[op->kind == FG_OP_TO_DEVICE], length = op->left >> 16;
         if (*until < e->t)

@@ -21,6 +21,7 @@
 #define FG_ENGINE_STREAMS 1024
 #define FG_ENGINE_DEPTH 1024 /* operations, or kernels, queued in a stream before the host blocks */
 #define FG_ENGINE_EVENTS 65536
+#define FG_INSTANCES 16
 #define FG_SAMPLES 128 /* utilisation samples kept per GPU: 21 s */
 #define FG_SAMPLE_ROWS 32
 #define FG_SAMPLE_NS 166666667ull
@@ -31,21 +32,27 @@
 enum fg_op_kind {
     FG_OP_NONE,
     FG_OP_KERNEL, /* compute, `count` kernels in one after the other */
-    FG_OP_FILL,   /* compute without counting as a kernel: memset, copies inside a GPU */
-    FG_OP_MARK,   /* event record: `ref` event, `ref_seq` which record of it */
-    FG_OP_WAIT,   /* waits for that record of an event */
-    FG_OP_JOIN,   /* waits for operation `ref_seq` of stream `ref` */
-    FG_OP_HOST,   /* a function of the process: `ref` is its own number for it */
+    /* compute without counting as a kernel: memset, copies inside a GPU or, with `ref` fg_route(),
+     * from one GPU to another */
+    FG_OP_FILL,
+    FG_OP_MARK, /* event record: `ref` event, `ref_seq` which record of it */
+    FG_OP_WAIT, /* waits for that record of an event */
+    FG_OP_JOIN, /* waits for operation `ref_seq` of stream `ref` */
+    FG_OP_HOST, /* a function of the process: `ref` is its own number for it */
     FG_OP_TO_HOST,
     FG_OP_TO_DEVICE, /* copies */
     FG_OP_NOTHING,   /* completes at once */
 };
-struct fg_op {      /* 64 bytes */
-    uint64_t stamp; /* may not begin before */
-    uint64_t left;  /* nanoseconds of all SMs it still needs, << 16 */
-    uint64_t order; /* of all operations of its context: legacy stream semantics */
-    uint64_t begun; /* 0: not yet */
-    uint64_t ref_seq;
+static inline uint32_t fg_route(int from, int to)
+{
+    return 1 + (uint32_t)(from * FG_ENGINE_GPUS + to);
+}
+struct fg_op {        /* 64 bytes */
+    uint64_t stamp;   /* may not begin before */
+    uint64_t left;    /* nanoseconds of all SMs it still needs, << 16 */
+    uint64_t order;   /* of all operations of its context: legacy stream semantics */
+    uint64_t begun;   /* 0: not yet */
+    uint64_t ref_seq; /* of a copy: its bytes */
     uint32_t kind, ref, count;
     uint32_t share; /* of the SMs that it can use, 16.16 */
     uint64_t ends;  /* copies: when */
@@ -95,6 +102,14 @@ struct fg_sample {       /* of one sixth of a second */
     uint32_t rows;
     struct fg_sample_row row[FG_SAMPLE_ROWS];
 };
+/* Of a GPU since it was made; these only grow. */
+struct fg_totals {
+    uint64_t until;                       /* all but the bytes is counted up to this time */
+    uint64_t busy, copy;                  /* ns: kernels ran, copies to or from the host did */
+    uint64_t instance_busy[FG_INSTANCES]; /* ns, by GPU instance of MIG; 0: of none */
+    uint64_t to_host, from_host;          /* bytes over PCIe */
+    uint64_t to_peers, from_peers;        /* bytes over NVLink */
+};
 struct fg_engine_gpu {
     /* context that has the slice, + 1 */
     int32_t current;
@@ -102,6 +117,7 @@ struct fg_engine_gpu {
     uint64_t slice_end, switch_end;
     uint64_t copy_free[2]; /* when each copy engine will be free: to the host, to the device */
     uint64_t sample_begun, busy, copy_busy;
+    struct fg_totals totals;
     uint64_t samples; /* taken so far; the last one is ring[(samples - 1) % FG_SAMPLES] */
     struct fg_sample ring[FG_SAMPLES];
     uint64_t work[FG_ENGINE_TAGS]; /* GPU time executed, << 16 */

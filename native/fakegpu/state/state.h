@@ -64,7 +64,8 @@ struct fg_gpu {
     uint64_t used; /* sum over process and shared rows */
     uint64_t peak;
     int numa;
-    _Atomic uint32_t lost; /* fell off the bus: every call gives an error */
+    _Atomic uint32_t lost;   /* fell off the bus: every call gives an error */
+    _Atomic uint32_t wedged; /* NVML's calls for it do not return */
 };
 
 struct fg_process {

@@ -41,6 +41,8 @@ static CUresult copy_op(const struct fg_work *work, struct fg_op *op)
     double bytes = (double)shape->WidthInBytes * (double)shape->Height * (double)shape->Depth;
     fg_copy_move(shape);
     *op = (struct fg_op){.kind = work->copy.kind,
+                         .ref = fg_copy_route(shape),
+                         .ref_seq = (uint64_t)bytes,
                          .left = 1000 + (uint64_t)(bytes * 1e9 / (double)speed)};
     return CUDA_SUCCESS;
 }

@@ -172,6 +172,10 @@ class PodUtilization(msgspec.Struct, frozen=True):
     """Percent of its GPUs' compute that the pod uses."""
     idle_since: str | None = None
     """Since when its GPUs have been idle; absent while they are not."""
+    current: dict[str, float] | None = None
+    """What it uses now, by the metrics of `alnair.model.usage`; absent once its processes ended."""
+    maximum: dict[str, float] | None = None
+    """The most of each that it used in one second."""
 
 
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
@@ -189,6 +193,16 @@ class GpuLoadAnnotation(msgspec.Struct, frozen=True):
     memory_used_mib: Count
     window_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
     """Seconds over which `util` was measured."""
+    architecture: str | None = None
+    """Such as `hopper`."""
+    memory_mib: Count | None = None
+    """All memory that it has."""
+    memory_copy_util: Percent | None = None
+    """Percent of time in which its memory was read or written."""
+    pcie_mib_s: float | None = None
+    """What goes over PCIe, both ways."""
+    nvlink_mib_s: float | None = None
+    """And over NVLink."""
 
 
 class Expected(msgspec.Struct, frozen=True):

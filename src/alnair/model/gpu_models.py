@@ -4,6 +4,7 @@ Used for simulated nodes and for traces that name a model and no size; an agent 
 the driver. Sizes are nominal, as on the data sheet (GiB x 1024), unless the comment says otherwise.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,5 +48,32 @@ _MODELS = (
     GpuModel("B200", 184320, 18),
 )
 
+#: Architectures by the names of their models. Source: CUDA's list of GPUs by compute capability.
+_ARCHITECTURES: Final = (
+    ("blackwell", r"G?B[123]00|RTX (PRO )?[56]0\d0( Blackwell)?$|RTX PRO"),
+    ("hopper", r"G?H(100|200|20|800)"),
+    ("ada-lovelace", r"L(4|20|40S?)|RTX 40\d0|RTX \d+ Ada"),
+    ("ampere", r"A(2|10G?|16|30|40|100|800)|RTX (30\d0|A\d+)"),
+    ("turing", r"T4G?|RTX 20\d0|Quadro RTX|TITAN RTX|GTX 16\d0"),
+    ("volta", r"V100\w*|TITAN V"),
+    ("pascal", r"P(4|6|40|100)|GTX 10\d0|TITAN Xp?"),
+    ("maxwell", r"M(4|6|10|40|60)|GTX 9\d0"),
+    ("kepler", r"K(20|40|80)\w?"),
+)
+
 #: Name → model.
 MODELS: Final = {model.name: model for model in _MODELS}
+
+
+def architecture(model: str) -> str:
+    """Return the architecture of a GPU in lower case; "" where the model is not known.
+
+    Args:
+        model: As NVML names it, or the node label.
+    """
+    text = re.sub(r"[-_]+", " ", model).removeprefix("NVIDIA ").removeprefix("Tesla ")
+    text = text.removeprefix("GeForce ")
+    return next(
+        (name for name, known in _ARCHITECTURES if re.match(rf"(?:{known})(?![0-9A-Za-z])", text)),
+        "",
+    )

@@ -60,6 +60,17 @@ def parse(text: str, below: str = "") -> Cgroup | None:
         text: Of the file.
         below: Path in which the node lives, where the node is itself a container.
     """
+    order = {name: rank for rank, name in enumerate(_PREFERRED)}
+
+    def rank(one: Cgroup) -> tuple[bool, bool, int]:
+        # On a machine with both, v2 may be there and empty: where it is "/", v1 knows more.
+        return not one.container, one.path == "/", order.get(one.controller, len(order))
+
+    return min(places(text, below), key=rank, default=None)
+
+
+def places(text: str, below: str = "") -> list[Cgroup]:
+    """Read /proc/PID/cgroup: where the process is in each hierarchy; see `parse`."""
     found: list[Cgroup] = []
     for line in text.splitlines():
         _, _, rest = line.partition(":")
@@ -67,17 +78,18 @@ def parse(text: str, below: str = "") -> Cgroup | None:
         # A process that ended in a removed group.
         path = path.removesuffix(" (deleted)")
         if path.startswith("/"):
-            found += [_place(path, one, below) for one in controllers.split(",")]
-    order = {name: rank for rank, name in enumerate(_PREFERRED)}
-
-    def rank(one: Cgroup) -> tuple[bool, bool, int]:
-        # On a machine with both, v2 may be there and empty: where it is "/", v1 knows more.
-        return not one.container, one.path == "/", order.get(one.controller, len(order))
-
-    return min(found, key=rank, default=None)
+            found += [place(path, one, below) for one in controllers.split(",")]
+    return found
 
 
-def _place(path: str, controller: str, below: str) -> Cgroup:
+def place(path: str, controller: str = "", below: str = "") -> Cgroup:
+    """Tell what a group's path says: whose it is.
+
+    Args:
+        path: As the kernel gives it.
+        controller: Its hierarchy; "" is v2.
+        below: Path in which the node lives, where the node is itself a container.
+    """
     prefix = below.rstrip("/") if below and path.startswith(below.rstrip("/") + "/") else ""
     walked, pod = prefix, ""
     for part in path[len(prefix) :].split("/")[1:]:
@@ -169,9 +181,21 @@ class Proc:
         except OSError:
             return ""
 
+    def path(self, name: str) -> Path:
+        """Return the path of one of its files, such as `17/net/dev`."""
+        return self._folder / name
+
     def cgroup(self, pid: int) -> Cgroup | None:
         """Where a process is; None if it is gone."""
         return parse(self._read(f"{pid}/cgroup"), self._below)
+
+    def places(self, pid: int) -> list[Cgroup]:
+        """Where a process is in each hierarchy; empty if it is gone."""
+        return places(self._read(f"{pid}/cgroup"), self._below)
+
+    def place(self, path: str, controller: str = "") -> Cgroup:
+        """Whose a group is, by its path."""
+        return place(path, controller, self._below)
 
     def pods(self) -> set[str]:
         """The uids of all pods that have processes."""

@@ -1,26 +1,29 @@
 """The NVIDIA driver as it comes and goes: NVML, opened again when it is there or was reloaded.
 
 A node's agent may start before its driver is installed, and outlives upgrades of it. Calls can take
-long where a driver hangs, so they are made in threads, one at a time, and the end of
-the process waits for none.
+long where a driver or one of its GPUs hangs, so they are made in threads, which do not wait for one
+another, and the end of the process waits for none. It can be closed only while nobody is in it: as
+long as a call hangs, it stays open.
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
-from collections.abc import Callable
-from typing import Final, TypeVar
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from alnair.node.inventory import Inventory, read_inventory, with_mig_modes
-from alnair.node.nvml import Load, Nvml, NvmlError, NvmlGpu, Usage
+from alnair.node.nvml import Nvml, NvmlError, NvmlGpu, Reading
 from alnair.node.own_thread import in_own_thread
 
 #: Seconds between looks at whether the driver is there and is the same.
 EVERY: Final = 5.0
 #: Seconds that closing waits for a call that is under way.
 CLOSING: Final = 2.0
-
-T = TypeVar("T")
+#: Seconds after which a call counts as one that hangs.
+HANGS: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +53,12 @@ class GpuDriver:
         #: GPUs that answered when they were asked last.
         self._answering: set[str] = set()
         self._is_suspect = False
-        self._lock = threading.Lock()
+        #: Held while NVML is looked after; calls for GPUs go on beside it.
+        self._looking = threading.Lock()
+        self._changed = threading.Condition()
+        self._is_reopening = False
+        #: Calls that have not returned: which GPU, "" for all, and since when.
+        self._under_way: dict[object, tuple[str, float]] = {}
         self._reopened = asyncio.Event()
 
     async def run(self) -> None:
@@ -76,26 +84,30 @@ class GpuDriver:
         while self.opened <= opened:
             await self._reopened.wait()
 
-    def load(self, uuid: str) -> Load:
-        """Ask what a GPU does.
+    def read(self, uuid: str) -> Reading:
+        """Ask all of a GPU; of one by one thread at a time.
 
         Raises:
             NvmlError: There is no driver, or no such GPU, or it is lost.
         """
-        return self._ask(uuid, Nvml.load)
-
-    def usage(self, uuid: str) -> Usage:
-        """Ask how busy a GPU is, and how full.
-
-        Raises:
-            NvmlError: There is no driver, or no such GPU, or it is lost.
-        """
-        return self._ask(uuid, Nvml.usage)
+        with self._using(uuid) as nvml:
+            try:
+                found = nvml.read(uuid)
+            except NvmlError:
+                # Once per loss: a GPU that was reset answers to those who open NVML anew.
+                self._is_suspect |= uuid in self._answering
+                self._answering.discard(uuid)
+                raise
+        self._answering.add(uuid)
+        return found
 
     def xids(self) -> list[tuple[str, int]]:
         """Return (GPU, XID) of the errors since the last time; GPU "" if it is not known which."""
-        with self._lock:
-            return self._nvml.xids() if self._nvml is not None else []
+        try:
+            with self._using() as nvml:
+                return nvml.xids()
+        except NvmlError:
+            return []
 
     def suspect(self) -> None:
         """Open it again at the next look: a GPU that was lost may answer then."""
@@ -103,50 +115,78 @@ class GpuDriver:
 
     def close(self) -> None:
         """Close it; where a call hangs, that is left to the end of the process."""
-        if self._lock.acquire(timeout=CLOSING):
+        if self._looking.acquire(timeout=CLOSING):
             try:
                 self._close()
             finally:
-                self._lock.release()
+                self._looking.release()
 
-    def _ask(self, uuid: str, question: Callable[[Nvml, str], T]) -> T:
-        with self._lock:
+    @contextlib.contextmanager
+    def _using(self, uuid: str = "") -> Iterator[Nvml]:
+        call = object()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_reopening)
             if self._nvml is None:
                 raise NvmlError(self.problem)
-            try:
-                found = question(self._nvml, uuid)
-            except NvmlError:
-                # Once per loss: a GPU that was reset answers to those who open NVML anew.
-                self._is_suspect |= uuid in self._answering
-                self._answering.discard(uuid)
-                raise
-            self._answering.add(uuid)
-            return found
+            nvml = self._nvml
+            self._under_way[call] = uuid, time.monotonic()
+        try:
+            yield nvml
+        finally:
+            with self._changed:
+                del self._under_way[call]
+                self._changed.notify_all()
 
-    def _close(self) -> None:
-        if self._nvml is not None:
-            self._nvml.close()
-            self._nvml = None
+    def _hanging(self) -> set[str]:
+        """GPUs for which a call hangs; "" where it is one for all."""
+        with self._changed:
+            before = time.monotonic() - HANGS
+            return {uuid for uuid, since in self._under_way.values() if since < before}
+
+    def _close(self) -> bool:
+        """Close it once nobody is in it; False where that takes too long."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._under_way, CLOSING):
+                return False
+            if self._nvml is not None:
+                self._nvml.close()
+                self._nvml = None
+            return True
 
     def _look(self) -> None:
-        with self._lock:
+        with self._looking:
+            hanging = self._hanging()
             if self._nvml is not None:
                 try:
                     self._nvml.check()
                 except NvmlError as error:
-                    _log.warning("%s: it is opened again", error)
+                    if not self._is_suspect:
+                        _log.warning("%s: it is opened again", error)
                     self._is_suspect = True
                 if not self._is_suspect:
-                    self.inventory = with_mig_modes(self.inventory, self._nvml)
+                    self.inventory = with_mig_modes(self.inventory, self._nvml, hanging)
                     return
+            if not hanging:
+                self._reopen()
+
+    def _reopen(self) -> None:
+        with self._changed:
+            self._is_reopening = True
+        try:
+            if not self._close():
+                return
             self._is_suspect = False
-            self._close()
             try:
-                self._nvml = self._opener()
+                nvml = self._opener()
             except NvmlError as error:
                 self.problem = str(error)
                 return
+            self._nvml = nvml
             self.problem = ""
-            self.gpus, self.version = self._nvml.gpus, self._nvml.driver
-            self.inventory = read_inventory(self._nvml)
+            self.gpus, self.version = nvml.gpus, nvml.driver
+            self.inventory = read_inventory(nvml)
             self.opened += 1
+        finally:
+            with self._changed:
+                self._is_reopening = False
+                self._changed.notify_all()

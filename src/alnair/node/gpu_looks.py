@@ -1,22 +1,26 @@
 """One look per second at every GPU: whether it answers, what it does, which errors it had.
 
-Who judges health and who measures load share it, so that NVML is asked once.
+Who judges health, who measures load, who looks after processes and who profiles pods share it, so
+that NVML is asked once.
 """
 
 import asyncio
-import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import msgspec
 
-from alnair.node.nvml import NvmlError, NvmlGpu, Usage
-from alnair.node.own_thread import in_own_thread
+from alnair.node.fixed_rate import FixedRate
+from alnair.node.gpu_rounds import Rounds
+from alnair.node.nvml import NvmlError, NvmlGpu
+from alnair.node.readings.values import Load, Reading, Usage
+from alnair.profiler.samples import GpuSample
 
 #: Seconds between looks.
 EVERY: Final = 1.0
-#: Seconds after which a driver that has not come back counts as one that does not answer.
+#: Seconds after which a GPU that has not answered counts as one that does not.
 PATIENCE: Final = 10.0
 
 
@@ -26,8 +30,8 @@ class Driver(Protocol):
     gpus: tuple[NvmlGpu, ...]
     opened: int
 
-    def usage(self, uuid: str) -> Usage:
-        """Ask what a GPU does; raises NvmlError."""
+    def read(self, uuid: str) -> Reading:
+        """Ask all of a GPU; raises NvmlError."""
         ...
 
     def xids(self) -> list[tuple[str, int]]:
@@ -44,6 +48,11 @@ class GpuLook(msgspec.Struct, frozen=True):
         usages: Of the GPUs that answered.
         problems: Why the others did not.
         xids: (GPU, XID) of the errors since the last look; GPU "" if it is not known which.
+        loads: Of the GPUs that answered: what their processes hold and do.
+        samples: Of the same: all that the profiler wants to know.
+        late: GPUs that have not answered yet: nothing is known of them now.
+        unmapped: GPU → processes with a use that the driver does not list on it.
+        skipped: Looks so far that came to nothing, as the one before took too long.
     """
 
     now: float
@@ -51,6 +60,11 @@ class GpuLook(msgspec.Struct, frozen=True):
     usages: dict[str, Usage]
     problems: dict[str, str]
     xids: tuple[tuple[str, int], ...] = ()
+    loads: dict[str, Load] = {}
+    samples: dict[str, GpuSample] = {}
+    late: frozenset[str] = frozenset()
+    unmapped: dict[str, int] = {}
+    skipped: int = 0
 
 
 class GpuLooks:
@@ -59,45 +73,63 @@ class GpuLooks:
     Args:
         driver: NVML.
         listeners: Called with every look, in the event loop; they do not wait.
+        every: Seconds between looks.
     """
 
-    def __init__(self, driver: Driver, listeners: Iterable[Callable[[GpuLook], None]]) -> None:
+    def __init__(
+        self, driver: Driver, listeners: Iterable[Callable[[GpuLook], None]], every: float = EVERY
+    ) -> None:
         self._driver = driver
         self._listeners = tuple(listeners)
+        self._every = every
+        self._readings = Rounds(self._read)
+        self._errors = Rounds(lambda _: self._xids.extend(driver.xids()))
+        #: Also those that came when nobody waited for them any more.
+        self._xids = deque[tuple[str, int]]()
+        self._rate = FixedRate(every, time.monotonic())
         #: All GPUs that were ever there: one that is lost is missing when NVML is opened anew.
         self._known: dict[str, None] = {}
 
     async def run(self) -> None:
-        """Look each second, until cancelled."""
+        """Look at a fixed rate, until cancelled."""
+        self._rate = FixedRate(self._every, time.monotonic())
         while True:
-            began = time.monotonic()
             await self.look()
-            await asyncio.sleep(max(0.1, EVERY - (time.monotonic() - began)))
+            await asyncio.sleep(self._rate.rest(time.monotonic()))
 
     async def look(self) -> None:
-        """Look once; while the driver does not come back, say so."""
-        asked = in_own_thread(self._ask)
-        while True:
-            with contextlib.suppress(TimeoutError):
-                self._tell(await asyncio.wait_for(asyncio.shield(asked), PATIENCE))
-                return
-            silent = f"the NVIDIA driver has not answered for {PATIENCE:g} s"
-            problems = dict.fromkeys(self._known, silent)
-            self._tell(GpuLook(time.monotonic(), self._driver.opened, {}, problems))
-
-    def _tell(self, seen: GpuLook) -> None:
+        """Look once; of a GPU that does not come back, say so."""
+        self._known |= dict.fromkeys(gpu.uuid for gpu in self._driver.gpus)
+        # Errors first: a GPU that fell off the bus is one with a cause, and not only silent.
+        await self._errors.all([""])
+        xids = tuple(self._xids.popleft() for _ in range(len(self._xids)))
+        answers = await self._readings.all(self._known)
+        now = time.monotonic()
+        problems = {uuid: said for uuid, said in answers.items() if isinstance(said, str)}
+        found = {uuid: said for uuid, said in answers.items() if isinstance(said, Reading)}
+        late = set()
+        for uuid, since in self._readings.hanging.copy().items():
+            if now - since < PATIENCE:
+                late.add(uuid)
+            else:
+                problems[uuid] = f"the NVIDIA driver has not answered for {PATIENCE:g} s"
+        seen = GpuLook(
+            now=now,
+            opened=self._driver.opened,
+            usages={uuid: one.usage for uuid, one in found.items()},
+            problems=problems,
+            xids=xids,
+            loads={uuid: one.load for uuid, one in found.items()},
+            samples={uuid: one.sample for uuid, one in found.items()},
+            late=frozenset(late),
+            unmapped={uuid: one.unmapped for uuid, one in found.items() if one.unmapped},
+            skipped=self._rate.skipped,
+        )
         for listener in self._listeners:
             listener(seen)
 
-    def _ask(self) -> GpuLook:
-        self._known |= dict.fromkeys(gpu.uuid for gpu in self._driver.gpus)
-        usages: dict[str, Usage] = {}
-        problems: dict[str, str] = {}
-        # Errors first: a GPU that fell off the bus is one with a cause, and not only silent.
-        xids = tuple(self._driver.xids())
-        for uuid in tuple(self._known):
-            try:
-                usages[uuid] = self._driver.usage(uuid)
-            except NvmlError as error:
-                problems[uuid] = str(error)
-        return GpuLook(time.monotonic(), self._driver.opened, usages, problems, xids)
+    def _read(self, uuid: str) -> Reading | str:
+        try:
+            return self._driver.read(uuid)
+        except NvmlError as error:
+            return str(error)

@@ -61,6 +61,8 @@ class GpusHealth:
                 before = self.states.get(one, GpuHealth())
                 self.states[one] = after_xid(before, xid, opened=seen.opened)
         for uuid, state in self.states.items():
+            if uuid in seen.late:
+                continue
             self.states[uuid] = after_answer(
                 state,
                 "" if uuid in seen.usages else seen.problems.get(uuid, "it is not looked at"),

@@ -5,6 +5,7 @@ absent, never an error: a GPU without NVLink, a machine without NUMA, a driver t
 """
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -149,9 +150,12 @@ def _facts(nvml: Nvml, one: _Asked, all_: list[_Asked], sysfs: Path) -> GpuFacts
     )
 
 
-def with_mig_modes(inventory: Inventory, nvml: Nvml) -> Inventory:
-    """Return the same with MIG as it is now, mode and devices: of all this, only it changes."""
-    gpus = tuple(_with_mig(nvml, gpu) for gpu in inventory.gpus)
+def with_mig_modes(inventory: Inventory, nvml: Nvml, silent: Collection[str] = ()) -> Inventory:
+    """Return the same with MIG as it is now, mode and devices: of all this, only it changes.
+
+    GPUs that are silent are not asked.
+    """
+    gpus = tuple(gpu if gpu.uuid in silent else _with_mig(nvml, gpu) for gpu in inventory.gpus)
     return Inventory(inventory.driver, gpus)
 
 

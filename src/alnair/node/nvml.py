@@ -11,12 +11,12 @@ from typing import Any, Self
 import msgspec
 
 from alnair.node.nvml_events import XidEvents
+from alnair.node.readings.reader import GpuReader
+from alnair.node.readings.values import Load, NvmlError, Reading, Usage
+
+__all__ = ["Load", "Nvml", "NvmlError", "NvmlGpu", "Reading", "Usage", "text"]
 
 _log = logging.getLogger(__name__)
-
-
-class NvmlError(Exception):
-    """There is no NVML, or it does not answer; says why and what to do."""
 
 
 class NvmlGpu(msgspec.Struct, frozen=True):
@@ -26,36 +26,6 @@ class NvmlGpu(msgspec.Struct, frozen=True):
     uuid: str
     model: str
     memory_bytes: int
-
-
-class Load(msgspec.Struct, frozen=True):
-    """What the driver says of a GPU at one moment.
-
-    Attributes:
-        memory: Host pid → bytes charged to it; None if the driver does not say.
-        shares: Host pid → part of the GPU's time since the last look; empty if not measured.
-        mps: Whether an MPS server's clients are among them.
-    """
-
-    memory: dict[int, int | None]
-    shares: dict[int, float]
-    mps: bool = False
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """What a GPU does as a whole.
-
-    Attributes:
-        util: Percent of the last sample (a second at most) in which kernels ran; None where
-            that is not measured, as in MIG mode.
-        memory_bytes: In use, with the driver's own part.
-        mig: Bytes in use of the GPU's MIG devices, by their UUIDs; of those of one GPU instance
-            together.
-    """
-
-    util: float | None
-    memory_bytes: int
-    mig: dict[str, int] = {}
 
 
 class Nvml:
@@ -72,7 +42,7 @@ class Nvml:
         self.api = api
         self.handles: dict[str, Any] = {}
         self._events: XidEvents | None = None
-        self._seen: dict[str, int] = {}
+        self._readers: dict[str, GpuReader] = {}
         self._count = 0
         self.gpus: tuple[NvmlGpu, ...] = ()
         self.driver = ""
@@ -114,6 +84,8 @@ class Nvml:
         """Close it."""
         if self._events is not None:
             self._events.close()
+        for reader in self._readers.values():
+            reader.close()
         with contextlib.suppress(self.api.NVMLError):
             self.api.nvmlShutdown()
 
@@ -149,53 +121,17 @@ class Nvml:
             self.handles[uuid] = handle
         self.gpus = tuple(gpus)
 
-    def load(self, uuid: str) -> Load:
-        """Ask what a GPU does.
+    def read(self, uuid: str) -> Reading:
+        """Ask all of a GPU; of one by one thread at a time.
 
         Raises:
             NvmlError: The GPU is not there, or is lost.
         """
-        handle = self._handle(uuid)
-        api, memory = self.api, dict[int, int | None]()
-        mps = False
-        for name in (
-            "nvmlDeviceGetComputeRunningProcesses",
-            "nvmlDeviceGetGraphicsRunningProcesses",
-            "nvmlDeviceGetMPSComputeRunningProcesses",
-        ):
-            try:
-                found = getattr(api, name)(handle)
-            except api.NVMLError as error:
-                if error.value == api.NVML_ERROR_NOT_SUPPORTED or "Graphics" in name:
-                    continue
-                if "MPS" in name and error.value == api.NVML_ERROR_FUNCTION_NOT_FOUND:
-                    continue
-                raise NvmlError(f"{uuid}: {error}") from error
-            mps = mps or ("MPS" in name and bool(found))
-            for process in found:
-                # A process that computes and draws is in both lists, with the same bytes.
-                old, new = memory.get(process.pid), process.usedGpuMemory
-                memory[process.pid] = max((b for b in (old, new) if b is not None), default=None)
-        return Load(memory, self._shares(uuid, handle), mps)
-
-    def usage(self, uuid: str) -> Usage:
-        """Ask how busy a GPU is, and how full.
-
-        Raises:
-            NvmlError: The GPU is not there, or is lost.
-        """
-        api, handle = self.api, self._handle(uuid)
-        try:
-            memory = int(api.nvmlDeviceGetMemoryInfo(handle).used)
-            try:
-                util = float(api.nvmlDeviceGetUtilizationRates(handle).gpu)
-            except api.NVMLError as error:
-                if error.value != api.NVML_ERROR_NOT_SUPPORTED:
-                    raise
-                util = None
-        except api.NVMLError as error:
-            raise NvmlError(f"{uuid}: {error}") from error
-        return Usage(util, memory, self._mig_memory(handle) if util is None else {})
+        if uuid not in self._readers:
+            if uuid not in self.handles:
+                raise NvmlError(f"there is no GPU {uuid} on this node")
+            self._readers[uuid] = GpuReader(self.api, uuid, self.handles[uuid])
+        return self._readers[uuid].read()
 
     def mig_handles(self, gpu: Any) -> list[Any]:
         """Return the handles of a GPU's MIG devices; each may cease to be one at any time.
@@ -216,41 +152,9 @@ class Nvml:
                     raise
         return found
 
-    def _mig_memory(self, gpu: Any) -> dict[str, int]:
-        api = self.api
-        try:
-            return {
-                text(api.nvmlDeviceGetUUID(one)): int(api.nvmlDeviceGetMemoryInfo(one).used)
-                for one in self.mig_handles(gpu)
-            }
-        except api.NVMLError:
-            return {}  # one of them was just destroyed, or there is no MIG
-
     def xids(self) -> list[tuple[str, int]]:
         """Return (GPU, XID) of the errors that came since the last time; GPU "" if not known."""
         return self._events.fetch() if self._events is not None else []
-
-    def _handle(self, uuid: str) -> Any:
-        handle = self.handles.get(uuid)
-        if handle is None:
-            raise NvmlError(f"there is no GPU {uuid} on this node")
-        return handle
-
-    def _shares(self, uuid: str, handle: Any) -> dict[int, float]:
-        api = self.api
-        try:
-            samples = api.nvmlDeviceGetProcessUtilization(handle, self._seen.get(uuid, 0))
-        except api.NVMLError:
-            # Not supported, or nothing ran since: not measured is not zero.
-            return {}
-        sums: dict[int, list[int]] = {}
-        newest = self._seen.get(uuid, 0)
-        for sample in samples:
-            if sample.timeStamp > self._seen.get(uuid, 0):
-                sums.setdefault(sample.pid, []).append(min(sample.smUtil, 100))
-                newest = max(newest, sample.timeStamp)
-        self._seen[uuid] = newest
-        return {pid: sum(found) / len(found) / 100 for pid, found in sums.items()}
 
 
 def text(value: str | bytes) -> str:

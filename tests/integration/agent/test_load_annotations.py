@@ -21,6 +21,7 @@ from alnair.node.load import GpuHolder, GpusLoad
 from alnair.node.nvml import NvmlGpu, Usage
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.load_annotations import LoadAnnotations
+from alnair.processes.agent.node_object import FIELD_MANAGER
 from alnair.scheduler.plugins.default_preemption import DefaultPreemption
 
 NODE = "measured"
@@ -126,3 +127,59 @@ async def test_a_node_that_was_deleted_is_not_made_anew(client: Client, node: No
         await writer.write()
     with pytest.raises(NotFound):
         await client.get(NODES, NODE)
+
+
+async def test_no_writer_of_annotations_removes_what_another_wrote(
+    client: Client, node: None, namespace: str
+) -> None:
+    spec = {"nodeName": NODE, "containers": [{"name": "main", "image": "none"}]}
+    made = await client.create(
+        PODS,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "train", "namespace": namespace, "annotations": {"mine": "1"}},
+            "spec": spec,
+        },
+    )
+    uid = made["metadata"]["uid"]
+    pod = OwningPod(namespace, "train", uid, "main")
+    load = GpusLoad({}, lambda: [GpuHolder(pod, ("GPU-0",))])
+    writer = LoadAnnotations(client, NODE, lambda: GPUS, load)
+    managers = (FIELD_MANAGER, "alnair-agent-plugin", "alnair-controller-history")
+
+    async def others_write() -> None:
+        for manager in managers:
+            for kind, resource, meta in (
+                ("Node", NODES, {"name": NODE}),
+                ("Pod", PODS, {"name": "train", "namespace": namespace, "uid": uid}),
+            ):
+                wanted = {**meta, "annotations": {f"test/{manager}": "1"}}
+                await client.apply(
+                    resource,
+                    {"apiVersion": "v1", "kind": kind, "metadata": wanted},
+                    field_manager=manager,
+                )
+
+    async def both() -> list[set[str]]:
+        objects = await client.get(NODES, NODE), await client.get(PODS, "train", namespace)
+        return [set(one["metadata"]["annotations"]) for one in objects]
+
+    theirs = {"mine", *(f"test/{manager}" for manager in managers)}
+    await others_write()
+    for second in range(30):
+        load.take(GpuLook(float(second), 1, {"GPU-0": Usage(5.0, 300 * MIB)}, {}))
+    await writer.write()
+    await others_write()
+    of_node, of_pod = await both()
+    assert of_node >= theirs | {f"{names.GPU_LOAD}0"}
+    assert of_pod >= theirs | {names.UTILIZATION}
+    # What the profiler wrote goes when it is no more, and nothing else does.
+    for second in range(30, 50):
+        load.take(GpuLook(float(second), 1, {}, {"GPU-0": "lost"}))
+    await LoadAnnotations(client, NODE, lambda: GPUS, load).write()
+    of_node, of_pod = await both()
+    assert of_node >= theirs
+    assert of_pod >= theirs
+    assert not {f"{names.GPU_LOAD}0"} & of_node
+    assert names.UTILIZATION not in of_pod

@@ -75,7 +75,7 @@ class Books:
         """What NVML says of processes in pods: uid of the pod → GPU → bytes."""
         found: dict[str, dict[str, int]] = {}
         for name in self._uuids:
-            for pid, used in self._nvml.load(name).memory.items():
+            for pid, used in self._nvml.read(name).load.memory.items():
                 if uid := _pod(pid):
                     of = found.setdefault(uid, {})
                     of[name] = of.get(name, 0) + (used or 0)

@@ -2,13 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from alnair.node import gpu_looks
+from alnair.node import gpu_looks, gpu_rounds
 from alnair.node.gpu_looks import GpuLook, GpuLooks
-from alnair.node.nvml import NvmlError, NvmlGpu, Usage
+from alnair.node.nvml import NvmlError, NvmlGpu
+from alnair.node.readings.values import Load, Reading, Usage
+from alnair.profiler.samples import GpuSample
+
+READING = Reading(GpuSample(0.0, util=5.0), Load({7: 1 << 20}, {}), Usage(5.0, 1 << 30), 2)
 
 
 class Driver:
@@ -19,17 +23,42 @@ class Driver:
         self.opened = 1
         self.lost: set[str] = set()
         self.waiting: list[tuple[str, int]] = []
-        self.before: Callable[[], object] = lambda: None
+        self.before: Callable[[str], object] = lambda uuid: None
+        self.asked: list[str] = []
 
-    def usage(self, uuid: str) -> Usage:
-        self.before()
+    def read(self, uuid: str) -> Reading:
+        self.asked.append(uuid)
+        self.before(uuid)
         if uuid in self.lost:
             raise NvmlError(f"{uuid} is lost")
-        return Usage(5.0, 1 << 30)
+        return READING
 
     def xids(self) -> list[tuple[str, int]]:
+        self.before("")
         found, self.waiting = self.waiting, []
         return found
+
+
+class Wedge:
+    """Lets the calls for some GPUs wait."""
+
+    def __init__(self) -> None:
+        self.uuids: set[str] = set()
+        self.over = threading.Event()
+        self.inside = 0
+
+    def __call__(self, uuid: str) -> None:
+        if uuid in self.uuids:
+            self.inside += 1
+            self.over.wait()
+
+
+@pytest.fixture
+def wedge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wedge]:
+    monkeypatch.setattr(gpu_rounds, "BUDGET", 0.02)
+    made = Wedge()
+    yield made
+    made.over.set()
 
 
 async def test_each_gpu_answers_for_itself() -> None:
@@ -37,8 +66,10 @@ async def test_each_gpu_answers_for_itself() -> None:
     looks = GpuLooks(driver, [seen.append])
     driver.lost, driver.waiting = {"b"}, [("b", 79)]
     await looks.look()
-    assert (seen[0].usages, seen[0].problems) == ({"a": Usage(5.0, 1 << 30)}, {"b": "b is lost"})
+    assert (seen[0].usages, seen[0].problems) == ({"a": READING.usage}, {"b": "b is lost"})
     assert (seen[0].xids, seen[0].opened) == ((("b", 79),), 1)
+    assert (seen[0].loads, seen[0].samples) == ({"a": READING.load}, {"a": READING.sample})
+    assert seen[0].unmapped == {"a": 2}
 
 
 async def test_a_gpu_that_is_missing_after_a_reopening_is_still_asked_for() -> None:
@@ -50,29 +81,73 @@ async def test_a_gpu_that_is_missing_after_a_reopening_is_still_asked_for() -> N
     assert seen[1].problems == {"b": "b is lost"}
 
 
-async def test_a_driver_that_hangs_is_told_while_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, seen = Driver("a"), asyncio.Queue[GpuLook]()
-    looks = GpuLooks(driver, [seen.put_nowait])
+async def test_a_gpu_that_hangs_holds_up_no_other_and_is_asked_once(
+    wedge: Wedge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, seen = Driver("a", "b", "c"), list[GpuLook]()
+    looks = GpuLooks(driver, [seen.append])
+    driver.before, wedge.uuids = wedge, {"b"}
+    threads = threading.active_count()
+    for _ in range(5):
+        await looks.look()
+    assert [look.samples.keys() for look in seen] == [{"a", "c"}] * 5
+    assert [look.late for look in seen] == [{"b"}] * 5
+    assert not any(look.problems for look in seen)
+    assert (wedge.inside, threading.active_count()) == (1, threads + 1)
+    monkeypatch.setattr(gpu_looks, "PATIENCE", 0.0)
     await looks.look()
-    assert not seen.get_nowait().problems
-    monkeypatch.setattr(gpu_looks, "PATIENCE", 0.01)
-    let_go = threading.Event()
-    driver.before = let_go.wait
-    looking = asyncio.create_task(looks.look())
-    for _ in range(2):
-        assert (await seen.get()).problems == {"a": "the NVIDIA driver has not answered for 0.01 s"}
-    let_go.set()
-    await looking
-    while not (last := await seen.get()).usages:
-        pass
-    assert not last.problems
+    assert seen[-1].problems == {"b": "the NVIDIA driver has not answered for 0 s"}
+    assert (seen[-1].late, seen[-1].samples.keys()) == (frozenset(), {"a", "c"})
+    wedge.over.set()
+    async with asyncio.timeout(20):
+        while "b" not in seen[-1].samples:
+            await looks.look()
+            await asyncio.sleep(0.001)
+    assert (seen[-1].late, seen[-1].problems) == (frozenset(), {})
+
+
+async def test_where_all_gpus_hang_there_is_one_thread_for_each(wedge: Wedge) -> None:
+    driver, seen = Driver("a", "b"), list[GpuLook]()
+    looks = GpuLooks(driver, [seen.append])
+    driver.before, wedge.uuids = wedge, {"", "a", "b"}
+    threads = threading.active_count()
+    for _ in range(4):
+        await looks.look()
+    assert threading.active_count() == threads + 3
+    assert seen[-1].late == {"a", "b"}
+
+
+async def test_errors_that_were_fetched_late_are_told_with_the_next_look(wedge: Wedge) -> None:
+    driver, seen = Driver("a"), list[GpuLook]()
+    looks = GpuLooks(driver, [seen.append])
+    driver.before, wedge.uuids = wedge, {""}
+    await looks.look()
+    assert seen[-1].xids == ()
+    driver.waiting = [("a", 31)]
+    wedge.over.set()
+    async with asyncio.timeout(20):
+        while not seen[-1].xids:
+            await looks.look()
+            await asyncio.sleep(0.001)
+    assert seen[-1].xids == (("a", 31),)
+
+
+async def test_a_slow_answer_is_waited_for_while_others_make_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu_rounds, "BUDGET", 20.0)
+    driver, seen = Driver("a", "b"), list[GpuLook]()
+    driver.before = lambda uuid: threading.Event().wait(0.01)
+    await GpuLooks(driver, [seen.append]).look()
+    assert seen[0].samples.keys() == {"a", "b"}
 
 
 async def test_what_is_not_foreseen_is_not_swallowed() -> None:
     driver = Driver("a")
 
-    def fail() -> None:
-        raise ValueError("a mistake of ours")
+    def fail(uuid: str) -> None:
+        if uuid:
+            raise ValueError("a mistake of ours")
 
     driver.before = fail
     with pytest.raises(ValueError, match="a mistake of ours"):

@@ -132,6 +132,18 @@ def agent(
             help="How far soft compute shares may be promised beyond a GPU's time.",
         ),
     ] = 1.0,
+    usage_folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where what ended pods used waits to be fetched, best on a disk; "
+            "default usage/ in --folder.",
+        ),
+    ] = None,
+    legacy_metrics: Annotated[
+        bool,
+        typer.Option("--legacy-metrics", help="Add the metrics of the original Alnair's exporter."),
+    ] = False,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -196,6 +208,8 @@ def agent(
             alignment=Alignment(topology_policy, topology_scope),
         ),
         soft_factor=soft_factor,
+        usage_folder=usage_folder,
+        legacy_metrics=legacy_metrics,
     )
     try:
         asyncio.run(serve(settings))

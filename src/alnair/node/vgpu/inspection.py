@@ -5,15 +5,14 @@ What the driver lists by host pid is joined with the containers by the kernel's 
 rest out as values.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from alnair.node.cgroups import Cgroup
-from alnair.node.nvml import Load, NvmlError, NvmlGpu
-from alnair.node.own_thread import in_own_thread
+from alnair.node.gpu_looks import GpuLook
+from alnair.node.readings.values import Load
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.driver_mappings import DriverMappings
 from alnair.node.vgpu.driver_mappings import Process as MappingProcess
@@ -34,8 +33,6 @@ from alnair.sharing.violations import (
     respond,
 )
 
-#: Seconds between looks.
-EVERY: Final = 1.0
 _TICKS_PER_SECOND: Final = 100  # of /proc/PID/stat, on all that Linux runs on
 _MILLION: Final = 1_000_000
 
@@ -45,25 +42,11 @@ _Key = tuple[str, str]
 Tell = Callable[[VgpuContainer, str, Action], None]
 
 
-class Driver(Protocol):
-    """What is asked of NVML."""
-
-    @property
-    def gpus(self) -> tuple[NvmlGpu, ...]:
-        """Those of the node."""
-        ...
-
-    def load(self, uuid: str) -> Load:
-        """Ask what a GPU does; raises NvmlError."""
-        ...
-
-
 class Inspection:
-    """Looks at all GPUs of the node, also those that no container has a slice of.
+    """Takes the looks at all GPUs of the node, also those that no container has a slice of.
 
     Args:
         server: The containers.
-        driver: NVML.
         policy: What follows from a violation.
         tell: Called with (container, GPU, what is to be told or done).
         rules: Of violations.
@@ -80,7 +63,6 @@ class Inspection:
     def __init__(
         self,
         server: VgpuServer,
-        driver: Driver,
         policy: Policy,
         tell: Tell,
         rules: ViolationRules = ViolationRules(),  # noqa: B008 (frozen)
@@ -88,7 +70,6 @@ class Inspection:
         mappings: DriverMappings | None = None,
     ) -> None:
         self._server = server
-        self._driver = driver
         self._policy = policy
         self._tell = tell
         self._rules = rules
@@ -109,23 +90,18 @@ class Inspection:
         """What is confirmed of a container on a GPU now."""
         return self._cases.get((name, uuid), Case()).violations
 
-    async def run(self) -> None:
-        """Look each second, until cancelled."""
-        while True:
-            began = time.monotonic()
-            await self.look()
-            await asyncio.sleep(max(0.1, EVERY - (time.monotonic() - began)))
-
-    async def look(self) -> None:
-        """Look once. A driver that hangs holds up this look, and nothing else."""
-        uuids = {gpu.uuid for gpu in self._driver.gpus} | {
+    def take(self, seen: GpuLook) -> None:
+        """Take in one look; of a GPU that has not answered yet, all stays as it is."""
+        if not seen.opened:
+            return  # the driver has not come yet
+        shared = {
             share.uuid for c in self._server.containers.values() for share in c.assignment.shares
         }
-        loads = await in_own_thread(self._ask, sorted(uuids))
-        self._forget(uuids)
+        self._note_problem(seen, shared)
+        self._forget(shared | seen.loads.keys() | seen.problems.keys() | seen.late)
         now = time.monotonic()
         self._tenants.clear()
-        for uuid, load in loads.items():
+        for uuid, load in seen.loads.items():
             try:
                 self._judge(uuid, load, now)
             except OSError as error:
@@ -133,17 +109,13 @@ class Inspection:
         if self._mappings is not None:
             self._mappings.look(self._tenants, now)
 
-    def _ask(self, uuids: Iterable[str]) -> dict[str, Load]:
-        loads, problem = {}, ""
-        for uuid in uuids:
-            try:
-                loads[uuid] = self._driver.load(uuid)
-            except NvmlError as error:
-                problem = str(error)
+    def _note_problem(self, seen: GpuLook, shared: Iterable[str]) -> None:
+        missing = set(shared) - seen.loads.keys() - seen.problems.keys() - seen.late
+        problems = [f"there is no GPU {uuid} on this node" for uuid in sorted(missing)]
+        problem = [*problems, *seen.problems.values(), ""][0]
         if problem != self.problem:
             _log.warning("NVML: %s", problem or "answers again")
         self.problem = problem
-        return loads
 
     def _forget(self, uuids: set[str]) -> None:
         there = self._server.containers

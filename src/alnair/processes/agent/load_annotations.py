@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,11 +18,21 @@ from alnair.kube.errors import Conflict, Invalid, KubeError, NotFound
 from alnair.kube.objects.annotations import rfc3339
 from alnair.kube.resources import NODES, PODS
 from alnair.kube.timestamps import timestamp
-from alnair.model import names
+from alnair.model import names, usage
 from alnair.model.api_types import GpuLoadAnnotation, PodUtilization
+from alnair.model.gpu_models import architecture
 from alnair.node.load import GpusLoad
 from alnair.node.nvml import NvmlGpu
 from alnair.node.vgpu.containers.container_slices import OwningPod
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
+from alnair.profiler.pods.write_rule import (
+    LARGE,
+    LEAST,
+    PodFigures,
+    TokenBucket,
+    figures,
+    is_news,
+)
 from alnair.sharing.load import PodLoad
 
 #: Seconds between writes.
@@ -57,6 +67,7 @@ class LoadAnnotations:
         node: Name of this node.
         gpus: Those of the node now.
         load: What was measured.
+        profiler: Knows more of GPUs and pods; None: nobody does.
         every: Seconds between writes.
         now: Seconds since the epoch.
     """
@@ -67,6 +78,7 @@ class LoadAnnotations:
         node: str,
         gpus: Callable[[], Iterable[NvmlGpu]],
         load: GpusLoad,
+        profiler: PodProfiler | None = None,
         *,
         every: float = EVERY,
         now: Callable[[], float] = time.time,
@@ -75,6 +87,8 @@ class LoadAnnotations:
         self._node = node
         self._gpus = gpus
         self._load = load
+        self._profiler = profiler
+        self._tokens = TokenBucket()
         self._every = every
         self._now = now
         self._uid = ""
@@ -125,10 +139,15 @@ class LoadAnnotations:
                 round(found.util, 1),
                 found.memory_bytes >> 20,
                 round(found.window_s, 1),
+                architecture(gpu.model) or None,
+                gpu.memory_bytes >> 20,
+                **self._profiled(gpu.uuid),
             )
             old = before.get(key)
             wanted[key] = old if old is not None and is_steady(old, made) else made
         now = self._now()
+        if not self._is_due(wanted, now):
+            wanted = before
         if wanted == self._of_gpus and now - self._node_at < REFRESH:
             return
         try:
@@ -151,11 +170,47 @@ class LoadAnnotations:
             raise
         self._of_gpus, self._node_at = wanted, now
 
+    def _profiled(self, uuid: str) -> dict[str, Any]:
+        """Return the optional fields of a GPU."""
+        sample = self._profiler.samples.get(uuid) if self._profiler is not None else None
+        if sample is None or self._profiler is None:
+            return {}
+        links, copy = self._profiler.links.get(uuid, {}), sample.memory_copy
+        return {
+            "memory_copy_util": None if copy is None else round(min(copy, 100.0), 1),
+            "pcie_mib_s": _both_ways(links, usage.PCIE_RX_MIB_S, usage.PCIE_TX_MIB_S),
+            "nvlink_mib_s": _both_ways(links, usage.NVLINK_RX_MIB_S, usage.NVLINK_TX_MIB_S),
+        }
+
+    def _is_due(self, wanted: Mapping[str, GpuLoadAnnotation], now: float) -> bool:
+        """Whether a change is to be told now: a small one waits until a minute has passed."""
+        before = self._of_gpus
+        if before is None or now - self._node_at >= LEAST or wanted.keys() != before.keys():
+            return True
+        return any(
+            new.uuid != before[key].uuid or abs(new.util - before[key].util) >= LARGE
+            for key, new in wanted.items()
+        )
+
+    def _wanted(self, pod: OwningPod, load: PodLoad | None) -> PodUtilization | None:
+        old, now = self._of_pods.get(pod), self._now()
+        values = self._profiler.values(pod.uid) if self._profiler is not None else {}
+        if load is not None:
+            return utilization(old, load, now, values)
+        if self._profiler is None or pod.uid not in self._profiler.finals:
+            return None
+        # Its processes have ended: what it used at most is said once more.
+        if old is not None and old.current is None and old.maximum is not None:
+            return old
+        last = figures(0.0, values)
+        return PodUtilization(1, rfc3339(now), 0.0, None, None, dict(last.maximum) or None)
+
     async def _write_pod(self, pod: OwningPod, load: PodLoad | None) -> None:
         old = self._of_pods.get(pod)
-        wanted = utilization(old, load, self._now()) if load is not None else None
+        wanted = self._wanted(pod, load)
         if pod in self._of_pods and wanted == old:
             return
+        await asyncio.sleep(self._tokens.take(time.monotonic()))
         metadata = {
             "name": pod.name,
             "namespace": pod.namespace,
@@ -184,22 +239,38 @@ def is_steady(old: GpuLoadAnnotation, new: GpuLoadAnnotation) -> bool:
     )
 
 
-def utilization(old: PodUtilization | None, load: PodLoad, now: float) -> PodUtilization:
+def utilization(
+    old: PodUtilization | None,
+    load: PodLoad,
+    now: float,
+    values: Mapping[str, tuple[float | None, float]] = {},
+) -> PodUtilization:
     """Return the document; the old one while it still says what is the case.
 
     Args:
         old: What was written last.
         load: What was measured.
         now: Seconds since the epoch.
+        values: Metric → (newest or None, largest).
     """
     idle = None if load.idle_for is None else rfc3339(now - load.idle_for)
     if old is not None and idle is not None and old.idle_since is not None:
         shift = timestamp(idle) - timestamp(old.idle_since)
         idle = old.idle_since if abs(shift) <= _SECONDS else idle
-    made = PodUtilization(1, rfc3339(now), round(load.gpu, 1), idle)
-    if old is not None and abs(old.gpu - made.gpu) < POINTS and old.idle_since == idle:
-        return old
-    return made
+    new = figures(load.gpu, values)
+    made = PodUtilization(
+        1, rfc3339(now), new.gpu, idle, dict(new.current) or None, dict(new.maximum) or None
+    )
+    # A pod that begins or ends to be idle is news at once: others may want its GPU.
+    if old is None or old.idle_since != idle:
+        return made
+    said = PodFigures(old.gpu, old.current or {}, old.maximum or {})
+    return made if is_news(said, new, now - timestamp(old.t)) else old
+
+
+def _both_ways(links: Mapping[str, float], *metrics: str) -> float | None:
+    known = [links[metric] for metric in metrics if metric in links]
+    return round(sum(known), 1) if known else None
 
 
 def _text(document: GpuLoadAnnotation | PodUtilization) -> str:

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
 from itertools import chain
 from typing import Final
+
+from prometheus_client.metrics_core import Metric
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
@@ -42,6 +44,10 @@ from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
+from alnair.processes.agent.profiler.kept_usage import KeptUsage
+from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
+from alnair.processes.agent.profiler.pod_metrics import pod_metrics
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.processes.agent.settings import Settings
 from alnair.serving.server import Secured, Server
 from alnair.sharing.strays import StrayPolicy, stray_policy
@@ -64,6 +70,7 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
 
     Raises:
         OSError: The folder cannot be used.
+        OutboxError: Nor the one of what pods used.
         ServeError: The address of the metrics is taken.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -99,10 +106,10 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
             await beside(plugins.run())
         served = plugins.servers if plugins is not None else ()
         load = GpusLoad(server.containers, plugins.holders if plugins is not None else tuple)
+        profiler = _profiler(settings, plugins, server, driver)
         if client is not None:
-            for work in _told(settings, client, driver, health, load):
+            for work in _told(settings, client, driver, health, load, profiler):
                 await beside(work)
-        await beside(GpuLooks(driver, (health.take, load.take)).run())
         policy = Policy(settings.policy)
         strays = StrayProcesses(
             server.proc,
@@ -113,10 +120,12 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         )
         # Of containers that were given the library by other means, nobody knows which is theirs.
         mappings = DriverMappings([file_id(library.proxy)]) if library is not None else None
-        inspection = Inspection(
-            server, driver, policy, enforcement.tell, strays=strays, mappings=mappings
-        )
-        await beside(_inspect(inspection, driver))
+        inspection = Inspection(server, policy, enforcement.tell, strays=strays, mappings=mappings)
+        takers = [health.take, load.take, inspection.take]
+        if profiler is not None and plugins is not None:
+            takers.append(profiler.take)
+            await beside(profiler.run(plugins.pods.synced))
+        await beside(GpuLooks(driver, takers, settings.sample_every).run())
         costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
         await beside(costs.follow(driver))
         if settings.mps:
@@ -124,9 +133,13 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
             await beside(_give_mps(isolation, settings, driver))
         await beside(isolation.run())
         figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
+        of_pods = partial(_of_pods, settings, profiler, server, driver)
         http = Server(
             application(
-                lambda: chain(figures(), gpu_metrics(health, load), plugin_metrics(served))
+                lambda: chain(
+                    figures(), gpu_metrics(health, load), plugin_metrics(served), of_pods()
+                ),
+                profiler,
             ),
             settings.host,
             settings.port,
@@ -174,8 +187,41 @@ def _plugins(
     )
 
 
+def _profiler(
+    settings: Settings, plugins: Plugins | None, server: VgpuServer, driver: GpuDriver
+) -> PodProfiler | None:
+    """Who profiles pods: without their names, from the API server, nobody."""
+    if plugins is None:
+        return None
+    return PodProfiler(
+        settings.node,
+        server.proc,
+        plugins.pods.by_group,
+        KeptUsage(settings.usage_folder or settings.folder / "usage"),
+        containers=server.containers.values,
+        holders=lambda: [*plugins.holders(), *plugins.mig.holders()],
+        inventory=lambda: driver.inventory,
+        every=settings.sample_every,
+    )
+
+
+def _of_pods(
+    settings: Settings, profiler: PodProfiler | None, server: VgpuServer, driver: GpuDriver
+) -> Iterator[Metric]:
+    if profiler is not None:
+        yield from pod_metrics(profiler)
+        if settings.legacy_metrics:
+            containers = server.containers.values()
+            yield from legacy_metrics(profiler, containers, driver.inventory)
+
+
 def _told(
-    settings: Settings, client: Client, driver: GpuDriver, health: GpusHealth, load: GpusLoad
+    settings: Settings,
+    client: Client,
+    driver: GpuDriver,
+    health: GpusHealth,
+    load: GpusLoad,
+    profiler: PodProfiler | None,
 ) -> list[Coroutine[None, None, None]]:
     """What tells the cluster of this node."""
     inventory = InventoryPublisher(
@@ -190,7 +236,7 @@ def _told(
         inventory.run(),
         AgentLease(client, settings.node, driver).run(),
         HealthEvents(client, settings.node, health).run(),
-        LoadAnnotations(client, settings.node, lambda: driver.gpus, load).run(),
+        LoadAnnotations(client, settings.node, lambda: driver.gpus, load, profiler).run(),
     ]
     if settings.plugin is not None:
         places = settings.plugin.driver
@@ -204,11 +250,6 @@ async def _tell_node(client: Client, node: str, offer: Offer) -> str:
     except KubeError as error:
         return str(error)
     return ""
-
-
-async def _inspect(inspection: Inspection, driver: GpuDriver) -> None:
-    await driver.reopened(0)
-    await inspection.run()
 
 
 async def _give_mps(isolation: Isolation, settings: Settings, driver: GpuDriver) -> None:

@@ -69,3 +69,6 @@ class Settings(msgspec.Struct, frozen=True):
     probes: bool = True
     plugin: PluginSettings | None = None
     soft_factor: float = 1.0
+    usage_folder: Path | None = None
+    legacy_metrics: bool = False
+    sample_every: float = 1.0

@@ -30,11 +30,12 @@ async def serve(settings: Settings) -> None:
 def expected_errors() -> tuple[type[Exception], ...]:
     """Return what `serve` raises that is no bug."""
     from alnair.kube.errors import KubeError
+    from alnair.node.usage_outbox import OutboxError
     from alnair.node.vgpu.containers.journal import JournalError
     from alnair.node.vgpu.installed_library import InstallError
     from alnair.serving.server import ServeError
 
-    return KubeError, ServeError, JournalError, InstallError, OSError
+    return KubeError, ServeError, JournalError, InstallError, OutboxError, OSError
 
 
 async def _serve(settings: Settings) -> None:

@@ -43,6 +43,8 @@ class PodOnNode(msgspec.Struct, frozen=True):
         assignment_problem: Why the assignment cannot be read; empty if it can.
         is_ended: Its phase is Succeeded or Failed.
         is_leaving: It is being deleted.
+        containers: The runtime's ids of its containers → their names.
+        owner: Kind and name of its controller; empty without one.
     """
 
     uid: str
@@ -54,6 +56,8 @@ class PodOnNode(msgspec.Struct, frozen=True):
     assignment_problem: str = ""
     is_ended: bool = False
     is_leaving: bool = False
+    containers: Mapping[str, str] = {}
+    owner: tuple[str, str] = ("", "")
 
     @property
     def title(self) -> str:

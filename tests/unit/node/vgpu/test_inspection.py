@@ -2,32 +2,46 @@
 
 from pathlib import Path
 
-from alnair.node.nvml import Load, NvmlGpu
+from alnair.node.gpu_looks import GpuLook
+from alnair.node.readings.values import Load
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.server import VgpuServer
 from alnair.sharing.violations import Kind, Policy
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
+#: No process uses it.
+IDLE = GpuLook(0.0, 1, {}, {}, loads={GPU: Load({}, {})})
 
 
-class IdleDriver:
-    """No process uses a GPU."""
-
-    gpus: tuple[NvmlGpu, ...] = ()
-
-    def load(self, uuid: str) -> Load:
-        """Return nothing of any GPU."""
-        return Load({}, {})
+def inspecting(server: VgpuServer) -> Inspection:
+    server.prepare(ContainerSlices("a", ContainerMatch(pod="u"), (Share(GPU, 1024),)))
+    return Inspection(server, Policy.WARN, lambda *_: None)
 
 
 async def test_violations_are_counted_as_long_as_their_container_is_there(tmp_path: Path) -> None:
     async with VgpuServer(tmp_path) as server:
-        server.prepare(ContainerSlices("a", ContainerMatch(pod="u"), (Share(GPU, 1024),)))
-        inspection = Inspection(server, IdleDriver(), Policy.WARN, lambda *_: None)
+        inspection = inspecting(server)
         inspection.confirmed["a", GPU, Kind.MEMORY] = 2
-        await inspection.look()
+        inspection.take(IDLE)
         assert inspection.confirmed == {("a", GPU, Kind.MEMORY): 2}
         server.remove("a")
-        await inspection.look()
+        inspection.take(IDLE)
         assert not inspection.confirmed
+
+
+async def test_a_gpu_that_takes_its_time_is_no_problem_and_one_that_is_gone_is(
+    tmp_path: Path,
+) -> None:
+    async with VgpuServer(tmp_path) as server:
+        inspection = inspecting(server)
+        inspection.take(GpuLook(0.0, 0, {}, {}))
+        assert inspection.problem == "", "the driver has not come yet"
+        inspection.take(GpuLook(0.0, 1, {}, {}, late=frozenset({GPU})))
+        assert inspection.problem == ""
+        inspection.take(GpuLook(0.0, 1, {}, {}))
+        assert inspection.problem == f"there is no GPU {GPU} on this node"
+        inspection.take(GpuLook(0.0, 1, {}, {GPU: "it is lost"}))
+        assert inspection.problem == "it is lost"
+        inspection.take(IDLE)
+        assert inspection.problem == ""

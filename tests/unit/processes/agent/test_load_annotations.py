@@ -8,17 +8,19 @@ import pytest
 from aiohttp import web
 
 from alnair.kube.client import Client
-from alnair.model import names
+from alnair.model import names, usage
 from alnair.model.api_types import GpuLoadAnnotation, PodUtilization
 from alnair.node.load import GpuLoad, GpusLoad
 from alnair.node.nvml import NvmlGpu
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.load_annotations import REFRESH, LoadAnnotations, is_steady, utilization
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
+from alnair.profiler.samples import GpuSample
 from alnair.sharing.load import PodLoad
 from kit.fault_server import FaultServer, serving, status
 
 POD = OwningPod("ns", "train", "uid-1")
-GPUS = (NvmlGpu(0, "A", "T", 1 << 34), NvmlGpu(1, "B", "T", 1 << 34))
+GPUS = (NvmlGpu(0, "A", "Tesla T4", 1 << 34), NvmlGpu(1, "B", "T", 1 << 34))
 NOON = 1_795_348_800.0
 
 
@@ -81,14 +83,42 @@ def loads() -> Loads:
     return Loads()
 
 
+class Clock:
+    """Seconds since the epoch, as a test wants them."""
+
+    now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def writer(client: Client, loads: Loads) -> LoadAnnotations:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def writer(client: Client, loads: Loads, clock: Clock) -> LoadAnnotations:
     load = cast("GpusLoad", loads)
-    return LoadAnnotations(client, "n", lambda: GPUS, load, now=lambda: NOON)
+    return LoadAnnotations(client, "n", lambda: GPUS, load, now=clock)
+
+
+class Profiled:
+    """As `PodProfiler`, saying what a test wants."""
+
+    def __init__(self) -> None:
+        sample = GpuSample(1.0, memory_copy=12.34)
+        self.samples = {"A": sample}
+        self.links = {"A": {usage.PCIE_RX_MIB_S: 10.0, usage.PCIE_TX_MIB_S: 5.55}}
+        self.finals: dict[str, dict[str, float]] = {}
+        self.of_pods: dict[str, dict[str, tuple[float | None, float]]] = {}
+
+    def values(self, uid: str) -> dict[str, tuple[float | None, float]]:
+        return self.of_pods.get(uid, {})
 
 
 async def test_gpus_are_written_when_they_change_and_go_when_they_are_silent(
-    server: Objects, loads: Loads, writer: LoadAnnotations
+    server: Objects, loads: Loads, writer: LoadAnnotations, clock: Clock
 ) -> None:
     loads.of_gpus = {"A": GpuLoad(10.04, 100 << 20, 30.0), "B": GpuLoad(0.0, 0, 30.0)}
     await writer.write()
@@ -100,13 +130,22 @@ async def test_gpus_are_written_when_they_change_and_go_when_they_are_silent(
         "util": 10.0,
         "memory_used_mib": 100,
         "window_s": 30.0,
+        "architecture": "turing",
+        "memory_mib": 16384,
     }
     loads.of_gpus["A"] = GpuLoad(11.9, 163 << 20, 30.0)
+    clock.now += 60
     await writer.write()
     assert server.take() == {}
     loads.of_gpus["A"] = GpuLoad(12.1, 163 << 20, 30.0)
     await writer.write()
     assert server.take()["n"][f"{names.GPU_LOAD}0"]["util"] == 12.1
+    loads.of_gpus["A"] = GpuLoad(30.0, 163 << 20, 30.0)
+    await writer.write()
+    assert server.take() == {}, "a small change waits for a minute to have passed"
+    loads.of_gpus["A"] = GpuLoad(40.0, 163 << 20, 30.0)
+    await writer.write()
+    assert server.take()["n"][f"{names.GPU_LOAD}0"]["util"] == 40.0, "a large one does not"
     del loads.of_gpus["A"]
     await writer.write()
     assert list(server.take()["n"]) == [f"{names.GPU_LOAD}1"]
@@ -197,3 +236,50 @@ def test_idleness_that_goes_on_keeps_its_begin() -> None:
     again = utilization(old, PodLoad(0.0, 60.0), NOON + 300.0)
     assert again.idle_since == "2026-11-22T12:04:00Z"
     assert utilization(old, PodLoad(0.0), NOON) == PodUtilization(1, "2026-11-22T12:00:00Z", 0.0)
+
+
+async def test_current_and_largest_figures_are_written_with_those_of_gpus_and_stay_at_the_end(
+    server: Objects, client: Client, loads: Loads, clock: Clock
+) -> None:
+    profiled = Profiled()
+    load, profiler = cast("GpusLoad", loads), cast("PodProfiler", profiled)
+    writer = LoadAnnotations(client, "n", lambda: GPUS, load, profiler, now=clock)
+    loads.of_gpus = {"A": GpuLoad(10.0, 0, 30.0)}
+    loads.of_pods = {POD: PodLoad(40.0)}
+    values = profiled.of_pods["uid-1"] = {
+        usage.GPU_UTIL: (39.0, 80.0),
+        usage.GPU_MEMORY_MIB: (1234.5678, 2000.0),
+        usage.CPU_PRESSURE: (0.5, 0.5),
+    }
+    await writer.write()
+    written = server.take()
+    on_gpu = written["n"][f"{names.GPU_LOAD}0"]
+    assert (on_gpu["memory_copy_util"], on_gpu["pcie_mib_s"]) == (12.3, 15.6)
+    assert "nvlink_mib_s" not in on_gpu
+    assert written["train"][names.UTILIZATION] == {
+        "v": 1,
+        "t": "2026-11-22T12:00:00Z",
+        "gpu": 40.0,
+        "current": {"gpu_util": 39.0, "gpu_memory_mib": 1235.0},
+        "maximum": {"gpu_util": 80.0, "gpu_memory_mib": 2000.0},
+    }
+    values[usage.GPU_MEMORY_MIB] = (1300.0, 2090.0)
+    clock.now += 60
+    await writer.write()
+    assert server.take() == {}, "less than a twentieth more"
+    values[usage.GPU_MEMORY_MIB] = (1300.0, 2200.0)
+    await writer.write()
+    assert server.take()["train"][names.UTILIZATION]["maximum"]["gpu_memory_mib"] == 2200.0
+    # Its processes end: what it used now goes, what it used at most stays.
+    loads.of_pods = {}
+    profiled.finals["uid-1"] = {usage.GPU_UTIL: 90.0}
+    profiled.of_pods["uid-1"] = {usage.GPU_UTIL: (None, 90.0)}
+    await writer.write()
+    assert server.take()["train"][names.UTILIZATION] == {
+        "v": 1,
+        "t": "2026-11-22T12:01:00Z",
+        "gpu": 0.0,
+        "maximum": {"gpu_util": 90.0},
+    }
+    await writer.write()
+    assert server.take() == {}

@@ -40,7 +40,7 @@ async def everything(folder: Path) -> str:
             ContainerSlices("a", ContainerMatch(pod="uid-1"), (Share(GPU, 1024, 50),), pod)
         )
         driver = cast("GpuDriver", SimpleNamespace(opened=1, problem="", gpus=(), version="1"))
-        inspection = Inspection(server, driver, Policy.WARN, lambda *_: None)
+        inspection = Inspection(server, Policy.WARN, lambda *_: None)
         inspection.confirmed["a", GPU, Kind.MEMORY] = 2
         inspection.strays.seen[GPU, "pod"] = 1
         costs = ContextCosts(server)

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+import msgspec
+
 from alnair.node.inventory import GpuFacts, Inventory, MigDevice
 from alnair.node.kubelet import checkpoint
 from alnair.node.kubelet.cdi import KIND, CdiSpecs, Edits, StartedContainer, fresh_device
 from alnair.node.kubelet.checkpoint import CheckpointError
 from alnair.node.kubelet.plugin_server import PluginDevice, StartRefusedError
+from alnair.node.load import GpuHolder
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.sharing.matching.node_state import Allocation
 
@@ -109,6 +112,21 @@ class MigStarts:
             if gpus := {devices[uuid][0].uuid for uuid in one.ids & devices.keys()}:
                 found.setdefault(one.pod_uid, set()).update(gpus)
         return found
+
+    def holders(self) -> list[GpuHolder]:
+        """Return the containers with MIG devices, whoever gave them; none while nobody knows."""
+        devices = self.devices
+        if not devices:
+            return []
+        try:
+            known = checkpoint.read(self._folder)
+        except CheckpointError:
+            return []
+        return [
+            GpuHolder(msgspec.structs.replace(pod, container=one.container), tuple(sorted(uuids)))
+            for one in known
+            if (uuids := one.ids & devices.keys()) and (pod := self._owner(one.pod_uid))
+        ]
 
     async def start(self, resource: str, ids: frozenset[str]) -> None:
         """Let the container with these ids start.

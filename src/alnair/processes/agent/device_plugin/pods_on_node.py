@@ -1,9 +1,11 @@
-"""The pods of this node, kept true by a watch, as the matching of allocations reads them."""
+"""The pods of this node, kept true by a watch: for the matching of allocations, and for names."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 import msgspec
+from msgspec import field
 
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, Informer
@@ -15,6 +17,26 @@ from alnair.model.api_types import AssignedGpu, GpuAssignment
 from alnair.model.workload import Pod
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.sharing.matching.node_state import PodOnNode
+
+#: On the API server's copy of a pod from a file: the uid that the kubelet knows it by.
+_CONFIG_HASH: Final = "kubernetes.io/config.hash"
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str = ""
+    container_id: str = field(default="", name="containerID")
+
+
+class _Status(wire.PodStatusWire, rename="camel"):
+    container_statuses: list[_Container] | None = None
+    init_container_statuses: list[_Container] | None = None
+    ephemeral_container_statuses: list[_Container] | None = None
+
+
+class PodWithContainers(wire.PodWire):
+    """A pod with what the runtime calls its containers."""
+
+    status: _Status | None = None
 
 
 class PodsOnNode:
@@ -32,10 +54,12 @@ class PodsOnNode:
         self._by_uid: dict[str, PodOnNode] = {}
         #: Assignments that were written a moment ago and have not come back yet.
         self._written: dict[str, GpuAssignment] = {}
+        #: What the kubelet calls a pod from a file → its uid at the API server.
+        self._from_files: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._informer = Informer(
             client,
-            PODS.typed(wire.PodWire),
+            PODS.typed(PodWithContainers),
             self._read,
             self._change,
             field_selector=f"spec.nodeName={node}",
@@ -63,6 +87,13 @@ class PodsOnNode:
         except TimeoutError:
             return
 
+    def by_group(self) -> Mapping[str, PodOnNode]:
+        """All pods by the uids in their control groups: of pods from files, these are others."""
+        if not self._from_files:
+            return self._by_uid
+        names_ = {uid: name for name, uid in self._from_files.items()}
+        return {names_.get(uid, uid): pod for uid, pod in self._by_uid.items()}
+
     def owner(self, uid: str) -> OwningPod | None:
         """Whose pod it is; None: there is none on this node."""
         pod = self._by_uid.get(uid)
@@ -82,12 +113,14 @@ class PodsOnNode:
             return
         self._by_uid[uid] = msgspec.structs.replace(pod, assignment=assignment)
 
-    def _read(self, found: wire.PodWire) -> PodOnNode:
+    def _read(self, found: PodWithContainers) -> PodOnNode:
         annotations = found.metadata.annotations or {}
         pod = self._project(found)
         problem = ""
         if names.GPU_ASSIGNMENT in annotations and not pod.assignment:
             problem = pod.problem or f"annotation {names.GPU_ASSIGNMENT} names no container"
+        if _CONFIG_HASH in annotations:
+            self._from_files[annotations[_CONFIG_HASH]] = pod.uid
         return PodOnNode(
             uid=pod.uid,
             namespace=pod.namespace,
@@ -98,6 +131,8 @@ class PodsOnNode:
             assignment_problem=problem,
             is_ended=pod.finished,
             is_leaving=pod.deleting,
+            containers=_containers(found.status),
+            owner=_owner(found.metadata.owner_references or ()),
         )
 
     def _change(self, change: Change[PodOnNode]) -> None:
@@ -105,6 +140,8 @@ class PodsOnNode:
         if old is not None and new is None:
             self._by_uid.pop(old.uid, None)
             self._written.pop(old.uid, None)
+            for name in [name for name, uid in self._from_files.items() if uid == old.uid]:
+                del self._from_files[name]
             if not old.is_ended:
                 self._on_end(old.uid)
         if new is not None:
@@ -127,3 +164,24 @@ def _assignment(pod: Pod) -> GpuAssignment | None:
         for name, parts in pod.assignment
     }
     return GpuAssignment(1, "", containers)
+
+
+def _containers(status: _Status | None) -> dict[str, str]:
+    """Return ids → names; an id comes as `containerd://ID`."""
+    if status is None:
+        return {}
+    lists = (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.ephemeral_container_statuses,
+    )
+    return {
+        one.container_id.rpartition("/")[2]: one.name
+        for listed in lists
+        for one in listed or ()
+        if one.container_id
+    }
+
+
+def _owner(references: Iterable[wire.OwnerReference]) -> tuple[str, str]:
+    return next(((one.kind, one.name) for one in references if one.controller), ("", ""))

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind
-from alnair.kube.objects import wire
 from alnair.model import names
 from alnair.model.api_types import GpuAssignment
-from alnair.processes.agent.device_plugin.pods_on_node import PodsOnNode
+from alnair.processes.agent.device_plugin.pods_on_node import PodsOnNode, PodWithContainers
 from alnair.sharing.matching.node_state import PodOnNode
 from kit.node_state import asks, pod_on_node, slice_of
 
@@ -38,7 +37,9 @@ class Followed(PodsOnNode):
     def tell(self, old: PodOnNode | None, new: PodOnNode | None) -> None:
         self._change(Change(ChangeKind.MODIFIED, KEY, old, new))
 
-    def read(self, annotations: Mapping[str, str], phase: str = "Running") -> PodOnNode:
+    def read(
+        self, annotations: Mapping[str, str], phase: str = "Running", **status: Any
+    ) -> PodOnNode:
         limits = {names.VGPU_MEMORY: "1000", names.VGPU: "1"}
         found: dict[str, Any] = {
             "metadata": {
@@ -47,11 +48,15 @@ class Followed(PodsOnNode):
                 "uid": "uid-a",
                 "creationTimestamp": "2026-01-31T12:00:00Z",
                 "annotations": annotations,
+                "ownerReferences": [
+                    {"kind": "Other", "name": "o"},
+                    {"kind": "Job", "name": "j", "controller": True},
+                ],
             },
             "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
-            "status": {"phase": phase},
+            "status": {"phase": phase, **status},
         }
-        return self._read(msgspec.convert(found, wire.PodWire))
+        return self._read(msgspec.convert(found, PodWithContainers))
 
 
 @pytest.fixture
@@ -158,3 +163,28 @@ async def test_any_change_wakes_all_who_wait(pods: Followed) -> None:
     async with asyncio.timeout(10):
         await asyncio.gather(*waiting)
     await pods.changed(0.0)  # and without one the time ends it
+
+
+def test_containers_are_known_by_the_runtimes_ids_and_a_pod_by_its_controller(
+    pods: Followed,
+) -> None:
+    def status(name: str, container_id: str | None) -> dict[str, str]:
+        return {"name": name} | ({"containerID": container_id} if container_id else {})
+
+    found = pods.read(
+        {},
+        containerStatuses=[status("main", "containerd://a1"), status("waits", None)],
+        initContainerStatuses=[status("first", "containerd://b2")],
+    )
+    assert found.containers == {"a1": "main", "b2": "first"}
+    assert found.owner == ("Job", "j")
+
+
+def test_a_pod_from_a_file_is_found_by_what_the_kubelet_calls_it(pods: Followed) -> None:
+    pods.tell(None, pod_on_node("b"))
+    assert pods.by_group() == pods.by_uid
+    found = pods.read({"kubernetes.io/config.hash": "0123"})
+    pods.tell(None, found)
+    assert set(pods.by_group()) == {"uid-b", "0123"}
+    pods.tell(found, None)
+    assert set(pods.by_group()) == {"uid-b"}

@@ -1,0 +1,152 @@
+"""Which pods and containers have control groups now: the folders below the kubelet's.
+
+The kernel tells nobody reliably when a group is made (a folder's time does not change, and a
+listener must have one watch for each pod), and to list the folders costs two milliseconds for a
+hundred pods: so they are listed each time.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from alnair.node.cgroups import Cgroup, Mounts, Proc
+from alnair.profiler.samples import ContainerKey
+
+#: Folders of a kubelet for its pods, by the drivers cgroupfs and systemd; kind has a prefix.
+_ROOT: Final = re.compile(r"(?:[\w.-]+-)?kubepods(?:\.slice)?")
+#: How deep they are looked for, and among how many folders.
+_DEPTH: Final = 4
+_MOST_FOLDERS: Final = 4096
+#: Pods and containers that are followed at most.
+MOST_GROUPS: Final = 4096
+
+
+class PodGroup(msgspec.Struct, frozen=True):
+    """A container's control group.
+
+    Attributes:
+        key: Whose it is.
+        path: As the kernel gives it.
+        folder: Where it is mounted.
+        inode: Of the folder; one that was made anew has another.
+    """
+
+    key: ContainerKey
+    path: str
+    folder: str
+    inode: int
+
+
+class Groups(msgspec.Struct, frozen=True):
+    """What there is.
+
+    Attributes:
+        containers: By whose they are.
+        pods: Uids of the pods with a group, also of those without containers.
+        left_out: Containers beyond `MOST_GROUPS`.
+    """
+
+    containers: dict[ContainerKey, PodGroup]
+    pods: frozenset[str]
+    left_out: int = 0
+
+
+def hierarchy(mounts: Mounts) -> str | None:
+    """Return the hierarchy in which pods are looked for; None if none is mounted.
+
+    On v1, that of memory: all runtimes use it. Where v1 and v2 are mounted, v1 has the figures.
+    """
+    return next((name for name in ("memory", "") if name in mounts.at), None)
+
+
+class PodGroups:
+    """Lists them.
+
+    Args:
+        proc: This machine's.
+        controller: The hierarchy; None: none is mounted, so there are none.
+    """
+
+    def __init__(self, proc: Proc, controller: str | None) -> None:
+        self._proc = proc
+        self._controller = controller
+        self._roots: list[str] = []
+        self._places: dict[str, Cgroup] = {}
+
+    def look(self, *, anew: bool = True) -> Groups:
+        """List the groups.
+
+        Args:
+            anew: Look for folders of a kubelet, too; done in any case while there is none.
+        """
+        if self._controller is None:
+            return Groups({}, frozenset())
+        point, root = self._proc.mounts.at[self._controller]
+        if anew or not self._roots:
+            self._roots = sorted(_kubelets(point))
+        found: dict[ContainerKey, PodGroup] = {}
+        pods: set[str] = set()
+        left_out, seen = 0, dict[str, Cgroup]()
+        for folder, inode in self._below_kubelets():
+            path = _path(folder, point, root)
+            place = seen[folder] = self._places.get(folder) or self._proc.place(
+                path, self._controller
+            )
+            if place.pod:
+                pods.add(place.pod)
+            # What a container makes below its own group is its own affair.
+            if place.pod and place.container and place.root == path:
+                if len(found) == MOST_GROUPS:
+                    left_out += 1
+                    continue
+                key = ContainerKey(place.pod, place.container)
+                found[key] = PodGroup(key, path, folder, inode)
+        self._places = seen
+        return Groups(found, frozenset(pods), left_out)
+
+    def _below_kubelets(self) -> Iterator[tuple[str, int]]:
+        """Folders three levels below a kubelet's: classes of pods, pods, containers."""
+        waiting = [(root, 0) for root in self._roots]
+        while waiting:
+            folder, depth = waiting.pop()
+            for path, inode in _folders(folder):
+                yield path, inode
+                place = self._places.get(path)
+                if depth < 2 and not (place is not None and place.container):
+                    waiting.append((path, depth + 1))
+
+
+def _kubelets(point: str) -> set[str]:
+    """Folders of kubelets, and those with containers in the form `SLICE:cri-containerd:ID`."""
+    found: set[str] = set()
+    waiting, seen = [(point, 0)], 0
+    while waiting and seen < _MOST_FOLDERS:
+        folder, depth = waiting.pop(0)
+        seen += 1
+        for path, _ in _folders(folder):
+            name = Path(path).name
+            if _ROOT.fullmatch(name):
+                found.add(path)
+            elif ":cri-containerd:" in name:
+                found.add(folder)
+            elif depth + 1 < _DEPTH:
+                waiting.append((path, depth + 1))
+    return found
+
+
+def _folders(folder: str) -> list[tuple[str, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [(e.path, e.inode()) for e in entries if e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []  # it is gone
+
+
+def _path(folder: str, point: str, root: str) -> str:
+    """Return a group's path as the kernel gives it, from where it is mounted."""
+    inside = folder[len(point) :]
+    return inside if root == "/" else root.rstrip("/") + inside

@@ -1,0 +1,290 @@
+"""What pods use, at `/metrics`: by container, by pod, and by container and GPU.
+
+No label has a pid or an id that changes with a restart, and the number of series is bounded: beyond
+it whole pods are left out, those without GPUs first, and counted. A pod's series end with the pod.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from prometheus_client.metrics_core import Metric
+
+from alnair.model import usage
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
+from alnair.profiler.pods.accounts import Account
+from alnair.profiler.pods.gpu_use import Kind
+from alnair.profiler.samples import CgroupSample
+from alnair.serving.exposition import Labels, counter, gauge
+
+#: Series of pods in one answer: 110 pods of 3 containers have 6,000.
+MOST_SERIES: Final = 20_000
+#: Samples of a roll-up, one a second: the usual time between scrapes.
+ROLL_UP: Final = 15
+_GIGA: Final = 1e9
+_PRESSURES: Final = ("cpu", "memory", "io")
+_Row = tuple[Labels, float]
+_Containers = Sequence[tuple[Labels, CgroupSample]]
+
+
+def pod_metrics(profiler: PodProfiler, most: int = MOST_SERIES) -> Iterator[Metric]:
+    """Return all families.
+
+    Args:
+        profiler: Has the books.
+        most: Series of pods, at most.
+    """
+    shown, left_out = _shown(profiler, most)
+    containers = [
+        (_of(profiler, pod, container=name), sample)
+        for pod in shown
+        for name, sample in sorted(pod.samples.items())
+    ]
+    yield from _cpu(containers)
+    yield from _memory(containers)
+    yield from _io(containers)
+    yield from _gpus(profiler, shown)
+    yield from _pods(profiler, shown)
+    yield from _roll_ups(profiler, shown)
+    yield from _disagreements(profiler)
+    yield from _itself(profiler, left_out)
+
+
+def _shown(profiler: PodProfiler, most: int) -> tuple[list[Account], int]:
+    """Return the pods that are shown, by their names, and how many are not."""
+    # Of a pod made anew under its old name, the newer: a series twice makes all of it invalid.
+    by_age = sorted(profiler.accounts.pods.values(), key=lambda pod: pod.started)
+    pods = {(pod.namespace, pod.name): pod for pod in by_age}.values()
+    room, kept = most, list[Account]()
+    for pod in sorted(pods, key=lambda pod: (not (pod.gpus or pod.uses), pod.namespace, pod.name)):
+        room -= _series(pod)
+        if room < 0:
+            break
+        kept.append(pod)
+    return sorted(kept, key=lambda pod: (pod.namespace, pod.name)), len(pods) - len(kept)
+
+
+def _series(pod: Account) -> int:
+    """Return how many series a pod has, at most."""
+    return 17 + 14 * len(pod.samples) + 3 * len(pod.uses)
+
+
+def _of(profiler: PodProfiler, pod: Account, **more: str) -> dict[str, str]:
+    return {"namespace": pod.namespace, "pod": pod.name, "node": profiler.node, **more}
+
+
+def _known(
+    containers: _Containers, value: Callable[[CgroupSample], float | None], scale: float = 1
+) -> Iterator[_Row]:
+    for labels, sample in containers:
+        if (found := value(sample)) is not None:
+            yield labels, found / scale
+
+
+def _cpu(containers: _Containers) -> Iterator[Metric]:
+    yield counter(
+        "alnair_container_cpu_usage_seconds_total",
+        "Processor time used.",
+        _known(containers, lambda one: one.cpu_ns, _GIGA),
+    )
+    yield counter(
+        "alnair_container_cpu_periods_total",
+        "Periods in which a limit of processor time held.",
+        _known(containers, lambda one: one.periods),
+    )
+    yield counter(
+        "alnair_container_cpu_throttled_periods_total",
+        "Those in which it was throttled.",
+        _known(containers, lambda one: one.throttled_periods),
+    )
+    yield counter(
+        "alnair_container_cpu_throttled_seconds_total",
+        "Time for which it was throttled.",
+        _known(containers, lambda one: one.throttled_ns, _GIGA),
+    )
+    yield counter(
+        "alnair_container_pressure_seconds_total",
+        "Time in which some of its tasks waited for a resource.",
+        (
+            ({**labels, "resource": name}, sample.pressure[name] / 1e6)
+            for labels, sample in containers
+            for name in _PRESSURES
+            if name in sample.pressure
+        ),
+    )
+
+
+def _memory(containers: _Containers) -> Iterator[Metric]:
+    yield gauge(
+        "alnair_container_memory_working_set_bytes",
+        "Memory that cannot be reclaimed: in use, without inactive files.",
+        _known(containers, lambda one: one.memory_bytes),
+    )
+    yield gauge(
+        "alnair_container_memory_peak_bytes",
+        "The most memory that was in use so far, files included.",
+        _known(containers, lambda one: one.memory_peak),
+    )
+    yield counter(
+        "alnair_container_oom_kills_total",
+        "Processes that were killed as there was no memory left.",
+        _known(containers, lambda one: one.oom_kills),
+    )
+
+
+def _io(containers: _Containers) -> Iterator[Metric]:
+    yield counter(
+        "alnair_container_io_read_bytes_total",
+        "Bytes read from disks.",
+        _known(containers, lambda one: one.io_read),
+    )
+    yield counter(
+        "alnair_container_io_written_bytes_total",
+        "Bytes written to disks.",
+        _known(containers, lambda one: one.io_write),
+    )
+
+
+def _gpus(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+    rows = [
+        (_of(profiler, pod, container=name, gpu=uuid), use)
+        for pod in shown
+        for (name, uuid), use in sorted(pod.uses.items())
+    ]
+    yield gauge(
+        "alnair_container_gpu_utilization_ratio",
+        "Part of the GPU's time that it used in the last second; 0 of one that lies idle.",
+        ((labels, use.util / 100) for labels, use in rows if use.util is not None),
+    )
+    yield gauge(
+        "alnair_container_gpu_memory_copy_ratio",
+        "Part of the last second in which the GPU's memory was read or written for it.",
+        ((labels, use.memory_copy / 100) for labels, use in rows if use.memory_copy is not None),
+    )
+    yield gauge(
+        "alnair_container_gpu_memory_used_bytes",
+        "Memory of the GPU that the driver charges to it.",
+        ((labels, use.memory_bytes) for labels, use in rows if use.memory_bytes is not None),
+    )
+
+
+def _pods(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+    networks = [(_of(profiler, pod), pod.network) for pod in shown if pod.network is not None]
+    yield counter(
+        "alnair_pod_network_received_bytes_total",
+        "Bytes received; none of pods in the node's own network.",
+        ((labels, sample.rx) for labels, sample in networks),
+    )
+    yield counter(
+        "alnair_pod_network_sent_bytes_total",
+        "Bytes sent.",
+        ((labels, sample.tx) for labels, sample in networks),
+    )
+    yield counter(
+        "alnair_pod_gpu_energy_joules_total",
+        "Energy of its GPUs, its share by use.",
+        ((_of(profiler, pod), pod.energy_j) for pod in shown if pod.energy_j is not None),
+    )
+    names = profiler.names()
+    owners = {pod.uid: pod.owner for pod in names.values()}
+    yield gauge(
+        "alnair_pod_owner_info",
+        "1; what made the pod: kind and name of its controller.",
+        (
+            (_of(profiler, pod, owner_kind=kind, owner_name=name), 1)
+            for pod in shown
+            for kind, name in [owners.get(pod.uid, ("", ""))]
+            if kind
+        ),
+    )
+
+
+def _roll_ups(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+    """What scrapes would miss between two seconds of theirs."""
+    groups = {id(pod): group for group, pod in profiler.accounts.pods.items()}
+
+    def over(metric: str, scale: float) -> Iterator[_Row]:
+        for pod in shown:
+            values = sorted(profiler.accounts.newest(groups[id(pod)], metric, ROLL_UP))
+            if values:
+                at = min(len(values) - 1, round(0.95 * (len(values) - 1)))
+                for stat, value in (
+                    ("mean", sum(values) / len(values)),
+                    ("p95", values[at]),
+                    ("max", values[-1]),
+                ):
+                    yield _of(profiler, pod, stat=stat), value * scale
+
+    yield gauge(
+        "alnair_pod_gpu_utilization_ratio",
+        "Part of its GPUs' time that it used: mean, p95 and max of the last 15 seconds.",
+        over(usage.GPU_UTIL, 0.01),
+    )
+    yield gauge(
+        "alnair_pod_gpu_memory_used_bytes",
+        "Memory of its GPUs: mean, p95 and max of the last 15 seconds.",
+        over(usage.GPU_MEMORY_MIB, float(1 << 20)),
+    )
+    yield gauge(
+        "alnair_pod_cpu_usage_cores",
+        "Processors that it used: mean, p95 and max of the last 15 seconds.",
+        over(usage.CPU_CORES, 1.0),
+    )
+    yield gauge(
+        "alnair_pod_memory_working_set_bytes",
+        "Memory that cannot be reclaimed: mean, p95 and max of the last 15 seconds.",
+        over(usage.MEMORY_MIB, float(1 << 20)),
+    )
+
+
+def _disagreements(profiler: PodProfiler) -> Iterator[Metric]:
+    """Of GPUs, not of pods: who it is about has an event, or a series of 0."""
+    gpus = sorted(profiler.samples)
+    unmapped = dict.fromkeys(gpus, 0)
+    counts = {(gpu, kind): 0 for gpu in gpus for kind in (Kind.USES_NOT_GIVEN, Kind.GIVEN_IDLE)}
+    for one in profiler.disagreements:
+        if one.kind is Kind.UNMAPPED:
+            unmapped[one.uuid] = one.count
+        else:
+            counts[one.uuid, one.kind] = counts.get((one.uuid, one.kind), 0) + 1
+    yield gauge(
+        "alnair_unmapped_processes",
+        "Processes on a GPU of which nobody knows whose they are.",
+        (({"gpu": gpu}, count) for gpu, count in sorted(unmapped.items())),
+    )
+    yield gauge(
+        "alnair_gpu_attribution_differs",
+        "Containers that use the GPU without having been given it, or were given it and are idle.",
+        (({"gpu": gpu, "kind": str(kind)}, count) for (gpu, kind), count in sorted(counts.items())),
+    )
+
+
+def _itself(profiler: PodProfiler, left_out: int) -> Iterator[Metric]:
+    cycles = profiler.cycles
+    yield gauge(
+        "alnair_scrape_age_seconds",
+        "Time since the profiler last read; the figures of pods are as old.",
+        [({}, time.monotonic() - cycles.at)] if cycles.at is not None else [],
+    )
+    yield counter("alnair_profiler_cycles_total", "Readings.", [({}, cycles.count)])
+    yield counter("alnair_profiler_cycle_seconds_total", "Time in them.", [({}, cycles.seconds)])
+    yield gauge(
+        "alnair_profiler_longest_cycle_seconds",
+        "The longest of the last minute.",
+        [({}, cycles.longest)],
+    )
+    yield gauge(
+        "alnair_profiler_left_out",
+        "What is not shown or not read, as there is too much: pods, containers.",
+        [({"what": "pods"}, left_out), ({"what": "containers"}, cycles.left_out)],
+    )
+    yield gauge(
+        "alnair_profiler_outbox_pods",
+        "Ended pods whose figures nobody has fetched yet.",
+        [({}, profiler.kept.waiting)],
+    )
+    yield counter(
+        "alnair_profiler_outbox_dropped_total",
+        "Ended pods whose figures were thrown away, as nobody fetched them.",
+        [({}, profiler.kept.dropped)],
+    )

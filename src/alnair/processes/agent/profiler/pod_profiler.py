@@ -1,0 +1,257 @@
+"""Once a second: what every container of the node uses, into the books.
+
+The files of the kernel are read in a thread; the books are kept in the event loop. GPUs come from
+the looks at them, which have a loop of their own: one that does not answer holds up nothing here,
+and what it does is unknown meanwhile.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+import msgspec
+
+from alnair.model.usage import PodUsage
+from alnair.node.cgroups import Proc
+from alnair.node.fixed_rate import FixedRate
+from alnair.node.gpu_looks import GpuLook
+from alnair.node.inventory import Inventory
+from alnair.node.load import GpuHolder
+from alnair.node.own_thread import in_own_thread
+from alnair.node.pods.reader import PodsReader, PodsReading
+from alnair.processes.agent.profiler.given_gpus import (
+    Sliced,
+    given_gpus,
+    names_of_processes,
+    used_gpus,
+)
+from alnair.processes.agent.profiler.kept_usage import KeptUsage
+from alnair.profiler.pods.accounts import Account, Named, PodAccounts, Seen
+from alnair.profiler.pods.gpu_use import Disagreement, GpuAttribution, GpusUsed
+from alnair.profiler.pods.rates import Figures, link_rates
+from alnair.profiler.samples import GpuSample
+
+#: Seconds between readings.
+EVERY: Final = 1.0
+#: Seconds after which what was seen of GPUs says nothing of now; where it is looked less often,
+#: so many times the time between looks.
+FRESH: Final = 3.0
+#: Seconds between saves of the books: what a kill may cost of a running pod's figures.
+SAVED_EVERY: Final = 30.0
+#: Pods that have ended whose largest values are at hand, for their annotations.
+_FINALS: Final = 500
+
+_log = logging.getLogger(__name__)
+
+
+class OwnedPod(Named, Protocol):
+    """A pod and its controller; see `PodOnNode`."""
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Kind and name of its controller; empty without one."""
+        ...
+
+
+class Cycles(msgspec.Struct):
+    """How the profiler itself does.
+
+    Attributes:
+        count: Readings so far.
+        seconds: Time in them, with the books.
+        longest: The longest of the last minute, seconds.
+        at: When the last was, seconds, monotonic; None: there was none.
+        left_out: Containers that were not read, as there are too many.
+    """
+
+    count: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+    at: float | None = None
+    left_out: int = 0
+
+
+class PodProfiler:
+    """Reads and keeps books; `take` is given every look at the GPUs.
+
+    Args:
+        node: Name of this node.
+        proc: This machine's.
+        names: The pods of this node, by the uids in their groups.
+        kept: Where the books go.
+        containers: Those with slices.
+        holders: Those with whole GPUs, or MIG devices.
+        inventory: The node's GPUs.
+        every: Seconds between readings.
+
+    Attributes:
+        accounts: The books.
+        cycles: How it does.
+        disagreements: Where what was given and what is used differ, now.
+        links: What goes over each GPU's links.
+        finals: Uid → the largest values of pods that have ended a moment ago.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        proc: Proc,
+        names: Callable[[], Mapping[str, OwnedPod]],
+        kept: KeptUsage,
+        *,
+        containers: Callable[[], Iterable[Sliced]] = tuple,
+        holders: Callable[[], Iterable[GpuHolder]] = tuple,
+        inventory: Callable[[], Inventory] = Inventory,
+        every: float = EVERY,
+    ) -> None:
+        self.node = node
+        self.kept = kept
+        self.names = names
+        self.accounts = PodAccounts(node)
+        self.cycles = Cycles()
+        self.disagreements: tuple[Disagreement, ...] = ()
+        self.links: dict[str, Figures] = {}
+        self.finals: dict[str, dict[str, float]] = {}
+        self._proc = proc
+        self._reader = PodsReader(proc)
+        self._containers = containers
+        self._holders = holders
+        self._inventory = inventory
+        self._every = every
+        self._gpus = GpuAttribution()
+        self._used = GpusUsed()
+        self._look: GpuLook | None = None
+        self._taken: GpuLook | None = None
+        #: Pid → when it started, and where it is: a pid is given again.
+        self._places: dict[int, tuple[int, tuple[str, str]]] = {}
+        self._saved_at = time.monotonic()
+        self._minute: list[float] = []
+        saved, written = kept.saved()
+        if saved is not None:
+            try:
+                self.accounts.restore(saved, written)
+            except ValueError as error:
+                _log.warning("the books of pods that ran before cannot be used: %s", error)
+
+    @property
+    def samples(self) -> Mapping[str, GpuSample]:
+        """What was seen of the GPUs, while that says something of now."""
+        fresh = FRESH * max(1.0, self._every)
+        if self._look is None or time.monotonic() - self._look.now > fresh:
+            return {}
+        return self._look.samples
+
+    def take(self, look: GpuLook) -> None:
+        """Take in a look at the GPUs."""
+        before = self._look.samples if self._look is not None else {}
+        self.links = {
+            uuid: link_rates(before.get(uuid), sample) for uuid, sample in look.samples.items()
+        }
+        self._look = look
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Read at a fixed rate, until cancelled.
+
+        Args:
+            synced: Set once all pods are known: before that, none has ended.
+        """
+        await synced.wait()
+        rate = FixedRate(self._every, time.monotonic())
+        try:
+            while True:
+                await self.tick()
+                await asyncio.sleep(rate.rest(time.monotonic()))
+        finally:
+            self.kept.write_now(self.accounts.saved())
+            self._reader.close()
+
+    async def tick(self) -> None:
+        """Read once."""
+        began = time.monotonic()
+        look = self._look if self._look is not self._taken else None
+        reading, places = await in_own_thread(self._read, look)
+        ended = self._account(reading, look, places)
+        if ended or began - self._saved_at >= SAVED_EVERY or self.kept.problem:
+            self._saved_at = began
+            await self.kept.write(ended, self.accounts.saved())
+        for one in ended:
+            self.finals[one.uid] = {name: digest.max for name, digest in one.metrics.items()}
+        while len(self.finals) > _FINALS:
+            del self.finals[next(iter(self.finals))]
+        self._note(began, time.monotonic() - began, reading)
+
+    def values(self, uid: str) -> dict[str, tuple[float | None, float]]:
+        """Return metric → (newest, largest) of a pod that runs, and largest of one that ended."""
+        if (found := self.account(uid)) is not None:
+            return self.accounts.values(found[0])
+        return {metric: (None, most) for metric, most in self.finals.get(uid, {}).items()}
+
+    def account(self, uid: str) -> tuple[str, Account] | None:
+        """Return a pod that runs, by its uid at the API server, with that in its groups."""
+        if (found := self.accounts.pods.get(uid)) is not None and found.uid == uid:
+            return uid, found
+        items = self.accounts.pods.items()
+        return next(((group, one) for group, one in items if one.uid == uid), None)
+
+    def _read(self, look: GpuLook | None) -> tuple[PodsReading, dict[int, tuple[str, str]]]:
+        return self._reader.read(), self._find(look)
+
+    def _find(self, look: GpuLook | None) -> dict[int, tuple[str, str]]:
+        """Return whose the processes on GPUs are, by the kernel."""
+        if look is None:
+            return {}
+        samples = [one for gpu in look.samples.values() for one in (gpu, *gpu.mig.values())]
+        pids = {process.pid for sample in samples for process in sample.processes}
+        known: dict[int, tuple[int, tuple[str, str]]] = {}
+        for pid in pids:
+            started = self._proc.started(pid)
+            before = self._places.get(pid)
+            if started and before is not None and before[0] == started:
+                known[pid] = before
+            elif started and (place := self._proc.cgroup(pid)) is not None:
+                known[pid] = started, (place.pod, place.container if place.pod else "")
+        self._places = known
+        return {pid: place for pid, (_, place) in known.items()}
+
+    def _account(
+        self, reading: PodsReading, look: GpuLook | None, places: Mapping[int, tuple[str, str]]
+    ) -> list[PodUsage]:
+        names = self.names()
+        given = given_gpus(self._containers(), self._holders())
+        if look is not None:
+            by_id = {uid: pod.containers for uid, pod in names.items()}
+            owners = names_of_processes(places, by_id)
+            self._used = self._gpus.take(look.samples, owners, given)
+            self._taken = look
+        elif not self.samples:
+            self._used = GpusUsed()
+        else:  # the same look again: what it says holds, but its energy is in the books
+            self._used = _without_energy(self._used)
+        self.disagreements = self._used.disagreements
+        return self.accounts.tick(
+            Seen(
+                now=reading.at,
+                epoch=time.time(),
+                names=names,
+                containers=reading.containers,
+                networks=reading.networks,
+                present=reading.pods,
+                gpus=self._used if self._used.uses else None,
+                given=used_gpus(given, self._inventory()),
+            )
+        )
+
+    def _note(self, began: float, seconds: float, reading: PodsReading) -> None:
+        self._minute = [*self._minute[-59:], seconds]
+        self.cycles.count += 1
+        self.cycles.seconds += seconds
+        self.cycles.longest = max(self._minute)
+        self.cycles.at = began
+        self.cycles.left_out = reading.left_out
+
+
+def _without_energy(used: GpusUsed) -> GpusUsed:
+    uses = {key: msgspec.structs.replace(use, energy_j=None) for key, use in used.uses.items()}
+    return msgspec.structs.replace(used, uses=uses)

@@ -1,0 +1,134 @@
+"""When a pod's figures have changed so much that they are written again, and how many writes go.
+
+Each write is one of etcd's, and news for everybody who watches pods. A thousand nodes with twenty
+pods each that were written every second would be 20,000 a second.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from alnair.model import usage
+
+#: Seconds between two writes of a pod, and until a small change counts.
+LEAST: Final = 60.0
+PATIENCE: Final = 600.0
+#: What is a change at once, and what is one after `PATIENCE`: points of a percentage.
+LARGE: Final = 25.0
+SMALL: Final = 5.0
+#: Part by which amounts have to change; a maximum that grows by less is no news.
+PART: Final = 0.05
+#: What is too little to be news, whatever part it is.
+_FLOORS: Final = {
+    usage.GPU_UTIL: 1.0,
+    usage.GPU_MEMORY_COPY_UTIL: 1.0,
+    usage.GPU_MEMORY_MIB: 16.0,
+    usage.POWER_W: 10.0,
+    usage.CPU_CORES: 0.1,
+    usage.MEMORY_MIB: 16.0,
+}
+_FLOOR: Final = 1.0
+_PERCENT: Final = frozenset({usage.GPU_UTIL, usage.GPU_MEMORY_COPY_UTIL})
+#: What is written; pressures and throttling are for metrics.
+WRITTEN: Final = (
+    usage.GPU_UTIL,
+    usage.GPU_MEMORY_COPY_UTIL,
+    usage.GPU_MEMORY_MIB,
+    usage.POWER_W,
+    usage.CPU_CORES,
+    usage.MEMORY_MIB,
+    usage.IO_READ_MIB_S,
+    usage.IO_WRITE_MIB_S,
+    usage.NET_RX_MIB_S,
+    usage.NET_TX_MIB_S,
+    usage.PCIE_RX_MIB_S,
+    usage.PCIE_TX_MIB_S,
+    usage.NVLINK_RX_MIB_S,
+    usage.NVLINK_TX_MIB_S,
+)
+
+
+class PodFigures(msgspec.Struct, frozen=True):
+    """What is said of a pod.
+
+    Attributes:
+        gpu: Percent of its GPUs' time.
+        current: Metric → what it is now.
+        maximum: Metric → the most that it ever was.
+    """
+
+    gpu: float
+    current: Mapping[str, float] = {}
+    maximum: Mapping[str, float] = {}
+
+
+def figures(gpu: float, values: Mapping[str, tuple[float | None, float]]) -> PodFigures:
+    """Return what is said, rounded as it is written.
+
+    Args:
+        gpu: Percent of its GPUs' time.
+        values: Metric → (newest or None, largest).
+    """
+    written = {metric: values[metric] for metric in WRITTEN if metric in values}
+    current = {metric: now for metric, (now, _) in written.items() if now is not None}
+    return PodFigures(
+        round(gpu, 1),
+        {metric: _rounded(value) for metric, value in current.items()},
+        {metric: _rounded(most) for metric, (_, most) in written.items()},
+    )
+
+
+def is_news(old: PodFigures, new: PodFigures, age: float) -> bool:
+    """Say whether the new figures are to be written.
+
+    Args:
+        old: As written.
+        new: As they are.
+        age: Seconds since the old ones were written.
+    """
+    if age < LEAST:
+        return False
+    grown = any(
+        _has_grown(metric, old.maximum.get(metric), value) for metric, value in new.maximum.items()
+    )
+    least = SMALL if age >= PATIENCE else LARGE
+    return grown or abs(new.gpu - old.gpu) >= least
+
+
+def _has_grown(metric: str, before: float | None, now: float) -> bool:
+    grown = now - (before or 0.0)
+    part = 0.0 if metric in _PERCENT else PART * (before or 0.0)
+    return grown >= max(_FLOORS.get(metric, _FLOOR), part)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+class TokenBucket:
+    """So many writes at once, and then so many a second.
+
+    Args:
+        rate: A second.
+        burst: At once.
+    """
+
+    def __init__(self, rate: float = 5.0, burst: float = 10.0) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = burst
+        self._at: float | None = None
+
+    def take(self, now: float) -> float:
+        """Take one; return the seconds to wait before it may be used.
+
+        Args:
+            now: Seconds, monotonic.
+        """
+        if self._at is not None:
+            grown = max(0.0, now - self._at) * self._rate
+            self._tokens = min(self._burst, self._tokens + grown)
+        self._at = now
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)

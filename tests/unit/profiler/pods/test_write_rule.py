@@ -1,0 +1,61 @@
+"""When a pod's figures are written again."""
+
+import pytest
+
+from alnair.model import usage
+from alnair.profiler.pods.write_rule import (
+    LEAST,
+    PATIENCE,
+    PodFigures,
+    TokenBucket,
+    figures,
+    is_news,
+)
+
+OLD = PodFigures(50.0, {}, {usage.GPU_UTIL: 50.0, usage.MEMORY_MIB: 1000.0, usage.CPU_CORES: 1.0})
+
+
+def maxima(**changed: float) -> PodFigures:
+    return PodFigures(50.0, {}, {**OLD.maximum, **changed})
+
+
+@pytest.mark.parametrize(
+    ("new", "age", "news"),
+    [
+        (OLD, 10 * PATIENCE, False),
+        (maxima(gpu_util=51.0), LEAST, True),
+        (maxima(gpu_util=51.0), LEAST - 1, False),
+        (maxima(gpu_util=50.9), PATIENCE, False),
+        (maxima(memory_mib=1049.0), PATIENCE, False),
+        (maxima(memory_mib=1050.0), LEAST, True),
+        (maxima(cpu_cores=1.06), LEAST, False),
+        (maxima(cpu_cores=1.1), LEAST, True),
+        (maxima(net_rx_mib_s=0.9), PATIENCE, False),
+        (maxima(net_rx_mib_s=1.1), LEAST, True),
+        (PodFigures(74.0, {}, OLD.maximum), LEAST, False),
+        (PodFigures(75.0, {}, OLD.maximum), LEAST, True),
+        (PodFigures(45.0, {}, OLD.maximum), PATIENCE, True),
+        (PodFigures(46.0, {}, OLD.maximum), PATIENCE, False),
+    ],
+)
+def test_what_is_news(new: PodFigures, age: float, *, news: bool) -> None:
+    assert is_news(OLD, new, age) is news
+
+
+def test_figures_are_rounded_and_only_what_people_look_at() -> None:
+    values = {
+        usage.GPU_UTIL: (12.3456, 99.99),
+        usage.MEMORY_MIB: (None, 123456.0),
+        usage.CPU_PRESSURE: (0.5, 0.5),
+    }
+    assert figures(12.34, values) == PodFigures(
+        12.3, {usage.GPU_UTIL: 12.35}, {usage.GPU_UTIL: 99.99, usage.MEMORY_MIB: 123500.0}
+    )
+
+
+def test_after_a_burst_writes_go_at_a_rate() -> None:
+    tokens = TokenBucket(rate=5.0, burst=10.0)
+    assert [tokens.take(100.0) for _ in range(10)] == [0.0] * 10
+    assert [round(tokens.take(100.0), 3) for _ in range(3)] == [0.2, 0.4, 0.6]
+    assert tokens.take(101.0) == 0.0
+    assert [tokens.take(200.0) for _ in range(10)] == [0.0] * 10
