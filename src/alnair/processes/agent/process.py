@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -15,7 +15,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.model import names
 from alnair.node.gpu_driver import GpuDriver
-from alnair.node.gpu_looks import GpuLooks
+from alnair.node.gpu_looks import GpuLook, GpuLooks
 from alnair.node.health import GpusHealth
 from alnair.node.isolation import Isolation
 from alnair.node.kubelet.driver_files import DriverPlaces
@@ -44,6 +44,7 @@ from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
+from alnair.processes.agent.profiler.gpu_sample_metrics import GpuSamples
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
 from alnair.processes.agent.profiler.pod_metrics import pod_metrics
@@ -121,7 +122,13 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         # Of containers that were given the library by other means, nobody knows which is theirs.
         mappings = DriverMappings([file_id(library.proxy)]) if library is not None else None
         inspection = Inspection(server, policy, enforcement.tell, strays=strays, mappings=mappings)
-        takers = [health.take, load.take, inspection.take]
+        samples = GpuSamples(settings.node, lambda: driver.inventory)
+        takers: list[Callable[[GpuLook], None]] = [
+            health.take,
+            load.take,
+            inspection.take,
+            samples.take,
+        ]
         if profiler is not None and plugins is not None:
             takers.append(profiler.take)
             await beside(profiler.run(plugins.pods.synced))
@@ -137,7 +144,11 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         http = Server(
             application(
                 lambda: chain(
-                    figures(), gpu_metrics(health, load), plugin_metrics(served), of_pods()
+                    figures(),
+                    gpu_metrics(health, load),
+                    samples.metrics(),
+                    plugin_metrics(served),
+                    of_pods(),
                 ),
                 profiler,
             ),
