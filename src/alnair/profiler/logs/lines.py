@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 #: Characters of a line that are looked at. A step and its figures are never further right.
-MOST_CHARACTERS = 2000
+MOST_CHARACTERS = 1000
 #: Bytes of a line that are kept while it grows: four for each character.
 _MOST_BYTES = 4 * MOST_CHARACTERS
 #: A bar is written over itself by carriage returns: each state of it is a line.

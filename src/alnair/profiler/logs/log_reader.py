@@ -143,8 +143,9 @@ class LogReader:
         self._found = _latest(self._found, found)
         if not found.is_training:
             return
-        self._printed.add(found.step_seconds)
         position = self._place.take(found)
+        if position is not None or found.step is None:  # else of a bar of something else
+            self._printed.add(found.step_seconds)
         if position is not None:
             self._advance(position, found, at)
 

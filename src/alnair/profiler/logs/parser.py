@@ -43,7 +43,11 @@ class LineParser:
         found = self._pattern.read(text) if self._pattern else self._known(text)
         if found is None or not _is_sane(found):
             return None
-        if rank is not None and not self._pattern:
+        if found.steps == 0 or found.epochs == 0:  # of nothing: no total
+            found = msgspec.structs.replace(
+                found, steps=found.steps or None, epochs=found.epochs or None
+            )
+        if rank is not None and "<std" in line[:40] and not self._pattern:
             found = msgspec.structs.replace(found, framework=HOROVOD)
         return msgspec.structs.replace(found, at=at) if at is not None else found
 

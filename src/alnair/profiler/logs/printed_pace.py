@@ -5,18 +5,14 @@ import statistics
 from alnair.profiler.logs.position import Position
 from alnair.profiler.progress.tracker import Progress
 
-#: Printed rates are means already: the last few are enough to leave out a slow first step.
-_FEW = 9
+#: Printed rates are means already: the last few are enough.
+_FEW = 5
 #: An interval is never narrower than this part of the remaining time, to each side.
 _LEAST = 0.1
 
 
 class PrintedPace:
-    """Remembers the last few printed times of one step; breaks are not known to it.
-
-    Attributes:
-        seconds: Of one step, None before one was printed.
-    """
+    """Remembers the last few printed times of one step; breaks are not known to it."""
 
     def __init__(self) -> None:
         self._last: list[float] = []
@@ -24,7 +20,10 @@ class PrintedPace:
 
     @property
     def seconds(self) -> float | None:
-        return statistics.median(self._last) if self._last else None
+        """Seconds of one step, None before they were printed."""
+        if len(self._last) < _FEW:  # the first ones are slow
+            return self._last[-1] if self._last else None
+        return statistics.median(self._last)
 
     def add(self, seconds: float | None) -> None:
         """Take the time of a step as it is printed, if it is."""
@@ -35,24 +34,25 @@ class PrintedPace:
         """Take where the training is."""
         self._position = position
 
-    def estimate(self, now: float | None = None) -> Progress | None:
-        """Return the progress; None before there is any. It takes no notice of the time."""
+    def estimate(self, _now: float | None = None) -> Progress | None:
+        """Return the progress; None before there is any. The time now says nothing here."""
         at = self._position
         if at is None:
             return None
         each = self.seconds if at.unit != "sample" else None
         if at.total is None:
             return Progress(at.done, step_seconds=each)
-        told = Progress(at.done, at.total, min(1.0, at.done / at.total), each)
+        fraction = min(1.0, at.done / at.total)
         if each is None:
-            return told
+            return Progress(at.done, at.total, fraction)
         left = max(0.0, at.total - at.done)
+        seen = self._last if len(self._last) == _FEW else [each]
         return Progress(
             at.done,
             at.total,
-            told.fraction,
+            fraction,
             each,
             eta_s=left * each,
-            eta_low_s=left * min(*self._last, (1 - _LEAST) * each),
-            eta_high_s=left * max(*self._last, (1 + _LEAST) * each),
+            eta_low_s=left * min(*seen, (1 - _LEAST) * each),
+            eta_high_s=left * max(*seen, (1 + _LEAST) * each),
         )

@@ -11,12 +11,12 @@ from alnair.profiler.logs.numerals import CLOCK, NUMBER, SCALED, number, scaled
 from alnair.profiler.logs.reading import LIGHTNING, Reading
 
 _BAR = re.compile(
-    rf"\d{{1,3}}%\|[^|]{{0,300}}\|\s{{0,9}}({SCALED})/({SCALED})\s{{0,9}}"
+    rf"(?<!\d)\d{{1,3}}%\|[^|]{{0,300}}\|\s{{0,9}}({SCALED})/({SCALED})\s{{0,9}}"
     rf"\[(?:{CLOCK})<(?:{CLOCK}|\?),\s{{0,9}}(?:({NUMBER})|\?)\s?(\w{{1,16}})/(\w{{1,16}})",
     re.IGNORECASE,
 )
 _RICH = re.compile(
-    rf"[━╸╺]{{2,300}}\s{{1,9}}(\d{{1,15}})/(\d{{1,15}})\s{{1,9}}(?:{CLOCK})\s{{1,9}}•\s{{1,9}}"
+    rf"(?<![━╸╺])[━╸╺]{{2,300}}\s{{1,9}}(\d{{1,15}})/(\d{{1,15}})\s{{1,9}}(?:{CLOCK})\s{{1,9}}•\s{{1,9}}"
     rf"(?:{CLOCK}|-:--:--)\s{{1,9}}({NUMBER})(it)/(s)",
     re.IGNORECASE,
 )

@@ -20,7 +20,7 @@ _BAR = re.compile(
 )
 #: Keras 2 tells what is left while it runs; Keras 3 tells it without a word for it.
 _LEFT = re.compile(rf"ETA:\s?(?:({CLOCK})|(\d{{1,9}})s)")
-_EACH = re.compile(rf"({NUMBER})(us|µs|ms|s)/(?:step|sample|epoch)")
+_EACH = re.compile(rf"(?<![\d.,])({NUMBER})(us|µs|ms|s)/(?:step|sample|epoch)")
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _HOOK = re.compile(
     rf"\bloss\s?=\s?({NUMBER}),\s?step\s?=\s?(\d{{1,15}})(?:\s\(({NUMBER})\ssec\))?", re.IGNORECASE

@@ -15,7 +15,8 @@ _OF = rf"(?:\s{{0,6}}(?:/|of)\s{{0,6}}({INTEGER}))?"
 _ALONE = r"(?<![\w/.-])"
 _TRAIN = r"(?:train(?:ing)?[_/ ])?"
 _STEP = re.compile(
-    rf"{_ALONE}(?<!accumulation ){_TRAIN}(?:global[_ ]?step|num_updates|steps?|iterations?|iters?|batch){_IS}"
+    rf"{_ALONE}(?<!accumulation ){_TRAIN}"
+    rf"(?:global[_ ]?step|num_updates|steps?|iterations?|iters?|batch){_IS}"
     rf"({INTEGER})(?![\d.]){_OF}",
     re.IGNORECASE,
 )
@@ -40,12 +41,12 @@ _ACCURACY = re.compile(
     re.IGNORECASE,
 )
 _PER_S = re.compile(
-    rf"({NUMBER})\s?(it|iters?|iterations?|steps?|batch(?:es)?|samples?|img|imgs|images?|"
+    rf"(?<![\d.,])({NUMBER})\s?(it|iters?|iterations?|steps?|batch(?:es)?|samples?|img|imgs|images?|"
     r"examples?|tokens?|tok|sequences?)\s?(?:/|per\s)\s?s(?:ec(?:ond)?)?\b",
     re.IGNORECASE,
 )
 _EACH = re.compile(
-    rf"({NUMBER})\s?(us|µs|ms|s|sec|seconds)\s?/\s?(?:it|iter|iteration|step|batch)\b",
+    rf"(?<![\d.,])({NUMBER})\s?(us|µs|ms|s|sec|seconds)\s?/\s?(?:it|iter|iteration|step|batch)\b",
     re.IGNORECASE,
 )
 _TOOK = re.compile(
