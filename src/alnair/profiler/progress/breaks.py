@@ -63,7 +63,7 @@ class Breaks:
         for kind in self._kinds():
             count = _count(kind, begin, done, total, pace)
             lengths = [one.seconds for one in kind]
-            usual = statistics.median(lengths)
+            usual = statistics.mean(lengths)
             seconds += count * usual
             spread = statistics.stdev(lengths) if len(kind) > 1 else usual / 2
             # Their number may be off by one, and all of them by the error of the median.

@@ -8,11 +8,13 @@ import msgspec
 #: Intervals that are kept; when there are more, neighbours are merged.
 MOST_INTERVALS = 256
 #: So many intervals in a row tell of a new pace, or of the spread of the old one.
-FEW = 8
+FEW = 5
 #: From the median absolute deviation to the standard deviation of a normal distribution.
 _MAD = 1.4826
-#: A pace is a new one if it differs by this part of the old one at least.
-_LEAST_CHANGE = 0.1
+#: A pace is a new one if its logarithm differs by this at least: a quarter.
+_LEAST_CHANGE = 0.22
+#: Parts into which the past is cut to see how far its mean can be trusted.
+_BLOCKS = 8
 
 
 class Interval(msgspec.Struct):
@@ -46,27 +48,25 @@ class Pace:
         return len(self._all) >= FEW
 
     @property
-    def median(self) -> float:
-        """Seconds of one step, in half of the intervals less."""
-        return self._usually()[0]
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of an interval's seconds per step, outliers left out."""
-        return self._usually()[1]
-
-    @property
     def mean(self) -> float:
         """Seconds of one step, over all that was seen at this pace."""
         steps = math.fsum(one.steps for one in self._all)
         return math.fsum(one.seconds for one in self._all) / steps
 
-    @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        if len(self._all) < 2:
+    def error(self, ahead: float) -> float:
+        """Return the standard error of the mean, as a forecast of the mean of the steps ahead.
+
+        From means of blocks: steps near one another are alike, and many of them say little more
+        than a few.
+        """
+        size = max(1, len(self._all) // _BLOCKS)
+        blocks = [self._all[at : at + size] for at in range(0, len(self._all) - size + 1, size)]
+        if len(blocks) < 2:
             return self.mean
-        return statistics.stdev([one.pace for one in self._all]) / math.sqrt(len(self._all))
+        steps = [math.fsum(one.steps for one in block) for block in blocks]
+        paces = [math.fsum(o.seconds for o in b) / n for b, n in zip(blocks, steps, strict=True)]
+        own = 1 / len(blocks) + min(1.0, statistics.mean(steps) / max(ahead, 1e-9))
+        return statistics.stdev(paces) * math.sqrt(own)
 
     def excess(self, raw: Interval) -> float:
         """Return the seconds of it that must have been a break; 0 where it was none."""
@@ -76,8 +76,8 @@ class Pace:
         more = raw.seconds - raw.steps * median
         # The fewer steps an interval has, the less they make up for one another.
         spread *= math.sqrt(max(1.0, self._least_steps / raw.steps))
-        usual = max(5 * spread * raw.steps, 0.5 * median * raw.steps, 2 * median)
-        return more if more > usual else 0.0
+        most = max(math.exp(min(4 * spread, 9.0)), 1.5) * raw.steps * median
+        return more if raw.seconds > most and more > 2 * median else 0.0
 
     def add(self, raw: Interval, excess: float) -> bool:
         """Take an interval; return whether the pace has become another one with it.
@@ -88,7 +88,9 @@ class Pace:
         """
         self._last = [*self._last[1 - FEW :], raw]
         if self._has_changed():
-            self._all = list(self._last)
+            was = self._usually()[0]
+            slower = statistics.median(one.pace for one in self._last) > was
+            self._all = [one for one in self._last if (one.pace > was) == slower]
             self._begun, self._least_steps, self._usual = None, 0.0, None
             return True
         self._merge(Interval(raw.seconds - excess, raw.steps))
@@ -105,12 +107,12 @@ class Pace:
         median, spread = self._usually()
         paces = sorted(one.pace for one in self._last)
         now = statistics.median(paces)
-        # All but one on the same side: a pace, and not two breaks among eight intervals.
-        alike = paces[1] > median if now > median else paces[-2] < median
+        # Slower without exception: else it may be breaks. A break among faster steps is none.
+        alike = paces[0] > median if now > median else paces[-2] < median
         steps = statistics.median(one.steps for one in self._last)
         spread *= math.sqrt(max(1.0, self._least_steps / steps))
-        least = max(_LEAST_CHANGE * median, 4 * spread / math.sqrt(FEW))
-        return alike and abs(now - median) > least
+        least = max(_LEAST_CHANGE, 4 * spread / math.sqrt(FEW))
+        return alike and now > 0 and abs(math.log(now / median)) > least
 
     def _merge(self, one: Interval) -> None:
         if self._begun is not None:
@@ -129,9 +131,14 @@ class Pace:
             self._usual = None
 
     def _usually(self) -> tuple[float, float]:
+        """Return the median pace, and the spread of the paces' logarithms, outliers left out.
+
+        Logarithms, since steps vary by factors: now and then one takes three times as long, and
+        none a negative time.
+        """
         if self._usual is None:
             paces = [one.pace for one in self._all]
-            median = statistics.median(paces)
-            away = statistics.median(abs(pace - median) for pace in paces)
+            median = max(statistics.median(paces), 1e-9)
+            away = statistics.median(abs(math.log(max(one, 1e-9) / median)) for one in paces)
             self._usual = (median, _MAD * away)
         return self._usual

@@ -119,7 +119,7 @@ class ProgressTracker:
         left = max(0.0, total - self._done)
         ahead = self._breaks.ahead(self._begin, self._done, total, pace)
         eta = left * pace + ahead.seconds
-        error = self._pace.error if len(self._pace) else pace
+        error = self._pace.error(left) if len(self._pace) else pace
         away = _DEVIATIONS * math.hypot(left * error, ahead.deviation, _UNKNOWN * eta)
         # A job that should have gone on by now does not come nearer to its end.
         waited = 0.0 if now is None else min(max(0.0, now - self._at), pace)
