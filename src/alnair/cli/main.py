@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
+    "analyze": ("analyze", "app"),
     "demo": ("demo", "demo"),
 }
 

@@ -89,8 +89,8 @@ class Pace:
         self._last = [*self._last[1 - FEW :], raw]
         if self._has_changed():
             was = self._usually()[0]
-            slower = statistics.median(one.pace for one in self._last) > was
-            self._all = [one for one in self._last if (one.pace > was) == slower]
+            now = statistics.median(one.pace for one in self._last)
+            self._all = [one for one in self._last if (one.pace - was) * (now - was) > 0]
             self._begun, self._least_steps, self._usual = None, 0.0, None
             return True
         self._merge(Interval(raw.seconds - excess, raw.steps))
