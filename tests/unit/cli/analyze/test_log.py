@@ -30,7 +30,9 @@ def test_people_read_what_is_known_and_how_to_know_more() -> None:
     assert done.exit_code == 0, done.output
     assert "step       501 of 5005" in done.stdout
     assert "say --steps or --epochs" in done.stdout
-    assert "left       30m 2s (between 27m" in analyze(CORPUS / "imagenet.log", "--epochs", 2).stdout
+    assert (
+        "left       30m 2s (between 27m" in analyze(CORPUS / "imagenet.log", "--epochs", 2).stdout
+    )
 
 
 def test_a_dash_reads_standard_input() -> None:
