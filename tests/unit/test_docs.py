@@ -105,7 +105,9 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
 
 
 def test_every_json_example_of_the_names_follows_its_type() -> None:
-    static, load, use, expected, assignment, plan = blocks(DOCS / "reference" / "names.md", "json")
+    documents = blocks(DOCS / "reference" / "names.md", "json")
+    static, load, use, workload, expected, assignment, plan = documents
+    assert msgspec.json.decode(workload, type=api_types.Workload).v == 1
     assert msgspec.json.decode(static, type=api_types.GpuStatic).v == 1
     assert msgspec.json.decode(load, type=api_types.GpuLoadAnnotation).v == 1
     assert msgspec.json.decode(use, type=api_types.PodUtilization).v == 1

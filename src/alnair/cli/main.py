@@ -30,6 +30,7 @@ COMMANDS = {
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
     "top": ("top", "top"),
+    "analyze": ("analyze", "app"),
     "demo": ("demo", "demo"),
 }
 

@@ -219,3 +219,32 @@ class Expected(msgspec.Struct, frozen=True):
     """Seconds that it will run."""
     source: str = ""
     """Who says so: `trial`, `history` or `user`."""
+
+
+class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The pod annotation `workload`: what a pod does, as far as is known; the rest is absent."""
+
+    v: int
+    t: str
+    """When these findings were first true, RFC 3339."""
+    type: str | None = None
+    """`training`, `inference`, `batch` or `idle`."""
+    framework: str | None = None
+    """What its log is of: a name of `alnair.profiler.logs.reading.FRAMEWORKS`."""
+    period_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Seconds of one iteration."""
+    phase: str | None = None
+    """`start`, `loading`, `training`, `evaluation`, `checkpoint` or `idle`."""
+    step: Count | None = None
+    epoch: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    progress: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    """Done of all."""
+    eta_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Seconds until it is done, from `t` on."""
+    eta_low_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    eta_high_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Between these two in about 80 of 100 cases."""
+    bottleneck: str | None = None
+    """`gpu`, `memory`, `input`, `communication` or `idle`."""
+    straggler: float | None = None
+    """How many times slower than it should be, of a rank that is slow."""

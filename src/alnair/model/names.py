@@ -63,6 +63,8 @@ VGPU_PRIORITY: Final = _PREFIX + "vgpu-priority"
 VGPU_ISOLATION: Final = _PREFIX + "vgpu-isolation"
 #: On a pod, by its node's agent: what its GPUs do (`api.PodUtilization`).
 UTILIZATION: Final = _PREFIX + "utilization"
+#: On a pod: what it does, as far as its use and its log tell (`api_types.Workload`).
+WORKLOAD: Final = _PREFIX + "workload"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
 RECLAIMABLE: Final = _PREFIX + "reclaimable"
 #: On a pod: when it last saved its work, RFC 3339: what came before is not lost by an eviction.
