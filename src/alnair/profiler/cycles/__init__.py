@@ -1,0 +1,1 @@
+"""Does a series repeat itself, and how long does it take? By spectrum and autocorrelation. Pure."""
