@@ -47,7 +47,6 @@ EXTRAS = {
     **dict.fromkeys(("cryptography", "psutil"), "alnair[local]"),
     **dict.fromkeys(("google", "grpc", "pynvml"), "alnair[agent]"),
     **dict.fromkeys(("jinja2", "matplotlib"), "alnair[report]"),
-    "numpy": "alnair",  # left out of the agent's image
 }
 
 
