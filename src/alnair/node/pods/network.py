@@ -63,7 +63,8 @@ class PodNetworks:
         self._proc = proc
         self._files = files
         self._sources: dict[str, _Source] = {}
-        self._node = self._namespace(1)
+        #: Networks that are none of a pod's; who may not look at process 1 lives beside it mostly.
+        self._node = {self._namespace(1), self._namespace("self")} - {0}
 
     def read(
         self, uid: str, members: frozenset[str], pids: Iterable[int], now: float
@@ -103,7 +104,7 @@ class PodNetworks:
                 made = msgspec.structs.replace(old, members=members)
             else:
                 self._drop(uid)
-                path = "" if namespace == self._node else str(self._proc.path(f"{pid}/net/dev"))
+                path = "" if namespace in self._node else str(self._proc.path(f"{pid}/net/dev"))
                 made = _Source(members, path, namespace)
             self._sources[uid] = made
             return made
@@ -114,7 +115,7 @@ class PodNetworks:
         if source is not None and source.path:
             self._files.close(source.path)
 
-    def _namespace(self, pid: int) -> int:
+    def _namespace(self, pid: int | str) -> int:
         with contextlib.suppress(OSError):
             return os.stat(self._proc.path(f"{pid}/ns/net")).st_ino  # noqa: PTH116 (on a warm path)
         return 0

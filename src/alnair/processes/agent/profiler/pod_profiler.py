@@ -143,13 +143,13 @@ class PodProfiler:
             return {}
         return self._look.samples
 
-    def take(self, look: GpuLook) -> None:
+    def take(self, seen: GpuLook) -> None:
         """Take in a look at the GPUs."""
         before = self._look.samples if self._look is not None else {}
         self.links = {
-            uuid: link_rates(before.get(uuid), sample) for uuid, sample in look.samples.items()
+            uuid: link_rates(before.get(uuid), sample) for uuid, sample in seen.samples.items()
         }
-        self._look = look
+        self._look = seen
 
     async def run(self, synced: asyncio.Event) -> None:
         """Read at a fixed rate, until cancelled.
