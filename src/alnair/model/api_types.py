@@ -234,7 +234,7 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     period_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     """Seconds of one iteration."""
     phase: str | None = None
-    """`start`, `loading`, `training`, `evaluation`, `checkpoint` or `idle`."""
+    """`start`, `data loading`, `training`, `evaluation`, `checkpoint`, `pause` or `idle`."""
     step: Count | None = None
     epoch: Annotated[float, msgspec.Meta(ge=0)] | None = None
     progress: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
@@ -245,6 +245,6 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     eta_high_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
     """Between these two in about 80 of 100 cases."""
     bottleneck: str | None = None
-    """`gpu`, `memory`, `input`, `communication` or `idle`."""
+    """`GPU-bound`, `memory-bound`, `input-bound`, `communication-bound` or `idle`."""
     straggler: float | None = None
     """How many times slower than it should be, of a rank that is slow."""

@@ -65,6 +65,9 @@ VGPU_ISOLATION: Final = _PREFIX + "vgpu-isolation"
 UTILIZATION: Final = _PREFIX + "utilization"
 #: On a pod: what it does, as far as its use and its log tell (`api_types.Workload`).
 WORKLOAD: Final = _PREFIX + "workload"
+#: On a pod, by people: `false` if its log is not read; and how its lines say how far it is.
+READ_LOG: Final = _PREFIX + "read-log"
+LOG_PATTERN: Final = _PREFIX + "log-pattern"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
 RECLAIMABLE: Final = _PREFIX + "reclaimable"
 #: On a pod: when it last saved its work, RFC 3339: what came before is not lost by an eviction.
@@ -97,6 +100,7 @@ VGPU_PROMISE: Final = _PREFIX + "vgpu-promise"
 AGENT: Final = "alnair-agent"
 #: Whose fields the annotations of measured load are.
 AGENT_PROFILER: Final = "alnair-agent-profiler"
+AGENT_WORKLOAD: Final = "alnair-agent-workload"
 
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"

@@ -7,6 +7,8 @@ from typing import Annotated, Final
 
 import msgspec
 
+from alnair.model.api_types import Workload
+
 #: Percent of a GPU's compute that the container used, 0 to 100 for each GPU.
 GPU_UTIL: Final = "gpu_util"
 #: Percent of time in which the GPU's memory was read or written for it.
@@ -75,6 +77,7 @@ class PodUsage(msgspec.Struct, frozen=True):
         containers: The same by container.
         gpus: What it was given.
         energy_j: Energy of its GPUs in that time, its share by use; None if not measured.
+        workload: What it did, as last told in its annotation.
     """
 
     v: Annotated[int, msgspec.Meta(ge=1)]
@@ -88,3 +91,4 @@ class PodUsage(msgspec.Struct, frozen=True):
     containers: dict[str, dict[str, Digest]] = {}
     gpus: list[UsedGpu] = []
     energy_j: float | None = None
+    workload: Workload | None = None

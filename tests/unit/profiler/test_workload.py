@@ -33,7 +33,7 @@ def test_findings_become_the_annotation() -> None:
         NOON,
         period_s=0.42,
         phase="training",
-        bottleneck="input",
+        bottleneck="input-bound",
         log=LOG,
         straggler=Straggler(3, 17, 1.4),
     )

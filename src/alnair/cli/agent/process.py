@@ -144,6 +144,15 @@ def agent(
         bool,
         typer.Option("--legacy-metrics", help="Add the metrics of the original Alnair's exporter."),
     ] = False,
+    pod_logs: Annotated[
+        Path, typer.Option(metavar="DIR", help="The kubelet's logs of pods: they tell progress.")
+    ] = Path("/var/log/pods"),
+    no_logs_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMESPACE", help="Do not read logs of its pods; '*': of none; repeat it."
+        ),
+    ] = None,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -210,6 +219,8 @@ def agent(
         soft_factor=soft_factor,
         usage_folder=usage_folder,
         legacy_metrics=legacy_metrics,
+        pod_logs=pod_logs.absolute(),
+        no_logs_of=tuple(no_logs_of or ()),
     )
     try:
         asyncio.run(serve(settings))

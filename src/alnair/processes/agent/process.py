@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from prometheus_client.metrics_core import Metric
@@ -14,6 +15,7 @@ from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.model import names
+from alnair.node.driver_root import seen
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.gpu_looks import GpuLook, GpuLooks
 from alnair.node.health import GpusHealth
@@ -21,6 +23,7 @@ from alnair.node.isolation import Isolation
 from alnair.node.kubelet.driver_files import DriverPlaces
 from alnair.node.load import GpusLoad
 from alnair.node.mps import MpsDaemon, MpsOptions
+from alnair.node.pods.container_logs import ContainerLogs
 from alnair.node.vgpu import installed_library
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.driver_mappings import DriverMappings, file_id
@@ -49,6 +52,8 @@ from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
 from alnair.processes.agent.profiler.pod_metrics import pod_metrics
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
+from alnair.processes.agent.profiler.training_logs import TrainingLogs
+from alnair.processes.agent.profiler.workloads import Workloads
 from alnair.processes.agent.settings import Settings
 from alnair.serving.server import Secured, Server
 from alnair.sharing.strays import StrayPolicy, stray_policy
@@ -132,6 +137,8 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         if profiler is not None and plugins is not None:
             takers.append(profiler.take)
             await beside(profiler.run(plugins.pods.synced))
+            if client is not None:
+                await beside(_workloads(settings, client, profiler, plugins).run())
         await beside(GpuLooks(driver, takers, settings.sample_every).run())
         costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
         await beside(costs.follow(driver))
@@ -214,6 +221,15 @@ def _profiler(
         inventory=lambda: driver.inventory,
         every=settings.sample_every,
     )
+
+
+def _workloads(
+    settings: Settings, client: Client, profiler: PodProfiler, plugins: Plugins
+) -> Workloads:
+    root = settings.plugin.driver.root if settings.plugin is not None else Path("/")
+    logs = TrainingLogs(ContainerLogs(seen(root, settings.pod_logs)))
+    silent = settings.no_logs_of
+    return Workloads(client, profiler, plugins.pods.by_group, logs, silent=silent)
 
 
 def _of_pods(

@@ -72,3 +72,5 @@ class Settings(msgspec.Struct, frozen=True):
     usage_folder: Path | None = None
     legacy_metrics: bool = False
     sample_every: float = 1.0
+    pod_logs: Path = Path("/var/log/pods")
+    no_logs_of: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from alnair.model import usage
 from alnair.model.usage import Digest, PodUsage, UsedGpu
@@ -203,13 +204,22 @@ class PodAccounts:
 
         What was never measured in this time is absent, and what was not at a moment is None.
         """
-        at, values = self._windows.series(self.pods[uid].window)
-        found: dict[str, list[float | None]] = {}
-        for column, metric in enumerate(METRICS):
-            one = values[:, column]
-            if not np.isnan(one).all():
-                found[metric] = [None if np.isnan(v) else round(float(v), 4) for v in one]
+        at, metrics = self.window(uid)
+        found = {
+            metric: [None if np.isnan(v) else round(float(v), 4) for v in values]
+            for metric, values in metrics.items()
+        }
         return [round(float(t), 3) for t in at], found
+
+    def window(self, uid: str) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+        """Return a pod's last ten minutes, as `series` does, with NaN for what was not measured."""
+        at, values = self._windows.series(self.pods[uid].window)
+        columns = {metric: values[:, at_] for at_, metric in enumerate(METRICS)}
+        return at, {
+            metric: column.astype(np.float64)
+            for metric, column in columns.items()
+            if not np.isnan(column).all()
+        }
 
     def newest(self, uid: str, metric: str, count: int) -> list[float]:
         """Return what was measured of a metric of a pod in its last samples."""

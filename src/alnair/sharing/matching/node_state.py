@@ -45,6 +45,8 @@ class PodOnNode(msgspec.Struct, frozen=True):
         is_leaving: It is being deleted.
         containers: The runtime's ids of its containers → their names.
         owner: Kind and name of its controller; empty without one.
+        reads_log: Whether its log may be read.
+        log_pattern: How lines of its log say how far it is; empty for all known formats.
     """
 
     uid: str
@@ -58,6 +60,8 @@ class PodOnNode(msgspec.Struct, frozen=True):
     is_leaving: bool = False
     containers: Mapping[str, str] = {}
     owner: tuple[str, str] = ("", "")
+    reads_log: bool = True
+    log_pattern: str = ""
 
     @property
     def title(self) -> str:

@@ -133,6 +133,8 @@ class PodsOnNode:
             is_leaving=pod.deleting,
             containers=_containers(found.status),
             owner=_owner(found.metadata.owner_references or ()),
+            reads_log=annotations.get(names.READ_LOG) != "false",
+            log_pattern=annotations.get(names.LOG_PATTERN, ""),
         )
 
     def _change(self, change: Change[PodOnNode]) -> None:

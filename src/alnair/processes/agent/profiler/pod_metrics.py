@@ -11,6 +11,7 @@ from typing import Final
 from prometheus_client.metrics_core import Metric
 
 from alnair.model import usage
+from alnair.model.api_types import Workload
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.profiler.pods.accounts import Account
 from alnair.profiler.pods.gpu_use import Kind
@@ -46,6 +47,7 @@ def pod_metrics(profiler: PodProfiler, most: int = MOST_SERIES) -> Iterator[Metr
     yield from _gpus(profiler, shown)
     yield from _pods(profiler, shown)
     yield from _roll_ups(profiler, shown)
+    yield from _workloads(profiler, shown)
     yield from _disagreements(profiler)
     yield from _itself(profiler, left_out)
 
@@ -196,6 +198,46 @@ def _pods(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
             for kind, name in [owners.get(pod.uid, ("", ""))]
             if kind
         ),
+    )
+
+
+def _workloads(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+    """What pods do, as far as is known."""
+    told = [(pod, found) for pod in shown if (found := profiler.workloads.get(pod.uid)) is not None]
+
+    def of(value: Callable[[Workload], float | None]) -> Iterator[_Row]:
+        for pod, found in told:
+            if (number := value(found)) is not None:
+                yield _of(profiler, pod), number
+
+    yield gauge(
+        "alnair_pod_workload_info",
+        "1; what the pod does: its type, framework, phase and bottleneck, empty if not known.",
+        (
+            (
+                _of(
+                    profiler,
+                    pod,
+                    type=found.type or "",
+                    framework=found.framework or "",
+                    phase=found.phase or "",
+                    bottleneck=found.bottleneck or "",
+                ),
+                1.0,
+            )
+            for pod, found in told
+        ),
+    )
+    yield gauge(
+        "alnair_pod_iteration_seconds",
+        "Time of one iteration of its training.",
+        of(lambda found: found.period_s),
+    )
+    yield gauge("alnair_pod_progress_ratio", "Part that is done.", of(lambda found: found.progress))
+    yield gauge(
+        "alnair_pod_remaining_seconds",
+        "Time until it is done, as it was foreseen at the last look.",
+        of(lambda found: found.eta_s),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from alnair.model.api_types import Workload
 from alnair.model.usage import PodUsage
 from alnair.node.cgroups import Proc
 from alnair.node.fixed_rate import FixedRate
@@ -92,6 +93,7 @@ class PodProfiler:
         disagreements: Where what was given and what is used differ, now.
         links: What goes over each GPU's links.
         finals: Uid → the largest values of pods that have ended a moment ago.
+        workloads: Uid → what a pod does, as far as was found; whoever looks writes it here.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class PodProfiler:
         self.disagreements: tuple[Disagreement, ...] = ()
         self.links: dict[str, Figures] = {}
         self.finals: dict[str, dict[str, float]] = {}
+        self.workloads: dict[str, Workload] = {}
         self._proc = proc
         self._reader = PodsReader(proc)
         self._containers = containers
@@ -172,7 +175,7 @@ class PodProfiler:
         began = time.monotonic()
         look = self._look if self._look is not self._taken else None
         reading, places = await in_own_thread(self._read, look)
-        ended = self._account(reading, look, places)
+        ended = self._with_workloads(self._account(reading, look, places))
         if ended or began - self._saved_at >= SAVED_EVERY or self.kept.problem:
             self._saved_at = began
             await self.kept.write(ended, self.accounts.saved())
@@ -181,6 +184,10 @@ class PodProfiler:
         while len(self.finals) > _FINALS:
             del self.finals[next(iter(self.finals))]
         self._note(began, time.monotonic() - began, reading)
+
+    def running(self) -> list[PodUsage]:
+        """Return the pods that run, until now."""
+        return self._with_workloads(self.accounts.running())
 
     def values(self, uid: str) -> dict[str, tuple[float | None, float]]:
         """Return metric → (newest, largest) of a pod that runs, and largest of one that ended."""
@@ -242,6 +249,9 @@ class PodProfiler:
                 given=used_gpus(given, self._inventory()),
             )
         )
+
+    def _with_workloads(self, pods: Iterable[PodUsage]) -> list[PodUsage]:
+        return [msgspec.structs.replace(pod, workload=self.workloads.get(pod.uid)) for pod in pods]
 
     def _note(self, began: float, seconds: float, reading: PodsReading) -> None:
         self._minute = [*self._minute[-59:], seconds]

@@ -13,7 +13,7 @@ def add_usage_pages(app: web.Application, profiler: PodProfiler) -> None:
 
     async def usage(request: web.Request) -> web.Response:
         after = _number(request, "after", "0")
-        page = await profiler.kept.page(after, profiler.accounts.running())
+        page = await profiler.kept.page(after, profiler.running())
         return _json(page)
 
     async def forget(request: web.Request) -> web.Response:

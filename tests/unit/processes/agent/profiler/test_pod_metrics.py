@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from alnair.model.api_types import Workload
 from alnair.node.inventory import GpuFacts, Inventory
 from alnair.node.vgpu.containers.container_slices import (
     ContainerMatch,
@@ -42,6 +43,17 @@ async def everything(node: ProfiledNode) -> None:
         await node.second(ProcessSample(17, 40.0, 5.0, 100 * MIB), path=path)
     account = node.profiler.accounts.pods[UID]
     account.network = NetworkSample(1.0, 5, 7)
+    node.profiler.workloads[UID] = Workload(
+        1,
+        "",
+        "training",
+        "pytorch",
+        0.5,
+        "training",
+        progress=0.25,
+        eta_s=90,
+        bottleneck="GPU-bound",
+    )
     account.samples["main"] = msgspec.structs.replace(
         account.samples["main"], periods=9, throttled_periods=2, throttled_ns=10**9
     )

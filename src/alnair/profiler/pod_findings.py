@@ -1,0 +1,94 @@
+"""What a pod does, told from its last ten minutes: kind of work, iterations, phase, bottleneck."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.model import usage
+from alnair.model.usage import Digest
+from alnair.profiler.bottleneck import bottleneck
+from alnair.profiler.even_grid import Refusal
+from alnair.profiler.iteration import iteration_time
+from alnair.profiler.phases.phases import phases
+from alnair.profiler.workload_kind import workload_kind
+
+Values = NDArray[np.float64]
+_UNKNOWN: Final = "unknown"
+#: Seconds over which a bottleneck is looked for: it changes with the phase.
+_LATELY: Final = 120.0
+#: Whose cycles are iterations.
+_SHOWS_ITERATIONS: Final = (usage.GPU_UTIL, usage.GPU_MEMORY_COPY_UTIL, usage.GPU_MEMORY_MIB)
+#: What tells phases apart.
+_SHOWS_PHASES: Final = (
+    usage.GPU_UTIL,
+    usage.CPU_CORES,
+    usage.IO_READ_MIB_S,
+    usage.IO_WRITE_MIB_S,
+    usage.NET_RX_MIB_S,
+    usage.NET_TX_MIB_S,
+)
+
+
+class PodFindings(msgspec.Struct, frozen=True):
+    """What is known; None is not known.
+
+    Attributes:
+        kind: Of `alnair.profiler.workload_kind`.
+        period_s: Seconds of an iteration.
+        phase: What it does now.
+        bottleneck: What holds it up, lately.
+    """
+
+    kind: str | None = None
+    period_s: float | None = None
+    phase: str | None = None
+    bottleneck: str | None = None
+
+
+def pod_findings(times: Values, metrics: Mapping[str, Values]) -> PodFindings:
+    """Tell what a pod does.
+
+    Args:
+        times: Seconds of each sample, not falling.
+        metrics: Name (of `alnair.model.usage`) → as many values; NaN where it was not measured.
+    """
+    util = metrics.get(usage.GPU_UTIL)
+    if util is None:
+        return PodFindings()
+    kind = workload_kind(times, util)
+    if isinstance(kind, Refusal):  # too short a time for anything
+        return PodFindings(bottleneck=_bottleneck(times, metrics))
+    period = kind.period_s
+    if kind.kind in ("training", _UNKNOWN) and period is None:
+        shown = {name: (times, metrics[name]) for name in _SHOWS_ITERATIONS if name in metrics}
+        found = iteration_time(shown)
+        period = None if isinstance(found, Refusal) else found.seconds
+    told = phases({name: (times, metrics[name]) for name in _SHOWS_PHASES if name in metrics})
+    return PodFindings(
+        kind=None if kind.kind == _UNKNOWN else kind.kind,
+        period_s=period,
+        phase=None if isinstance(told, Refusal) else told.phases[-1].name,
+        bottleneck=_bottleneck(times, metrics),
+    )
+
+
+def _bottleneck(times: Values, metrics: Mapping[str, Values]) -> str | None:
+    lately = times >= times[-1] - _LATELY if len(times) else np.zeros(0, bool)
+    digests = {
+        name: digest
+        for name, values in metrics.items()
+        if (digest := _digest(times[lately], values[lately])) is not None
+    }
+    found = bottleneck(digests).bound
+    return None if found == _UNKNOWN else found
+
+
+def _digest(times: Values, values: Values) -> Digest | None:
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        return None
+    seconds = float(times[-1] - times[0]) * len(seen) / len(values)
+    return Digest(float(seen.mean()), float(seen.max()), float(np.percentile(seen, 95)), seconds)
