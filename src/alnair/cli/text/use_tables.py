@@ -42,6 +42,10 @@ def _seconds(value: float | None) -> str:
     return f"{value / 60:.0f}m" if value < 7200 else f"{value / 3600:.1f}h"
 
 
+def _part(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
 def _names(value: Sequence[str]) -> str:
     return ", ".join(value) if len(value) < 4 else f"{', '.join(value[:3])} and {len(value) - 3}"
 
@@ -78,6 +82,9 @@ _COLUMNS: Final = {
         Column("CPUs", "cpu_cores", _number(2), is_number=True),
         Column("MiB", "ram_mib", _number(), is_number=True),
         Column("idle for", "idle_s", _seconds, is_number=True),
+        Column("phase", "phase", lambda value: value or ""),
+        Column("done", "progress", _part, is_number=True),
+        Column("left", "eta_s", _seconds, is_number=True),
         Column("owner", "owner"),
     ),
     "owners": (
@@ -117,15 +124,21 @@ def table(
     rows = list(getattr(use, view))
     if sort_by is not None:
         rows = _sorted(rows, columns[sort_by], is_reversed)
+    # What is known of no row takes no room; the numbers of columns stay for the keys.
+    shown = [
+        (number, column)
+        for number, column in enumerate(columns)
+        if not rows or any(column.text(getattr(row, column.field)) for row in rows)
+    ]
     made = Table(box=None, pad_edge=False, expand=False)
-    for number, column in enumerate(columns):
+    for number, column in shown:
         made.add_column(
             Text(column.title, style="bold underline" if number == sort_by else "bold"),
             justify="right" if column.is_number else "left",
             no_wrap=column.is_number,
         )
     for row in rows[:most]:
-        made.add_row(*(Text(one.text(getattr(row, one.field))) for one in columns))
+        made.add_row(*(Text(one.text(getattr(row, one.field))) for _, one in shown))
     parts: list[RenderableType] = [made]
     if not rows:
         parts.append(Text(_NOTHING[view]))

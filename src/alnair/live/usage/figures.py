@@ -19,6 +19,7 @@ _SILENT: Final = 40.0
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _assignment = msgspec.json.Decoder(api_types.GpuAssignment)
+_workload_decoder = msgspec.json.Decoder(api_types.Workload)
 _utilization = msgspec.json.Decoder(api_types.PodUtilization)
 
 
@@ -137,6 +138,7 @@ def _pod(
         gpus=round(held, 2),
     )
     made = _with_live(made, live) if live is not None else _with_annotation(made, pod, now)
+    made = _with_workload(made, _workload(pod) if live is None else live.workload, now)
     if made.util is None:
         return made
     count = len({part.uuid for part in parts}) or pod.whole_gpus
@@ -154,6 +156,26 @@ def _with_annotation(made: PodUse, pod: SeenPod, now: float) -> PodUse:
     idle = timestamp(written.idle_since or "")
     return msgspec.structs.replace(
         made, util=written.gpu, idle_s=max(0.0, now - idle) if idle else None
+    )
+
+
+def _workload(pod: SeenPod) -> api_types.Workload | None:
+    text = (pod.metadata.annotations or {}).get(names.WORKLOAD)
+    try:
+        return _workload_decoder.decode(text) if text else None
+    except _UNREADABLE:
+        return None
+
+
+def _with_workload(made: PodUse, found: api_types.Workload | None, now: float) -> PodUse:
+    if found is None:
+        return made
+    age = max(0.0, now - timestamp(found.t))
+    return msgspec.structs.replace(
+        made,
+        phase=found.phase or found.type,
+        progress=found.progress,
+        eta_s=None if found.eta_s is None else max(0.0, found.eta_s - age),
     )
 
 

@@ -72,6 +72,9 @@ class PodUse(msgspec.Struct, frozen=True):
         cpu_cores: CPUs that it uses.
         ram_mib: Memory that it uses.
         idle_s: Seconds for which its GPUs have been idle; None while they are not.
+        phase: What it does, such as training.
+        progress: Part that is done, 0 to 1.
+        eta_s: Seconds until it is done.
         is_live: Whether its agent said so just now; else it is from the pod's annotation.
     """
 
@@ -86,6 +89,9 @@ class PodUse(msgspec.Struct, frozen=True):
     cpu_cores: float | None = None
     ram_mib: float | None = None
     idle_s: float | None = None
+    phase: str | None = None
+    progress: float | None = None
+    eta_s: float | None = None
     is_live: bool = False
 
 

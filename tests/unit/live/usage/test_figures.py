@@ -182,3 +182,10 @@ def test_a_slice_that_always_computes_wastes_nothing() -> None:
     found = cluster_use(_seen(pod), {}, NOW)
     assert found.pods[0].used_gpus == 0.3
     assert found.owners[0].wasted_gpus == 0.0
+
+
+def test_what_is_left_of_a_training_goes_on_from_when_it_was_told() -> None:
+    told = json.dumps({"v": 1, "t": _THEN, "phase": "training", "progress": 0.5, "eta_s": 100.0})
+    pod = _pod("a", [_part(0, whole=True)], annotations={"ai.centaurus.io/workload": told})
+    (found,) = cluster_use(_seen(pod), {}, NOW).pods
+    assert (found.phase, found.progress, found.eta_s) == ("training", 0.5, 90.0)
