@@ -19,8 +19,8 @@ Values = NDArray[np.float64]
 _UNKNOWN: Final = "unknown"
 #: Seconds over which a bottleneck is looked for: it changes with the phase.
 _LATELY: Final = 120.0
-#: Whose cycles are iterations.
-_SHOWS_ITERATIONS: Final = (usage.GPU_UTIL, usage.GPU_MEMORY_COPY_UTIL, usage.GPU_MEMORY_MIB)
+#: Whose cycles are iterations, where the GPU's use shows none.
+_SHOWS_ITERATIONS: Final = (usage.GPU_MEMORY_COPY_UTIL, usage.GPU_MEMORY_MIB)
 #: What tells phases apart.
 _SHOWS_PHASES: Final = (
     usage.GPU_UTIL,
@@ -63,13 +63,14 @@ def pod_findings(times: Values, metrics: Mapping[str, Values]) -> PodFindings:
         return PodFindings(bottleneck=_bottleneck(times, metrics))
     period = kind.period_s
     if kind.kind in ("training", _UNKNOWN) and period is None:
-        shown = {name: (times, metrics[name]) for name in _SHOWS_ITERATIONS if name in metrics}
-        found = iteration_time(shown)
+        other = {name: (times, metrics[name]) for name in _SHOWS_ITERATIONS if name in metrics}
+        found = iteration_time(other)
         period = None if isinstance(found, Refusal) else found.seconds
-    told = phases({name: (times, metrics[name]) for name in _SHOWS_PHASES if name in metrics})
+    shown = {name: (times, metrics[name]) for name in _SHOWS_PHASES if name in metrics}
+    told = phases(shown, period or 0.0)
     return PodFindings(
         kind=None if kind.kind == _UNKNOWN else kind.kind,
-        period_s=period,
+        period_s=None if period is None else float(period),
         phase=None if isinstance(told, Refusal) else told.phases[-1].name,
         bottleneck=_bottleneck(times, metrics),
     )

@@ -1,6 +1,6 @@
 """Several metrics on one grid of moments, each of them long enough to hold a whole cycle."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -37,13 +37,16 @@ class Moments(msgspec.Struct, frozen=True):
     period_s: float | None
 
 
-def moments(metrics: Mapping[str, tuple[Values, Values]]) -> Moments | Refusal:
+def moments(
+    metrics: Mapping[str, tuple[Values, Values]], period_s: float | None = None
+) -> Moments | Refusal:
     """Cut the time that all metrics have in common into moments.
 
     If there is a cycle, a moment is as long as one: within a training the mean is then steady.
 
     Args:
         metrics: Name → times in seconds of one clock, and values.
+        period_s: Of the cycle, where it is known; 0: there is none. None: it is looked for.
     """
     grids: dict[str, Grid] = {}
     for name, (times, values) in metrics.items():
@@ -55,9 +58,7 @@ def moments(metrics: Mapping[str, tuple[Values, Values]]) -> Moments | Refusal:
         return Refusal("there is no metric")
     start = max(grid.start for grid in grids.values())
     end = min(grid.start + grid.step * len(grid.values) for grid in grids.values())
-    cycles = [one for one in map(detect_on, grids.values()) if one.cyclic]
-    clearest = max(cycles, key=lambda one: one.confidence, default=None)
-    period = clearest.period_s if clearest else None
+    period = _clearest(grids.values()) if period_s is None else period_s or None
     step = max(grid.step for grid in grids.values())
     length = max(step, period or 0.0, (end - start) / _MOST_MOMENTS)
     count = int((end - start) / length + 1e-9)
@@ -69,6 +70,12 @@ def moments(metrics: Mapping[str, tuple[Values, Values]]) -> Moments | Refusal:
         if length >= _SAMPLES_FOR_DEVIATION * grid.step:
             deviations[name] = spread
     return Moments(start, length, means, deviations, period)
+
+
+def _clearest(grids: Iterable[Grid]) -> float | None:
+    cycles = [one for one in map(detect_on, grids) if one.cyclic]
+    clearest = max(cycles, key=lambda one: one.confidence, default=None)
+    return clearest.period_s if clearest else None
 
 
 def _by_moment(grid: Grid, start: float, length: float, count: int) -> tuple[Values, Values]:

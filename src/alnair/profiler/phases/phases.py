@@ -71,17 +71,21 @@ class Phases(msgspec.Struct, frozen=True):
     resolution_s: float
 
 
-def phases(metrics: Mapping[str, tuple[Values, Values]]) -> Phases | Refusal:
+def phases(
+    metrics: Mapping[str, tuple[Values, Values]], period_s: float | None = None
+) -> Phases | Refusal:
     """Tell the phases of a job from one or several of its metrics.
 
     Args:
         metrics: Name (as in `alnair.model.usage`) → times in seconds of one clock, and values. A
             name that is not known counts as an activity, as percents of a GPU do.
+        period_s: Seconds of an iteration, where that is known; 0: there is none. None: it is
+            looked for, which takes most of the time.
 
     Returns:
         The phases, or why there is nothing to tell.
     """
-    found = moments(metrics)
+    found = moments(metrics, period_s)
     if isinstance(found, Refusal):
         return found
     features = np.column_stack([*found.means.values(), *found.deviations.values()])
