@@ -137,7 +137,7 @@ def _labels(text: str, number: int, line: str) -> dict[str, str]:
 
 
 def _holder(labels: Mapping[str, str]) -> Holder:
-    # Older versions had longer names; without honor_labels, Prometheus has its own of the first two.
+    # Older versions had longer names; Prometheus renames some where it has its own of that name.
     def label(name: str) -> str:
         names = (f"exported_{name}", name, f"pod_{name}", f"{name}_name")
         return next((labels[one] for one in names if labels.get(one)), "")

@@ -132,6 +132,12 @@ def agent(
             help="How far soft compute shares may be promised beyond a GPU's time.",
         ),
     ] = 1.0,
+    sample_every: Annotated[
+        float,
+        typer.Option(
+            min=0.2, max=5.0, metavar="SECONDS", help="How often GPUs are looked at and measured."
+        ),
+    ] = 1.0,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -196,6 +202,7 @@ def agent(
             alignment=Alignment(topology_policy, topology_scope),
         ),
         soft_factor=soft_factor,
+        sample_every=sample_every,
     )
     try:
         asyncio.run(serve(settings))
