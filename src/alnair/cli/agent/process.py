@@ -97,6 +97,12 @@ def agent(
             metavar="PATH", help="A file or folder that GPU programs need; several: repeat it."
         ),
     ] = None,
+    sample_every: Annotated[
+        float,
+        typer.Option(
+            min=0.2, max=5.0, metavar="SECONDS", help="How often GPUs are looked at and measured."
+        ),
+    ] = 1.0,
     mps: Annotated[
         bool, typer.Option("--mps", help="Run an MPS daemon for containers that share SMs.")
     ] = False,
@@ -130,12 +136,6 @@ def agent(
             max=10.0,
             metavar="FACTOR",
             help="How far soft compute shares may be promised beyond a GPU's time.",
-        ),
-    ] = 1.0,
-    sample_every: Annotated[
-        float,
-        typer.Option(
-            min=0.2, max=5.0, metavar="SECONDS", help="How often GPUs are looked at and measured."
         ),
     ] = 1.0,
     log_format: Annotated[
@@ -187,6 +187,7 @@ def agent(
         node=node or platform.node(),
         kubeconfig=kubeconfig,
         in_cluster=in_cluster,
+        sample_every=sample_every,
         mps=mps,
         mps_percent=mps_percent,
         mps_memory_mib=mps_memory,
@@ -202,7 +203,6 @@ def agent(
             alignment=Alignment(topology_policy, topology_scope),
         ),
         soft_factor=soft_factor,
-        sample_every=sample_every,
     )
     try:
         asyncio.run(serve(settings))
