@@ -97,6 +97,12 @@ def agent(
             metavar="PATH", help="A file or folder that GPU programs need; several: repeat it."
         ),
     ] = None,
+    sample_every: Annotated[
+        float,
+        typer.Option(
+            min=0.2, max=5.0, metavar="SECONDS", help="How often GPUs are looked at and measured."
+        ),
+    ] = 1.0,
     mps: Annotated[
         bool, typer.Option("--mps", help="Run an MPS daemon for containers that share SMs.")
     ] = False,
@@ -202,6 +208,7 @@ def agent(
         node=node or platform.node(),
         kubeconfig=kubeconfig,
         in_cluster=in_cluster,
+        sample_every=sample_every,
         mps=mps,
         mps_percent=mps_percent,
         mps_memory_mib=mps_memory,

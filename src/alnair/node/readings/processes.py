@@ -2,7 +2,6 @@
 
 import os
 import time
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from alnair.node.cgroups import started
@@ -114,7 +113,11 @@ def _row(found: Any) -> Row:
 def born_us(pid: int) -> int | None:
     """When a process began, microseconds since the epoch; None if it is none or has ended."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace")
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)  # read often: a third of what open costs
+        try:
+            stat = os.read(file, 1024).decode(errors="replace")
+        finally:
+            os.close(file)
     except OSError:
         return None
     if stat.rpartition(")")[2].split()[0] in "ZX":
