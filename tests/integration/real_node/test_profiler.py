@@ -286,7 +286,9 @@ async def test_processor_memory_and_disk_are_what_the_kernel_counted(
     assert said["cpu"] == pytest.approx(truth["cpu"] / 1e9, rel=0.03)
     assert said["cpu"] >= 5
     assert said["memory"] == pytest.approx(truth["memory"], rel=0.03)
-    assert said["written"] == pytest.approx(truth["written"], rel=0.03)
+    # On v1, kernels count disks only where they limit them.
+    assert said["written"] is None or said["written"] == pytest.approx(truth["written"], rel=0.03)
+    assert (said["written"] is None) <= (truth["written"] == 0)
     # And its digest says how it was.
     (running,) = [one for one in (await agent.usage()).running if one.uid == uid]
     cores = running.metrics[usage.CPU_CORES]
