@@ -98,6 +98,7 @@ void fg_engine_create(struct fg_state *state)
     e->t = e->virtual_clock ? BEGINNING : fg_monotonic();
     for (uint32_t g = 0; g < e->gpus; g++) {
         e->gpu[g].sample_begun = e->t;
+        e->gpu[g].totals.until = e->t;
         e->gpu[g].slice_end = e->t;
     }
 }

@@ -137,11 +137,11 @@ class GpuDriver:
                 del self._under_way[call]
                 self._changed.notify_all()
 
-    def _hanging(self) -> set[str]:
-        """GPUs for which a call hangs; "" where it is one for all."""
+    def _asked_for(self, seconds: float) -> set[str]:
+        """GPUs for which a call has been under way for so long; "" where it is one for all."""
         with self._changed:
-            before = time.monotonic() - HANGS
-            return {uuid for uuid, since in self._under_way.values() if since < before}
+            before = time.monotonic() - seconds
+            return {uuid for uuid, since in self._under_way.values() if since <= before}
 
     def _close(self) -> bool:
         """Close it once nobody is in it; False where that takes too long."""
@@ -155,7 +155,6 @@ class GpuDriver:
 
     def _look(self) -> None:
         with self._looking:
-            hanging = self._hanging()
             if self._nvml is not None:
                 try:
                     self._nvml.check()
@@ -164,9 +163,11 @@ class GpuDriver:
                         _log.warning("%s: it is opened again", error)
                     self._is_suspect = True
                 if not self._is_suspect:
-                    self.inventory = with_mig_modes(self.inventory, self._nvml, hanging)
+                    # One that is being asked may hang: there is a next time.
+                    busy = self._asked_for(0)
+                    self.inventory = with_mig_modes(self.inventory, self._nvml, busy)
                     return
-            if not hanging:
+            if not self._asked_for(HANGS):
                 self._reopen()
 
     def _reopen(self) -> None:

@@ -22,6 +22,8 @@ from alnair.profiler.samples import GpuSample
 EVERY: Final = 1.0
 #: Seconds after which a GPU that has not answered counts as one that does not.
 PATIENCE: Final = 10.0
+#: Asked for like a GPU: the errors of all.
+_ERRORS: Final = ""
 
 
 class Driver(Protocol):
@@ -82,8 +84,7 @@ class GpuLooks:
         self._driver = driver
         self._listeners = tuple(listeners)
         self._every = every
-        self._readings = Rounds(self._read)
-        self._errors = Rounds(lambda _: self._xids.extend(driver.xids()))
+        self._rounds = Rounds(self._ask)
         #: Also those that came when nobody waited for them any more.
         self._xids = deque[tuple[str, int]]()
         self._rate = FixedRate(every, time.monotonic())
@@ -101,17 +102,16 @@ class GpuLooks:
         """Look once; of a GPU that does not come back, say so."""
         self._known |= dict.fromkeys(gpu.uuid for gpu in self._driver.gpus)
         # Errors first: a GPU that fell off the bus is one with a cause, and not only silent.
-        await self._errors.all([""])
+        answers = await self._rounds.all([_ERRORS, *self._known])
         xids = tuple(self._xids.popleft() for _ in range(len(self._xids)))
-        answers = await self._readings.all(self._known)
         now = time.monotonic()
         problems = {uuid: said for uuid, said in answers.items() if isinstance(said, str)}
         found = {uuid: said for uuid, said in answers.items() if isinstance(said, Reading)}
         late = set()
-        for uuid, since in self._readings.hanging.copy().items():
+        for uuid, since in self._rounds.hanging.copy().items():
             if now - since < PATIENCE:
                 late.add(uuid)
-            else:
+            elif uuid != _ERRORS:
                 problems[uuid] = f"the NVIDIA driver has not answered for {PATIENCE:g} s"
         seen = GpuLook(
             now=now,
@@ -121,14 +121,17 @@ class GpuLooks:
             xids=xids,
             loads={uuid: one.load for uuid, one in found.items()},
             samples={uuid: one.sample for uuid, one in found.items()},
-            late=frozenset(late),
+            late=frozenset(late - {_ERRORS}),
             unmapped={uuid: one.unmapped for uuid, one in found.items() if one.unmapped},
             skipped=self._rate.skipped,
         )
         for listener in self._listeners:
             listener(seen)
 
-    def _read(self, uuid: str) -> Reading | str:
+    def _ask(self, uuid: str) -> Reading | str | None:
+        if uuid == _ERRORS:
+            self._xids.extend(self._driver.xids())
+            return None
         try:
             return self._driver.read(uuid)
         except NvmlError as error:

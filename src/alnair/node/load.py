@@ -63,6 +63,12 @@ class GpusLoad:
         self._memory: dict[str, int] = {}
         #: GPU → bytes in use of its MIG devices, by UUID.
         self.mig: dict[str, dict[str, int]] = {}
+        #: GPUs that have not answered the last look yet.
+        self.late: frozenset[str] = frozenset()
+        #: GPU → processes with a use of it, by the last look, that the driver does not list there.
+        self.unmapped: dict[str, int] = {}
+        #: Looks so far that came to nothing, as the one before took too long.
+        self.skipped = 0
         self._slices: dict[_Slice, Course] = {}
         #: When a slice was looked at last, and what had been charged to it by then.
         self._charged: dict[_Slice, tuple[float, int]] = {}
@@ -72,6 +78,8 @@ class GpusLoad:
     def take(self, seen: GpuLook) -> None:
         """Take in one look."""
         self._now = seen.now
+        self.late, self.skipped = seen.late, seen.skipped
+        self.unmapped = {uuid: seen.unmapped.get(uuid, 0) for uuid in seen.usages}
         self.mig = {uuid: usage.mig for uuid, usage in seen.usages.items() if usage.mig}
         for uuid, usage in seen.usages.items():
             self._memory[uuid] = usage.memory_bytes

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from alnair.node.readings.calls import Calls
+from alnair.node.readings.calls import NOT_SUPPORTED, SUCCESS, Calls
 from alnair.profiler.process_samples import AHEAD_US, asked_since
 
 #: Microseconds that count as now at the first look.
@@ -131,26 +131,49 @@ class Counters(NamedTuple):
     nvlink_tx: int | None
 
 
-def counters_of(calls: Calls, handle: Any) -> Counters:
-    """Read the counters of a GPU, in one call where the driver can."""
-    asked = calls.ask("nvmlDeviceGetFieldValues", handle, _FIELDS)
-    found: dict[tuple[int, int], float] = {}
-    for field, value in zip(_FIELDS, asked if asked is not None else (), strict=False):
-        if value.nvmlReturn == 0 and value.valueType < len(_MEMBERS):
-            found[field] = getattr(value.value, _MEMBERS[value.valueType])
-    energy, power = found.get(_ENERGY), found.get(_POWER)
-    if energy is None:
-        energy = calls.ask("nvmlDeviceGetTotalEnergyConsumption", handle)
-    if power is None:
-        power = calls.ask("nvmlDeviceGetPowerUsage", handle)
-    return Counters(
-        energy_j=None if energy is None else energy / 1000,
-        power_w=None if power is None else power / 1000,
-        pcie_rx=_bytes(None, found.get(_PCIE_RX)),
-        pcie_tx=_bytes(None, found.get(_PCIE_TX)),
-        nvlink_rx=_bytes(found.get(_LINK_RX), found.get(_LINK5_RX)),
-        nvlink_tx=_bytes(found.get(_LINK_TX), found.get(_LINK5_TX)),
-    )
+class CounterReader:
+    """Reads the counters of a GPU, in one call where the driver can."""
+
+    def __init__(self, calls: Calls, handle: Any) -> None:
+        self._calls = calls
+        self._handle = handle
+        #: Those that this GPU has, as far as is known.
+        self._fields: tuple[tuple[int, int], ...] = _FIELDS
+
+    def read(self) -> Counters:
+        """Ask.
+
+        Raises:
+            NvmlError: The GPU is not there.
+        """
+        found = self._values()
+        energy, power = found.get(_ENERGY), found.get(_POWER)
+        if energy is None:
+            energy = self._calls.ask("nvmlDeviceGetTotalEnergyConsumption", self._handle)
+        if power is None:
+            power = self._calls.ask("nvmlDeviceGetPowerUsage", self._handle)
+        return Counters(
+            energy_j=None if energy is None else energy / 1000,
+            power_w=None if power is None else power / 1000,
+            pcie_rx=_bytes(None, found.get(_PCIE_RX)),
+            pcie_tx=_bytes(None, found.get(_PCIE_TX)),
+            nvlink_rx=_bytes(found.get(_LINK_RX), found.get(_LINK5_RX)),
+            nvlink_tx=_bytes(found.get(_LINK_TX), found.get(_LINK5_TX)),
+        )
+
+    def _values(self) -> dict[tuple[int, int], float]:
+        found: dict[tuple[int, int], float] = {}
+        asked = self._fields
+        if not asked:
+            return found
+        answers = self._calls.ask("nvmlDeviceGetFieldValues", self._handle, asked)
+        for field, answer in zip(asked, answers if answers is not None else (), strict=False):
+            result = answer.nvmlReturn
+            if result == SUCCESS:
+                found[field] = getattr(answer.value, _MEMBERS[answer.valueType])
+            elif result == NOT_SUPPORTED:
+                self._fields = tuple(one for one in self._fields if one != field)
+        return found
 
 
 def _bytes(kib: float | None, plain: float | None) -> int | None:

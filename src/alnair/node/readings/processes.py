@@ -2,7 +2,6 @@
 
 import os
 import time
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from alnair.node.cgroups import started
@@ -114,7 +113,8 @@ def _row(found: Any) -> Row:
 def born_us(pid: int) -> int | None:
     """When a process began, microseconds since the epoch; None if it is none or has ended."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace")
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # noqa: PTH123 (read often)
+            stat = file.read()
     except OSError:
         return None
     if stat.rpartition(")")[2].split()[0] in "ZX":

@@ -5,7 +5,7 @@ from typing import Any
 
 from alnair.node.readings import gpm
 from alnair.node.readings.calls import Calls
-from alnair.node.readings.device import BusyReader, counters_of, memory_of, throttle_of
+from alnair.node.readings.device import BusyReader, CounterReader, memory_of, throttle_of
 from alnair.node.readings.gpm import Gpm
 from alnair.node.readings.mig import MigDevices
 from alnair.node.readings.processes import ProcessLists, ProcessUse, samples_of
@@ -26,6 +26,7 @@ class GpuReader:
         self._calls = Calls(api, uuid)
         self._handle = handle
         self._busy = BusyReader(self._calls, handle)
+        self._counters = CounterReader(self._calls, handle)
         self._lists = ProcessLists(self._calls)
         self._use = ProcessUse(self._calls, handle)
         self._mig = MigDevices(self._calls, handle, self._lists)
@@ -46,7 +47,7 @@ class GpuReader:
         migs, mig_used = self._mig.read() if is_mig else ({}, {})
         if self._gpm is None:
             self._gpm = Gpm(calls, handle)
-        counters = counters_of(calls, handle)
+        counters = self._counters.read()
         temperature = calls.ask("nvmlDeviceGetTemperature", handle, 0)
         if memory is not None:
             used = memory.used + memory.reserved

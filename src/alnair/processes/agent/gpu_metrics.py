@@ -26,6 +26,22 @@ def gpu_metrics(health: GpusHealth, load: GpusLoad) -> Iterator[Metric]:
         ),
     )
     yield gauge(
+        "alnair_gpu_late",
+        "Whether the GPU has yet to answer, so that nothing is known of it now; after 10 s it is "
+        "unhealthy.",
+        (({"gpu": uuid}, float(uuid in load.late)) for uuid in sorted(health.states)),
+    )
+    yield counter(
+        "alnair_gpu_looks_skipped_total",
+        "Looks at the GPUs that were left out, as the one before took too long.",
+        [({}, load.skipped)],
+    )
+    yield gauge(
+        "alnair_gpu_unmapped_processes",
+        "Processes that use the GPU by the driver's samples, and not by its list.",
+        (({"gpu": uuid}, float(count)) for uuid, count in sorted(load.unmapped.items())),
+    )
+    yield gauge(
         "alnair_gpu_utilization_ratio",
         "Part of the last half minute in which kernels ran.",
         (({"gpu": uuid}, found.util / 100) for uuid, found in loads),

@@ -44,6 +44,7 @@ from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
+from alnair.processes.agent.profiler.gpu_device_metrics import gpu_device_metrics
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
 from alnair.processes.agent.profiler.pod_metrics import pod_metrics
@@ -210,6 +211,7 @@ def _of_pods(
 ) -> Iterator[Metric]:
     if profiler is not None:
         yield from pod_metrics(profiler)
+        yield from gpu_device_metrics(profiler, driver.inventory)
         if settings.legacy_metrics:
             containers = server.containers.values()
             yield from legacy_metrics(profiler, containers, driver.inventory)
