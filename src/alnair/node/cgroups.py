@@ -177,7 +177,8 @@ class Proc:
 
     def _read(self, name: str) -> str:
         try:
-            return (self._folder / name).read_text(errors="replace")
+            with open(f"{self._folder}/{name}", "rb") as file:  # noqa: PTH123 (on a warm path)
+                return file.read().decode(errors="replace")
         except OSError:
             return ""
 

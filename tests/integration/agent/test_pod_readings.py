@@ -62,7 +62,9 @@ def group(kubelet: str, pod: str, container: str) -> list[Path]:
 
 
 @contextlib.contextmanager
-def running(groups: list[Path], seconds: float) -> Iterator["subprocess.Popen[str]"]:
+def running(
+    groups: list[Path], argument: object, program: str = PROGRAM
+) -> Iterator["subprocess.Popen[str]"]:
     """A process in the groups from its beginning."""
 
     def join() -> None:
@@ -70,7 +72,7 @@ def running(groups: list[Path], seconds: float) -> Iterator["subprocess.Popen[st
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
     pipe = subprocess.PIPE
-    command = [sys.executable, "-c", PROGRAM, str(seconds)]
+    command = [sys.executable, "-c", program, str(argument)]
     with subprocess.Popen(
         command,
         stdin=pipe,
@@ -108,6 +110,44 @@ def test_figures_are_what_the_processes_did(kubelet: str) -> None:
     reader.close()
 
 
+#: Writes 64 MiB past the cache, and reads them again.
+WRITER = """
+import mmap, os, sys
+block = mmap.mmap(-1, 1 << 20)
+try:
+    file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+except OSError:
+    print("no", flush=True)
+    sys.exit()
+for _ in range(64):
+    os.write(file, block)
+os.fsync(file)
+os.lseek(file, 0, 0)
+for _ in range(64):
+    os.readv(file, [block])
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_bytes_of_disks_are_those_that_were_written_and_read(kubelet: str, tmp_path: Path) -> None:
+    pod = str(uuid.uuid4())
+    key = ContainerKey(pod, ID)
+    with running(group(kubelet, pod, ID), str(tmp_path / "file"), program=WRITER) as process:
+        assert process.stdout is not None
+        reader = PodsReader(Proc())
+        before = reader.read().containers.get(key, CgroupSample(0.0))
+        if process.stdout.readline() != "done\n":
+            pytest.skip("this file system has no direct writes")
+        after = reader.read().containers[key]
+    reader.close()
+    if after.io_write is None:
+        pytest.skip("this kernel does not count what goes to this disk")
+    assert after.io_write - (before.io_write or 0) == pytest.approx(64 * MIB, rel=0.03)
+    assert after.io_read is not None
+    assert after.io_read - (before.io_read or 0) == pytest.approx(64 * MIB, rel=0.03)
+
+
 def test_groups_that_go_are_gone_and_those_that_come_are_there(kubelet: str) -> None:
     pod = str(uuid.uuid4())
     reader = PodsReader(Proc())
@@ -116,11 +156,11 @@ def test_groups_that_go_are_gone_and_those_that_come_are_there(kubelet: str) -> 
     for folder in first:
         folder.rmdir()
     group(kubelet, pod, OTHER)
+    reader.read()  # which finds that the first is no more
     found = reader.read()
     assert {key for key in found.containers if key.pod == pod} == {ContainerKey(pod, OTHER)}
     # Made anew at the old place: what was kept open is of a group that is no more.
     again = group(kubelet, pod, ID)
-    reader.read()
     with running(again, 0.2) as process:
         assert process.stdout is not None
         for _ in range(2):

@@ -196,7 +196,9 @@ def agent(
     aligns = (topology_policy, topology_scope) != ("none", "container")
     _check_cluster(kubelet, has_cluster=has_cluster, aligns=aligns, secure=bool(secure_serving))
     logs.set_up(log_format, "debug" if verbose else "info")
+    node = node or platform.node()
     found = driver_libraries, driver_devices, driver_also, driver_capabilities, driver_root
+    alignment = Alignment(topology_policy, topology_scope)
     settings = Settings(
         folder=folder,
         host=host,
@@ -205,7 +207,7 @@ def agent(
         certificate=certificate_files(bool(secure_serving), tls_cert_file, tls_private_key_file),
         policy=policy,
         stray_policy=stray_policy,
-        node=node or platform.node(),
+        node=node,
         kubeconfig=kubeconfig,
         in_cluster=in_cluster,
         sample_every=sample_every,
@@ -216,13 +218,7 @@ def agent(
         probes=not no_probe,
         plugin=None
         if kubelet is None
-        else PluginSettings(
-            node=node or platform.node(),
-            kubelet=kubelet,
-            driver=_places(*found),
-            whole=whole_gpus,
-            alignment=Alignment(topology_policy, topology_scope),
-        ),
+        else PluginSettings(node, kubelet, _places(*found), whole_gpus, alignment),
         soft_factor=soft_factor,
         usage_folder=usage_folder,
         legacy_metrics=legacy_metrics,

@@ -139,3 +139,7 @@ V1: Final[Mapping[str, Mapping[str, Reading]]] = {
     },
     "blkio": {"blkio.throttle.io_service_bytes_recursive": _io_v1},
 }
+#: Files that are read less often: the largest value so far, and what happens to few containers.
+SELDOM: Final = frozenset(
+    {"memory.peak", "memory.events", "memory.max_usage_in_bytes", "memory.oom_control"}
+)

@@ -1,8 +1,8 @@
 """Which pods and containers have control groups now: the folders below the kubelet's.
 
-The kernel tells nobody reliably when a group is made (a folder's time does not change, and a
-listener must have one watch for each pod), and to list the folders costs two milliseconds for a
-hundred pods: so they are listed each time.
+A folder is listed when the number of its folders has changed, which the kernel keeps as its links,
+and now and then, as one may have come for another. (Its time does not change, and a listener would
+need a watch for each pod.)
 """
 
 import os
@@ -21,6 +21,8 @@ _ROOT: Final = re.compile(r"(?:[\w.-]+-)?kubepods(?:\.slice)?")
 #: How deep they are looked for, and among how many folders.
 _DEPTH: Final = 4
 _MOST_FOLDERS: Final = 4096
+#: Looks after which a folder is listed though it seems to be as it was.
+_AGAIN: Final = 5
 #: Pods and containers that are followed at most.
 MOST_GROUPS: Final = 4096
 
@@ -63,6 +65,14 @@ def hierarchy(mounts: Mounts) -> str | None:
     return next((name for name in ("memory", "") if name in mounts.at), None)
 
 
+class _Listing(msgspec.Struct):
+    """What a folder had: its links, and (path, inode) of the folders in it."""
+
+    links: int
+    folders: list[tuple[str, int]]
+    turn: int
+
+
 class PodGroups:
     """Lists them.
 
@@ -76,6 +86,12 @@ class PodGroups:
         self._controller = controller
         self._roots: list[str] = []
         self._places: dict[str, Cgroup] = {}
+        self._listings: dict[str, _Listing] = {}
+        self._count = 0
+
+    def changed(self, group: PodGroup) -> None:
+        """List the folder that the group is in at the next look: it cannot be read any more."""
+        self._listings.pop(str(Path(group.folder).parent), None)
 
     def look(self, *, anew: bool = True) -> Groups:
         """List the groups.
@@ -111,13 +127,34 @@ class PodGroups:
     def _below_kubelets(self) -> Iterator[tuple[str, int]]:
         """Folders three levels below a kubelet's: classes of pods, pods, containers."""
         waiting = [(root, 0) for root in self._roots]
+        listings: dict[str, _Listing] = {}
+        self._count += 1
         while waiting:
             folder, depth = waiting.pop()
-            for path, inode in _folders(folder):
+            listing = self._list(folder)
+            if listing is None:
+                continue
+            listings[folder] = listing
+            for path, inode in listing.folders:
                 yield path, inode
                 place = self._places.get(path)
                 if depth < 2 and not (place is not None and place.container):
                     waiting.append((path, depth + 1))
+        self._listings = listings
+
+    def _list(self, folder: str) -> _Listing | None:
+        try:
+            links = os.stat(folder).st_nlink  # noqa: PTH116 (on a warm path)
+        except OSError:
+            return None  # it is gone
+        before = self._listings.get(folder)
+        # Storages that do not count folders say 1 of each.
+        if before is None or before.links != links or links == 1 or before.turn <= 0:
+            # Not all at the same time.
+            turn = _AGAIN if before is not None else self._count % _AGAIN + 1
+            return _Listing(links, _folders(folder), turn)
+        before.turn -= 1
+        return before
 
 
 def _kubelets(point: str) -> set[str]:

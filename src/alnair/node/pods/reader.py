@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from alnair.node.cgroups import Proc
-from alnair.node.pods.cgroup_files import V1, V2, Numbers, Reading
+from alnair.node.pods.cgroup_files import SELDOM, V1, V2, Numbers, Reading
 from alnair.node.pods.kept_files import KeptFiles, room
 from alnair.node.pods.network import PodNetworks
 from alnair.node.pods.pod_groups import PodGroup, PodGroups, hierarchy
@@ -15,6 +15,10 @@ from alnair.profiler.samples import CgroupSample, ContainerKey, NetworkSample
 
 #: Readings between looks for folders of a kubelet that was not there.
 _ANEW: Final = 30
+#: Readings between those of files that change seldom.
+RARELY: Final = 5
+#: What a container without a limit of processor time says of throttling: nothing.
+_THROTTLING: Final = "cpu.stat"
 
 
 class PodsReading(msgspec.Struct, frozen=True):
@@ -35,11 +39,22 @@ class PodsReading(msgspec.Struct, frozen=True):
     left_out: int = 0
 
 
-class _Files(msgspec.Struct, frozen=True):
-    """The files of one container: (path, what takes its text)."""
+class _Files(msgspec.Struct):
+    """The files of one container.
+
+    Attributes:
+        group: Whose they are.
+        often: (path, what takes its text).
+        seldom: Likewise, of those that are read now and then.
+        known: What the latter said.
+        turn: Readings until then.
+    """
 
     group: PodGroup
-    files: tuple[tuple[str, Reading], ...]
+    often: list[tuple[str, Reading]]
+    seldom: list[tuple[str, Reading]]
+    known: Numbers
+    turn: int = 0
 
 
 class PodsReader:
@@ -65,6 +80,8 @@ class PodsReader:
         self._networks = PodNetworks(proc, self._files)
         self._known: dict[ContainerKey, _Files] = {}
         self._count = 0
+        #: Hierarchies of v1 that count nothing: the kernel counts disks only where it limits them.
+        self._silent = {name for name in ("blkio",) if self._counts_nothing(name)}
 
     def close(self) -> None:
         """Let go of all files."""
@@ -83,8 +100,8 @@ class PodsReader:
             known = self._known.get(key)
             if known is None or known.group.inode != group.inode:
                 self._forget(key)
-                known = self._known[key] = _Files(group, tuple(self._paths(group)))
-            if (sample := self._sample(known.files)) is not None:
+                known = self._known[key] = self._find(group)
+            if (sample := self._sample(known)) is not None:
                 containers[key] = sample
             by_pod.setdefault(key.pod, {})[group.folder] = group
         networks: dict[str, NetworkSample] = {}
@@ -96,15 +113,18 @@ class PodsReader:
         self._networks.keep(by_pod)
         return PodsReading(at, containers, networks, found.pods, found.left_out)
 
-    def _sample(self, files: tuple[tuple[str, Reading], ...]) -> CgroupSample | None:
+    def _sample(self, files: _Files) -> CgroupSample | None:
         at = self._clock()
         numbers: Numbers = {}
-        for path, take in files:
-            text = self._files.read(path)
-            if text is not None:
-                take(text, numbers)
+        self._take(files.often, numbers)
         if not numbers:
+            self._groups.changed(files.group)
             return None  # it went meanwhile
+        if files.turn == 0:
+            files.turn, files.known = RARELY, {}
+            self._take(files.seldom, files.known)
+        files.turn -= 1
+        numbers |= files.known
         pressure = {
             name: numbers.pop(f"pressure.{name}")
             for name in ("cpu", "memory", "io")
@@ -113,16 +133,45 @@ class PodsReader:
         numbers.pop("used", None)
         return CgroupSample(at, pressure=pressure, **numbers)
 
-    def _paths(self, group: PodGroup) -> Iterator[tuple[str, Reading]]:
+    def _take(self, files: list[tuple[str, Reading]], numbers: Numbers) -> None:
+        for path, take in files:
+            text = self._files.read(path)
+            if text is not None:
+                take(text, numbers)
+
+    def _find(self, group: PodGroup) -> _Files:
         """Find the files of a container that there are, in all hierarchies."""
+        often: list[tuple[str, Reading]] = []
+        seldom: list[tuple[str, Reading]] = []
+        for path, name, take in self._paths(group):
+            numbers: Numbers = {}
+            self._take([(path, take)], numbers)
+            # In v1 that file has nothing else: whether there is a limit now is looked at seldom.
+            is_idle = name == _THROTTLING and self._controller != "" and not numbers
+            (seldom if name in SELDOM or is_idle else often).append((path, take))
+        found = _Files(group, often, seldom, {})
+        self._take(seldom, found.known)
+        # Not those of all containers at the same time.
+        found.turn = len(self._known) % RARELY + 1
+        return found
+
+    def _paths(self, group: PodGroup) -> Iterator[tuple[str, str, Reading]]:
         hierarchies: Mapping[str, Mapping[str, Reading]] = V1 if self._controller else V2
         roots = self._roots(group)
         for controller, files in hierarchies.items():
+            if controller in self._silent:
+                continue
             folder = self._proc.mounts.folder(roots.get(controller, group.path), controller)
             for name, take in files.items():
                 path = f"{folder}/{name}"
                 if folder is not None and self._files.read(path) is not None:
-                    yield path, take
+                    yield path, name, take
+
+    def _counts_nothing(self, controller: str) -> bool:
+        """Whether not even all of the machine has read or written anything."""
+        folder = self._proc.mounts.folder("/", controller)
+        texts = [self._files.read(f"{folder}/{name}") for name in V1[controller]]
+        return any(text is not None and b" Read " not in text for text in texts)
 
     def _roots(self, group: PodGroup) -> dict[str, str]:
         """Where the container is in each hierarchy, by the kernel's word on one of its processes.
@@ -149,5 +198,5 @@ class PodsReader:
 
     def _forget(self, key: ContainerKey) -> None:
         known = self._known.pop(key, None)
-        for path, _ in known.files if known is not None else ():
+        for path, _ in (*known.often, *known.seldom) if known is not None else ():
             self._files.close(path)

@@ -146,7 +146,7 @@ class LoadAnnotations:
             old = before.get(key)
             wanted[key] = old if old is not None and is_steady(old, made) else made
         now = self._now()
-        if not self._is_due(wanted, now):
+        if self._of_gpus is not None and not are_news(before, wanted, now - self._node_at):
             wanted = before
         if wanted == self._of_gpus and now - self._node_at < REFRESH:
             return
@@ -181,16 +181,6 @@ class LoadAnnotations:
             "pcie_mib_s": _both_ways(links, usage.PCIE_RX_MIB_S, usage.PCIE_TX_MIB_S),
             "nvlink_mib_s": _both_ways(links, usage.NVLINK_RX_MIB_S, usage.NVLINK_TX_MIB_S),
         }
-
-    def _is_due(self, wanted: Mapping[str, GpuLoadAnnotation], now: float) -> bool:
-        """Whether a change is to be told now: a small one waits until a minute has passed."""
-        before = self._of_gpus
-        if before is None or now - self._node_at >= LEAST or wanted.keys() != before.keys():
-            return True
-        return any(
-            new.uuid != before[key].uuid or abs(new.util - before[key].util) >= LARGE
-            for key, new in wanted.items()
-        )
 
     def _wanted(self, pod: OwningPod, load: PodLoad | None) -> PodUtilization | None:
         old, now = self._of_pods.get(pod), self._now()
@@ -236,6 +226,24 @@ def is_steady(old: GpuLoadAnnotation, new: GpuLoadAnnotation) -> bool:
         and abs(old.memory_used_mib - new.memory_used_mib) < MIB
         # A mean of the first seconds is written again when it is one of a whole window.
         and new.window_s < 2 * old.window_s
+    )
+
+
+def are_news(
+    before: Mapping[str, GpuLoadAnnotation], wanted: Mapping[str, GpuLoadAnnotation], age: float
+) -> bool:
+    """Whether a node's changes are told now: small ones wait until a minute has passed.
+
+    Args:
+        before: As written.
+        wanted: As they are now.
+        age: Seconds since they were written.
+    """
+    if age >= LEAST or wanted.keys() != before.keys():
+        return True
+    return any(
+        new.uuid != before[key].uuid or abs(new.util - before[key].util) >= LARGE
+        for key, new in wanted.items()
     )
 
 

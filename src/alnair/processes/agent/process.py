@@ -47,7 +47,7 @@ from alnair.processes.agent.load_annotations import LoadAnnotations
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
-from alnair.processes.agent.profiler.gpu_sample_metrics import GpuSamples
+from alnair.processes.agent.profiler.gpu_device_metrics import gpu_device_metrics
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
 from alnair.processes.agent.profiler.pod_metrics import pod_metrics
@@ -127,12 +127,10 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         # Of containers that were given the library by other means, nobody knows which is theirs.
         mappings = DriverMappings([file_id(library.proxy)]) if library is not None else None
         inspection = Inspection(server, policy, enforcement.tell, strays=strays, mappings=mappings)
-        samples = GpuSamples(settings.node, lambda: driver.inventory)
         takers: list[Callable[[GpuLook], None]] = [
             health.take,
             load.take,
             inspection.take,
-            samples.take,
         ]
         if profiler is not None and plugins is not None:
             takers.append(profiler.take)
@@ -153,7 +151,6 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
                 lambda: chain(
                     figures(),
                     gpu_metrics(health, load),
-                    samples.metrics(),
                     plugin_metrics(served),
                     of_pods(),
                 ),
@@ -237,6 +234,7 @@ def _of_pods(
 ) -> Iterator[Metric]:
     if profiler is not None:
         yield from pod_metrics(profiler)
+        yield from gpu_device_metrics(profiler, driver.inventory)
         if settings.legacy_metrics:
             containers = server.containers.values()
             yield from legacy_metrics(profiler, containers, driver.inventory)

@@ -26,6 +26,7 @@ _LARGEST: Final = frozenset(
     {usage.CPU_THROTTLED, usage.CPU_PRESSURE, usage.MEMORY_PRESSURE, usage.IO_PRESSURE}
 )
 _OF_GPUS: Final = frozenset({usage.GPU_UTIL, usage.GPU_MEMORY_COPY_UTIL})
+_COLUMNS: Final = {metric: column for column, metric in enumerate(METRICS)}
 #: Seconds that one sample may stand for: what lies further apart was not measured.
 _GAP: Final = 5.0
 #: Seconds that the first samples stand for.
@@ -168,23 +169,22 @@ class PodAccounts:
         figures = self._take_containers(seen)
         self._take_gpus(seen, figures)
         rows: list[int] = []
-        lines: list[list[float]] = []
-        of_pods: list[tuple[int, list[float]]] = []
+        lines: list[Figures] = []
+        windows: list[int] = []
+        pod_lines: list[Figures] = []
         for uid, by_name in figures.items():
             account = self.pods[uid]
             for name, found in by_name.items():
                 if name:
                     rows.append(self._row(account, name))
-                    lines.append(_line(found))
-            line = _line(self._of_pod(account, by_name, seen.networks.get(uid)))
+                    lines.append(found)
+            of_pod = self._of_pod(account, by_name, seen.networks.get(uid))
             rows.append(account.row)
-            lines.append(line)
-            of_pods.append((account.window, line))
-        if rows:
-            self._table.update(rows, np.array(lines), seconds)
-        windows = [row for row, _ in of_pods]
-        values = np.array([line for _, line in of_pods]).reshape(len(windows), len(METRICS))
-        self._windows.put(seen.epoch, windows, values)
+            lines.append(of_pod)
+            windows.append(account.window)
+            pod_lines.append(of_pod)
+        self._table.update(rows, _matrix(lines), seconds)
+        self._windows.put(seen.epoch, windows, _matrix(pod_lines))
         self._silence(figures)
         self._groups = {
             key: sample for key, sample in seen.containers.items() if key.pod in seen.names
@@ -397,9 +397,16 @@ class PodAccounts:
         )
 
 
-def _line(figures: Figures) -> list[float]:
-    nan = float("nan")
-    return [figures.get(metric, nan) for metric in METRICS]
+def _matrix(lines: list[Figures]) -> NDArray[np.float64]:
+    """Return lines by metrics; NaN: not measured."""
+    found = np.full((len(lines), len(METRICS)), np.nan)
+    at: list[int] = []
+    values: list[float] = []
+    for begin, figures in enumerate(lines):
+        at += [begin * len(METRICS) + _COLUMNS[metric] for metric in figures]
+        values += figures.values()
+    found.reshape(-1)[at] = values
+    return found
 
 
 def _added(one: Figures, other: Figures) -> Figures:

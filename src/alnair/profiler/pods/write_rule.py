@@ -11,10 +11,11 @@ import msgspec
 
 from alnair.model import usage
 
-#: Seconds between two writes of a pod, and until a small change counts.
+#: Seconds between two writes, until a large change of a pod's use counts, and until a small one.
 LEAST: Final = 60.0
+LARGE_AFTER: Final = 300.0
 PATIENCE: Final = 600.0
-#: What is a change at once, and what is one after `PATIENCE`: points of a percentage.
+#: Points of a percentage that are a large change, and a small one.
 LARGE: Final = 25.0
 SMALL: Final = 5.0
 #: Part by which amounts have to change; a maximum that grows by less is no news.
@@ -92,8 +93,10 @@ def is_news(old: PodFigures, new: PodFigures, age: float) -> bool:
     grown = any(
         _has_grown(metric, old.maximum.get(metric), value) for metric, value in new.maximum.items()
     )
-    least = SMALL if age >= PATIENCE else LARGE
-    return grown or abs(new.gpu - old.gpu) >= least
+    change = abs(new.gpu - old.gpu)
+    return (
+        grown or (age >= LARGE_AFTER and change >= LARGE) or (age >= PATIENCE and change >= SMALL)
+    )
 
 
 def _has_grown(metric: str, before: float | None, now: float) -> bool:

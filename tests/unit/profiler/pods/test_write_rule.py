@@ -4,6 +4,7 @@ import pytest
 
 from alnair.model import usage
 from alnair.profiler.pods.write_rule import (
+    LARGE_AFTER,
     LEAST,
     PATIENCE,
     PodFigures,
@@ -32,8 +33,9 @@ def maxima(**changed: float) -> PodFigures:
         (maxima(cpu_cores=1.1), LEAST, True),
         (maxima(net_rx_mib_s=0.9), PATIENCE, False),
         (maxima(net_rx_mib_s=1.1), LEAST, True),
-        (PodFigures(74.0, {}, OLD.maximum), LEAST, False),
-        (PodFigures(75.0, {}, OLD.maximum), LEAST, True),
+        (PodFigures(74.0, {}, OLD.maximum), LARGE_AFTER, False),
+        (PodFigures(75.0, {}, OLD.maximum), LARGE_AFTER - 1, False),
+        (PodFigures(75.0, {}, OLD.maximum), LARGE_AFTER, True),
         (PodFigures(45.0, {}, OLD.maximum), PATIENCE, True),
         (PodFigures(46.0, {}, OLD.maximum), PATIENCE, False),
     ],

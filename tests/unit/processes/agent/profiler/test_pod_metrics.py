@@ -1,6 +1,7 @@
 """What /metrics says of pods: names as users know them, no more series than there may be."""
 
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from alnair.model.api_types import Workload
+from alnair.node.gpu_looks import GpuLook
 from alnair.node.inventory import GpuFacts, Inventory
 from alnair.node.vgpu.containers.container_slices import (
     ContainerMatch,
@@ -17,9 +19,10 @@ from alnair.node.vgpu.containers.container_slices import (
     OwningPod,
     Share,
 )
+from alnair.processes.agent.profiler.gpu_device_metrics import gpu_device_metrics
 from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
 from alnair.processes.agent.profiler.pod_metrics import pod_metrics
-from alnair.profiler.samples import CgroupSample, NetworkSample, ProcessSample
+from alnair.profiler.samples import CgroupSample, GpuSample, NetworkSample, ProcessSample
 from alnair.serving.exposition import text_of
 from kit.described_metrics import described
 from kit.fake_cgroups import OTHER, UID
@@ -75,6 +78,32 @@ async def test_names_types_labels_and_helps_are_those_that_users_know(node: Prof
     text = text_of(pod_metrics(node.profiler))
     golden = GOLDEN / "metrics-of-pods.tsv"
     assert described(text) == golden.read_text().splitlines()
+
+
+async def test_gpus_say_what_the_driver_knows_of_them(node: ProfiledNode) -> None:
+    sample = GpuSample(
+        time.monotonic(),
+        memory_copy=25.0,
+        memory_total=80 << 30,
+        power_w=300.0,
+        temperature_c=60.0,
+        energy_j=5.5,
+        pcie_rx=1,
+        nvlink_tx=2,
+        throttle=("sw_power_cap",),
+        profiling={"sm_active": 0.5},
+    )
+    node.profiler.take(GpuLook(sample.at, 1, {}, {}, samples={GPU: sample}))
+    inventory = Inventory("1", (GpuFacts(0, GPU, "NVIDIA H100", 81_559, 0),))
+    text = text_of(gpu_device_metrics(node.profiler, inventory))
+    assert described(text) == (GOLDEN / "metrics-of-gpus.tsv").read_text().splitlines()
+    assert value(text, "alnair_gpu_memory_copy_ratio", gpu=GPU, node="n1") == 0.25
+    assert value(text, "alnair_gpu_link_bytes_total", link="nvlink", direction="sent") == 2
+    assert value(text, "alnair_gpu_throttled", reason="sw_power_cap") == 1
+    node.profiler.take(GpuLook(sample.at, 1, {}, {}, samples={GPU: GpuSample(sample.at)}))
+    text = text_of(gpu_device_metrics(node.profiler, inventory))
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert len(lines) == 1, "what is not measured has no series"
 
 
 async def test_figures_are_those_of_the_kernel_and_the_driver(node: ProfiledNode) -> None:

@@ -1,0 +1,255 @@
+"""What the profiler of pods costs at 1 Hz, beside reading cAdvisor's page; and its API writes.
+
+    python benchmarks/profiler_cost.py [--pods 110] [--containers 3] [--seconds 60] [--json]
+
+Pods have real control groups with a process in each pod, in a network of its own. Eight GPUs are
+made up, as NVML's part is not what is measured: each has ten processes. The cost is the process's
+CPU time over real seconds, without scrapes; a scrape is measured by itself. The page of cAdvisor
+has a series for each container and 60 families, and is read with prometheus_client's parser.
+Needs Linux and root.
+"""
+
+import argparse
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from alnair.local.real_node import cgroups
+from alnair.node.cgroups import Proc
+from alnair.node.gpu_looks import GpuLook
+from alnair.node.inventory import Inventory
+from alnair.node.load import GpuHolder
+from alnair.node.vgpu.containers.container_slices import OwningPod
+from alnair.processes.agent.profiler.kept_usage import KeptUsage
+from alnair.processes.agent.profiler.pod_metrics import pod_metrics
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
+from alnair.profiler.samples import GpuSample, ProcessSample
+from alnair.serving.exposition import exposition
+from lib.machine import describe
+from lib.profiler_writes import MIXES, writes_a_second
+
+GPUS = [f"GPU-{uuid.UUID(int=number + 1)}" for number in range(8)]
+MOST_CPU_PERCENT = 2.0
+MOST_P99_MS = 100.0
+MOST_RSS_MIB = 60.0
+MOST_WRITES = 70.0
+_NEW_NETWORK = 0x40000000
+
+
+class Names(msgspec.Struct, frozen=True):
+    """What the API server says of a pod."""
+
+    uid: str
+    name: str
+    containers: dict[str, str]
+    namespace: str = "team"
+    is_ended: bool = False
+    owner: tuple[str, str] = ("Job", "job")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=110)
+    parser.add_argument("--containers", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--json", action="store_true", help="only the line of JSON")
+    options = parser.parse_args()
+    if os.geteuid():
+        print("skipped: control groups can only be made by root", file=sys.stderr)
+        return 0
+    before = rss_mib()
+    with tempfile.TemporaryDirectory() as folder, pods(options.pods, options.containers) as names:
+        result = asyncio.run(measure(Path(folder), names, options.seconds))
+    result["rss_mib"] = round(rss_mib() - before, 1)
+    result["cadvisor_ms"], result["cadvisor_mb"] = cadvisor(options.pods * options.containers)
+    writes = {mix: [1000 * part for part in writes_a_second(mix)] for mix in MIXES}
+    result["writes_at_1000_nodes"] = {mix: round(sum(parts), 1) for mix, parts in writes.items()}
+    met = (
+        result["cpu_pct"] < MOST_CPU_PERCENT
+        and result["cycle_p99_ms"] < MOST_P99_MS
+        and result["rss_mib"] < MOST_RSS_MIB
+        and result["writes_at_1000_nodes"]["mixed"] < MOST_WRITES
+    )
+    if not options.json:
+        print(
+            f"{options.pods} pods of {options.containers} containers, 8 GPUs, 1 Hz: "
+            f"{result['cpu_pct']} % of a core (below {MOST_CPU_PERCENT}), a cycle takes "
+            f"{result['cycle_p50_ms']} ms, p99 {result['cycle_p99_ms']} ms, "
+            f"{result['rss_mib']} MiB; a scrape {result['scrape_ms']} ms for {result['series']} "
+            f"series; cAdvisor's page of {result['cadvisor_mb']} MB takes {result['cadvisor_ms']} "
+            f"ms to read; writes a second at 1,000 nodes: {result['writes_at_1000_nodes']}; "
+            f"{describe()}",
+            file=sys.stderr,
+        )
+    print(json.dumps({"benchmark": "profiler_cost", **result, "met": met, "machine": describe()}))
+    return 0
+
+
+@contextmanager
+def pods(count: int, containers: int) -> Iterator[dict[str, Names]]:
+    """Make pods' groups, with a process each; yields their names by uid."""
+    root = f"alnair-bench-{os.getpid()}"
+    cgroups.make(root)
+    names: dict[str, Names] = {}
+    children: list[int] = []
+    try:
+        for number in range(count):
+            uid = str(uuid.UUID(int=number + 1))
+            ids = {f"{number * containers + n:064x}": f"c{n}" for n in range(containers)}
+            names[uid] = Names(uid, f"pod-{number}", ids)
+            for one in ids:
+                folders = make(root, f"kubepods/pod{uid}/{one}")
+            children.append(child(folders))
+        yield names
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        cgroups.remove(root)
+
+
+def make(root: str, path: str) -> list[Path]:
+    found = []
+    for hierarchy in cgroups.hierarchies():
+        folder = hierarchy / root
+        for part in path.split("/"):
+            folder /= part
+            if folder.exists():
+                continue
+            folder.mkdir()
+            for limit in ("cpuset.cpus", "cpuset.mems"):
+                file = folder / limit
+                if hierarchy != cgroups.ROOT and file.exists() and not file.read_text().strip():
+                    file.write_text((folder.parent / limit).read_text())
+        found.append(folder)
+    return found
+
+
+def child(folders: list[Path]) -> int:
+    """A process in the groups, with a network of its own, that does nothing."""
+    read, written = os.pipe()
+    if (pid := os.fork()) == 0:
+        for folder in folders:
+            (folder / "cgroup.procs").write_text(str(os.getpid()))
+        ctypes.CDLL(None).unshare(_NEW_NETWORK)
+        os.write(written, b"x")
+        signal.pause()
+    os.read(read, 1)
+    os.close(read)
+    os.close(written)
+    return pid
+
+
+async def measure(folder: Path, names: dict[str, Names], seconds: float) -> dict[str, object]:
+    holders = [
+        GpuHolder(OwningPod("team", pod.name, uid, "c0"), (GPUS[number % 8],))
+        for number, (uid, pod) in enumerate(list(names.items())[:80])
+    ]
+    profiler = PodProfiler(
+        "n1",
+        Proc(),
+        lambda: names,
+        KeptUsage(folder / "usage"),
+        holders=lambda: holders,
+        inventory=Inventory,
+    )
+    pids = processes(names)
+    for _ in range(3):
+        profiler.take(look(pids))
+        await profiler.tick()
+    cycles: list[float] = []
+    cpu = 0.0
+    began = time.monotonic()
+    for second in range(int(seconds)):
+        profiler.take(look(pids))
+        spent, at = time.process_time(), time.perf_counter()
+        await profiler.tick()
+        cpu += time.process_time() - spent
+        cycles.append(time.perf_counter() - at)
+        await asyncio.sleep(max(0.0, began + second + 1 - time.monotonic()))
+    running = profiler.accounts.running()
+    assert len(running) == len(names), "all pods are in the books"
+    assert all(len(one.containers) == len(names[one.uid].containers) for one in running)
+    spent = time.process_time()
+    for _ in range(5):
+        body, _ = exposition(list(pod_metrics(profiler)))
+    scrape = (time.process_time() - spent) / 5
+    return {
+        "cpu_pct": round(100 * cpu / seconds, 2),
+        "cycle_p50_ms": round(1000 * statistics.median(cycles), 1),
+        "cycle_p99_ms": round(1000 * statistics.quantiles(cycles, n=100)[98], 1),
+        "scrape_ms": round(1000 * scrape, 1),
+        "series": sum(not line.startswith(b"#") for line in body.splitlines()),
+    }
+
+
+def processes(names: dict[str, Names]) -> list[int]:
+    """The processes of the first eighty pods."""
+    proc, found = Proc(), dict[str, int]()
+    for name in (path.name for path in Path("/proc").iterdir()):
+        if name.isdecimal() and (place := proc.cgroup(int(name))) is not None and place.pod:
+            found[place.pod] = int(name)
+    return [found[uid] for uid in list(names)[:80]]
+
+
+def look(pids: list[int]) -> GpuLook:
+    """What NVML would say."""
+    now = time.monotonic()
+    samples = {
+        uuid_: GpuSample(
+            now,
+            util=80.0,
+            memory_copy=20.0,
+            power_w=300.0,
+            energy_j=300 * now,
+            processes=tuple(
+                ProcessSample(pid, sm=8.0, memory_copy=2.0, memory_bytes=1 << 30)
+                for pid in pids[number::8]
+            ),
+        )
+        for number, uuid_ in enumerate(GPUS)
+    }
+    return GpuLook(now, 1, {}, {}, samples=samples)
+
+
+def cadvisor(containers: int) -> tuple[float, float]:
+    """Milliseconds to read a page like cAdvisor's, and its size in MB."""
+    lines = []
+    for family in range(60):
+        name = f"container_metric_{family}_total"
+        lines += [f"# HELP {name} What a container did.", f"# TYPE {name} counter"]
+        for number in range(containers):
+            uid = uuid.UUID(int=number)
+            lines.append(
+                f'{name}{{container="c{number}",id="/kubepods/burstable/pod{uid}/{number:064x}",'
+                f'image="registry.example/team/image:1.0",name="{number:064x}",'
+                f'namespace="team",pod="pod-{number}"}} {number}.5 1795348800000'
+            )
+    text = "\n".join(lines) + "\n"
+    spent = time.process_time()
+    count = sum(len(family.samples) for family in text_string_to_metric_families(text))
+    assert count == 60 * containers
+    return round(1000 * (time.process_time() - spent), 1), round(len(text) / 1e6, 1)
+
+
+def rss_mib() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())
