@@ -30,6 +30,7 @@ COMMANDS = {
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
     "analyze": ("analyze", "app"),
+    "profile": ("profile", "app"),
     "demo": ("demo", "demo"),
 }
 
