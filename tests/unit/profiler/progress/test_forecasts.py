@@ -26,9 +26,9 @@ def test_with_little_known_the_first_way_is_believed() -> None:
 
 def test_forecasts_over_short_ways_do_not_count() -> None:
     forecasts = told([(1.0, 2.0)] * 3, true=1.0)
-    assert forecasts.verdict(31, 31, 1000).error is not None
-    forecasts.write(30.5, 30.5, (9.0, 1.0))
-    assert forecasts.verdict(31, 31, 1000).which == 0
+    forecasts.write(39, 39, (999.0, 1.0))
+    assert forecasts.verdict(40, 40, 1000).which == 0
+    assert forecasts.verdict(60, 60, 1000).which == 1
 
 
 def test_few_are_written_down_and_none_outlives_a_restart() -> None:
