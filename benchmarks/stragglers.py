@@ -13,8 +13,9 @@ Two questions:
   first is a straggler. A name is right if that rank is slow at that step or was 10 steps ago; found
   means named within 10 steps of its begin.
 
-Beside it: `each`, a rank above 1.2 times the median of a step; `z`, three standard deviations above
-the mean of a step; `mean10`, the mean of the last ten steps above 1.2 times the ranks' median.
+Beside it: `each`, a rank above 1.2 times the median of a step; `z`, two and a half standard
+deviations above the mean of a step; `mean10`, the mean of the last ten steps above 1.2 times the
+ranks' median.
 The last line is JSON.
 """
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": ("explain", "explain"),
     "top": ("top", "top"),
     "analyze": ("analyze", "app"),
+    "profile": ("profile", "app"),
     "demo": ("demo", "demo"),
 }
 

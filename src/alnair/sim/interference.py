@@ -48,17 +48,20 @@ class Proportional:
         return [min(1.0, 100.0 / asked) if asked > 0 else 1.0] * len(tenants)
 
 
-class PairRates(msgspec.Struct, frozen=True):
+class PairRates(msgspec.Struct, frozen=True, omit_defaults=True):
     """Measured speeds of pairs on one GPU model.
 
     Attributes:
         kinds: names of what was measured.
         rates: row by row, the speed of the row's kind beside the column's, as a part of its speed
-            alone; 0 where the two do not fit together.
+            alone; 0 where the two do not fit together, or were not measured.
+        alone: steps per second of each kind alone, 0 where that was not measured; None where
+            nothing is known of it.
     """
 
     kinds: tuple[str, ...]
     rates: tuple[tuple[float, ...], ...]
+    alone: tuple[float, ...] | None = None
 
 
 class MeasuredPairs:

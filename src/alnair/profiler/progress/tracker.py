@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from alnair.profiler.progress.breaks import Break, Breaks
+from alnair.profiler.progress.forecasts import Forecasts
 from alnair.profiler.progress.pace import FEW, Interval, Pace
 
 #: The true time is within the interval in about this part of the cases (benchmarks/eta.py).
@@ -57,6 +58,8 @@ class ProgressTracker:
         self._first: Interval | None = None
         self._is_first = True
         self._lately: list[bool] = []
+        self._forecasts = Forecasts()
+        self._worked = self._steps = 0.0
 
     def add(self, at: float, done: float, total: float | None = None) -> None:
         """Take an observation.
@@ -93,9 +96,25 @@ class ProgressTracker:
         if self._pace.add(raw, excess):
             self._breaks.forget_last(sum(self._lately))
             self._lately = []
+        self._worked += raw.seconds
+        self._steps += raw.steps
+        if self._total is not None and self._forecasts.is_due(self._steps):
+            left = self._total - self._done
+            if left > 0:
+                paces = tuple(max(eta / left, 1e-9) for eta in self._ways(left))
+                self._forecasts.write(self._steps, self._worked, paces)
+
+    def _ways(self, left: float) -> tuple[float, float]:
+        """Return the remaining seconds by the pace of now with its breaks, and by the mean."""
+        assert self._begin is not None
+        pace = self._seconds() or 0.0
+        ahead = self._breaks.ahead(self._begin, self._done, self._done + left, pace)
+        mean = self._worked / self._steps if self._steps else pace
+        return left * pace + ahead.seconds, left * mean
 
     def _went_back(self, at: float, done: float) -> None:
         self._restarts += 1
+        self._forecasts.forget()
         self._breaks.forget_after(done)
         self._pace.interrupt()
         self._lately = []
@@ -118,9 +137,12 @@ class ProgressTracker:
             return told
         left = max(0.0, total - self._done)
         ahead = self._breaks.ahead(self._begin, self._done, total, pace)
-        eta = left * pace + ahead.seconds
+        verdict = self._forecasts.verdict(self._steps, self._worked, left)
+        eta = self._ways(left)[verdict.which]
         error = self._pace.error(left) if len(self._pace) else pace
         away = _DEVIATIONS * math.hypot(left * error, ahead.deviation, _UNKNOWN * eta)
+        if verdict.error is not None:
+            away = max(away / 2, eta * math.expm1(min(verdict.error, 5.0)), _UNKNOWN * eta)
         # A job that should have gone on by now does not come nearer to its end.
         waited = 0.0 if now is None else min(max(0.0, now - self._at), pace)
         return msgspec.structs.replace(

@@ -1,0 +1,87 @@
+"""Real processes, alone and beside one another."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from alnair.node.pairing.measuring import Times, rates, rounds
+from alnair.node.pairing.workload import Command, RunError
+from alnair.profiler.pair_speeds import summarise
+
+TICKS = "import time\nn = 0\nwhile True:\n n += 1; print('step', n); time.sleep(0.02)"
+SHORT = Times(warm_up=0.2, measured=0.8, patience=20)
+
+
+def python(program: str, pattern: str | None = None) -> Command:
+    return Command((sys.executable, "-c", program), pattern)
+
+
+#: A step takes as many times 5 ms as there are programs of this kind: a GPU that takes turns.
+TURNS = """
+import os, sys, time
+from pathlib import Path
+folder, done = Path({folder!r}), 0
+(folder / str(os.getpid())).touch()
+while True:
+    here = [one for one in folder.iterdir() if os.path.exists("/proc/" + one.name)]
+    time.sleep(0.005 * {weight} * len(here))
+    done += 1
+    print("step", done)
+"""
+
+
+def test_two_that_take_turns_have_half_of_their_speed_each(tmp_path: Path) -> None:
+    first, second = (python(TURNS.format(folder=str(tmp_path), weight=w)) for w in (1, 3))
+    found = summarise(rounds(first, second, SHORT, 3, lambda _: None))
+    assert found.first.speed == pytest.approx(0.5, abs=0.1)
+    assert found.second.speed == pytest.approx(0.5, abs=0.1)
+    assert found.first.alone > 2 * found.second.alone
+
+
+def test_the_order_alternates() -> None:
+    quick = Times(warm_up=0, measured=0.3, patience=20)
+    said: list[str] = []
+    rounds(python(TICKS), python(TICKS), quick, 2, said.append)
+    assert said == [
+        "round 1 of 2: alone",
+        "round 1 of 2: together",
+        "round 2 of 2: together",
+        "round 2 of 2: alone",
+    ]
+
+
+def test_steps_are_counted_by_a_pattern() -> None:
+    (rate,) = rates((python(TICKS, "^step"),), SHORT)
+    assert 5 < rate <= 50
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (Command(("/no/such/program",)), "does not start: No such file"),
+        (python("print('bye'); raise SystemExit(3)"), "exit code 3.*\n*bye"),
+        (python("import time; time.sleep(60)"), "no step in 0.5 s: say with --pattern"),
+        (python("import time; print('step 1', flush=True); time.sleep(60)"), "0 times in"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_with_what_to_do(command: Command, said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        rates((command,), Times(warm_up=0, measured=0.3, patience=0.5))
+
+
+def test_workers_of_a_workload_end_with_it(tmp_path: Path) -> None:
+    launcher = f"""
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+n = 0
+while True:
+    n += 1
+    print("step", n)
+    time.sleep(0.01)
+"""
+    rates((python(launcher),), Times(warm_up=0, measured=0.3, patience=20))
+    child = int((tmp_path / "pid").read_text())
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX"
