@@ -91,6 +91,10 @@ def judge(
     }
 
 
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100, help="series of each kind and length")
@@ -100,21 +104,21 @@ def main() -> int:
     given = parser.parse_args()
     if given.seed in TUNED_ON:
         parser.error(f"--seed {given.seed}: the detector was made on it; choose another one")
-    print(machine.describe())
+    say(machine.describe())
     result: dict[str, Any] = {}
     held = True
     for seconds in map(int, given.seconds.split(",")):
         for name, detector in (("alnair", ours), ("plain autocorrelation", plain)):
             figures = judge(detector, seconds, given.count, given.seed)
             result.setdefault(str(seconds), {})[name] = figures
-            print(
+            say(
                 f"{seconds} s, {name}: right {figures['right']:.1%}"
                 f" (within 2 %: {figures['within_2_percent']:.1%}),"
                 f" false alarms {figures['false_alarms']:.1%}, {figures['ms']:.1f} ms"
             )
             if given.kinds:
                 for kind, share in figures["kinds"].items():
-                    print(f"    {kind}: {share:.1%} right")
+                    say(f"    {kind}: {share:.1%} right")
         figures = result[str(seconds)]["alnair"]
         held &= figures["right"] >= BOUNDS.get(seconds, 0)
         held &= figures["false_alarms"] <= MOST_ALARMS

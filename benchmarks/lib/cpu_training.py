@@ -71,14 +71,14 @@ def transformer() -> tuple[nn.Module, tuple[int, ...]]:
 #: Name → the net, seconds that the store takes for a batch as part of the step, an evaluation after
 #: so many steps, a checkpoint after so many, micro-batches in a step, is the input compressed.
 TRAININGS: dict[str, tuple[Callable[[], Any], float, int, int, int, bool]] = {
-    "mlp": (mlp, 0.0, 0, 0, 1, False),
+    "mlp": (mlp, 0.25, 0, 0, 1, False),
     "mlp-input-bound": (mlp, 0.6, 0, 0, 1, False),
     "cnn": (cnn, 0.0, 0, 0, 1, False),
     "cnn-evaluated": (cnn, 0.15, 15, 0, 1, False),
     "cnn-decoding": (cnn, 0.0, 0, 0, 1, True),
-    "rnn": (rnn, 0.0, 0, 0, 1, False),
+    "rnn": (rnn, 0.25, 0, 0, 1, False),
     "rnn-input-bound": (rnn, 0.5, 0, 25, 1, False),
-    "gru-checkpoints": (gru, 0.1, 0, 10, 1, False),
+    "gru-checkpoints": (gru, 0.2, 0, 10, 1, False),
     "transformer": (transformer, 0.0, 0, 0, 1, False),
     "transformer-evaluated": (transformer, 0.2, 12, 24, 1, False),
     "transformer-micro-batches": (transformer, 0.25, 0, 0, 2, False),

@@ -28,6 +28,7 @@ COMMANDS = {
     "check": ("check", "check"),
     "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
+    "analyze": ("analyze", "app"),
     "explain": ("explain", "explain"),
     "top": ("top", "top"),
     "analyze": ("analyze", "app"),

@@ -94,7 +94,7 @@ def forecast(
         most=min(limit, max(most, float(expected))),
         mean=expected,
         mean_low=max(lowest, expected - error),
-        mean_high=min(limit, expected + error),
+        mean_high=min(limit, max(most, expected), expected + error),
         basis=(
             f"errors of the same forecast, from the last {back} of {past:.1f} times"
             f" {horizon_s:.0f} s, at every earlier moment"

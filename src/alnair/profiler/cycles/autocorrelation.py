@@ -71,7 +71,7 @@ def hill(correlation: Values, near: float, within: float) -> tuple[float, float]
     if not len(tops):
         return None
     top = int(tops[np.argmax(correlation[tops])])
-    before, at, after = correlation[top - 1 : top + 2]
+    before, at, after = map(float, correlation[top - 1 : top + 2])
     bend = before - 2 * at + after
     shift = 0.0 if bend >= 0 else 0.5 * (before - after) / bend
-    return (top + shift) / FINE, float(at - 0.25 * (before - after) * shift)
+    return (top + shift) / FINE, at - 0.25 * (before - after) * shift

@@ -1,10 +1,11 @@
-"""The length of a cycle, once it is known about: far hills of the autocorrelation tell best."""
+"""The length of a cycle, once it is known about: by its edges, else by far hills."""
 
 from typing import Final
 
 import numpy as np
 
 from alnair.profiler.cycles.autocorrelation import FINE, autocorrelation, hill, without_trend
+from alnair.profiler.cycles.edges import median_between_edges
 from alnair.profiler.even_grid import Grid
 
 #: So many periods are followed at most; further on the cycles' own spread blurs them.
@@ -14,6 +15,8 @@ _FADED: Final = 0.5
 #: A length is measured in windows of so many cycles, and of so many samples at least.
 _WINDOW: Final = 12
 _LEAST_WINDOW: Final = 48
+#: In a shorter cycle edges are not seen well enough.
+_EDGES: Final = 5.0
 
 
 def typical_length(grid: Grid, steps: float) -> float:
@@ -23,6 +26,9 @@ def typical_length(grid: Grid, steps: float) -> float:
         grid: The series.
         steps: About the length.
     """
+    by_edges = median_between_edges(grid, steps) if steps >= _EDGES else None
+    if by_edges is not None:
+        return by_edges
     width = max(_LEAST_WINDOW, round(_WINDOW * steps))
     if len(grid.values) < 2 * width:
         return _length(grid, steps)
