@@ -31,7 +31,6 @@ COMMANDS = {
     "analyze": ("analyze", "app"),
     "explain": ("explain", "explain"),
     "top": ("top", "top"),
-    "analyze": ("analyze", "app"),
     "profile": ("profile", "app"),
     "demo": ("demo", "demo"),
 }

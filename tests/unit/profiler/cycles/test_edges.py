@@ -23,7 +23,7 @@ def cycles(lengths: np.ndarray) -> np.ndarray:
 def test_a_few_disturbed_cycles_do_not_change_the_median(seed: int) -> None:
     chance = np.random.default_rng(seed)
     lengths = chance.integers(19, 22, 60)
-    lengths[chance.choice(60, 12, replace=False)] = 37
+    lengths[chance.choice(60, 8, replace=False)] = 37
     found = median_between_edges(grid(cycles(lengths)), 20.0)
     assert found == pytest.approx(20, rel=0.02)
 
