@@ -31,6 +31,7 @@ class LogServer:
     ended: bool = True
     uid: str = "u"
     policy: str = "Never"
+    exit_code: int = 0
     cuts: deque[int | None] = field(default_factory=deque)
     refusals: deque[int] = field(default_factory=deque)
     requests: list[dict[str, str]] = field(default_factory=list)
@@ -62,11 +63,11 @@ class LogServer:
         return await self._log(request)
 
     def _pod(self) -> web.Response:
-        state = {"terminated": {"exitCode": 0}} if self.ended else {"running": {}}
+        state = {"terminated": {"exitCode": self.exit_code}} if self.ended else {"running": {}}
         return web.json_response(
             {
                 "metadata": {"name": "p", "namespace": "n", "uid": self.uid},
-                "spec": {"restartPolicy": self.policy},
+                "spec": {"restartPolicy": self.policy, "containers": [{"name": "main"}]},
                 "status": {
                     "phase": "Running",
                     "containerStatuses": [{"name": "main", "state": state}],

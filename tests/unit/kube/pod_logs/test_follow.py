@@ -8,7 +8,7 @@ import pytest
 
 from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
-from alnair.kube.errors import Forbidden
+from alnair.kube.errors import ApiError, Forbidden
 from alnair.kube.pod_logs.follow import follow
 from kit.fault_server import serving
 from kit.log_server import LogServer, second_of, stamped
@@ -110,6 +110,39 @@ async def test_a_refusal_for_good_is_raised(server: LogServer, client: Client) -
     server.refusals.append(403)
     with pytest.raises(Forbidden):
         await read(client)
+
+
+@pytest.mark.parametrize("code", [400, 404])
+async def test_a_container_that_the_pod_has_not_is_refused(
+    server: LogServer, client: Client, code: int
+) -> None:
+    server.refusals.append(code)
+    with pytest.raises(ApiError):
+        async for _ in follow(client, "n", "p", "another", backoff=NO_WAIT):
+            pass
+
+
+@pytest.mark.parametrize("code", [400, 404])
+async def test_a_container_that_ended_without_a_log_has_no_lines(
+    server: LogServer, client: Client, code: int
+) -> None:
+    server.refusals.append(code)
+    assert await read(client) == []
+
+
+async def test_a_container_that_starts_again_goes_on(server: LogServer, client: Client) -> None:
+    server.policy = "OnFailure"
+    server.exit_code = 1
+    server.lines = [stamped(1, 0, "first")]
+
+    async def again() -> None:
+        async with server.written:
+            await server.written.wait_for(lambda: len(server.requests) >= 3)
+        server.exit_code = 0
+        await server.write(stamped(30, 0, "second"))
+
+    got, _ = await asyncio.wait_for(asyncio.gather(read(client), again()), 20)
+    assert got == [b"first", b"second"]
 
 
 async def test_another_pod_of_the_same_name_is_not_followed(
