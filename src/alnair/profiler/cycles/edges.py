@@ -43,7 +43,7 @@ def median_between_edges(grid: Grid, steps: float) -> float | None:
     if not usable:
         return None
     best = min(usable, key=lambda one: float(np.subtract(*np.percentile(one, (75, 25)))))
-    middle = float(np.median(best))
+    middle = float(np.percentile(best, 50, method="lower"))  # one of them
     # Edges lie on whole samples, so the median alone would: the mean around it does not.
     return float(best[np.abs(best - middle) <= max(_SAMPLE, _AROUND * middle)].mean())
 
