@@ -148,5 +148,4 @@ def main() -> None:
     say(event="end", at=time.monotonic())
 
 
-if __name__ == "__main__":
-    main()
+main()  # a program, which nothing imports: torch is not among our packages

@@ -93,7 +93,7 @@ def forecast(
         coverage=held,
         most=min(limit, max(most, float(expected))),
         mean=expected,
-        mean_low=max(lowest, expected - error),
+        mean_low=min(expected, max(lowest, expected - error)),
         mean_high=min(limit, max(most, expected), expected + error),
         basis=(
             f"errors of the same forecast, from the last {back} of {past:.1f} times"

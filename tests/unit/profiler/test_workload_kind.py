@@ -1,5 +1,10 @@
 """Trainings, requests, batch jobs and idle GPUs are told apart; what is unclear stays unknown."""
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -7,6 +12,34 @@ from alnair.profiler.even_grid import Refusal
 from alnair.profiler.workload_kind import WorkloadKind, workload_kind
 
 TIMES = np.arange(600.0)
+FILE = Path(__file__).resolve().parents[3] / "benchmarks" / "lib" / "load_shapes.py"
+
+
+@pytest.fixture(scope="module")
+def shapes() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("load_shapes", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["load_shapes"] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_made_up_trainings_are_told_from_other_work(shapes: ModuleType) -> None:
+    called: dict[bool, list[bool]] = {True: [], False: []}
+    for is_training, making, kinds in (
+        (True, shapes.cyclic, shapes.CYCLIC),
+        (False, shapes.other, shapes.OTHERS),
+    ):
+        for number, kind in enumerate(kinds):
+            for one in range(5):
+                made = making(kind, 600, np.random.default_rng((6, number, one)))
+                found = workload_kind(made.times, made.values)
+                assert isinstance(found, WorkloadKind)
+                called[is_training].append(found.kind == "training")
+    assert np.mean(called[True]) >= 0.95
+    assert np.mean(called[False]) <= 0.05
 
 
 def told(values: np.ndarray) -> WorkloadKind:

@@ -20,6 +20,9 @@ _CYCLE: Final = 0.4
 #: So many cycles must be seen so, and this part of all that there are.
 _LEAST: Final = 8
 _LEAST_PART: Final = 0.7
+#: What is averaged around the median: steps, and a part of it.
+_SAMPLE: Final = 1.25
+_AROUND: Final = 0.1
 
 
 def median_between_edges(grid: Grid, steps: float) -> float | None:
@@ -40,9 +43,9 @@ def median_between_edges(grid: Grid, steps: float) -> float | None:
     if not usable:
         return None
     best = min(usable, key=lambda one: float(np.subtract(*np.percentile(one, (75, 25)))))
-    low, high = np.percentile(best, (30, 70))
-    # Between two samples a median alone would jump.
-    return float(best[(best >= low) & (best <= high)].mean())
+    middle = float(np.percentile(best, 50, method="lower"))  # one of them
+    # Edges lie on whole samples, so the median alone would: the mean around it does not.
+    return float(best[np.abs(best - middle) <= max(_SAMPLE, _AROUND * middle)].mean())
 
 
 def _smooth(values: Values, width: int) -> Values:

@@ -36,3 +36,9 @@ def test_cycles_between_two_samples_are_averaged() -> None:
 def test_noise_has_no_edges_a_cycle_apart() -> None:
     noise = np.random.default_rng(1).normal(50, 10, 800)
     assert median_between_edges(grid(noise), 40.0) is None
+
+
+def test_of_cycles_of_two_lengths_one_is_told_and_nothing_between() -> None:
+    busy_for_eight = [np.where(np.arange(length) < 8, 90.0, 10.0) for length in [16, 24] * 30]
+    found = median_between_edges(grid(np.concatenate(busy_for_eight)), 20.0)
+    assert found == pytest.approx(16, rel=0.05) or found == pytest.approx(24, rel=0.05)
