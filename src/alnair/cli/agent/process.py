@@ -97,6 +97,12 @@ def agent(
             metavar="PATH", help="A file or folder that GPU programs need; several: repeat it."
         ),
     ] = None,
+    sample_every: Annotated[
+        float,
+        typer.Option(
+            min=0.2, max=5.0, metavar="SECONDS", help="How often GPUs are looked at and measured."
+        ),
+    ] = 1.0,
     mps: Annotated[
         bool, typer.Option("--mps", help="Run an MPS daemon for containers that share SMs.")
     ] = False,
@@ -144,12 +150,6 @@ def agent(
         bool,
         typer.Option("--legacy-metrics", help="Add the metrics of the original Alnair's exporter."),
     ] = False,
-    sample_every: Annotated[
-        float,
-        typer.Option(
-            min=0.2, max=5.0, metavar="SECONDS", help="How often GPUs are looked at and measured."
-        ),
-    ] = 1.0,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -201,6 +201,7 @@ def agent(
         node=node,
         kubeconfig=kubeconfig,
         in_cluster=in_cluster,
+        sample_every=sample_every,
         mps=mps,
         mps_percent=mps_percent,
         mps_memory_mib=mps_memory,
@@ -212,7 +213,6 @@ def agent(
         soft_factor=soft_factor,
         usage_folder=usage_folder,
         legacy_metrics=legacy_metrics,
-        sample_every=sample_every,
     )
     try:
         asyncio.run(serve(settings))

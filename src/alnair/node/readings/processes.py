@@ -113,8 +113,11 @@ def _row(found: Any) -> Row:
 def born_us(pid: int) -> int | None:
     """When a process began, microseconds since the epoch; None if it is none or has ended."""
     try:
-        with open(f"/proc/{pid}/stat", errors="replace") as file:  # noqa: PTH123 (read often)
-            stat = file.read()
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)  # read often: a third of what open costs
+        try:
+            stat = os.read(file, 1024).decode(errors="replace")
+        finally:
+            os.close(file)
     except OSError:
         return None
     if stat.rpartition(")")[2].split()[0] in "ZX":
