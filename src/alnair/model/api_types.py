@@ -193,15 +193,15 @@ class GpuLoadAnnotation(msgspec.Struct, frozen=True):
     memory_used_mib: Count
     window_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
     """Seconds over which `util` was measured."""
-    architecture: str | None = None
+    architecture: str | msgspec.UnsetType = msgspec.UNSET
     """Such as `hopper`."""
-    memory_mib: Count | None = None
+    memory_mib: Count | msgspec.UnsetType = msgspec.UNSET
     """All memory that it has."""
-    memory_copy_util: Percent | None = None
+    memory_copy_util: Percent | msgspec.UnsetType = msgspec.UNSET
     """Percent of time in which its memory was read or written."""
-    pcie_mib_s: float | None = None
+    pcie_mib_s: float | msgspec.UnsetType = msgspec.UNSET
     """What goes over PCIe, both ways."""
-    nvlink_mib_s: float | None = None
+    nvlink_mib_s: float | msgspec.UnsetType = msgspec.UNSET
     """And over NVLink."""
 
 

@@ -1,8 +1,8 @@
 """Which pods and containers have control groups now: the folders below the kubelet's.
 
-A folder is listed when the number of its folders has changed, which the kernel keeps as its links,
-and now and then, as one may have come for another. (Its time does not change, and a listener would
-need a watch for each pod.)
+A folder is listed when the number of its folders has changed, which the kernel keeps as its links
+(of a pod's folder every other time), and now and then, as one may have come for another. Its time
+does not change, and a listener would need a watch for each pod.
 """
 
 import os
@@ -131,7 +131,7 @@ class PodGroups:
         self._count += 1
         while waiting:
             folder, depth = waiting.pop()
-            listing = self._list(folder)
+            listing = self._list(folder, is_pod=depth == 2)
             if listing is None:
                 continue
             listings[folder] = listing
@@ -142,12 +142,15 @@ class PodGroups:
                     waiting.append((path, depth + 1))
         self._listings = listings
 
-    def _list(self, folder: str) -> _Listing | None:
+    def _list(self, folder: str, *, is_pod: bool) -> _Listing | None:
+        before = self._listings.get(folder)
+        if is_pod and before is not None and before.turn % 2:
+            before.turn -= 1
+            return before
         try:
             links = os.stat(folder).st_nlink  # noqa: PTH116 (on a warm path)
         except OSError:
             return None  # it is gone
-        before = self._listings.get(folder)
         # Storages that do not count folders say 1 of each.
         if before is None or before.links != links or links == 1 or before.turn <= 0:
             # Not all at the same time.

@@ -139,7 +139,7 @@ class LoadAnnotations:
                 round(found.util, 1),
                 found.memory_bytes >> 20,
                 round(found.window_s, 1),
-                architecture(gpu.model) or None,
+                architecture(gpu.model) or msgspec.UNSET,
                 gpu.memory_bytes >> 20,
                 **self._profiled(gpu.uuid),
             )
@@ -177,7 +177,7 @@ class LoadAnnotations:
             return {}
         links, copy = self._profiler.links.get(uuid, {}), sample.memory_copy
         return {
-            "memory_copy_util": None if copy is None else round(min(copy, 100.0), 1),
+            "memory_copy_util": msgspec.UNSET if copy is None else round(min(copy, 100.0), 1),
             "pcie_mib_s": _both_ways(links, usage.PCIE_RX_MIB_S, usage.PCIE_TX_MIB_S),
             "nvlink_mib_s": _both_ways(links, usage.NVLINK_RX_MIB_S, usage.NVLINK_TX_MIB_S),
         }
@@ -276,11 +276,13 @@ def utilization(
     return made if is_news(said, new, now - timestamp(old.t)) else old
 
 
-def _both_ways(links: Mapping[str, float], *metrics: str) -> float | None:
+def _both_ways(links: Mapping[str, float], *metrics: str) -> float | msgspec.UnsetType:
     known = [links[metric] for metric in metrics if metric in links]
-    return round(sum(known), 1) if known else None
+    return round(sum(known), 1) if known else msgspec.UNSET
 
 
 def _text(document: GpuLoadAnnotation | PodUtilization) -> str:
     fields: Mapping[str, object] = msgspec.structs.asdict(document)
-    return msgspec.json.encode({k: v for k, v in fields.items() if v is not None}).decode()
+    return msgspec.json.encode(
+        {k: v for k, v in fields.items() if v not in (None, msgspec.UNSET)}
+    ).decode()

@@ -193,7 +193,11 @@ class PodAccounts:
 
     def running(self) -> list[PodUsage]:
         """Return the pods that run, until now."""
-        return [self._usage(account, ended=None) for account in self.pods.values()]
+        return [self.usage(group) for group in self.pods]
+
+    def usage(self, group: str) -> PodUsage:
+        """Return one that runs, until now."""
+        return self._usage(self.pods[group], ended=None)
 
     def values(self, uid: str) -> dict[str, tuple[float | None, float]]:
         """Return metric → (newest, largest) of a pod."""

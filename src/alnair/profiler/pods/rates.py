@@ -6,6 +6,11 @@ from alnair.profiler.samples import CgroupSample, GpuSample, NetworkSample
 #: Metric → value; what was not measured is absent.
 Figures = dict[str, float]
 _MIB = 1 << 20
+_PRESSURES = {
+    "cpu": usage.CPU_PRESSURE,
+    "memory": usage.MEMORY_PRESSURE,
+    "io": usage.IO_PRESSURE,
+}
 
 
 def cgroup_rates(before: CgroupSample | None, after: CgroupSample) -> Figures:
@@ -22,19 +27,14 @@ def cgroup_rates(before: CgroupSample | None, after: CgroupSample) -> Figures:
     _put(found, usage.CPU_CORES, before.cpu_ns, after.cpu_ns, 1e9 * seconds)
     _put(found, usage.IO_READ_MIB_S, before.io_read, after.io_read, _MIB * seconds)
     _put(found, usage.IO_WRITE_MIB_S, before.io_write, after.io_write, _MIB * seconds)
-    periods = _growth(before.periods, after.periods)
-    if periods:
+    if periods := _growth(before.periods, after.periods):
         throttled = _growth(before.throttled_periods, after.throttled_periods)
         if throttled is not None:
             found[usage.CPU_THROTTLED] = min(1.0, throttled / periods)
-    for name, metric in (
-        ("cpu", usage.CPU_PRESSURE),
-        ("memory", usage.MEMORY_PRESSURE),
-        ("io", usage.IO_PRESSURE),
-    ):
-        waited = _growth(before.pressure.get(name), after.pressure.get(name))
+    for name, total in after.pressure.items():
+        waited = _growth(before.pressure.get(name), total)
         if waited is not None:
-            found[metric] = min(1.0, waited / 1e6 / seconds)
+            found[_PRESSURES[name]] = min(1.0, waited / 1e6 / seconds)
     return found
 
 

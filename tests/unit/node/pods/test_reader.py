@@ -81,7 +81,7 @@ def test_containers_come_and_go_and_are_made_anew(
     pods = reader(machine)
     pods.read()
     machine.container(container=OTHER)
-    assert set(pods.read().containers) == {KEY, ContainerKey(UID, OTHER)}
+    assert set(later(pods).containers) == {KEY, ContainerKey(UID, OTHER)}
     # Another group at the old path: what is kept open is of the group that is no more.
     aside = machine.root / "aside"
     (machine.root / path[1:]).rename(aside)
@@ -92,7 +92,7 @@ def test_containers_come_and_go_and_are_made_anew(
     found = pods.read()
     assert set(found.containers) == {ContainerKey(UID, OTHER)}
     shutil.rmtree(machine.root / "kubepods" / f"pod{UID}")
-    assert pods.read().pods == set()
+    assert later(pods).pods == set()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -21,6 +22,7 @@ from kit.fault_server import FaultServer, serving, status
 
 POD = OwningPod("ns", "train", "uid-1")
 GPUS = (NvmlGpu(0, "A", "Tesla T4", 1 << 34), NvmlGpu(1, "B", "T", 1 << 34))
+GOLDEN = Path(__file__).parents[3] / "golden"
 NOON = 1_795_348_800.0
 
 
@@ -253,16 +255,12 @@ async def test_current_and_largest_figures_are_written_with_those_of_gpus_and_st
     }
     await writer.write()
     written = server.take()
-    on_gpu = written["n"][f"{names.GPU_LOAD}0"]
-    assert (on_gpu["memory_copy_util"], on_gpu["pcie_mib_s"]) == (12.3, 15.6)
-    assert "nvlink_mib_s" not in on_gpu
-    assert written["train"][names.UTILIZATION] == {
-        "v": 1,
-        "t": "2026-11-22T12:00:00Z",
-        "gpu": 40.0,
-        "current": {"gpu_util": 39.0, "gpu_memory_mib": 1235.0},
-        "maximum": {"gpu_util": 80.0, "gpu_memory_mib": 2000.0},
+    golden = {
+        name: json.loads((GOLDEN / f"{name}.json").read_text())
+        for name in ("gpu-load-profiled", "pod-utilization")
     }
+    assert written["n"][f"{names.GPU_LOAD}0"] == golden["gpu-load-profiled"]
+    assert written["train"][names.UTILIZATION] == golden["pod-utilization"]
     values[usage.GPU_MEMORY_MIB] = (1300.0, 2090.0)
     clock.now += 60
     await writer.write()

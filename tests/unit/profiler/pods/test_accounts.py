@@ -1,5 +1,6 @@
 """The books of pods, from their first container to their last."""
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -250,3 +251,33 @@ def test_what_was_saved_by_others_is_refused(
     document = msgspec.structs.replace(world.books.saved(), **change)
     with pytest.raises(ValueError, match=message):
         PodAccounts("n1").restore(document)
+
+
+def test_of_thousands_of_pods_none_is_lost_told_twice_or_mistaken(world: World) -> None:
+    chance = random.Random(7)
+    wanted: dict[str, float] = {}
+    ends: dict[str, int] = {}
+    ended: list[PodUsage] = []
+    while len(ended) < 10_000:
+        while len(ends) < 200 and len(wanted) < 10_000:
+            uid = f"p{len(wanted)}"
+            wanted[uid] = chance.uniform(0.1, 8.0)
+            world.pod(uid, main=wanted[uid])
+            ends[uid] = world.second + chance.randint(1, 9)
+        for uid in [uid for uid, at in ends.items() if at <= world.second]:
+            world.stop(uid, pod=True)
+            # The API server tells of it sooner or later than the kernel.
+            if chance.random() < 0.5:
+                del world.names[uid]
+            del ends[uid]
+        ended += world.run(1)
+        if chance.random() < 0.05:
+            after_a_restart(world)
+    assert world.books.running() == []
+    assert sorted(one.uid for one in ended) == sorted(wanted)
+    for one in ended:
+        assert one.pod == f"pod-{one.uid}"
+        assert one.metrics[usage.MEMORY_MIB].max == 10.0
+        if digest := one.metrics.get(usage.CPU_CORES):
+            assert digest.mean == pytest.approx(wanted[one.uid], rel=1e-3)
+            assert digest.max == pytest.approx(wanted[one.uid], rel=1e-3)

@@ -175,7 +175,7 @@ class PodProfiler:
         began = time.monotonic()
         look = self._look if self._look is not self._taken else None
         reading, places = await in_own_thread(self._read, look)
-        ended = self._with_workloads(self._account(reading, look, places))
+        ended = [self._with_workload(one) for one in self._account(reading, look, places)]
         if ended or began - self._saved_at >= SAVED_EVERY or self.kept.problem:
             self._saved_at = began
             await self.kept.write(ended, self.accounts.saved())
@@ -185,9 +185,9 @@ class PodProfiler:
             del self.finals[next(iter(self.finals))]
         self._note(began, time.monotonic() - began, reading)
 
-    def running(self) -> list[PodUsage]:
-        """Return the pods that run, until now."""
-        return self._with_workloads(self.accounts.running())
+    def usage(self, group: str) -> PodUsage:
+        """Return a pod that runs, until now, by its uid in its groups."""
+        return self._with_workload(self.accounts.usage(group))
 
     def values(self, uid: str) -> dict[str, tuple[float | None, float]]:
         """Return metric → (newest, largest) of a pod that runs, and largest of one that ended."""

@@ -111,6 +111,9 @@ async def test_a_container_starts_with_the_devices_that_the_kubelet_gave(migs: M
     assert (one.pod_uid, one.pod, one.container) == ("uid-a", "a", "main")
     assert migs.files() == {"1": ("MIG-1-1", "MIG-1-3")}
     assert migs.starts.held() == {"uid-a": {"GPU-1"}}
+    (holder,) = migs.starts.holders()
+    assert (holder.pod.uid, holder.pod.container) == ("uid-a", "main")
+    assert holder.uuids == ("MIG-1-1", "MIG-1-3")
     migs.starts.forget("uid-a")
     assert migs.files() == {}
 
@@ -176,6 +179,7 @@ async def test_what_is_not_sure_or_not_ready_is_tried_again(migs: Migs) -> None:
     with pytest.raises(StartRefusedError, match="cannot be read"):
         await migs.start(held)
     assert migs.starts.held() is None
+    assert migs.starts.holders() == []
     migs.inventory = inventory(gpu(0))
     assert migs.starts.held() == {}, "nobody need know who holds devices that are not there"
     assert migs.node.refused == []

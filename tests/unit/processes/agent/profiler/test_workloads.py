@@ -96,7 +96,7 @@ async def test_a_cyclic_use_of_the_gpu_is_told_as_a_training(scene: _Scene) -> N
     assert found.type == "training"
     assert found.period_s == pytest.approx(10, rel=0.02)
     assert found.progress is None
-    assert scene.node.profiler.running()[0].workload == found
+    assert scene.node.profiler.usage(UID).workload == found
 
 
 async def test_a_log_tells_how_far_the_training_is(scene: _Scene) -> None:
