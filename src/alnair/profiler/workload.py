@@ -24,7 +24,8 @@ def workload(
     Args:
         t: When this is true, RFC 3339.
         type: What kind of work it is; a log that counts steps makes it a training.
-        period_s: Seconds of one iteration, from its use; else the log's own steps tell it.
+        period_s: Seconds of one iteration, from its use; the log's own steps tell it better, for
+            iterations shorter than two samples seem to be longer.
         phase: What it does now.
         bottleneck: What holds it up.
         log: What its log says.
@@ -33,7 +34,7 @@ def workload(
     said = log or LogFindings()
     if type is None and said.readings:
         type = _TRAINING  # noqa: A001
-    if period_s is None and said.rate:
+    if said.rate:
         period_s = 1 / said.rate
     found = Workload(
         1,

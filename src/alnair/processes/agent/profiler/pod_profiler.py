@@ -250,8 +250,8 @@ class PodProfiler:
             )
         )
 
-    def _with_workloads(self, pods: Iterable[PodUsage]) -> list[PodUsage]:
-        return [msgspec.structs.replace(pod, workload=self.workloads.get(pod.uid)) for pod in pods]
+    def _with_workload(self, pod: PodUsage) -> PodUsage:
+        return msgspec.structs.replace(pod, workload=self.workloads.get(pod.uid))
 
     def _note(self, began: float, seconds: float, reading: PodsReading) -> None:
         self._minute = [*self._minute[-59:], seconds]
