@@ -45,6 +45,7 @@ EXTRAS = {
     **dict.fromkeys(("cryptography", "psutil"), "alnair[local]"),
     **dict.fromkeys(("google", "grpc", "pynvml"), "alnair[agent]"),
     **dict.fromkeys(("jinja2", "matplotlib"), "alnair[report]"),
+    **dict.fromkeys(("alembic", "psycopg", "sqlalchemy"), "alnair[history]"),
     "numpy": "alnair",  # left out of the agent's image
 }
 

@@ -63,6 +63,8 @@ VGPU_PRIORITY: Final = _PREFIX + "vgpu-priority"
 VGPU_ISOLATION: Final = _PREFIX + "vgpu-isolation"
 #: On a pod, by its node's agent: what its GPUs do (`api.PodUtilization`).
 UTILIZATION: Final = _PREFIX + "utilization"
+#: Label of a pod or its controller: whose work it is, in the history; without it the namespace's.
+USER: Final = _PREFIX + "user"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
 RECLAIMABLE: Final = _PREFIX + "reclaimable"
 #: On a pod: when it last saved its work, RFC 3339: what came before is not lost by an eviction.
@@ -95,6 +97,9 @@ VGPU_PROMISE: Final = _PREFIX + "vgpu-promise"
 AGENT: Final = "alnair-agent"
 #: Whose fields the annotations of measured load are.
 AGENT_PROFILER: Final = "alnair-agent-profiler"
+
+#: Whose fields the annotations of jobs are.
+CONTROLLER_OWNERS: Final = "alnair-controller-owners"
 
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"
