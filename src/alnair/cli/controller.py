@@ -69,6 +69,8 @@ def controller(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    # Of its migrations; what went wrong is said as an error.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     if not lease_duration > renew_deadline > retry_period > 0:
         raise typer.BadParameter(
             "it must be --lease-duration > --renew-deadline > --retry-period > 0"

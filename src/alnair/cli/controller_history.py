@@ -62,9 +62,7 @@ class HistoryOptions(OptionGroup, frozen=True, kw_only=True):
 
     def settings(self) -> "HistorySettings | None":
         """Return what the process is told; None without --history."""
-        from alnair.history.database.opening import HistoryError, address
         from alnair.model import durations
-        from alnair.processes.controller.history.settings import HistorySettings
 
         try:
             keep = durations.seconds(self.keep)
@@ -72,6 +70,10 @@ class HistoryOptions(OptionGroup, frozen=True, kw_only=True):
             raise typer.BadParameter(str(error), param_hint="--history-keep") from None
         if not self.history:
             return None
+        from alnair.history.database.addresses import HistoryError
+        from alnair.history.database.opening import address
+        from alnair.processes.controller.history.settings import HistorySettings
+
         try:
             address(self.history)
         except HistoryError as error:

@@ -28,6 +28,7 @@ COMMANDS = {
     "check": ("check", "check"),
     "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
+    "history": ("history", "app"),
     "explain": ("explain", "explain"),
     "demo": ("demo", "demo"),
 }

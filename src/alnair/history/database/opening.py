@@ -21,29 +21,13 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-#: First bytes of a file of SQLite.
-MAGIC: Final = b"SQLite format 3\0"
+from alnair.history.database.addresses import SCHEMES, HistoryError
+
 #: Of PostgreSQL's advisory lock; any number that others do not use.
 _LOCK: Final = 0x616C6E6169720001
 #: Seconds for which a writer waits for another one.
 _PATIENCE: Final = 30.0
-_SCHEMES: Final = ("sqlite", "postgresql")
 _HOW: Final = "write sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or a file's path"
-
-
-class HistoryError(Exception):
-    """A history cannot be opened, read or written; says which, why, and what to do."""
-
-
-def is_history(name: str) -> bool:
-    """Whether a name is the URL of a database, or the path of a SQLite file."""
-    if name.startswith(tuple(f"{scheme}{end}" for scheme in _SCHEMES for end in (":", "+"))):
-        return True
-    try:
-        with Path(name).open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
 
 
 def address(name: str) -> URL:
@@ -59,7 +43,7 @@ def address(name: str) -> URL:
     except (ArgumentError, ValueError) as error:
         raise HistoryError(f"this is no URL of a history: {_HOW}") from error
     kind = url.get_backend_name()
-    if kind not in _SCHEMES:
+    if kind not in SCHEMES:
         raise HistoryError(f"{kind} cannot keep a history: {_HOW}")
     if kind == "sqlite":
         if not url.database or url.database == ":memory:":
@@ -87,19 +71,24 @@ def open_history(name: str, *, writes: bool = False) -> Engine:
     path = Path(url.database or "")
     if url.get_backend_name() == "sqlite" and not writes and not path.exists():
         raise HistoryError(f"{path}: there is no such history: check the path")
+    engine = None
     try:
         engine = _engine(url, writes=writes)
         if writes:
             _migrate(engine)
         else:
             _check(engine, url)
+        found, engine = engine, None
     except (NoSuchModuleError, SQLAlchemyError, OSError) as error:
         raise HistoryError(f"{shown(url)}: it cannot be opened: {reason(error)}") from error
     except CommandError as error:
         raise HistoryError(
             f"{shown(url)}: a newer Alnair has written it: use that one ({error})"
         ) from error
-    return engine
+    finally:
+        if engine is not None:
+            engine.dispose()
+    return found
 
 
 def reason(error: Exception) -> str:

@@ -190,9 +190,15 @@ def _job(row: Mapping[Any, Any]) -> Job:
 
 def pods_of_time(
     connection: Connection, since: float | None
-) -> Iterator[tuple[dict[str, Any] | None, RowMapping]]:
-    """Yield the record and the row of each pod that lasted after a time."""
-    statement = select(PODS).where(PODS.c.record.is_not(None)).order_by(PODS.c.created)
+) -> Iterator[tuple[dict[str, Any], RowMapping]]:
+    """Yield the record and the row, with its job's kind and name, of each pod after a time."""
+    columns = [column for column in PODS.c if column.name != "usage"]
+    statement = (
+        select(*columns, JOBS.c.kind, JOBS.c.name.label("job_name"))
+        .join(JOBS, JOBS.c.uid == PODS.c.job)
+        .where(PODS.c.record.is_not(None))
+        .order_by(PODS.c.created)
+    )
     if since is not None:
         statement = statement.where(or_(PODS.c.ended.is_(None), PODS.c.ended >= since))
     for row in connection.execution_options(yield_per=1000).execute(statement).mappings():

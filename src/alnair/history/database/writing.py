@@ -14,7 +14,7 @@ from alnair.history.database.rows import Changes, Gone, JobRow, NodeRow, PodRow,
 from alnair.history.database.tables import FACTS, FINDINGS, JOBS, NODES, PODS, POSITIONS
 from alnair.history.history import End
 from alnair.model import usage
-from alnair.model.usage import PodUsage
+from alnair.model.usage import Digest, PodUsage
 
 #: Uids in one statement.
 _AT_ONCE: Final = 500
@@ -200,9 +200,22 @@ def _usages(connection: Connection, usages: list[PodUsage], now: float) -> set[s
                 started=func.coalesce(PODS.c.started, one.started),
                 node=case((PODS.c.node == "", one.node), else_=PODS.c.node),
                 **_model(one),
+                **_so_far(util),
             )
         )
     return _jobs_of(connection, [one.uid for one in fresh])
+
+
+def _so_far(util: Digest | None) -> dict[str, Any]:
+    """What a pod that lasts has held and used, for as long as it was measured."""
+    if util is None:
+        return {}
+    held = PODS.c.gpus * util.seconds
+    return {
+        "gpu_seconds": held,
+        "measured_gpu_seconds": held,
+        "used_gpu_seconds": held * (util.mean / _WHOLE_PERCENT),
+    }
 
 
 def _model(one: PodUsage) -> dict[str, Any]:
@@ -257,16 +270,15 @@ def _unseen(one: PodUsage) -> PodRow:
 
 
 def _account(connection: Connection, uids: list[str]) -> None:
-    """Compute what pods held and used: of those that last, so far as it was measured."""
+    """Compute what pods that have ended held and used."""
     measured = PODS.c.gpu_util.is_not(None)
-    until = PODS.c.ended
-    lived = func.coalesce(until - PODS.c.started, 0.0)
+    lived = PODS.c.ended - PODS.c.started
     held = PODS.c.gpus * case((lived > 0, lived), else_=0.0)
     share = func.coalesce(PODS.c.gpu_util, 0.0) / _WHOLE_PERCENT
     for some in _chunks(uids):
         connection.execute(
             update(PODS)
-            .where(PODS.c.uid.in_(some))
+            .where(PODS.c.uid.in_(some), PODS.c.ended.is_not(None))
             .values(
                 gpu_seconds=held,
                 measured_gpu_seconds=case((measured, held), else_=0.0),

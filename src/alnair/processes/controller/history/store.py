@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from alnair.history.database import opening, retention, writing
-from alnair.history.database.opening import HistoryError
+from alnair.history.database.addresses import HistoryError
 from alnair.history.database.rows import Changes
 from alnair.kube.backoff import Backoff
 
