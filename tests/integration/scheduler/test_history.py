@@ -1,5 +1,6 @@
 """The controller keeps the lives of jobs, whoever is killed meanwhile."""
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from alnair.kube.errors import KubeError
 from alnair.kube.resources import PODS, Manifest, grouped
 from alnair.local.components import processes
 from alnair.local.controlplane import LocalCluster
-from alnair.model import usage
+from alnair.model import names, usage
 from alnair.model.usage import Digest, PodUsage
 from kit.live.scheduler_process import SHORT_LEASE, StartController, eventually, pod
 from kit.outbox import Outbox
@@ -223,3 +224,38 @@ async def test_nothing_is_lost_when_the_database_and_the_api_server_are_killed(
         for name in [name for name, state in states.items() if state == "deleted"]:
             (life_of,) = details(postgres.url, namespace, "Pod", name).pods
             assert life_of.usage is not None
+
+
+async def test_a_job_says_what_its_pods_used_after_they_were_deleted(
+    admin: Client, namespace: str, start_controller: StartController, tmp_path: Path
+) -> None:
+    async with Outbox() as outbox:
+        history = str(tmp_path / "history.db")
+        start_controller("--history", history, "--outbox", outbox.url, *FAST)
+        await admin.create(JOBS, job(namespace, "train"))
+
+        async def two() -> bool:
+            return len((await admin.list(PODS, namespace)).items) == 2
+
+        await eventually(two)
+        for one in (await admin.list(PODS, namespace)).items:
+            meta = one["metadata"]
+            outbox.add(life(namespace, meta["name"], meta["uid"]))
+
+        async def told() -> dict[str, Any]:
+            found = await admin.get(JOBS, "train", namespace)
+            text = found["metadata"].get("annotations", {}).get(names.UTILIZATION, "{}")
+            return dict(json.loads(text))
+
+        async def both() -> bool:
+            return len((await told()).get("of", ())) == 2
+
+        await eventually(both, 60, "the job is annotated")
+        await admin.delete_collection(PODS, namespace, grace_seconds=0)
+        document = await told()
+        assert document["max"] == {"gpu_memory_mib": 2048.0, "gpu_util": 90.0}
+        assert document["of"][0]["gpu_util"] == {"mean": 40.0, "max": 90.0}
+        found = await admin.get(JOBS, "train", namespace)
+        managers = {one["manager"]: one for one in found["metadata"]["managedFields"]}
+        ours = managers[names.CONTROLLER_OWNERS]["fieldsV1"]["f:metadata"]
+        assert ours == {"f:annotations": {f"f:{names.UTILIZATION}": {}}}

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from alnair.kube.client import Client
 from alnair.processes.controller.history.outboxes import Outboxes
+from alnair.processes.controller.history.owner_annotations import OwnerAnnotations
 from alnair.processes.controller.history.pages import add_history
 from alnair.processes.controller.history.seen import Agent
 from alnair.processes.controller.history.settings import HistorySettings
@@ -38,6 +39,10 @@ class HistoryKeeper:
             period=settings.period,
         )
 
+        self._owners = None
+        if settings.annotate:
+            self._owners = OwnerAnnotations(client, self._store, settings.annotate)
+
     async def open(self) -> None:
         """Open the history, and migrate it.
 
@@ -60,6 +65,8 @@ class HistoryKeeper:
             group.create_task(self._lives.run_writes())
             group.create_task(self._outboxes.run())
             group.create_task(self._store.clean(self._settings.keep))
+            if self._owners is not None:
+                group.create_task(self._owners.run())
 
     def _agents(self) -> list[Agent]:
         return [pod.agent for pod in self._lives.pods.items.values() if pod.agent is not None]
