@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "golden" / "requests-of-components.tsv"
 #: Rendered from the chart.
 _DEPLOY = ROOT / "deploy" / "alnair.yaml"
-#: The same for clusters of `alnair up`, with the rights that the chart gives where a history is kept.
+#: The same for clusters of `alnair up`, with the rights of a controller that keeps a history.
 _LOCAL = ROOT / "src" / "alnair" / "local" / "manifests" / "alnair.yaml"
 #: Owners that no test cluster has: kinds of other projects, and workloads without end.
 _OWNERS = (
