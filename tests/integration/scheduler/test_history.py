@@ -15,7 +15,6 @@ from alnair.history.database.queries import Details, Filter, Job
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.kube.resources import PODS, Manifest, grouped
-from alnair.local.components import processes
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names, usage
 from alnair.model.usage import Digest, PodUsage
@@ -201,9 +200,7 @@ async def test_nothing_is_lost_when_the_database_and_the_api_server_are_killed(
                     outbox.add(life(namespace, name, uid))
                     states[name] = "deleted"
             if round_ == 1:
-                found = processes.find(gpu_cluster.layout.folder)
-                (server,) = [one for one in found if one.component == "kube-apiserver"]
-                server.process.kill()
+                await gpu_cluster.restart("kube-apiserver", signal.SIGKILL)
             postgres.start()
 
             async def server_answers() -> bool:

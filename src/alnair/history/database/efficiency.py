@@ -77,7 +77,7 @@ def worst(
     connection: Connection, since: float | None, limit: int, namespace: str | None = None
 ) -> list[JobShare]:
     """Return the jobs that wasted most, with what was measured of up to eight pods of each."""
-    wasted = JOBS.c.measured_gpu_seconds - JOBS.c.used_gpu_seconds
+    wasted = JOBS.c.wasted_gpu_seconds
     statement = select(JOBS).where(*_after(since), wasted > 0)
     if namespace is not None:
         statement = statement.where(JOBS.c.namespace == namespace)

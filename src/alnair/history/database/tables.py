@@ -19,6 +19,12 @@ from sqlalchemy.dialects.postgresql import JSONB
 METADATA: Final = MetaData()
 
 
+_HOURS: Final = (
+    *("completed", "gpus", "gpu_seconds"),
+    *("measured_gpu_seconds", "used_gpu_seconds"),
+)
+
+
 def _json(name: str) -> "Column[Any]":
     return Column(
         name, JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
@@ -37,7 +43,7 @@ def _amount(name: str) -> Column[float]:
 #: `series` is the same for all runs of one work; `duration` is from its first start to its end;
 #: `outcome` is empty while it lasts. `gpus` is the most that its pods asked for at one time.
 #: `gpu_seconds` is what its pods held, `measured_gpu_seconds` the part of it of which the use is
-#: known, `used_gpu_seconds` that use.
+#: known, `used_gpu_seconds` that use, and `wasted_gpu_seconds` the difference.
 JOBS: Final = Table(
     "jobs",
     METADATA,
@@ -53,16 +59,21 @@ JOBS: Final = Table(
     _amount("gpus"),
     Column("pods", Integer, nullable=False, server_default="0"),
     *(_amount(name) for name in ("gpu_seconds", "measured_gpu_seconds", "used_gpu_seconds")),
+    _amount("wasted_gpu_seconds"),
     Column("gpu_memory_mib", Double),
     _amount("changed"),
     Index("jobs_by_time", "submitted"),
     Index("jobs_by_namespace", "namespace", "submitted"),
     Index("jobs_by_user", "user", "submitted"),
     Index("jobs_by_outcome", "outcome", "submitted"),
-    Index("jobs_by_name", "namespace", "kind", "name"),
+    Index("jobs_by_name", "namespace", "name", "kind"),
     Index("jobs_by_series", "namespace", "series", "submitted"),
     Index("jobs_by_end", "completed"),
     Index("jobs_by_change", "changed"),
+    Index("jobs_by_waste", "wasted_gpu_seconds"),
+    # With all that is added up: the rows themselves are not read.
+    Index("jobs_hours_by_namespace", "namespace", *_HOURS),
+    Index("jobs_hours_by_user", "user", *_HOURS),
 )
 
 #: A pod's life. `record` is what the API server said of it, `usage` what its node's agent measured;

@@ -7,14 +7,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Table, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from alnair.history.database.rows import Changes, Gone, JobRow, NodeRow, PodRow, Position
 from alnair.history.database.tables import FACTS, FINDINGS, JOBS, NODES, PODS, POSITIONS
 from alnair.history.history import End
 from alnair.model import usage
-from alnair.model.usage import Digest, PodUsage
+from alnair.model.usage import PodUsage
 
 #: Uids in one statement.
 _AT_ONCE: Final = 500
@@ -47,8 +59,8 @@ def write(connection: Connection, changes: Changes, now: float) -> set[str]:
         _put(connection, FACTS, "name", [{"name": _LOOKED, "value": changes.looked}])
     uids = {row.uid for row in changes.pods} | {one.uid for one in changes.usages}
     _account(connection, sorted(uids | {one.uid for one in changes.gone}))
-    for uid in sorted(touched):
-        _refresh(connection, uid, now)
+    for some in _chunks(sorted(touched)):
+        _refresh(connection, some, now)
     return {row.uid for row in changes.pods if row.job not in there}
 
 
@@ -186,40 +198,55 @@ def _usages(connection: Connection, usages: list[PodUsage], now: float) -> set[s
     _put(connection, JOBS, "uid", [_job(job_of_unseen(one), now) for one in unseen])
     _put(connection, PODS, "uid", [_pod(_unseen(one)) for one in unseen])
     fresh = [one for one in usages if one.ended is not None or not known.get(one.uid, (False,))[0]]
-    for one in fresh:
-        util = one.metrics.get(usage.GPU_UTIL)
-        memory = one.metrics.get(usage.GPU_MEMORY_MIB)
-        connection.execute(
-            update(PODS)
-            .where(PODS.c.uid == one.uid)
-            .values(
-                usage=msgspec.to_builtins(one),
-                final=one.ended is not None,
-                gpu_util=util.mean if util else None,
-                gpu_memory_mib=memory.max if memory else None,
-                started=func.coalesce(PODS.c.started, one.started),
-                node=case((PODS.c.node == "", one.node), else_=PODS.c.node),
-                **_model(one),
-                **_so_far(util),
-            )
-        )
+    if fresh:
+        connection.execute(_MEASURED, [_measured(one) for one in fresh])
     return _jobs_of(connection, [one.uid for one in fresh])
 
 
-def _so_far(util: Digest | None) -> dict[str, Any]:
-    """What a pod that lasts has held and used, for as long as it was measured."""
-    if util is None:
-        return {}
-    held = PODS.c.gpus * util.seconds
+def _held(column: str) -> ColumnElement[float]:
+    """What a pod that lasts has held or used, for as long as it was measured; else as it was."""
+    seconds = bindparam(f"b_{column}", type_=PODS.c.gpus.type)
+    return case((seconds.is_(None), PODS.c[column]), else_=PODS.c.gpus * seconds)
+
+
+_MEASURED: Final = (
+    update(PODS)
+    .where(PODS.c.uid == bindparam("b_uid"))
+    .values(
+        usage=bindparam("usage"),
+        final=bindparam("final"),
+        gpu_util=bindparam("gpu_util"),
+        gpu_memory_mib=bindparam("gpu_memory_mib"),
+        started=func.coalesce(PODS.c.started, bindparam("b_started", type_=PODS.c.started.type)),
+        node=case((PODS.c.node == "", bindparam("b_node", type_=Text)), else_=PODS.c.node),
+        gpu_model=case(
+            (bindparam("b_model", type_=Text) != "", bindparam("b_model", type_=Text)),
+            else_=PODS.c.gpu_model,
+        ),
+        gpu_seconds=_held("gpu_seconds"),
+        measured_gpu_seconds=_held("measured_gpu_seconds"),
+        used_gpu_seconds=_held("used_gpu_seconds"),
+    )
+)
+
+
+def _measured(one: PodUsage) -> dict[str, Any]:
+    util = one.metrics.get(usage.GPU_UTIL)
+    memory = one.metrics.get(usage.GPU_MEMORY_MIB)
+    seconds = None if util is None else util.seconds
     return {
-        "gpu_seconds": held,
-        "measured_gpu_seconds": held,
-        "used_gpu_seconds": held * (util.mean / _WHOLE_PERCENT),
+        "b_uid": one.uid,
+        "usage": msgspec.to_builtins(one),
+        "final": one.ended is not None,
+        "gpu_util": util.mean if util else None,
+        "gpu_memory_mib": memory.max if memory else None,
+        "b_started": one.started,
+        "b_node": one.node,
+        "b_model": one.gpus[0].model if one.gpus else "",
+        "b_gpu_seconds": seconds,
+        "b_measured_gpu_seconds": seconds,
+        "b_used_gpu_seconds": util.seconds * util.mean / _WHOLE_PERCENT if util else None,
     }
-
-
-def _model(one: PodUsage) -> dict[str, Any]:
-    return {"gpu_model": one.gpus[0].model} if one.gpus and one.gpus[0].model else {}
 
 
 def job_of_unseen(one: PodUsage) -> JobRow:
@@ -287,81 +314,107 @@ def _account(connection: Connection, uids: list[str]) -> None:
         )
 
 
-def _refresh(connection: Connection, job: str, now: float) -> None:
-    """Make a job's row true to its pods; a job without pods is none."""
-    of_job = PODS.c.job == job
-    total = connection.execute(
+def _refresh(connection: Connection, jobs: list[str], now: float) -> None:
+    """Make the rows of jobs true to their pods; a job without pods is none."""
+    rows = connection.execute(
         select(
-            func.count(),
-            func.min(PODS.c.created),
-            func.min(PODS.c.started),
-            func.max(PODS.c.ended),
-            func.count(PODS.c.ended),
-            func.sum(PODS.c.gpu_seconds),
-            func.sum(PODS.c.measured_gpu_seconds),
-            func.sum(PODS.c.used_gpu_seconds),
-            func.max(PODS.c.gpu_memory_mib),
-            func.max(PODS.c.gpu_model),
-        ).where(of_job)
-    ).one()
-    count, created, started, ended, closed = total[:5]
-    if not count:
-        connection.execute(delete(JOBS).where(JOBS.c.uid == job))
+            PODS.c.job,
+            func.count().label("pods"),
+            func.min(PODS.c.created).label("created"),
+            func.min(PODS.c.started).label("started"),
+            func.max(PODS.c.ended).label("ended"),
+            func.count(PODS.c.ended).label("closed"),
+            func.sum(PODS.c.gpu_seconds).label("held"),
+            func.sum(PODS.c.measured_gpu_seconds).label("measured"),
+            func.sum(PODS.c.used_gpu_seconds).label("used"),
+            func.max(PODS.c.gpu_memory_mib).label("memory"),
+            func.max(PODS.c.gpu_model).label("model"),
+        )
+        .where(PODS.c.job.in_(jobs))
+        .group_by(PODS.c.job)
+    ).all()
+    if empty := set(jobs) - {row.job for row in rows}:
+        connection.execute(delete(JOBS).where(JOBS.c.uid.in_(empty)))
+    if not rows:
         return
-    is_over = closed == count
+    over = [row.job for row in rows if row.closed == row.pods]
+    outcomes = _outcomes(connection, over)
+    gpus = _most_gpus(connection, [row.job for row in rows])
+    created = bindparam("b_created", type_=JOBS.c.submitted.type)
     submitted = case(
         (or_(JOBS.c.submitted == 0, JOBS.c.submitted > created), created), else_=JOBS.c.submitted
     )
+    values = []
+    for row in rows:
+        is_over = row.closed == row.pods
+        values.append(
+            {
+                "b_uid": row.job,
+                "b_created": row.created,
+                "pods": row.pods,
+                "started": row.started,
+                "completed": row.ended if is_over else None,
+                "duration": (
+                    row.ended - row.started if is_over and row.started is not None else None
+                ),
+                "outcome": outcomes.get(row.job, "deleted") if is_over else "",
+                "gpus": gpus.get(row.job, 0.0),
+                "gpu_seconds": row.held,
+                "measured_gpu_seconds": row.measured,
+                "used_gpu_seconds": row.used,
+                "wasted_gpu_seconds": max(row.measured - row.used, 0.0),
+                "gpu_memory_mib": row.memory,
+                "gpu_model": row.model,
+                "changed": now,
+            }
+        )
+    names = [name for name in values[0] if not name.startswith("b_")]
     connection.execute(
         update(JOBS)
-        .where(JOBS.c.uid == job)
-        .values(
-            pods=count,
-            submitted=submitted,
-            started=started,
-            completed=ended if is_over else None,
-            duration=ended - started if is_over and started is not None else None,
-            outcome=_outcome(connection, job) if is_over else "",
-            gpus=_most_gpus(connection, job),
-            gpu_seconds=total[5],
-            measured_gpu_seconds=total[6],
-            used_gpu_seconds=total[7],
-            gpu_memory_mib=total[8],
-            gpu_model=total[9],
-            changed=now,
-        )
+        .where(JOBS.c.uid == bindparam("b_uid"))
+        .values(submitted=submitted, **{name: bindparam(name) for name in names}),
+        values,
     )
 
 
-def _outcome(connection: Connection, job: str) -> End:
-    """Return how a job ended whose pods all did.
+def _outcomes(connection: Connection, jobs: list[str]) -> dict[str, End]:
+    """Return how jobs ended whose pods all did.
 
     What its pods did by themselves tells more than that they were taken away: completed, if none
     failed after that; failed, if one did; else how the last one was cut short.
     """
-    rows = connection.execute(
-        select(PODS.c.outcome, func.max(PODS.c.ended))
-        .where(PODS.c.job == job, PODS.c.outcome != "")
-        .group_by(PODS.c.outcome)
-    )
-    last: dict[End, float] = {row[0]: row[1] for row in rows}
-    own: list[End] = [how for how in ("completed", "failed") if how in last]
-    return max(own or last, key=lambda how: last[how], default="deleted")
+    last: dict[str, dict[End, float]] = {}
+    for job, how, when in connection.execute(
+        select(PODS.c.job, PODS.c.outcome, func.max(PODS.c.ended))
+        .where(PODS.c.job.in_(jobs), PODS.c.outcome != "")
+        .group_by(PODS.c.job, PODS.c.outcome)
+    ):
+        last.setdefault(job, {})[how] = when
+    found: dict[str, End] = {}
+    for job, ends in last.items():
+        own: list[End] = [how for how in ("completed", "failed") if how in ends]
+        found[job] = max(own or ends, key=ends.__getitem__)
+    return found
 
 
-def _most_gpus(connection: Connection, job: str) -> float:
-    """Return the most that pods of a job asked for at one time: at the creation of one of them."""
-    rows = connection.execute(
-        select(PODS.c.created, PODS.c.ended, PODS.c.gpus).where(PODS.c.job == job, PODS.c.gpus > 0)
-    )
-    # At one moment, who goes goes first: he may be replaced by who comes.
-    changes = []
-    for created, ended, gpus in rows:
-        changes.append((created, 1, gpus))
+def _most_gpus(connection: Connection, jobs: list[str]) -> dict[str, float]:
+    """Return the most that pods of each job asked for at one time."""
+    changes: dict[str, list[tuple[float, int, float]]] = {}
+    for job, created, ended, gpus in connection.execute(
+        select(PODS.c.job, PODS.c.created, PODS.c.ended, PODS.c.gpus).where(
+            PODS.c.job.in_(jobs), PODS.c.gpus > 0
+        )
+    ):
+        # At one moment, who goes goes first: he may be replaced by who comes.
+        of_job = changes.setdefault(job, [])
+        of_job.append((created, 1, gpus))
         if ended is not None:
-            changes.append((max(ended, created + 1.0), 0, -gpus))
-    most = total = 0.0
-    for _, _, amount in sorted(changes):
-        total += amount
-        most = max(most, total)
-    return most
+            of_job.append((max(ended, created + 1.0), 0, -gpus))
+    found: dict[str, float] = {}
+    for job, steps in changes.items():
+        most = total = 0.0
+        for _, _, amount in sorted(steps):
+            total += amount
+            most = max(most, total)
+        found[job] = most
+    return found

@@ -47,6 +47,7 @@ def upgrade() -> None:
         *_amounts("gpus"),
         sa.Column("pods", sa.Integer, nullable=False, server_default="0"),
         *_amounts("gpu_seconds", "measured_gpu_seconds", "used_gpu_seconds"),
+        *_amounts("wasted_gpu_seconds"),
         *_doubles("gpu_memory_mib"),
         *_amounts("changed"),
     )
@@ -54,10 +55,14 @@ def upgrade() -> None:
     op.create_index("jobs_by_namespace", "jobs", ["namespace", "submitted"])
     op.create_index("jobs_by_user", "jobs", ["user", "submitted"])
     op.create_index("jobs_by_outcome", "jobs", ["outcome", "submitted"])
-    op.create_index("jobs_by_name", "jobs", ["namespace", "kind", "name"])
+    op.create_index("jobs_by_name", "jobs", ["namespace", "name", "kind"])
     op.create_index("jobs_by_series", "jobs", ["namespace", "series", "submitted"])
     op.create_index("jobs_by_end", "jobs", ["completed"])
     op.create_index("jobs_by_change", "jobs", ["changed"])
+    op.create_index("jobs_by_waste", "jobs", ["wasted_gpu_seconds"])
+    hours = ["completed", "gpus", "gpu_seconds", "measured_gpu_seconds", "used_gpu_seconds"]
+    op.create_index("jobs_hours_by_namespace", "jobs", ["namespace", *hours])
+    op.create_index("jobs_hours_by_user", "jobs", ["user", *hours])
     op.create_table(
         "pods",
         sa.Column("uid", sa.Text, primary_key=True),
