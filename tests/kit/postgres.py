@@ -48,7 +48,15 @@ class Postgres:
     @property
     def url(self) -> str:
         """Where it is."""
-        return f"postgresql://alnair@/postgres?host={self.folder}"
+        return self.url_of("postgres")
+
+    def make_database(self, name: str) -> None:
+        """Make an empty database."""
+        self._run("createdb", "-h", str(self.folder), "-U", "alnair", name)
+
+    def url_of(self, name: str) -> str:
+        """Where a database is."""
+        return f"postgresql://alnair@/{name}?host={self.folder}"
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(

@@ -66,6 +66,7 @@ JOBS: Final = Table(
     Index("jobs_by_namespace", "namespace", "submitted"),
     Index("jobs_by_user", "user", "submitted"),
     Index("jobs_by_outcome", "outcome", "submitted"),
+    Index("jobs_by_namespace_and_outcome", "namespace", "outcome", "submitted"),
     Index("jobs_by_name", "namespace", "name", "kind"),
     Index("jobs_by_series", "namespace", "series", "submitted"),
     Index("jobs_by_end", "completed"),

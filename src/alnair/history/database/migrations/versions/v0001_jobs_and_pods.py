@@ -55,6 +55,7 @@ def upgrade() -> None:
     op.create_index("jobs_by_namespace", "jobs", ["namespace", "submitted"])
     op.create_index("jobs_by_user", "jobs", ["user", "submitted"])
     op.create_index("jobs_by_outcome", "jobs", ["outcome", "submitted"])
+    op.create_index("jobs_by_namespace_and_outcome", "jobs", ["namespace", "outcome", "submitted"])
     op.create_index("jobs_by_name", "jobs", ["namespace", "name", "kind"])
     op.create_index("jobs_by_series", "jobs", ["namespace", "series", "submitted"])
     op.create_index("jobs_by_end", "jobs", ["completed"])
