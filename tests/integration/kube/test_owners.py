@@ -9,11 +9,13 @@ import pytest
 from alnair.kube.client import Client
 from alnair.kube.objects import wire
 from alnair.kube.owners import OwnerWalk, controller_of
-from alnair.kube.resources import CRDS, PODS, Manifest, Resource, grouped
+from alnair.kube.resources import CRDS, PODS, SERVICE_ACCOUNTS, Manifest, Resource, grouped
+from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.model.owners import Owner, OwnerRef, run_of, series_of
 from kit.live.impersonation import client_as
 from kit.live.scheduler_process import eventually, pod
+from kit.live.shared_clusters import SharedClusters
 
 #: Kinds of others, as their projects call them; two of them are called Job.
 CUSTOM = (
@@ -57,6 +59,20 @@ SPECS: dict[str, dict[str, Any]] = {
         "jobTemplate": {"spec": {"template": TEMPLATE}},
     },
 }
+
+
+@pytest.fixture
+def cluster(shared_clusters: SharedClusters) -> LocalCluster:
+    """A cluster without controllers, which would end or release what only looks like theirs."""
+    return shared_clusters.get("owners", components=BARE)
+
+
+@pytest.fixture
+async def namespace(client: Client, make_namespace: Callable[[], Awaitable[str]]) -> str:
+    """A namespace in which pods can be made."""
+    name = await make_namespace()
+    await client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
+    return name
 
 
 async def make_kinds(client: Client) -> None:
@@ -152,10 +168,9 @@ def lowest(found: Manifest) -> Owner:
     ids=lambda kinds: "-".join(kinds) or "bare",
 )
 async def test_a_walk_ends_at_the_topmost_controller(
-    client: Client, make_namespace: Callable[[], Awaitable[str]], kinds: tuple[str, ...]
+    client: Client, namespace: str, kinds: tuple[str, ...]
 ) -> None:
     await make_kinds(client)
-    namespace = await make_namespace()
     found = await made(client, namespace, *kinds)
     chain = await OwnerWalk(client, time.monotonic).chain(lowest(found))
     assert len(chain) == len(kinds) + 1
@@ -168,9 +183,8 @@ async def test_a_walk_ends_at_the_topmost_controller(
 
 
 async def test_a_walk_ends_at_an_owner_that_may_not_be_read_or_is_gone(
-    client: Client, cluster: LocalCluster, make_namespace: Callable[[], Awaitable[str]]
+    client: Client, cluster: LocalCluster, namespace: str
 ) -> None:
-    namespace = await make_namespace()
     found = await made(client, namespace, "Deployment", "ReplicaSet")
     async with client_as(cluster, "nobody-in-particular") as other:
         chain = await OwnerWalk(other, time.monotonic).chain(lowest(found))
@@ -191,9 +205,8 @@ async def test_a_walk_ends_at_an_owner_that_may_not_be_read_or_is_gone(
 
 
 async def test_an_owner_is_asked_for_once_and_few_are_remembered(
-    client: Client, make_namespace: Callable[[], Awaitable[str]]
+    client: Client, namespace: str
 ) -> None:
-    namespace = await make_namespace()
     found = await made(client, namespace, "Deployment", "ReplicaSet")
     walk = OwnerWalk(client, time.monotonic, most=2)
     before = await walk.chain(lowest(found))
