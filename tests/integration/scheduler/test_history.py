@@ -1,6 +1,8 @@
 """The controller keeps the lives of jobs, whoever is killed meanwhile."""
 
+import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from alnair.kube.resources import PODS, Manifest, grouped
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names, usage
 from alnair.model.usage import Digest, PodUsage
+from kit.command import COMMAND
 from kit.live.scheduler_process import SHORT_LEASE, StartController, eventually, pod
 from kit.outbox import Outbox
 from kit.postgres import Postgres
@@ -256,3 +259,44 @@ async def test_a_job_says_what_its_pods_used_after_they_were_deleted(
         managers = {one["manager"]: one for one in found["metadata"]["managedFields"]}
         ours = managers[names.CONTROLLER_OWNERS]["fieldsV1"]["f:metadata"]
         assert ours == {"f:annotations": {f"f:{names.UTILIZATION}": {}}}
+
+
+async def test_the_controller_answers_for_its_history(
+    admin: Client,
+    namespace: str,
+    gpu_cluster: LocalCluster,
+    start_controller: StartController,
+    tmp_path: Path,
+) -> None:
+    start_controller("--history", str(tmp_path / "history.db"), *FAST)
+    await admin.create(PODS, pod(namespace, "lone", scheduler="default-scheduler"))
+    at = ("--kubeconfig", str(gpu_cluster.kubeconfig()))
+
+    async def listed() -> bool:
+        said = await ran("history", "-n", namespace, "--json", *at)
+        return said[0] == 0 and [one["name"] for one in json.loads(said[1])["jobs"]] == ["lone"]
+
+    await eventually(listed, 60, "the controller lists the pod")
+    code, said, _ = await ran("history", "show", f"{namespace}/pod/lone", "--json", *at)
+    assert (code, json.loads(said)["job"]["kind"]) == (0, "Pod")
+    code, said, why = await ran("history", "show", f"{namespace}/pod/none", *at)
+    assert (code, said) == (3, "")
+    assert "there is no such job in the history" in why
+    code, _, why = await ran("history", "--state", "bad", *at)
+    assert code == 2
+    assert "state=bad: write one of" in why
+
+
+async def ran(*arguments: str) -> tuple[int, str, str]:
+    """Run `alnair`; return its exit code and what it said."""
+    environment = {key: value for key, value in os.environ.items() if key != "ALNAIR_HISTORY"}
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment,
+    )
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
