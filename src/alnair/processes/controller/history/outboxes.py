@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 #: Seconds between visits of an agent.
 PERIOD: Final = 15.0
 PATH: Final = "/v1/usage"
+#: Visits of an agent of which one asks what runs: that is overwritten each time, and costs a write.
+_RUNNING_EVERY: Final = 4
 _SECONDS: Final = 10.0
 _AT_ONCE: Final = 16
 #: Bytes of an answer: a thousand pods take some megabytes.
@@ -91,6 +93,8 @@ class Outboxes:
         self._token = token
         self._period = period
         self._page = msgspec.json.Decoder(Page)
+        #: Visits of each agent since what runs there was written.
+        self._visits: dict[str, int] = {}
         #: Agents whose failure was told.
         self._told: set[str] = set()
 
@@ -125,7 +129,9 @@ class Outboxes:
         async with asyncio.TaskGroup() as group:
             for key, url, node in known:
                 group.create_task(visit(key, url, node))
-        self._told &= {key for key, _, _ in known}
+        there = {key for key, _, _ in known}
+        self._told &= there
+        self._visits = {key: count for key, count in self._visits.items() if key in there}
 
     async def _visit(self, session: aiohttp.ClientSession, key: str, url: str, node: str) -> None:
         position = await self._store.carry_out(lambda found: writing.position(found, key))
@@ -139,16 +145,25 @@ class Outboxes:
             fresh = [entry for entry in page.ended if entry.seq > position.seq]
             reached = max((entry.seq for entry in fresh), default=position.seq)
             position = Position(key, page.stream, reached)
-            usages = [*(entry.usage for entry in fresh), *page.running]
+            usages = [entry.usage for entry in fresh]
+            if page.running and self._is_time(key):
+                usages += page.running
             mine = [one for one in usages if not node or one.node == node]
             if len(mine) < len(usages):
                 _log.warning("the agent of %s tells of other nodes: that is left out", key)
-            changes = Changes(usages=mine, position=position)
-            await self._store.write(changes, time.time())
+            if usages:
+                changes = Changes(usages=mine, position=position)
+                await self._store.write(changes, time.time())
             if page.ended:
                 await self._forget(session, url, position)
             if not fresh or reached >= page.last:
                 return
+
+    def _is_time(self, key: str) -> bool:
+        """Whether what runs on a node is to be written again."""
+        visits = self._visits.get(key, 0)
+        self._visits[key] = (visits + 1) % _RUNNING_EVERY
+        return not visits
 
     async def _read(self, session: aiohttp.ClientSession, url: str, after: int) -> Page:
         data = await self._ask(session, "GET", url, {"after": str(after)})

@@ -145,3 +145,16 @@ async def test_a_token_is_sent_over_tls_alone(
     await Outboxes(store, list, urls=[url], token=token).visit_all(session)
     await runner.cleanup()
     assert seen == [False]
+
+
+async def test_what_runs_is_written_at_the_first_visit_and_then_now_and_then(
+    tmp_path: Path, store: Store, session: aiohttp.ClientSession
+) -> None:
+    async with Outbox() as outbox:
+        outboxes = Outboxes(store, list, urls=[outbox.url])
+        seen = []
+        for visit in range(6):
+            outbox.running = [life(f"pod-{visit}", ended=None)]
+            await outboxes.visit_all(session)
+            seen.append(len(jobs(tmp_path)))
+    assert seen == [1, 1, 1, 1, 2, 2]
