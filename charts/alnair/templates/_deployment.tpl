@@ -171,6 +171,11 @@ spec:
         - port: http
       {{- with .root.Values.networkPolicies.from }}
       from: {{- toYaml . | nindent 8 }}
+      {{- if and (eq $.component "agent") $.root.Values.controller.history.enabled }}
+        # It reads what they measured.
+        - podSelector:
+            matchLabels: {{- include "alnair.selector" "controller" | nindent 14 }}
+      {{- end }}
       {{- end }}
 {{- end }}
 {{- end }}

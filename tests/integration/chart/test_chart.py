@@ -136,6 +136,21 @@ def test_a_url_with_a_password_reaches_the_controller_by_its_environment(
     assert not [one for one in found["args"] if one.startswith("--history=")]
 
 
+def test_the_controller_reaches_agents_for_the_history_whomever_else_the_network_keeps_out(
+    render: Callable[[str], list[Any]],
+) -> None:
+    network = "networkPolicies: {enabled: true, from: [{namespaceSelector: {}}]}"
+    for history, count in (("true", 2), ("false", 1)):
+        control = f"controller: {{replicas: 1, history: {{enabled: {history}}}}}"
+        found = render(f"{{{network}, {control}}}")
+        (policy,) = [
+            one
+            for one in found
+            if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "alnair-agent"
+        ]
+        assert len(policy["spec"]["ingress"][0]["from"]) == count
+
+
 def test_a_cluster_without_mutating_policies_is_told_what_to_set(helm: Callable[..., str]) -> None:
     old = ("template", "alnair", str(CHART), *NAMESPACE, "--kube-version", "1.31.0")
     with pytest.raises(AssertionError, match=r"set admission\.mutating=false"):
