@@ -114,6 +114,6 @@ TOKEN_AUDIENCE: Final = "alnair"
 #: The service account whose tokens read /debug and /metrics, for those who may make them.
 DEBUG_ACCOUNT: Final = "alnair-debug"
 
-#: On the Lease of the scheduler or the controller: where the leader serves its health and figures: a
-#: URL, or of a pod its path at the API server.
+#: On the Lease of the scheduler or the controller: where the leader serves its health and figures:
+#: a URL, or of a pod its path at the API server.
 METRICS_URL: Final = _PREFIX + "metrics-url"
