@@ -15,7 +15,7 @@ ARGS :=
 # Where this is set, each of the hundreds of processes that tests start would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 STAGES := $(wildcard tests/unit tests/native tests/scenarios tests/integration)
-BENCHMARKS := openb_130 free_nodes scheduler_throughput decision_core gang_decision preemption_cost kube_client interference vgpu_start vgpu_launch vgpu_accuracy vgpu_server real_node_start eta stragglers cycles iteration_time gpu_sampling gpu_collectors profiler_cost
+BENCHMARKS := openb_130 free_nodes scheduler_throughput decision_core gang_decision preemption_cost kube_client interference vgpu_start vgpu_launch vgpu_accuracy vgpu_server real_node_start eta stragglers cycles iteration_time gpu_sampling gpu_collectors profiler_cost history
 
 .PHONY: help
 help: ## Show the targets
@@ -144,6 +144,9 @@ lock: install ## Resolve the dependencies anew; the locks name no index
 	lock build --group build && \
 	lock image-alnair --constraints requirements/dev.txt pyproject.toml && \
 	lock image-alnair-agent --extra agent --constraints requirements/dev.txt pyproject.toml
+	lock image-alnair --extra history --constraints requirements/dev.txt pyproject.toml && \
+	lock image-alnair-agent --extra agent --no-emit-package numpy --constraints requirements/dev.txt \
+		pyproject.toml
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all caches of this folder

@@ -22,6 +22,8 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 _NO_DAEMON = "#!/bin/sh\n# Of Alnair's `make programs`, which removes it again.\nexit 101\n"
 #: Packages only recommend these, and recommended ones are left out: Prometheus' has a daemon more.
 _BESIDE = {"gcc": ["libc6-dev"]}
+#: Packages with a daemon that nobody asked for.
+_DAEMONS = ("postgresql", "prometheus")
 #: The network may be slow, or there may be none.
 _SECONDS = 180
 _OPTIONS = (
@@ -37,6 +39,8 @@ def wanted(environ: Mapping[str, str], which: Callable[[str], str | None]) -> li
     lacking |= of_images.missing(which)
     if not which("promtool"):
         lacking["promtool"] = "prometheus"
+    if not which("pg_ctlcluster"):
+        lacking["postgres"] = "postgresql"
     packages = {*lacking.values()}
     return sorted(packages.union(*(_BESIDE.get(one, []) for one in packages)))
 
@@ -99,8 +103,9 @@ def install(packages: Sequence[str], run: Run = run, policy: Path = POLICY) -> d
             said = said or run((*get, "--no-download", "install", package), None)
             if said:
                 failed[package] = said
-            elif package == "prometheus":
-                # Only promtool is wanted: no daemon by the machine's policy, nor at its next start.
+            elif package in _DAEMONS:
+                # Only its programs are wanted: no daemon by the machine's policy, nor at its
+                # next start.
                 run(("service", package, "stop"), _SECONDS)
                 run(("update-rc.d", package, "disable"), _SECONDS)
     return failed

@@ -32,7 +32,11 @@ MANYLINUX = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_17", "manylinux201
 #: Of the base's library: what no process of ours imports.
 UNUSED = {"distutils", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter"}
 #: Of packages: what is for builds or tests of others.
-DROPPED = ("**/tests", "**/*.pyi", "**/*.pxd", "**/*.pyx", "**/*.h", "**/*.a", "numpy/f2py", "bin")
+DROPPED = (
+    *("**/tests", "**/*.pyi", "**/*.pxd", "**/*.pyx", "**/*.h", "**/*.a", "numpy/f2py", "bin"),
+    *("alembic/testing", "sqlalchemy/testing", "sqlalchemy/dialects/oracle"),
+    *("sqlalchemy/dialects/mssql", "sqlalchemy/dialects/mysql"),
+)
 COMMAND = "#!/usr/bin/python3\nfrom alnair.cli.main import main\n\nmain()\n"
 
 

@@ -12,6 +12,17 @@ ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "golden" / "requests-of-components.tsv"
 #: Rendered from the chart.
 _DEPLOY = ROOT / "deploy" / "alnair.yaml"
+#: The same for clusters of `alnair up`, with the rights of a controller that keeps a history.
+_LOCAL = ROOT / "src" / "alnair" / "local" / "manifests" / "alnair.yaml"
+#: Owners that no test cluster has: kinds of other projects, and workloads without end.
+_OWNERS = (
+    *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
+    *("cronjobs.batch", "jobs.batch.volcano.sh", "jobsets.jobset.x-k8s.io"),
+    *("mpijobs.kubeflow.org", "paddlejobs.kubeflow.org", "pytorchjobs.kubeflow.org"),
+    *("tfjobs.kubeflow.org", "xgboostjobs.kubeflow.org", "trainjobs.trainer.kubeflow.org"),
+    *("leaderworkersets.leaderworkerset.x-k8s.io", "podgroups.scheduling.x-k8s.io"),
+    *("rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io"),
+)
 #: Rights that no recorded run uses, and why they are given all the same.
 EXCUSED = {
     ("agent", Right("create", "gpuassignments.ai.centaurus.io")): "asked for by a policy only",
@@ -25,6 +36,11 @@ EXCUSED = {
             "subjectaccessreviews.authorization.k8s.io",
         )
     },
+    **{
+        ("controller", Right(verb, owner)): "owners of pods, of kinds that no test makes"
+        for verb in ("get", "patch")
+        for owner in _OWNERS
+    },
     ("agent", Right("patch", "events")): "a violation that is told again within minutes",
     **{
         ("agent", Right(verb, "noderesourcetopologies.topology.node.k8s.io")): "NUMA nodes, which"
@@ -37,7 +53,12 @@ _HEAD = "component\tverb\tresource\tnamespace\n"
 
 def given() -> dict[str, set[Right]]:
     """The rights of each component, by the chart."""
-    return rights_by_component(one for one in yaml.safe_load_all(_DEPLOY.read_text()) if one)
+    found: dict[str, set[Right]] = {}
+    for file in (_DEPLOY, _LOCAL):
+        documents = (one for one in yaml.safe_load_all(file.read_text()) if one)
+        for component, rights in rights_by_component(documents).items():
+            found.setdefault(component, set()).update(rights)
+    return found
 
 
 def recorded() -> dict[str, set[Right]]:

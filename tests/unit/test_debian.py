@@ -44,6 +44,7 @@ class Apt:
         (("unshare", "nsenter", "promtool"), ["prometheus", "util-linux"]),
         (("cc",), ["gcc", "libc6-dev"]),
         (("buildah",), ["buildah"]),
+        (("pg_ctlcluster",), ["postgresql"]),
     ],
 )
 def test_the_packages_of_what_is_missing_are_wanted(

@@ -1,7 +1,7 @@
 {{/*
 A component that runs in the control plane: one leads, the others wait.
 Takes (dict "root" $ "component" NAME "values" VALUES "args" ARGUMENTS "volumes" VOLUMES "mounts" MOUNTS "annotations" ANNOTATIONS
-"hasMetrics" BOOL).
+"env" VARIABLES "isAlone" BOOL "hasMetrics" BOOL).
 */}}
 {{- define "alnair.deployment" }}
 apiVersion: apps/v1
@@ -15,9 +15,13 @@ spec:
   selector:
     matchLabels: {{- include "alnair.selector" .component | nindent 6 }}
   strategy:
+    {{- if .isAlone }}
+    type: Recreate
+    {{- else }}
     rollingUpdate:
       maxUnavailable: 0
       maxSurge: 1
+    {{- end }}
   template:
     metadata:
       labels:
@@ -52,6 +56,9 @@ spec:
         runAsNonRoot: true
         runAsUser: 65532
         runAsGroup: 65532
+        {{- if .isAlone }}
+        fsGroup: 65532
+        {{- end }}
         seccompProfile:
           type: RuntimeDefault
       {{- include "alnair.placement" .values | nindent 6 }}
@@ -72,6 +79,9 @@ spec:
               valueFrom:
                 fieldRef:
                   fieldPath: metadata.name
+            {{- with .env }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
             {{- with .values.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
@@ -161,6 +171,11 @@ spec:
         - port: http
       {{- with .root.Values.networkPolicies.from }}
       from: {{- toYaml . | nindent 8 }}
+      {{- if and (eq $.component "agent") $.root.Values.controller.history.enabled }}
+        # It reads what they measured.
+        - podSelector:
+            matchLabels: {{- include "alnair.selector" "controller" | nindent 14 }}
+      {{- end }}
       {{- end }}
 {{- end }}
 {{- end }}

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from alnair.cli.cluster_selection import ClusterOptions
+from alnair.cli.controller_history import HistoryOptions
 from alnair.cli.failures import expected
 from alnair.cli.option_groups import grouped
 from alnair.cli.serving_options import (
@@ -20,6 +21,7 @@ from alnair.kube.lease_timings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERI
 def controller(
     *,
     cluster: ClusterOptions,
+    history: HistoryOptions,
     leader_elect: Annotated[
         bool, typer.Option(help="Write only while holding the lease; several may then run.")
     ] = True,
@@ -45,12 +47,13 @@ def controller(
     """Keep the status of PodGroups and ElasticQuotas true.
 
     Of a PodGroup: phase, counts, conditions, and an event when one fails. Of an
-    ElasticQuota: what is used.
+    ElasticQuota: what is used. With --history, the lives of all jobs are kept, too.
 
     Examples:
       alnair controller
       alnair controller --kubeconfig ~/.kube/config
       alnair controller --no-leader-elect
+      alnair controller --history /var/lib/alnair/history.db
     """
     import asyncio
     import logging
@@ -66,6 +69,8 @@ def controller(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    # Of its migrations; what went wrong is said as an error.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     if not lease_duration > renew_deadline > retry_period > 0:
         raise typer.BadParameter(
             "it must be --lease-duration > --renew-deadline > --retry-period > 0"
@@ -80,6 +85,7 @@ def controller(
         lease_duration=lease_duration,
         renew_deadline=renew_deadline,
         retry_period=retry_period,
+        history=history.settings(),
     )
     with expected(KubeError, ServeError, LocalClusterError, prefix="error: "):
         asyncio.run(serve(settings, cluster.connection()))

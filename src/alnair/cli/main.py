@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
     "analyze": ("analyze", "app"),
+    "history": ("history", "app"),
     "explain": ("explain", "explain"),
     "top": ("top", "top"),
     "profile": ("profile", "app"),
@@ -48,6 +49,7 @@ EXTRAS = {
     **dict.fromkeys(("cryptography", "psutil"), "alnair[local]"),
     **dict.fromkeys(("google", "grpc", "pynvml"), "alnair[agent]"),
     **dict.fromkeys(("jinja2", "matplotlib"), "alnair[report]"),
+    **dict.fromkeys(("alembic", "psycopg", "sqlalchemy"), "alnair[history]"),
 }
 
 

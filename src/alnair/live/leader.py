@@ -39,7 +39,12 @@ class _TokenRequest(msgspec.Struct):
 
 
 async def ask(
-    client: Client, lease: Lease, path: str, query: Mapping[str, str], seconds: float
+    client: Client,
+    lease: Lease,
+    path: str,
+    query: Mapping[str, str],
+    seconds: float,
+    what: str = "the scheduler",
 ) -> bytes:
     """Return what the holder of the lease answers.
 
@@ -49,11 +54,12 @@ async def ask(
         path: Such as /debug/explain.
         query: Of the request.
         seconds: For the answer of a scheduler that is no pod; of a pod those of the client count.
+        what: Holds the lease.
 
     Raises:
         AskError: It does not answer with 200.
     """
-    who = f"the scheduler {lease.spec.holder_identity}"
+    who = f"{what} {lease.spec.holder_identity}"
     where = lease.where
     if not where:
         raise AskError(f"{who} does not say where it serves: its own machine or pod alone")

@@ -1,6 +1,8 @@
 """Spans of time, as people write them: `90s`, `45m`, `24h`, `7d`."""
 
+import contextlib
 import re
+from datetime import UTC, datetime
 from typing import Final
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -17,6 +19,18 @@ def seconds(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"{text!r} is no span of time: write a number and s, m, h or d, as in 24h")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def moment(text: str, now: float) -> float:
+    """Return a time, seconds since the epoch: `7d` before now, or one in ISO 8601 (UTC by default).
+
+    Raises:
+        ValueError: It is neither.
+    """
+    with contextlib.suppress(ValueError):
+        return now - seconds(text)
+    time = datetime.fromisoformat(text)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def span(amount: float) -> str:

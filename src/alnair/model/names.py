@@ -68,6 +68,8 @@ WORKLOAD: Final = _PREFIX + "workload"
 #: On a pod, by people: `false` if its log is not read; and how its lines say how far it is.
 READ_LOG: Final = _PREFIX + "read-log"
 LOG_PATTERN: Final = _PREFIX + "log-pattern"
+#: Label of a pod or its controller: whose work it is, in the history; without it the namespace's.
+USER: Final = _PREFIX + "user"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
 RECLAIMABLE: Final = _PREFIX + "reclaimable"
 #: On a pod: when it last saved its work, RFC 3339: what came before is not lost by an eviction.
@@ -102,6 +104,9 @@ AGENT: Final = "alnair-agent"
 AGENT_PROFILER: Final = "alnair-agent-profiler"
 AGENT_WORKLOAD: Final = "alnair-agent-workload"
 
+#: Whose fields the annotations of jobs are.
+CONTROLLER_OWNERS: Final = "alnair-controller-owners"
+
 NAMESPACE: Final = "alnair-system"
 FIELD_MANAGER: Final = "alnair"
 
@@ -115,6 +120,6 @@ TOKEN_AUDIENCE: Final = "alnair"
 #: The service account whose tokens read /debug and /metrics, for those who may make them.
 DEBUG_ACCOUNT: Final = "alnair-debug"
 
-#: On the scheduler's Lease: where the leader serves its health and figures: a URL, or of a pod its
-#: path at the API server.
+#: On the Lease of the scheduler or the controller: where the leader serves its health and figures:
+#: a URL, or of a pod its path at the API server.
 METRICS_URL: Final = _PREFIX + "metrics-url"

@@ -62,6 +62,15 @@ class UsedGpu(msgspec.Struct, frozen=True):
     whole: bool
 
 
+class Controller(msgspec.Struct, frozen=True):
+    """What controls a pod, as its owner reference says."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
 class PodUsage(msgspec.Struct, frozen=True):
     """A pod's life on a node, until now or until its end; one line of the node's outbox.
 
@@ -78,6 +87,7 @@ class PodUsage(msgspec.Struct, frozen=True):
         gpus: What it was given.
         energy_j: Energy of its GPUs in that time, its share by use; None if not measured.
         workload: What it did, as last told in its annotation.
+        controller: What controls it; None if nothing does, or it is not known.
     """
 
     v: Annotated[int, msgspec.Meta(ge=1)]
@@ -92,3 +102,4 @@ class PodUsage(msgspec.Struct, frozen=True):
     gpus: list[UsedGpu] = []
     energy_j: float | None = None
     workload: Workload | None = None
+    controller: Controller | None = None

@@ -49,6 +49,8 @@ VALUES = {
     "profiles": "{scheduler: {configuration: {backfill: {enabled: false},"
     " profiles: [{schedulerName: alnair-scheduler}, {schedulerName: tight}]}}}",
     "dashboards": "{monitoring: {dashboards: {enabled: true}}}",
+    "history": "{controller: {replicas: 1, history: {enabled: true, storage: {className: fast}}}}",
+    "history-postgresql": "{controller: {history: {enabled: true, urlFrom: {secret: s}}}}",
     "classes": "{priorityClasses: [{name: batch, value: -10, preemptionPolicy: Never}]}",
 }
 
@@ -116,6 +118,38 @@ def test_values_that_cannot_be_meant_are_refused_by_name(
 def test_another_namespace_is_refused_with_the_command_to_give(helm: Callable[..., str]) -> None:
     with pytest.raises(AssertionError, match="--namespace alnair-system --create-namespace"):
         helm("template", "alnair", str(CHART), "--namespace", "default")
+
+
+def test_two_controllers_with_one_file_of_history_are_told_what_to_set(
+    helm: Callable[..., str],
+) -> None:
+    values = "{controller: {replicas: 2, history: {enabled: true}}}"
+    with pytest.raises(AssertionError, match=r"set controller\.replicas=1, or controller\.history"):
+        helm("template", "alnair", str(CHART), *NAMESPACE, values=values)
+
+
+def test_a_url_with_a_password_reaches_the_controller_by_its_environment(
+    render: Callable[[str], list[Any]],
+) -> None:
+    found = dict(pods(render(VALUES["history-postgresql"])))["controller"]["spec"]["containers"][0]
+    (variable,) = [one for one in found["env"] if one["name"] == "ALNAIR_HISTORY"]
+    assert variable["valueFrom"] == {"secretKeyRef": {"name": "s", "key": "url"}}
+    assert not [one for one in found["args"] if one.startswith("--history=")]
+
+
+def test_the_controller_reaches_agents_for_the_history_whomever_else_the_network_keeps_out(
+    render: Callable[[str], list[Any]],
+) -> None:
+    network = "networkPolicies: {enabled: true, from: [{namespaceSelector: {}}]}"
+    for history, count in (("true", 2), ("false", 1)):
+        control = f"controller: {{replicas: 1, history: {{enabled: {history}}}}}"
+        found = render(f"{{{network}, {control}}}")
+        (policy,) = [
+            one
+            for one in found
+            if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "alnair-agent"
+        ]
+        assert len(policy["spec"]["ingress"][0]["from"]) == count
 
 
 def test_a_cluster_without_mutating_policies_is_told_what_to_set(helm: Callable[..., str]) -> None:
@@ -255,7 +289,13 @@ def test_the_scheduler_takes_the_configuration_that_is_rendered(
 def test_arguments_of_pods_are_known_to_the_components(
     render: Callable[[str], list[Any]],
 ) -> None:
-    for values in ("{}", VALUES["mps"], VALUES["driver"], VALUES["only-scheduler"]):
+    for values in (
+        "{}",
+        VALUES["mps"],
+        VALUES["driver"],
+        VALUES["only-scheduler"],
+        VALUES["history"],
+    ):
         for component, pod in pods(render(values)):
             verb, *options = pod["spec"]["containers"][0]["args"]
             assert verb == component

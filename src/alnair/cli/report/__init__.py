@@ -2,6 +2,7 @@
 
 import typer
 
+from alnair.cli.report.efficiency import efficiency
 from alnair.cli.report.scheduling import scheduling
 
 app = typer.Typer(no_args_is_help=True)
@@ -13,3 +14,4 @@ def report() -> None:
 
 
 app.command("scheduling")(scheduling)
+app.command("efficiency")(efficiency)

@@ -15,6 +15,7 @@ from alnair.cli.option_groups import grouped
 if TYPE_CHECKING:
     from alnair.history.history import History
     from alnair.kube.client import Client
+    from alnair.live.recording.recorded_cluster import Known
 
 
 @grouped
@@ -33,12 +34,13 @@ def scheduling(
         typer.Option("--for", min=0, metavar="SECONDS", help="End --record by itself after this."),
     ] = None,
     history: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--history",
             metavar="FILE",
-            help="Report on a record, or on a history of 'alnair simulate', and not on the cluster"
-            " as it is; several are compared with the first.",
+            help="Report on a record, on the controller's history (a file or a URL), or on one of"
+            " 'alnair simulate', and not on the cluster as it is; several are compared with the"
+            " first.",
         ),
     ] = None,
     since: Annotated[
@@ -78,6 +80,7 @@ def scheduling(
       alnair report scheduling --history before.jsonl --history after.jsonl --json
     """
     from alnair.history import report as reports
+    from alnair.history.database.addresses import HistoryError
     from alnair.history.history_file import HistoryFileError
     from alnair.live.recording import recorder, windows
     from alnair.live.recording.record_file import RecordError
@@ -94,7 +97,7 @@ def scheduling(
         raise typer.BadParameter(
             "a file is read, and no cluster: leave the cluster away", param_hint="--history"
         )
-    errors = (RecordError, HistoryFileError, reports.NotReportError)
+    errors = (RecordError, HistoryError, HistoryFileError, reports.NotReportError)
     with (
         _bad_parameters(),
         unreadable(),
@@ -106,12 +109,19 @@ def scheduling(
             _record(record, cluster, seconds)
             return
         if history:
-            found = windows.read(history, part)
+            found = windows.read(history, part, _database)
         else:
             known = ask(cluster.connection(), "report", recorder.look)
             what = "one look at a cluster: deleted pods are not in it"
             found = {"cluster": windows.history_of(known, part, what)}
         _show(found, folder, json=json)
+
+
+def _database(source: str) -> "tuple[Known, str]":
+    from alnair.history.database import opening
+    from alnair.live.recording import known_from_database
+
+    return known_from_database.load(source), f"history {opening.shown(opening.address(source))}"
 
 
 @contextlib.contextmanager

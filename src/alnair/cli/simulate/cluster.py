@@ -18,7 +18,11 @@ from alnair.cli.simulate.cluster_options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from alnair.model.nodes import Node
     from alnair.sim.inputs import InputOptions, Loaded
+    from alnair.sim.inputs.options import Found
     from alnair.sim.simulation import Simulation
 
 _DAY = 86400.0
@@ -58,6 +62,7 @@ def cluster(
       alnair simulate cluster philly.csv --nodes 150x8xV100 --durations learned --json
       alnair simulate cluster philly.csv --nodes 300x8xV100 --checkpoint philly.sim
       alnair simulate cluster --resume philly.sim --report out/
+      alnair simulate cluster --from-history history.db --nodes 20x8xA100
     """
     from alnair.cli.simulate.cluster_progress import carry_out
     from alnair.configuration.scheduler_file import ConfigurationError
@@ -82,7 +87,8 @@ def cluster(
             days = simulation.time / _DAY
             typer.echo(f"going on after {days:.2f} simulated days", err=True)
         else:
-            found = load(sources or [], _inputs(trace, part, work, failures, scheduling.seed))
+            inputs = _inputs(trace, part, work, failures, scheduling.seed)
+            found = load(_sources(sources, trace), inputs)
             for line in (*found.notes, *found.warnings):
                 typer.echo(f"alnair: {line}", err=True)
             simulation = _begun(found, scheduling, part.stop_at)
@@ -100,6 +106,27 @@ def _refuse_fixed(context: typer.Context) -> None:
                 "the checkpoint says what is simulated and how: leave this away with --resume",
                 param_hint=parameter.opts[0] if name != "sources" else "TRACE",
             )
+
+
+def _sources(sources: list[str] | None, trace: TraceOptions) -> list[str]:
+    """Return the traces, or the history in place of them."""
+    if trace.from_history and sources:
+        raise typer.BadParameter(
+            "a history takes the place of a trace: leave one of them away",
+            param_hint="--from-history",
+        )
+    return [trace.from_history] if trace.from_history else sources or []
+
+
+def _history(url: str) -> "Callable[[InputOptions, tuple[Node, ...]], Found] | None":
+    """Return what reads a history; its packages are not always there."""
+    if not url:
+        return None
+    from functools import partial
+
+    from alnair.sim.inputs import history_jobs
+
+    return partial(history_jobs.read, url)
 
 
 def _inputs(
@@ -125,6 +152,7 @@ def _inputs(
         seed=seed,
         node_mtbf=failures.node_mtbf,
         node_mttr=failures.node_mttr,
+        history=_history(trace.from_history),
         mix=Mix(jobs=work.jobs, per_hour=work.per_hour),
     )
 

@@ -31,6 +31,14 @@ def _seconds_or_forever(parameter: typer.CallbackParam, value: float | None) -> 
 class TraceOptions(OptionGroup, frozen=True, kw_only=True):
     """What is simulated."""
 
+    from_history: Annotated[
+        str,
+        typer.Option(
+            "--from-history",
+            metavar="URL",
+            help="The jobs of a controller's history instead of a trace: a file or a URL.",
+        ),
+    ] = ""
     nodes: Annotated[
         str,
         typer.Option(

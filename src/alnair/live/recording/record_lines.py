@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from alnair.history.history import End
 from alnair.kube.objects import wire
@@ -58,12 +58,20 @@ class ConditionWire(Struct, rename="camel", gc=False):
 class TerminatedWire(Struct, rename="camel", gc=False):
     """How a container ended."""
 
+    started_at: str | None = None
     finished_at: str | None = None
+
+
+class RunningWire(Struct, rename="camel", gc=False):
+    """Since when a container runs."""
+
+    started_at: str | None = None
 
 
 class StateWire(Struct, gc=False):
     """What a container does."""
 
+    running: RunningWire | None = None
     terminated: TerminatedWire | None = None
 
 
@@ -80,6 +88,7 @@ class StatusWire(Struct, rename="camel"):
     reason: str | None = None
     conditions: list[ConditionWire] | None = None
     container_statuses: list[ContainerWire] | None = None
+    pod_ip: str | None = field(default=None, name="podIP")
 
 
 class PodWire(Struct):
@@ -294,6 +303,17 @@ def _ended(status: StatusWire) -> float:
         if c.state is not None and c.state.terminated is not None
     ]
     return max(times, default=0.0)
+
+
+def started(pod: PodWire) -> float:
+    """Return when the first container started, as far as its status says; 0 = not known."""
+    states = [c.state for c in (pod.status.container_statuses if pod.status else None) or ()]
+    times = [
+        timestamp(one.started_at or "")
+        for state in states
+        if state is not None and (one := state.running or state.terminated) is not None
+    ]
+    return min((time for time in times if time), default=0.0)
 
 
 def _message(scheduled: ConditionWire | None) -> str:

@@ -1,13 +1,14 @@
 """Histories of a part of what is known: of records in files, or of one look at a cluster."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from alnair.history import history_file
+from alnair.history.database.addresses import is_history
 from alnair.history.history import History
 from alnair.live.recording import record_file
 from alnair.live.recording.history_from_record import build
@@ -80,22 +81,34 @@ def history_of(known: Known, part: Window, what: str) -> History:
     return build(known, begin=begin, namespaces=part.namespaces, source=f"{what}, until {end}")
 
 
-def read(paths: Iterable[Path], part: Window) -> dict[str, History]:
-    """Return the histories of records and of histories of `alnair simulate`, by short names.
+def read(
+    sources: Iterable[str], part: Window, database: Callable[[str], tuple[Known, str]]
+) -> dict[str, History]:
+    """Return the histories of records, databases and `alnair simulate`, by short names.
+
+    Args:
+        sources: Paths, or URLs of databases.
+        part: Which part of them.
+        database: Reads a database, and says what it is; its packages are not always there.
 
     Raises:
+        HistoryError: A database cannot be read.
         HistoryFileError: A file is neither, or is damaged.
         NotRecordError: A part is wanted of what is no record.
         RecordError: A record is damaged.
         SinceError: The part begins after the end.
     """
     found: dict[str, History] = {}
-    for path in paths:
+    for source in sources:
+        path = Path(source)
         run, number = path.name.split(".")[0], 1
         while run in found:
             number += 1
             run = f"{path.name.split('.')[0]}-{number}"
-        if _is_record(path):
+        if is_history(source):
+            known, shown = database(source)
+            found[run] = history_of(known, part, shown)
+        elif _is_record(path):
             found[run] = history_of(record_file.load(path), part, f"record {path}")
         elif part.is_whole:
             found[run] = history_file.load(path)

@@ -25,6 +25,7 @@ from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Reso
 from alnair.kube.status import patch_status_of_version
 from alnair.model import names
 from alnair.model.api_types import PodGroupStatus
+from alnair.model.owners import OwnerRef
 from alnair.scheduler.gangs.pod_group_status import (
     GroupEvent,
     Member,
@@ -121,6 +122,14 @@ class PodGroupStatusWriter:
                 self._changed.clear()
         finally:
             self._marked = None
+
+    def reference(self, namespace: str, name: str) -> OwnerRef | None:
+        """Return a PodGroup as what owns its pods; None if there is none of that name."""
+        for kind in self._kinds.values():
+            if (seen := kind.informer.items.get((namespace, name))) is not None:
+                what = kind.resource
+                return OwnerRef(what.group, what.version, what.kind, namespace, name, seen.uid)
+        return None
 
     # --- what changes -----------------------------------------------------------------------------
 

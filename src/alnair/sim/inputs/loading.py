@@ -48,7 +48,8 @@ def load(sources: Sequence[str | Path] = (), options: InputOptions = DEFAULTS) -
     """
     problems = list(_wrong(options))
     names = [str(source) for source in sources] or [_OPENB]
-    options = samples.completed(names[0], options)
+    if options.history is None:
+        options = samples.completed(names[0], options)
     nodes: tuple[Node, ...] = ()
     found: Found | None = None
     try:
@@ -57,7 +58,8 @@ def load(sources: Sequence[str | Path] = (), options: InputOptions = DEFAULTS) -
     except TraceFileError as error:
         problems.append(str(error))
     try:
-        found = _read(names, options, nodes)
+        read = options.history
+        found = _read(names, options, nodes) if read is None else read(options, nodes)
     except TraceFileError as error:
         problems.append(str(error))
     if problems or found is None:

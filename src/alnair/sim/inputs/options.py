@@ -1,6 +1,7 @@
 """What a user says of a simulation's inputs, and what comes of it."""
 
 import math
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -10,7 +11,7 @@ from alnair.model.nodes import Node
 from alnair.sim.jobs import Job, Scenario
 
 #: The formats, by the names that people choose them by; empty = told by the content.
-Format = Literal["", "openb", "philly", "swf", "manifests", "snapshot", "synthetic"]
+Format = Literal["", "openb", "philly", "swf", "manifests", "snapshot", "synthetic", "history"]
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +60,7 @@ class InputOptions(msgspec.Struct, frozen=True, kw_only=True):
             `memory`, and then they are in one another's way.
         utilisation: `measured` gives each GPU job the kind and the utilisation of a measured
             training run, drawn by the seed.
+        history: Reads a history of the controller's, in place of a trace; None = there is none.
         seed: of all draws.
         node_mtbf: mean seconds between failures of one node; 0 = none fail.
         node_mttr: mean seconds until it is back.
@@ -84,6 +86,7 @@ class InputOptions(msgspec.Struct, frozen=True, kw_only=True):
     node_mtbf: float = 0.0
     node_mttr: float = 3600.0
     mix: Mix = Mix()
+    history: "Callable[[InputOptions, tuple[Node, ...]], Found] | None" = None
 
 
 DEFAULTS: Final = InputOptions()

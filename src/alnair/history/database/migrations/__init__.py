@@ -1,0 +1,1 @@
+"""Migrations of the history's tables, by alembic; each is a module of `versions`."""

@@ -1,0 +1,79 @@
+"""`alnair report efficiency`: who wasted GPU hours, and the change that frees them."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from alnair.cli import main
+from kit.job_history import job_row, life, opened, pod_row, put
+
+
+def report(*arguments: object) -> Result:
+    return CliRunner().invoke(
+        main.build(["report"]), ["report", "efficiency", *map(str, arguments)]
+    )
+
+
+def kept(folder: Path, **job: Any) -> Path:
+    ran = {"started": 0.0, "ended": 36000.0, "outcome": "completed"}
+    put(
+        opened(folder),
+        jobs=[job_row(**job)],
+        pods=[pod_row(**ran)],
+        usages=[life(util=20.0, started=0.0, ended=36000.0)],
+    )
+    return folder / "history.db"
+
+
+def test_the_patch_of_a_deployment_gives_its_container_a_slice_with_room(tmp_path: Path) -> None:
+    path = kept(tmp_path, api_group="apps", kind="Deployment", name="serve")
+    run = report("--history", path, "--json")
+    assert run.exit_code == 0, run.output
+    told = json.loads(run.stdout)
+    assert told["namespace"]["red"]["wasted_gpu_hours"] == 8.0
+    (job,) = told["jobs"]
+    command = shlex.split(job["advice"]["apply"])
+    assert command[:6] == ["kubectl", "patch", "deployment", "serve", "-n", "red"]
+    (container,) = json.loads(command[7])["spec"]["template"]["spec"]["containers"]
+    # 2048 MiB x 1.2 and 30 % x 1.25, in steps.
+    wanted = {"nvidia.com/gpu": None, "alnair/vgpu-memory": "2560", "alnair/vgpu-compute": "40"}
+    limits = {"limits": wanted, "requests": wanted}
+    assert container == {"name": "main", "resources": limits}
+
+
+def test_of_a_cron_job_the_template_is_patched_and_of_a_job_the_manifest_is_told(
+    tmp_path: Path,
+) -> None:
+    path = kept(tmp_path, name="nightly-1", series="CronJob/nightly")
+    told = json.loads(report("--history", path, "--json").stdout)["jobs"][0]["advice"]["apply"]
+    assert told.startswith('kubectl patch cronjob nightly -n red -p \'{"spec":{"jobTemplate"')
+    other = tmp_path / "other"
+    other.mkdir()
+    run = report("--history", kept(other))
+    assert "write into the manifest of container main" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--since", "soon"), 2, "is not a time"),
+        (("--by", "team"), 2, "team"),
+    ],
+)
+def test_what_means_nothing_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    run = report("--history", kept(tmp_path), *arguments)
+    assert run.exit_code == code
+    assert said in run.output
+
+
+def test_where_nothing_was_measured_nothing_is_said_to_be_wasted(tmp_path: Path) -> None:
+    put(opened(tmp_path), jobs=[job_row()], pods=[pod_row(started=0.0, ended=36000.0)])
+    run = report("--history", tmp_path / "history.db")
+    assert "Nothing was measured" in run.stdout
+    assert "wasted 0" not in run.stdout

@@ -1,0 +1,35 @@
+"""A history that is away is waited for, and what is written then is there."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from alnair.history.database import queries
+from alnair.history.database.addresses import HistoryError
+from alnair.history.database.queries import Filter
+from alnair.history.database.rows import Changes
+from alnair.processes.controller.history.store import Store
+from kit.job_history import job_row, pod_row
+
+
+async def test_what_cannot_be_written_now_is_written_when_it_can(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.write_text("a file is in the way")
+    store = Store(str(folder / "history.db"))
+    await store.open_patiently()
+    with pytest.raises(HistoryError, match="it cannot be opened"):
+        await store.once(lambda _: None)
+    changes = Changes(jobs=[job_row()], pods=[pod_row()])
+    writing = asyncio.create_task(store.write(changes, 2000.0))
+    await asyncio.sleep(0)
+    folder.unlink()
+    assert await writing == set()
+    found = await store.read(lambda connection: queries.jobs(connection, Filter()))
+    assert [job.name for job in found] == ["train"]
+    store.close()
+
+
+async def test_an_address_of_no_history_is_refused_at_once() -> None:
+    with pytest.raises(HistoryError, match="mysql cannot keep a history"):
+        await Store("mysql://host/db").open_patiently()
