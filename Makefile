@@ -142,11 +142,8 @@ lock: install ## Resolve the dependencies anew; the locks name no index
 	lock dev --extra all --group dev pyproject.toml && \
 	lock bench --extra all --group bench pyproject.toml && \
 	lock build --group build && \
-	lock image-alnair --constraints requirements/dev.txt pyproject.toml && \
-	lock image-alnair-agent --extra agent --constraints requirements/dev.txt pyproject.toml
 	lock image-alnair --extra history --constraints requirements/dev.txt pyproject.toml && \
-	lock image-alnair-agent --extra agent --no-emit-package numpy --constraints requirements/dev.txt \
-		pyproject.toml
+	lock image-alnair-agent --extra agent --constraints requirements/dev.txt pyproject.toml
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all caches of this folder
