@@ -132,6 +132,13 @@ def agent(
             help="How far soft compute shares may be promised beyond a GPU's time.",
         ),
     ] = 1.0,
+    stand_by: Annotated[
+        bool,
+        typer.Option(
+            "--stand-by",
+            help="Where another agent serves the folder, wait for its end, and go on in its place.",
+        ),
+    ] = False,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -196,6 +203,7 @@ def agent(
             alignment=Alignment(topology_policy, topology_scope),
         ),
         soft_factor=soft_factor,
+        stands_by=stand_by,
     )
     try:
         asyncio.run(serve(settings))

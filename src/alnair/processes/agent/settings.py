@@ -69,3 +69,4 @@ class Settings(msgspec.Struct, frozen=True):
     probes: bool = True
     plugin: PluginSettings | None = None
     soft_factor: float = 1.0
+    stands_by: bool = False

@@ -7,8 +7,6 @@ before the plugin itself has come, which decides by what NVML says.
 
 import asyncio
 import contextlib
-import fcntl
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -52,6 +50,12 @@ class StandIn:
         self._plugin, self._is_known = plugin, is_known
         self._came.set()
 
+    def leave(self) -> None:
+        """Answer in place of the plugin again, which ends; starts are held for the next agent."""
+        self._told = tuple(self.devices())
+        self._plugin = None
+        self._came.clear()
+
     def devices(self) -> Sequence[PluginDevice]:
         """Those of the plugin; those of before, if it does not know any.
 
@@ -91,7 +95,7 @@ class EarlyPlugins:
 
     Args:
         settings: How.
-        folder: The agent's.
+        folder: The agent's, whose lock is held.
 
     Attributes:
         servers: One for each resource.
@@ -99,7 +103,6 @@ class EarlyPlugins:
 
     def __init__(self, settings: PluginSettings, folder: Path) -> None:
         self._settings = settings
-        self._folder = folder
         self._told = ToldDevices(folder)
         self._plugins = settings.kubelet / "device-plugins"
         self._stand_ins: dict[str, StandIn] = {}
@@ -130,8 +133,8 @@ class EarlyPlugins:
 
     @property
     def may_begin(self) -> bool:
-        """Whether there is something to tell already, and no other agent that serves it."""
-        return bool(self._told.devices) and not _is_in_use(self._folder)
+        """Whether there is something to tell already."""
+        return bool(self._told.devices)
 
     def begin(self) -> None:
         """Serve from now on, beside the caller."""
@@ -144,10 +147,15 @@ class EarlyPlugins:
             await asyncio.wait_for(self.registrations.looked.wait(), seconds)
 
     async def run(self) -> None:
-        """Serve, from now on if not before, until cancelled."""
+        """Serve, from now on if not before; cancelled, only the plugins leave, until `end`."""
         self.begin()
         assert self._task is not None
-        await self._task
+        try:
+            # Shielded: the kubelet is served to the very end, as it refuses pods in between.
+            await asyncio.shield(self._task)
+        finally:
+            for one in self._stand_ins.values():
+                one.leave()
 
     async def end(self) -> None:
         """Serve no more."""
@@ -172,18 +180,3 @@ class EarlyPlugins:
             server.tell()
         if is_known:
             self._told.note({name: tuple(one.devices()) for name, one in self._stand_ins.items()})
-
-
-def _is_in_use(folder: Path) -> bool:
-    """Whether another agent serves this folder: it holds a lock on it."""
-    try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False

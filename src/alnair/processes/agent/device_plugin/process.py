@@ -174,6 +174,15 @@ class Plugins:
             if (uuids := tuple(part.uuid for part in one.parts if part.whole))
         ]
 
+    def unstarted(self) -> set[str]:
+        """The uids of pods with GPUs that are here and of which nothing was let start yet."""
+        there = {
+            uid
+            for uid, pod in self.pods.by_uid.items()
+            if pod.demand is not None and not (pod.is_ended or pod.is_leaving)
+        }
+        return there - {*self.starts.started, *(self.starts.others() or ()), *self.mig.uids()}
+
     def whole_gpus(self) -> dict[str, frozenset[str]] | None:
         """The GPUs that pods hold whole, or MIG devices of, by uid; None while that is unknown."""
         others, mig = self.starts.others(), self.mig.held()

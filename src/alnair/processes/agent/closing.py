@@ -1,0 +1,51 @@
+"""What an agent does last: it sees to it that nobody comes whom the kubelet would refuse.
+
+Between the end of one agent and the beginning of the next the kubelet refuses pods for good. So the
+node is closed first: its GPUs are told to take nothing new, and who was bound before may start. The
+next agent opens it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
+
+from alnair.processes.agent.inventory import InventoryPublisher
+
+#: What is told of each GPU.
+REASON: Final = "the agent of the node is being replaced, or has ended"
+#: Seconds to tell it; with no API server there is nobody to tell.
+TELL: Final = 1.0
+#: Seconds in which a binding may be on its way: decided before the scheduler heard of it.
+ON_THE_WAY: Final = 0.4
+#: Most seconds that those are waited for who were bound; an image may take longer to come.
+START: Final = 3.0
+_LOOK: Final = 0.02
+
+_log = logging.getLogger(__name__)
+
+
+async def close_node(
+    publisher: InventoryPublisher, unstarted: Callable[[], Collection[str]]
+) -> None:
+    """Close the node, as far as that goes in some seconds.
+
+    Args:
+        publisher: Tells of the GPUs; it runs.
+        unstarted: Returns the uids of pods with GPUs that are bound here and have not started.
+    """
+    try:
+        await asyncio.wait_for(publisher.close(REASON), TELL)
+    except TimeoutError:
+        _log.warning("the cluster could not be told that this agent ends")
+        return
+    loop = asyncio.get_running_loop()
+    now = began = loop.time()
+    settled = began + ON_THE_WAY
+    while now < min(settled, began + START):
+        if unstarted():
+            settled = now + ON_THE_WAY
+        await asyncio.sleep(_LOOK)
+        now = loop.time()
+    left = unstarted()
+    _log.info("the node is closed; %d pods have not started yet", len(left))
