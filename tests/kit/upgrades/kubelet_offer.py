@@ -16,7 +16,7 @@ from alnair.node.kubelet.api import podresources_pb2 as api
 _ASK = "/v1.PodResourcesLister/GetAllocatableResources"
 #: Seconds between questions; the kubelet answers a hundred in a second, of which the agent asks
 #: some.
-EVERY = 0.02
+EVERY = 0.03
 
 
 class KubeletOffer:

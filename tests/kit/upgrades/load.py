@@ -21,7 +21,7 @@ TENANTS = {"a": (2000, 30), "b": (3000, 0)}
 #: One that takes all the time of a GPU that it gets: MiB and percent.
 BUSY, BUSY_SLICE = "busy", (1024, 30)
 #: Seconds between pods, gangs, and pods with slices; and seconds that each runs.
-PODS_EVERY, GANGS_EVERY, SLICES_EVERY, RUNS = 0.25, 2.0, 1.5, 1.5
+PODS_EVERY, GANGS_EVERY, SLICES_EVERY, RUNS = 0.5, 4.0, 2.0, 1.5
 #: Most seconds for a pod to start, which is then one that was never scheduled.
 PATIENCE = 60.0
 

@@ -12,6 +12,7 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.local.controlplane import LocalCluster
 from kit.live.churn import Checker
+from kit.live.real_pods import until
 from kit.manual_clock import running
 from kit.real_node import node_shell
 from kit.upgrades import leaders, limits
@@ -46,8 +47,11 @@ class UnderLoad(msgspec.Struct):
     async def slices(self, count: int) -> None:
         """Wait until so many slices more have come and gone, or something is lost."""
         enough = self.load.done["slice"] + count
-        while self.load.done["slice"] < enough and not self.watch.lost:
-            await asyncio.sleep(0.1)
+
+        async def have_come() -> bool:
+            return self.load.done["slice"] >= enough or bool(self.watch.lost)
+
+        await until(have_come, f"{count} more slices come and go")
 
 
 @asynccontextmanager

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
+import msgspec
+
 from alnair.processes.agent.inventory import InventoryPublisher
 
 #: What is told of each GPU.
@@ -18,21 +20,33 @@ REASON: Final = "the agent of the node is being replaced, or has ended"
 TELL: Final = 1.0
 #: Seconds in which a binding may be on its way: decided before the scheduler heard of it.
 ON_THE_WAY: Final = 0.4
-#: Most seconds that those are waited for who were bound; an image may take longer to come.
+#: Most seconds for the kubelet to admit those who were bound: it would refuse them.
+ADMIT: Final = 10.0
+#: Most seconds for them to start. Who does not is tried again by the kubelet, some seconds later.
 START: Final = 3.0
 _LOOK: Final = 0.02
 
 _log = logging.getLogger(__name__)
 
 
-async def close_node(
-    publisher: InventoryPublisher, unstarted: Callable[[], Collection[str]]
-) -> None:
+class Coming(msgspec.Struct, frozen=True):
+    """Pods that are bound here and do not run yet, by their uids.
+
+    Attributes:
+        unadmitted: The kubelet has not given them devices.
+        unstarted: Nothing of them was let start; these are among them.
+    """
+
+    unadmitted: Collection[str] = ()
+    unstarted: Collection[str] = ()
+
+
+async def close_node(publisher: InventoryPublisher, coming: Callable[[], Coming]) -> None:
     """Close the node, as far as that goes in some seconds.
 
     Args:
         publisher: Tells of the GPUs; it runs.
-        unstarted: Returns the uids of pods with GPUs that are bound here and have not started.
+        coming: Says who is on the way, at each call anew.
     """
     try:
         await asyncio.wait_for(publisher.close(REASON), TELL)
@@ -42,10 +56,15 @@ async def close_node(
     loop = asyncio.get_running_loop()
     now = began = loop.time()
     settled = began + ON_THE_WAY
-    while now < min(settled, began + START):
-        if unstarted():
+    while now < settled:
+        found = coming()
+        if (found.unadmitted and now - began < ADMIT) or (found.unstarted and now - began < START):
             settled = now + ON_THE_WAY
         await asyncio.sleep(_LOOK)
         now = loop.time()
-    left = unstarted()
-    _log.info("the node is closed; %d pods have not started yet", len(left))
+    found = coming()
+    _log.info(
+        "the node is closed; %d pods are not admitted, %d not started",
+        len(found.unadmitted),
+        len(found.unstarted),
+    )

@@ -147,7 +147,7 @@ async def agent(
         except asyncio.CancelledError:
             # It was asked to end.
             if inventory is not None and plugins is not None:
-                await close_node(inventory, plugins.unstarted)
+                await close_node(inventory, plugins.coming)
             raise
 
 
