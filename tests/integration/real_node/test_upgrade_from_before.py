@@ -154,8 +154,8 @@ async def test_an_older_version_is_upgraded_by_halves_and_rolled_back_under_load
     values = tmp_path / "values.json"
     wanted: dict[str, Any] = release.values(own_images.names())
     values.write_text(json.dumps(wanted))
-    upgrade = ("upgrade", "alnair", str(chart), "--reset-values", "--wait", f"--values={values}")
-    # Agents last: the new ones come only where the old ones are deleted.
+    upgrade = ("upgrade", "alnair", str(chart), "--reset-values", f"--values={values}")
+    # Agents last: the new ones come only where the old ones are deleted. Helm would wait for that.
     last = (
         "--set=agent.updateStrategy.type=OnDelete",
         "--set=agent.updateStrategy.rollingUpdate=null",
@@ -182,7 +182,7 @@ async def test_an_older_version_is_upgraded_by_halves_and_rolled_back_under_load
         # The new scheduler and controller go on with the old agent.
         await seen.slices(5)
 
-        await rounds.helm(cluster, *upgrade)
+        await rounds.helm(cluster, *upgrade, "--wait")
         await release.agents_ready(client)
         assert await images(client) == {key: {new_tag} for key in half}
         seen.look()

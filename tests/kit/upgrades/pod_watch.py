@@ -6,6 +6,7 @@ monotonic seconds of this process.
 """
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from alnair.kube.client import Client
+from alnair.kube.errors import NotFound
 from alnair.kube.informer import Change, Informer
 from alnair.kube.resources import PODS, Manifest
 
@@ -62,7 +64,8 @@ class PodWatch:
     async def delete(self, namespace: str, name: str) -> None:
         """Delete a pod: it is not lost."""
         self.courses[namespace, name].deleted = time.monotonic()
-        await self._client.delete(PODS, name, namespace)
+        with contextlib.suppress(NotFound):  # it is lost, then
+            await self._client.delete(PODS, name, namespace)
 
     async def started(self, keys: Iterable[tuple[str, str]], seconds: float) -> None:
         """Wait until pods run, or are lost; one that takes longer is."""

@@ -91,8 +91,8 @@ async def under_load(
         checker.close()
     log = audits / f"{cluster.name}.log"
     await asyncio.to_thread(leaders.settled, log)
+    await load.end()  # whatever is found: others use the cluster, too
     _judge(seen, held, checked, leaders.writes(log), refused)
-    await load.end()
 
 
 def _judge(

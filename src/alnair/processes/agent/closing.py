@@ -23,7 +23,7 @@ ON_THE_WAY: Final = 0.4
 #: Most seconds for the kubelet to admit those who were bound: it would refuse them.
 ADMIT: Final = 10.0
 #: Most seconds for them to start. Who does not is tried again by the kubelet, some seconds later.
-START: Final = 3.0
+START: Final = 5.0
 _LOOK: Final = 0.02
 
 _log = logging.getLogger(__name__)

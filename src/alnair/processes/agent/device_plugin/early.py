@@ -44,6 +44,7 @@ class StandIn:
         self._plugin: DevicePlugin | None = None
         self._is_known: Callable[[], bool] = lambda: False
         self._came = asyncio.Event()
+        self._left = asyncio.Event()
 
     def come(self, plugin: DevicePlugin, is_known: Callable[[], bool]) -> None:
         """Let the plugin answer; whether its devices are known yet is asked each time."""
@@ -55,6 +56,8 @@ class StandIn:
         self._told = tuple(self.devices())
         self._plugin = None
         self._came.clear()
+        # What the plugin has not let start by now, it must not: others take its place.
+        self._left.set()
 
     def devices(self) -> Sequence[PluginDevice]:
         """Those of the plugin; those of before, if it does not know any.
@@ -87,7 +90,16 @@ class StandIn:
             text = "the node's agent is starting: the kubelet tries again"
             raise StartRefusedError(text) from None
         assert self._plugin is not None
-        await self._plugin.start(ids)
+        start = asyncio.ensure_future(self._plugin.start(ids))
+        left = asyncio.ensure_future(self._left.wait())
+        try:
+            await asyncio.wait((start, left), return_when=asyncio.FIRST_COMPLETED)
+            if not start.done():
+                raise StartRefusedError("the node's agent is ending: the kubelet tries again")
+            await start
+        finally:
+            start.cancel()
+            left.cancel()
 
 
 class EarlyPlugins:

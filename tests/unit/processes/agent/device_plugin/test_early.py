@@ -99,6 +99,29 @@ async def test_the_kubelet_is_served_to_the_end_and_what_starts_after_the_plugin
     await kubelet.until(lambda: kubelet.endpoints[names.VGPU].stopped)
 
 
+async def test_a_start_that_the_plugin_still_decides_on_ends_with_it(
+    kubelet: Kubelet, again: EarlyPlugins
+) -> None:
+    asked = asyncio.Event()
+
+    class Undecided(Plugin):
+        async def start(self, ids: frozenset[str]) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+    undecided = Undecided(names.VGPU)
+    undecided.now = [PluginDevice("slot-0")]
+    again.come([undecided], lambda: True)
+    async with running(again.run()):
+        await kubelet.registered(names.VGPU)
+        held = await kubelet.admit("uid-a", "main", names.VGPU)
+        starting = asyncio.create_task(kubelet.pre_start(held))
+        await asked.wait()
+    with pytest.raises(grpc.aio.AioRpcError, match="the node's agent is ending"):
+        await starting
+    await again.end()
+
+
 async def test_a_start_is_not_held_for_ever(
     kubelet: Kubelet, again: EarlyPlugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
