@@ -14,10 +14,11 @@ from datetime import datetime
 
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError, NotFound
-from alnair.kube.resources import EVENTS, PODS, Manifest
+from alnair.kube.resources import EVENTS, NODES, PODS, Manifest
 from alnair.local.components import supervision
 from alnair.local.components.components import ALNAIR_SCHEDULER
 from alnair.local.controlplane import LocalCluster
+from alnair.local.real_node.settings import NAME
 from alnair.local.report import NO_REPORT
 from alnair.model import names
 from kit.real_node import node_shell
@@ -331,11 +332,13 @@ class NodeChurn:
         self.outages.ended(name, max(served, time.time()))
 
     async def _end_agent(self, number: signal.Signals) -> None:
-        """End it by a crash, or as it is asked to: then it sees to it that nobody is refused."""
+        """End it by a crash, or as `docs/how-to/remove-the-agent.md` says: on a closed node."""
         is_crash = number == signal.SIGKILL
-        if is_crash:
+        if not is_crash:
+            await self._close_node(True)
+            await self._all_admitted()
+        else:
             self.outages.began("agent", time.time())
-        self._is_closed = not is_crash
         await self._cluster.stop("agent", number)
         await asyncio.sleep(self._chance.uniform(0, 2))
         started = time.time()
@@ -347,7 +350,7 @@ class NodeChurn:
             self.outages.ended("agent", served)
         else:
             await described(self._client)
-            self._is_closed = False
+            await self._close_node(False)
 
     async def _served(self, since: float) -> float:
         """When the kubelet first knew all resources since then."""
@@ -357,6 +360,21 @@ class NodeChurn:
                     log = self._cluster.layout.log("agent")
                     return registered(log, (names.GPU, names.VGPU), since)
                 await asyncio.sleep(0.1)
+
+    async def _all_admitted(self) -> None:
+        """Wait until the kubelet has said something of every pod that was bound."""
+        async with asyncio.timeout(STUCK):
+            while True:
+                listed = (await self._client.list(PODS, self._namespace)).items
+                bound = [pod for pod in listed if pod["spec"].get("nodeName")]
+                if all("startTime" in pod["status"] for pod in bound):
+                    return
+                await asyncio.sleep(0.1)
+
+    async def _close_node(self, is_closed: bool) -> None:
+        self._is_closed = is_closed
+        patch = {"spec": {"unschedulable": is_closed or None}}
+        await self._client.merge_patch(NODES, NAME, patch)
 
     async def _start(self, name: str) -> None:
         if name == ALNAIR_SCHEDULER:
