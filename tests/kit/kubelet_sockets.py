@@ -274,6 +274,8 @@ class Kubelet:
             options=[
                 ("grpc.default_authority", "localhost"),
                 ("grpc.max_receive_message_length", MOST_BYTES),
+                # Or it would take the connection to another plugin that listened there before.
+                ("grpc.use_local_subchannel_pool", 1),
             ],
         )
         endpoint = Endpoint(request.resource_name, channel, api.DevicePluginOptions())

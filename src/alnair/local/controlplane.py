@@ -225,7 +225,8 @@ class LocalCluster:
     async def stop(self, component: str, number: int = signal.SIGTERM) -> None:
         """Ends one component by a signal; one that does not obey in its time is killed."""
         known = COMPONENTS.get(component)
-        seconds = known.stop_seconds if known else 5.0
+        # Of those in the node, the agent waits for pods that are bound to it.
+        seconds = known.stop_seconds if known else 15.0
         await supervision.stop(self.layout, component, number, seconds)
 
     async def restart(self, component: str, number: int = signal.SIGTERM) -> None:

@@ -258,6 +258,27 @@ async def test_unhealthy_gpus_and_those_in_mig_mode_offer_no_slices(
         assert [g.uuid for g in found.gpus] == ["GPU-1"]
 
 
+async def test_a_node_is_closed_by_its_gpus_and_opened_by_the_next_agent(
+    client: Client, node: str
+) -> None:
+    def problems(found: dict[str, Any]) -> int:
+        return found["metadata"]["annotations"][names.GPU_STATIC].count("it ends")
+
+    before = InventoryPublisher(client, node, DescribedDriver(BOTH), soft_factor=1.5)
+    resources = {**RESOURCES, names.VGPU_COMPUTE: 300}
+    async with running(before.run()):
+        await tells(client, lambda node: has_resources(node, resources), "resources are there")
+        await before.close("it ends")
+        found = await read(client)
+        assert problems(found) == 2
+        assert has_resources(found, resources), "or the kubelet would refuse who is on the way"
+        # Whoever has more than a GPU's time keeps it in the books.
+        assert gpus_of(project_node(await client.get(NODES.typed(NodeWire), node)))[1] == 1.5
+    after = InventoryPublisher(client, node, DescribedDriver(BOTH), soft_factor=1.5)
+    async with running(after.run()):
+        await tells(client, lambda node: not problems(node), "the next one opens it")
+
+
 async def test_at_no_moment_does_a_gpus_health_seem_to_change_the_soft_factor(
     client: Client, node: str
 ) -> None:

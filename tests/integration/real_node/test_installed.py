@@ -1,9 +1,8 @@
-"""Alnair as an operator has it: pods, by Helm; upgraded under tenants, and removed."""
+"""Alnair as an operator has it: pods, by Helm; upgraded under load, and removed."""
 
 import asyncio
 import json
 import os
-import subprocess
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,25 +11,24 @@ import pytest
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.resources import LEASES, NODES, PODS
-from alnair.local import release
+from alnair.kube.resources import LEASES, NODES
+from alnair.local import nodelist
 from alnair.local.controlplane import LocalCluster
+from alnair.local.own_images import images as own_images
 from alnair.local.own_images import requirements as of_images
-from alnair.local.programs.clients import client as program
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.settings import NAME
-from alnair.local.report import NO_REPORT
 from alnair.model import names
 from kit.live.all_objects import all_objects
 from kit.live.scheduler_process import eventually
 from kit.live.shared_clusters import SharedClusters, discard
 from kit.real_node import node_shell
-from kit.real_node.trying_tenants import is_held, pages, runs, tenant
+from kit.real_node.trying_tenants import pages
+from kit.upgrades import rounds
+from kit.upgrades.under_load import under_load
 
-CHART = Path(__file__).parents[3] / "charts" / "alnair"
-WANTED = {"a": (2000, 30), "b": (3000, 0)}
 #: How often it is upgraded; `ALNAIR_UPGRADES=30` for a longer look.
-UPGRADES = int(os.environ.get("ALNAIR_UPGRADES", "2"))
+UPGRADES = int(os.environ.get("ALNAIR_UPGRADES", "3"))
 #: What Kubernetes makes in each namespace, the chart's kinds with their objects, and Helm's notes.
 KEPT = ("CustomResourceDefinition", "APIService", "Namespace", "ServiceAccount", "ConfigMap")
 
@@ -44,6 +42,7 @@ def cluster(shared_clusters: SharedClusters, machine_before: object) -> Iterator
     made = shared_clusters.make(f"installed-{uuid.uuid4().hex[:8]}", real_node=wish)
     try:
         asyncio.run(made.up())
+        asyncio.run(made.add_nodes(nodelist.alike(3, 8, "A100")))
         yield made
     finally:
         asyncio.run(discard(made))
@@ -55,59 +54,21 @@ async def client(cluster: LocalCluster) -> AsyncIterator[Client]:
         yield client
 
 
-async def helm(cluster: LocalCluster, *arguments: str) -> str:
-    """What Helm says, when it has done it."""
-    path = await asyncio.to_thread(program, "helm", os.environ, NO_REPORT)
-    command = [path, *arguments, "--namespace=alnair-system"]
-    found = await asyncio.to_thread(
-        subprocess.run,
-        [*command, f"--kubeconfig={cluster.kubeconfig()}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr
-    return found.stdout
-
-
-@pytest.mark.timeout(300 + 30 * UPGRADES)
-async def test_tenants_keep_running_and_limited_over_upgrades_and_rollbacks(
-    cluster: LocalCluster, client: Client
+@pytest.mark.timeout(300 + 40 * UPGRADES)
+async def test_no_pod_is_lost_and_no_limit_lifted_over_upgrades_and_rollbacks(
+    cluster: LocalCluster, client: Client, shared_clusters: SharedClusters, tmp_path: Path
 ) -> None:
-    for name, (mib, percent) in WANTED.items():
-        limits = {names.VGPU_MEMORY: str(mib)}
-        limits |= {names.VGPU_COMPUTE: str(percent)} if percent else {}
-        await client.create(PODS, tenant(name, limits))
-    before = {name: (await runs(client, name))["containerID"] for name in WANTED}
-    for name, (mib, _) in WANTED.items():
-        await is_held(client, name, mib)
-    held = {name: page[:2] for name, page in pages(cluster).items()}
-    assert sorted(mib for mib, _ in held.values()) == [2000, 3000]
-    leaders = set()
-    for number in range(UPGRADES):
-        if number % 2:
-            await helm(cluster, "rollback", "alnair", "--wait")
-        else:
-            changed = [f"{part}.podAnnotations.upgrade={number}" for part in ("agent", "scheduler")]
-            options = ("--reset-then-reuse-values", "--wait", f"--set={','.join(changed)}")
-            await helm(cluster, "upgrade", "alnair", str(CHART), *options)
-        await release.agents_ready(client)
-        assert {name: page[:2] for name, page in pages(cluster).items()} == held
-        for name, (mib, _) in WANTED.items():
-            await is_held(client, name, mib)
-        assert {name: (await runs(client, name))["containerID"] for name in before} == before
-
-        # And those who came after know who has what: what is left is given out once.
-        extra = f"extra-{number}"
-        await client.create(PODS, tenant(extra, {names.VGPU_MEMORY: "1000"}))
-        await runs(client, extra)
-        await client.delete(PODS, extra, "default")
-        lease = await client.get(LEASES, names.SCHEDULER, names.NAMESPACE)
-        leaders.add(lease["spec"]["holderIdentity"])
-    assert len(leaders) == UPGRADES, "each upgrade replaced the scheduler"
-    await helm(cluster, "test", "alnair")
-    for name in WANTED:
-        await client.delete(PODS, name, "default")
+    rounds.tag_images(cluster, own_images.names())
+    async with under_load(cluster, client, shared_clusters.audits, tmp_path) as seen:
+        for number in range(UPGRADES):
+            seen.took.append(await rounds.turn(cluster, client, number))
+            seen.look()
+            await seen.slices(1)
+    for name, terms in seen.leases.terms.items():
+        assert len({term.holder for term in terms}) > len(seen.took), (
+            f"each upgrade replaced {name}"
+        )
+    await rounds.helm(cluster, "test", "alnair")
 
 
 @pytest.mark.timeout(240)
@@ -121,7 +82,7 @@ async def test_what_is_uninstalled_leaves_the_cluster_and_its_node_as_they_were(
 
     await eventually(is_drained, 60, "what containers had is not taken back")
     assert any(key.startswith("Deployment alnair-system/") for key in await all_objects(client))
-    await helm(cluster, "uninstall", "alnair", "--wait")
+    await rounds.helm(cluster, "uninstall", "alnair", "--wait")
 
     async def left() -> list[str]:
         objects = await all_objects(client)

@@ -8,18 +8,25 @@ from typing import Any, Final
 from alnair.doctor.cluster.chart_rights import Right
 from alnair.model.names import NAMESPACE
 
+_ACCOUNTS: Final = f"system:serviceaccount:{NAMESPACE}:"
 #: Users and groups of our components, and nobody else; the server writes a line for each request.
 _POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
-        {"level": "Metadata", "users": ["alnair-scheduler", "alnair-controller"]},
+        {
+            "level": "Metadata",
+            "users": [
+                *("alnair-scheduler", "alnair-controller"),
+                # The same as pods.
+                *(_ACCOUNTS + name for name in ("alnair-scheduler", "alnair-controller")),
+            ],
+        },
         {"level": "Metadata", "userGroups": ["alnair-agents"]},
         {"level": "None"},
     ],
 }
-_ACCOUNTS: Final = f"system:serviceaccount:{NAMESPACE}:"
 #: The user agent of tests that try what a component may not.
 TRESPASSER: Final = "alnair-trespasser"
 #: What everybody may ask who is known: about oneself.

@@ -6,6 +6,7 @@ from alnair.kube.client import Client
 from alnair.kube.resources import NODES
 from alnair.local.real_node.settings import NAME
 from alnair.model import names
+from alnair.processes.agent import closing
 
 
 async def described(client: Client, seconds: float = 30) -> None:
@@ -14,7 +15,8 @@ async def described(client: Client, seconds: float = 30) -> None:
         while True:
             node = await client.get(NODES, NAME)
             offered = node["status"].get("allocatable", {})
-            is_there = names.GPU_STATIC in node["metadata"].get("annotations", {})
+            static = node["metadata"].get("annotations", {}).get(names.GPU_STATIC, "")
+            is_there = bool(static) and closing.REASON not in static
             if is_there and all(offered.get(name, "0") != "0" for name in names.GPU_RESOURCES):
                 return
             await asyncio.sleep(0.1)

@@ -65,6 +65,18 @@ def test_order_is_kept_when_a_second_crossing_follows_at_once() -> None:
     assert [a.pod.name for a in world.outbox if isinstance(a, Evict)] == ["e", "d", "c"]
 
 
+def test_ours_stays_where_theirs_takes_nothing_of_what_the_node_has_lost() -> None:
+    """An agent is replaced: the kubelet has no GPU for a moment, and the next agent's pod comes."""
+    world = World(make.node("n", cpu=2000, gpus=1))
+    world.create(make.pod("ours", make.spec(cpu=100, whole=1)))
+    world.settle()
+    assert world.where("ours") == ["n"]
+    world.put(make.node("n", cpu=2000, gpus=0))
+    foreign(world, cpu=100)
+    world.settle()
+    assert evicted(world) == []
+
+
 def test_pods_that_would_not_help_stay() -> None:
     world = World(make.node("n", cpu=2000, gpus=1))
     world.create(make.pod("gpu", make.spec(cpu=100, whole=1)))

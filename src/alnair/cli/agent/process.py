@@ -159,6 +159,13 @@ def agent(
             metavar="NAMESPACE", help="Do not read logs of its pods; '*': of none; repeat it."
         ),
     ] = None,
+    stand_by: Annotated[
+        bool,
+        typer.Option(
+            "--stand-by",
+            help="Where another agent serves the folder, wait for its end, and go on in its place.",
+        ),
+    ] = False,
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines, or JSON objects.")
     ] = "text",
@@ -224,6 +231,7 @@ def agent(
         legacy_metrics=legacy_metrics,
         pod_logs=pod_logs.absolute(),
         no_logs_of=tuple(no_logs_of or ()),
+        stands_by=stand_by,
     )
     try:
         asyncio.run(serve(settings))

@@ -6,7 +6,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -78,6 +78,7 @@ class PluginServer:
         watched: Streams of devices that are open: the kubelet's, if it is well.
         watches: Streams of devices so far.
         registrations: Times that it was registered.
+        on_hang_up: Called when a stream has ended.
     """
 
     def __init__(self, folder: Path, plugin: DevicePlugin) -> None:
@@ -86,6 +87,7 @@ class PluginServer:
         self.watched = 0
         self.watches = 0
         self.registrations = 0
+        self.on_hang_up: Callable[[], None] = lambda: None
         self._folder = folder
         self._name = "alnair-" + plugin.resource.replace("/", "-") + ".sock"
         self._server: grpc.aio.Server | None = None
@@ -218,6 +220,7 @@ class PluginServer:
                 await changed.wait()
         finally:
             self.watched -= 1
+            self.on_hang_up()
 
     async def _prefer(
         self, request: api.PreferredAllocationRequest

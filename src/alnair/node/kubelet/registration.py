@@ -32,6 +32,8 @@ _UNWATCHED: Final = 5.0
 #: Most seconds between tries.
 _LAST_WAIT: Final = 1.0
 
+#: Seconds in which one look comes at once, as the kubelet hung up; the others come in their turn.
+_HURRY_EVERY: Final = 2.0
 _CLOCK_TICK_NS: Final = 20_000_000
 
 _log = logging.getLogger(__name__)
@@ -77,17 +79,31 @@ class Registrations:
         self._well = (-1, -1)
         self._wait = EVERY
         self._away_since: float | None = None
+        self._hung_up = asyncio.Event()
+        #: When the kubelet hung up last (loop time).
+        self._hurried = -_HURRY_EVERY
 
     async def run(self) -> None:
         """Look and register, until cancelled; then serve no more."""
         try:
             while True:
+                self._hung_up.clear()
                 await self._look()
                 self.looked.set()
-                await asyncio.sleep(self._wait)
+                await self._pause()
         finally:
-            for server in self._servers:
-                await server.stop()
+            await asyncio.gather(*(server.stop() for server in self._servers))
+
+    async def _pause(self) -> None:
+        """Wait for the next look; where the kubelet hangs up, that is now: it refuses pods."""
+        try:
+            await asyncio.wait_for(self._hung_up.wait(), self._wait)
+        except TimeoutError:
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._hurried < _HURRY_EVERY:
+            await asyncio.sleep(self._wait)  # perhaps another plugin insists: it is not fought
+        self._hurried = now
 
     async def _look(self) -> None:
         folder = identity(self._folder)
@@ -152,6 +168,7 @@ class Registrations:
             await server.serve()
         if other := self._others.get(server.plugin.resource):
             other.note_ours()
+        server.on_hang_up = self._hung_up.set
         watches = server.watches
         await server.register()
         since = asyncio.get_running_loop().time()

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import fcntl
 import logging
-import os
 import resource
 import shutil
 import time
@@ -18,6 +16,7 @@ from alnair.node.vgpu.compute_shares import TICK_NS, Compute
 from alnair.node.vgpu.containers.container import Status, VgpuContainer
 from alnair.node.vgpu.containers.container_slices import ContainerSlices, problem
 from alnair.node.vgpu.containers.journal import Entry, Journal, JournalError
+from alnair.node.vgpu.folder_lock import FolderLock
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.limits_page import refuse
 
@@ -37,6 +36,7 @@ class VgpuServer:
     Args:
         folder: Its own, on a tmpfs: the journal and a folder per container.
         proc: This machine's.
+        lock: On the folder, held already and by the caller; None: it takes and releases it.
 
     Attributes:
         containers: By name.
@@ -46,7 +46,9 @@ class VgpuServer:
             refused, and the others are served.
     """
 
-    def __init__(self, folder: Path, proc: Proc | None = None) -> None:
+    def __init__(
+        self, folder: Path, proc: Proc | None = None, lock: FolderLock | None = None
+    ) -> None:
         self.folder = folder
         self.proc = proc or Proc()
         self.containers: dict[str, VgpuContainer] = {}
@@ -58,7 +60,8 @@ class VgpuServer:
         self._contexts: tuple[Mapping[str, int], int] | None = None
         self._journal = Journal(folder)
         self._tasks: list[asyncio.Task[None]] = []
-        self._lock = -1
+        #: What this object releases.
+        self._lock = FolderLock(folder) if lock is None else None
         #: What went wrong and was logged: it may go wrong again twenty times a second.
         self._logged: set[str] = set()
 
@@ -69,14 +72,8 @@ class VgpuServer:
             OSError: The folder cannot be used, or another server uses it.
             JournalError: The journal cannot be used.
         """
-        try:
-            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._lock = _lock(self.folder)
-        except (PermissionError, FileExistsError, NotADirectoryError) as error:
-            raise OSError(
-                f"{self.folder} cannot be used: {error.strerror}; "
-                "run the agent as root, or give another --folder"
-            ) from error
+        if self._lock is not None and not self._lock.take():
+            raise OSError(self._lock.in_use)
         try:
             entries = self._journal.load()
             _raise_descriptors()
@@ -102,7 +99,8 @@ class VgpuServer:
         for container in self.containers.values():
             container.close()
         self.containers.clear()
-        os.close(self._lock)
+        if self._lock is not None:
+            self._lock.release()
 
     def prepare(self, assignment: ContainerSlices) -> str:
         """Make a container's folder, or change what it holds; before its first process runs.
@@ -350,16 +348,6 @@ def _status(container: VgpuContainer) -> Status:
         held_bytes=tuple(container.held(row) for row in shares),
         overhead_bytes=tuple(container.limits.page.device[row].memory_overhead for row in shares),
     )
-
-
-def _lock(folder: Path) -> int:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(fd)
-        raise OSError(f"{folder} is in use by another agent: stop it, or give --folder") from error
-    return fd
 
 
 def _raise_descriptors() -> None:

@@ -29,6 +29,7 @@ from alnair.processes.agent.node_object import FIELD_MANAGER, NodeObject, NodeSa
 EVERY: Final = 2.0
 #: Least seconds between two writes: another who insists on something else is not fought faster.
 PAUSE: Final = 1.0
+_SOON: Final = 0.01
 
 _NODES: Final = NODES.typed(NodeObject)
 _log = logging.getLogger(__name__)
@@ -64,6 +65,8 @@ class InventoryPublisher:
         self._problems = problems
         self._says: NodeSays | None = None
         self._news = asyncio.Event()
+        #: Why nothing may start on any GPU; "": it may.
+        self._closed = ""
 
     async def run(self) -> None:
         """Keep the object true until cancelled."""
@@ -74,6 +77,19 @@ class InventoryPublisher:
         async with asyncio.TaskGroup() as group:
             group.create_task(informer.run())
             group.create_task(self._keep())
+
+    async def close(self, reason: str) -> None:
+        """Tell of all GPUs that nothing may start on them, until another agent tells otherwise.
+
+        Amounts stay as they are: the kubelet refuses who is bound already and asks for more.
+
+        Args:
+            reason: Why.
+        """
+        self._closed = reason
+        while self._says is not None and not self._is_true(self._says):
+            self._news.set()
+            await asyncio.sleep(_SOON)
 
     def _hear(self, change: Change[NodeSays]) -> None:
         if change.key != ("", ""):
@@ -118,6 +134,8 @@ class InventoryPublisher:
         labels = {k: text for k, text in found.items() if k not in says.theirs}
         problems = self._problems()
         resources = resources_of(inventory, problems, self._soft_factor)
+        if self._closed:
+            problems = {gpu.uuid: self._closed for gpu in inventory.gpus}
         return labels, static_of(inventory, says, problems), resources
 
     async def _write(self) -> None:

@@ -11,10 +11,8 @@ from typing import Final
 
 from prometheus_client.metrics_core import Metric
 
-from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
-from alnair.model import names
 from alnair.node.driver_root import seen
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.gpu_looks import GpuLook, GpuLooks
@@ -27,6 +25,7 @@ from alnair.node.pods.container_logs import ContainerLogs
 from alnair.node.vgpu import installed_library
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.driver_mappings import DriverMappings, file_id
+from alnair.node.vgpu.folder_lock import FolderLock
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
@@ -34,6 +33,8 @@ from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.processes.agent import uninstall
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
+from alnair.processes.agent.closing import close_node
+from alnair.processes.agent.cluster_client import opened
 from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.device_plugin.process import Plugins
 from alnair.processes.agent.driver_events import DriverEvents
@@ -67,12 +68,15 @@ _log = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncIterator[str]:
+async def agent(
+    settings: Settings, early: EarlyPlugins | None = None, lock: FolderLock | None = None
+) -> AsyncIterator[str]:
     """Be the agent; yields the URL of its metrics.
 
     Args:
         settings: What it was told.
         early: Serves the kubelet, perhaps already; None: no kubelet.
+        lock: On its folder, held; None: it takes it itself.
 
     Raises:
         OSError: The folder cannot be used.
@@ -84,8 +88,8 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         async def beside(work: Coroutine[None, None, None]) -> None:
             await stack.enter_async_context(_beside(work))
 
-        server = await stack.enter_async_context(VgpuServer(settings.folder))
-        client = await _client(settings, stack)
+        server = await stack.enter_async_context(VgpuServer(settings.folder, lock=lock))
+        client = await opened(settings, stack)
         if settings.in_cluster and client is not None:
             stack.push_async_callback(uninstall.clean_up, client, server, settings.plugin)
         enforcement = Enforcement(client, settings.node)
@@ -113,7 +117,10 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         served = plugins.servers if plugins is not None else ()
         load = GpusLoad(server.containers, plugins.holders if plugins is not None else tuple)
         profiler = _profiler(settings, plugins, server, driver)
+        inventory = None
         if client is not None:
+            inventory = _inventory(settings, client, driver, health)
+            await beside(inventory.run())
             for work in _told(settings, client, driver, health, load, profiler):
                 await beside(work)
         policy = Policy(settings.policy)
@@ -163,17 +170,13 @@ async def agent(settings: Settings, early: EarlyPlugins | None = None) -> AsyncI
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
-        yield http.url
-
-
-async def _client(settings: Settings, stack: contextlib.AsyncExitStack) -> Client | None:
-    if settings.in_cluster:
-        found = client_config.in_cluster()
-    elif settings.kubeconfig is not None:
-        found = client_config.load(settings.kubeconfig)
-    else:
-        return None
-    return await stack.enter_async_context(Client(found, user_agent=names.AGENT))
+        try:
+            yield http.url
+        except asyncio.CancelledError:
+            # It was asked to end.
+            if inventory is not None and plugins is not None:
+                await close_node(inventory, plugins.coming)
+            raise
 
 
 def _plugins(
@@ -240,6 +243,19 @@ def _of_pods(
             yield from legacy_metrics(profiler, containers, driver.inventory)
 
 
+def _inventory(
+    settings: Settings, client: Client, driver: GpuDriver, health: GpusHealth
+) -> InventoryPublisher:
+    return InventoryPublisher(
+        client,
+        settings.node,
+        driver,
+        soft_factor=settings.soft_factor,
+        serves_mig=settings.plugin is not None and settings.plugin.whole != "never",
+        problems=lambda: health.unhealthy,
+    )
+
+
 def _told(
     settings: Settings,
     client: Client,
@@ -249,16 +265,7 @@ def _told(
     profiler: PodProfiler | None,
 ) -> list[Coroutine[None, None, None]]:
     """What tells the cluster of this node."""
-    inventory = InventoryPublisher(
-        client,
-        settings.node,
-        driver,
-        soft_factor=settings.soft_factor,
-        serves_mig=settings.plugin is not None and settings.plugin.whole != "never",
-        problems=lambda: health.unhealthy,
-    )
     found = [
-        inventory.run(),
         AgentLease(client, settings.node, driver).run(),
         HealthEvents(client, settings.node, health).run(),
         LoadAnnotations(client, settings.node, lambda: driver.gpus, load, profiler).run(),

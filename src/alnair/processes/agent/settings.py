@@ -74,3 +74,4 @@ class Settings(msgspec.Struct, frozen=True):
     sample_every: float = 1.0
     pod_logs: Path = Path("/var/log/pods")
     no_logs_of: tuple[str, ...] = ()
+    stands_by: bool = False

@@ -26,8 +26,10 @@ def crossed(accounts: Accounts, row: int, ours: Container[str], now: float) -> l
     on_row = list(accounts.on_row.get(row, {}).values())
     if not on_row or not accounts.overcommitted(row):
         return []
-    if all(r.pod.scheduler in ours for r in on_row):
-        return []  # no other scheduler is involved
+    theirs = [r for r in on_row if r.pod.scheduler not in ours]
+    going = [r for r in on_row if _leaving(r)]
+    if not accounts.to_relieve(row, theirs, going):
+        return []  # they take nothing of it: the node has become smaller
     recent = [
         r
         for r in reversed(on_row)
@@ -36,7 +38,7 @@ def crossed(accounts: Accounts, row: int, ours: Container[str], now: float) -> l
         and (r.state is State.ASSUMED or now - r.placed_at < CROSSING_SECONDS)
     ]
     recent.sort(key=lambda r: -r.placed_at)
-    return accounts.to_relieve(row, recent, [r for r in on_row if _leaving(r)])
+    return accounts.to_relieve(row, recent, going)
 
 
 def _leaving(record: Record) -> bool:

@@ -113,6 +113,25 @@ async def test_a_plugin_that_the_kubelet_does_not_watch_is_registered_again(
     assert kubelet.registrations.count(TWO) == 1
 
 
+async def test_a_plugin_whose_predecessor_takes_it_along_is_registered_at_once(
+    kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kubelet.start()
+    before = PluginServer(kubelet.plugins, Plugin(ONE))
+    await before.serve()
+    await before.register()
+    await kubelet.registered(ONE)
+    monkeypatch.setattr(registration, "EVERY", 3600.0)
+    async with running(
+        Registrations(kubelet.plugins, [PluginServer(kubelet.plugins, Plugin(ONE))]).run()
+    ):
+        await kubelet.until(lambda: len(kubelet.registrations) == 2)
+        await kubelet.registered(ONE)
+        await before.stop()  # by which the kubelet disconnects the new one
+        await kubelet.until(lambda: len(kubelet.registrations) == 3)
+        await kubelet.registered(ONE)
+
+
 async def test_a_kubelet_that_refuses_is_asked_until_it_does_not(
     kubelet: Kubelet, servers: list[PluginServer], log: Log
 ) -> None:

@@ -7,8 +7,6 @@ before the plugin itself has come, which decides by what NVML says.
 
 import asyncio
 import contextlib
-import fcntl
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -46,11 +44,20 @@ class StandIn:
         self._plugin: DevicePlugin | None = None
         self._is_known: Callable[[], bool] = lambda: False
         self._came = asyncio.Event()
+        self._left = asyncio.Event()
 
     def come(self, plugin: DevicePlugin, is_known: Callable[[], bool]) -> None:
         """Let the plugin answer; whether its devices are known yet is asked each time."""
         self._plugin, self._is_known = plugin, is_known
         self._came.set()
+
+    def leave(self) -> None:
+        """Answer in place of the plugin again, which ends; starts are held for the next agent."""
+        self._told = tuple(self.devices())
+        self._plugin = None
+        self._came.clear()
+        # What the plugin has not let start by now, it must not: others take its place.
+        self._left.set()
 
     def devices(self) -> Sequence[PluginDevice]:
         """Those of the plugin; those of before, if it does not know any.
@@ -83,7 +90,16 @@ class StandIn:
             text = "the node's agent is starting: the kubelet tries again"
             raise StartRefusedError(text) from None
         assert self._plugin is not None
-        await self._plugin.start(ids)
+        start = asyncio.ensure_future(self._plugin.start(ids))
+        left = asyncio.ensure_future(self._left.wait())
+        try:
+            await asyncio.wait((start, left), return_when=asyncio.FIRST_COMPLETED)
+            if not start.done():
+                raise StartRefusedError("the node's agent is ending: the kubelet tries again")
+            await start
+        finally:
+            start.cancel()
+            left.cancel()
 
 
 class EarlyPlugins:
@@ -91,7 +107,7 @@ class EarlyPlugins:
 
     Args:
         settings: How.
-        folder: The agent's.
+        folder: The agent's, whose lock is held.
 
     Attributes:
         servers: One for each resource.
@@ -99,7 +115,6 @@ class EarlyPlugins:
 
     def __init__(self, settings: PluginSettings, folder: Path) -> None:
         self._settings = settings
-        self._folder = folder
         self._told = ToldDevices(folder)
         self._plugins = settings.kubelet / "device-plugins"
         self._stand_ins: dict[str, StandIn] = {}
@@ -130,8 +145,8 @@ class EarlyPlugins:
 
     @property
     def may_begin(self) -> bool:
-        """Whether there is something to tell already, and no other agent that serves it."""
-        return bool(self._told.devices) and not _is_in_use(self._folder)
+        """Whether there is something to tell already."""
+        return bool(self._told.devices)
 
     def begin(self) -> None:
         """Serve from now on, beside the caller."""
@@ -144,10 +159,15 @@ class EarlyPlugins:
             await asyncio.wait_for(self.registrations.looked.wait(), seconds)
 
     async def run(self) -> None:
-        """Serve, from now on if not before, until cancelled."""
+        """Serve, from now on if not before; cancelled, only the plugins leave, until `end`."""
         self.begin()
         assert self._task is not None
-        await self._task
+        try:
+            # Shielded: the kubelet is served to the very end, as it refuses pods in between.
+            await asyncio.shield(self._task)
+        finally:
+            for one in self._stand_ins.values():
+                one.leave()
 
     async def end(self) -> None:
         """Serve no more."""
@@ -172,18 +192,3 @@ class EarlyPlugins:
             server.tell()
         if is_known:
             self._told.note({name: tuple(one.devices()) for name, one in self._stand_ins.items()})
-
-
-def _is_in_use(folder: Path) -> bool:
-    """Whether another agent serves this folder: it holds a lock on it."""
-    try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False

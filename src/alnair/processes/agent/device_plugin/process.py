@@ -15,14 +15,16 @@ from alnair.node.gpu_driver import GpuDriver
 from alnair.node.health import GpusHealth
 from alnair.node.inventory import GpuFacts, MigDevice
 from alnair.node.isolation import Isolation
-from alnair.node.kubelet import container_edits, driver_files
+from alnair.node.kubelet import checkpoint, container_edits, driver_files
 from alnair.node.kubelet.cdi import CdiSpecs, Edits
+from alnair.node.kubelet.checkpoint import CheckpointError
 from alnair.node.kubelet.driver_files import DriverError, DriverFiles
 from alnair.node.kubelet.pod_resources import PodResources
 from alnair.node.load import GpuHolder
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
+from alnair.processes.agent.closing import Coming
 from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.device_plugin.leaving import LeavingPods
 from alnair.processes.agent.device_plugin.mig import MigDevices, MigStarts
@@ -173,6 +175,20 @@ class Plugins:
             for one in containers.values()
             if (uuids := tuple(part.uuid for part in one.parts if part.whole))
         ]
+
+    def coming(self) -> Coming:
+        """The pods with GPUs that are bound here and have not come to run yet."""
+        uids = {
+            uid
+            for uid, pod in self.pods.by_uid.items()
+            if pod.demand is not None and not (pod.is_ended or pod.is_leaving)
+        }
+        try:
+            admitted = {one.pod_uid for one in checkpoint.read(self._folder)}
+        except CheckpointError:
+            admitted = uids  # nobody can say
+        started = {*self.starts.started, *(self.starts.others() or ()), *self.mig.uids()}
+        return Coming(uids - admitted - started, uids - started)
 
     def whole_gpus(self) -> dict[str, frozenset[str]] | None:
         """The GPUs that pods hold whole, or MIG devices of, by uid; None while that is unknown."""

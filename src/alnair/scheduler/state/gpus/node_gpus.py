@@ -41,6 +41,6 @@ def gpus_of(node: Node) -> tuple[tuple[Gpu, ...], float]:
         count = min(node.gpu_count, _MOST_NAMELESS)
         return tuple(Gpu("", index, model, 0) for index in range(count)), 1.0
     promised = node.allocatable.get(names.VGPU_COMPUTE, 0)
-    # What it publishes is without its unhealthy GPUs.
-    healthy = sum(not gpu.problem for gpu in gpus)
-    return gpus, max(1.0, promised / (100 * healthy)) if healthy else 1.0
+    # What it publishes is without its unhealthy GPUs; it is all where an agent closes its node.
+    healthy = sum(not gpu.problem for gpu in gpus) or len(gpus)
+    return gpus, max(1.0, promised / (100 * healthy))

@@ -1,8 +1,6 @@
 """The kubelet is served before the plugin is there, and nothing starts before it is."""
 
 import asyncio
-import fcntl
-import os
 from collections.abc import Sequence
 
 import grpc
@@ -16,6 +14,7 @@ from alnair.processes.agent.device_plugin.early import EarlyPlugins
 from alnair.processes.agent.settings import PluginSettings
 from kit.device_plugin import Plugin
 from kit.kubelet_sockets import Kubelet
+from kit.manual_clock import running
 from kit.plugin_node import Node
 
 TOLD = {names.GPU: [PluginDevice("GPU-0")], names.VGPU: [PluginDevice("slot-0")]}
@@ -68,16 +67,6 @@ async def test_the_first_agent_of_a_node_has_nothing_to_tell(kubelet: Kubelet) -
     assert not started(kubelet).may_begin
 
 
-async def test_where_another_agent_serves_nothing_is_begun(
-    kubelet: Kubelet, again: EarlyPlugins
-) -> None:
-    fd = os.open(kubelet.folder / "agent", os.O_RDONLY)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    assert not again.may_begin
-    os.close(fd)
-    assert again.may_begin
-
-
 async def test_no_container_starts_before_the_plugin_has_come(
     kubelet: Kubelet, again: EarlyPlugins
 ) -> None:
@@ -91,6 +80,45 @@ async def test_no_container_starts_before_the_plugin_has_come(
     again.come(come, lambda: True)
     await starting
     assert come[1].starts == [frozenset({"slot-0"})]
+    await again.end()
+
+
+async def test_the_kubelet_is_served_to_the_end_and_what_starts_after_the_plugin_is_held(
+    kubelet: Kubelet, again: EarlyPlugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early, "_HOLD", 0.01)
+    come = plugins("slot-0", "slot-1")
+    again.come(come, lambda: True)
+    async with running(again.run()):
+        await kubelet.registered(names.GPU, names.VGPU)
+    held = await kubelet.admit("uid-a", "main", names.VGPU)
+    with pytest.raises(grpc.aio.AioRpcError, match="the node's agent is starting"):
+        await kubelet.pre_start(held)
+    assert come[1].starts == [], "a plugin that has ended decides nothing"
+    await again.end()
+    await kubelet.until(lambda: kubelet.endpoints[names.VGPU].stopped)
+
+
+async def test_a_start_that_the_plugin_still_decides_on_ends_with_it(
+    kubelet: Kubelet, again: EarlyPlugins
+) -> None:
+    asked = asyncio.Event()
+
+    class Undecided(Plugin):
+        async def start(self, ids: frozenset[str]) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+    undecided = Undecided(names.VGPU)
+    undecided.now = [PluginDevice("slot-0")]
+    again.come([undecided], lambda: True)
+    async with running(again.run()):
+        await kubelet.registered(names.VGPU)
+        held = await kubelet.admit("uid-a", "main", names.VGPU)
+        starting = asyncio.create_task(kubelet.pre_start(held))
+        await asked.wait()
+    with pytest.raises(grpc.aio.AioRpcError, match="the node's agent is ending"):
+        await starting
     await again.end()
 
 
