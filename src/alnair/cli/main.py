@@ -29,6 +29,8 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "report": ("report", "app"),
     "explain": ("explain", "explain"),
+    "backup": ("backup", "backup"),
+    "restore": ("restore", "restore"),
     "demo": ("demo", "demo"),
 }
 
