@@ -35,6 +35,15 @@ CLUSTER: Final[dict[str, ClusterCheck]] = {
     "gpus": agents.gpus,
     "nvidia-plugin": nvidia_plugin.nvidia_plugin,
 }
+#: Checks of a part that may be left out: nothing is to be found of it then.
+OF_A_PART: Final = {
+    "policies": "admission",
+    "policies-in-force": "admission",
+    "agents": "agent",
+    "runtimes": "agent",
+    "gpus": "agent",
+    "nvidia-plugin": "agent",
+}
 
 
 def node_checks() -> dict[str, NodeCheck]:
