@@ -12,7 +12,7 @@ from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
 
-from alnair.configuration.scheduler_file import Configuration, seconds
+from alnair.configuration.scheduler_file import DEFAULT_SCHEDULER, Configuration, seconds
 from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
 from alnair.kube.events import EventKind, ObjectReference
@@ -41,6 +41,12 @@ from alnair.snapshots.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)
 
+#: Of docs/decisions/0009: who takes kube-scheduler's place shall know.
+_LACKS = (
+    "pods of default-scheduler are ours, too: kube-scheduler shall not run beside us. Not here:"
+    " dynamic resource allocation (pods with resourceClaims are refused), extenders, plugins in Go,"
+    " and default spreading unless a profile asks for it"
+)
 #: Seconds to write the events that are still to be written at the end.
 _DRAIN = 30.0
 
@@ -76,6 +82,8 @@ class _Process:
         #: None while this process does not lead.
         self._engine: Engine | None = None
         self._ready = False
+        if any(one.scheduler == DEFAULT_SCHEDULER for one in loaded.assembly.profiles()):
+            _log.warning(_LACKS)
 
     @property
     def _configuration(self) -> Configuration:
