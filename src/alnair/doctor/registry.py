@@ -48,7 +48,7 @@ OF_A_PART: Final = {
 
 def node_checks() -> dict[str, NodeCheck]:
     """Return the checks of a node."""
-    from alnair.doctor.node import driver, kubelet, library, mounts, runtime  # noqa: PLC0415
+    from alnair.doctor.node import driver, kubelet, library, mounts, mps, runtime  # noqa: PLC0415
 
     return {
         "driver": driver.driver,
@@ -57,6 +57,7 @@ def node_checks() -> dict[str, NodeCheck]:
         "kubelet": kubelet.sockets,
         "agent-folder": mounts.agent_folder,
         "libraries": library.libraries,
+        "mps": mps.mps,
     }
 
 

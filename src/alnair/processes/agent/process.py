@@ -6,12 +6,14 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
 from alnair.model import names
+from alnair.node import driver_root
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.gpu_looks import GpuLooks
 from alnair.node.health import GpusHealth
@@ -215,8 +217,11 @@ async def _give_mps(isolation: Isolation, settings: Settings, driver: GpuDriver)
     mib = settings.mps_memory_mib
     if mib:  # it is given to each GPU by its number
         await driver.reopened(0)
+    root = settings.plugin.driver.root if settings.plugin is not None else Path("/")
     options = MpsOptions(
         folder=settings.folder / "mps",
+        # It comes with the driver, which no image has.
+        command=driver_root.command(root, "nvidia-cuda-mps-control"),
         gpus=tuple(gpu.uuid for gpu in driver.gpus),
         percent=settings.mps_percent,
         memory_mib=dict.fromkeys(range(len(driver.gpus)), mib) if mib else {},
