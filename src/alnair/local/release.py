@@ -51,8 +51,10 @@ class Release:
         """
         self._report.step("installing Alnair by its chart (helm upgrade --install)")
         await self._run(
-            *("upgrade", NAME, str(CHART), "--install", "--create-namespace", "--take-ownership"),
-            *("--wait", f"--timeout={_PATIENCE}s", "--values=-"),
+            *("upgrade", NAME, str(CHART), "--install", "--create-namespace", "--wait"),
+            # Whose the objects and their fields were: a former `up` may have written them.
+            *("--take-ownership", "--server-side=true", "--force-conflicts"),
+            *(f"--timeout={_PATIENCE}s", "--values=-"),
             text=json.dumps(values),
         )
 
