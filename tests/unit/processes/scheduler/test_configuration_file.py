@@ -16,9 +16,10 @@ Told = asyncio.Queue[tuple[str, str, str]]
 
 
 @asynccontextmanager
-async def followed(path: Path, text: str) -> AsyncIterator[tuple[ConfigurationFile, Told]]:
-    """A file with this text after the head, and what is told of it."""
-    write(path, text)
+async def followed(path: Path, text: str | None) -> AsyncIterator[tuple[ConfigurationFile, Told]]:
+    """A file, with this text after the head if there is one, and what is told of it."""
+    if text is not None:
+        write(path, text)
 
     def read() -> Loaded:
         found = conf.load(path)
@@ -98,3 +99,20 @@ async def test_new_logging_interrupts_no_decisions(tmp_path: Path) -> None:
         assert (await told.get())[0] == "ConfigurationReloaded"
         assert file.in_force.configuration.logging.level == "error"
         assert not file.changed.is_set()
+
+
+async def test_a_mounted_configmap_is_followed_through_its_links(tmp_path: Path) -> None:
+    # The kubelet writes a new folder, and turns the link ..data to it at once.
+    def project(text: str) -> None:
+        (folder := tmp_path / f"..{len(text)}").mkdir()
+        (folder / "scheduler.yaml").write_text(HEAD + text)
+        (tmp_path / "..data_tmp").symlink_to(folder.name)
+        (tmp_path / "..data_tmp").replace(tmp_path / "..data")
+
+    project("seed: 1\n")
+    path = tmp_path / "scheduler.yaml"
+    path.symlink_to("..data/scheduler.yaml")
+    async with followed(path, None) as (file, _):
+        project("seed: 10\n")
+        await file.changed.wait()
+        assert file.in_force.configuration.seed == 10
