@@ -46,6 +46,9 @@ spec:
     spec:
       serviceAccountName: alnair-{{ .component }}
       automountServiceAccountToken: true
+      {{- with .values.nodeName }}
+      nodeName: {{ . }}
+      {{- end }}
       {{- with .values.priorityClassName }}
       priorityClassName: {{ . }}
       {{- end }}

@@ -90,6 +90,30 @@ def local_kubeconfig(name: str) -> Path:
     return Layout(clusters_folder(os.environ), name).kubeconfig("admin")
 
 
+def local_name(name: str | None, kubeconfig: Path | None, context: str | None) -> str | None:
+    """Return the name of the local cluster that is meant; None: another cluster is.
+
+    Raises:
+        ConfigError: A local cluster and another one are named.
+    """
+    from alnair.kube.errors import ConfigError
+    from alnair.local.layout import DEFAULT_NAME, clusters_folder
+
+    if name is not None:
+        if kubeconfig is not None or context is not None:
+            raise ConfigError("--name", "", "and another option both say which cluster: give one")
+        return name
+    if context is not None:
+        return None
+    given = kubeconfig or os.environ.get("KUBECONFIG")
+    if given is None:
+        is_there = local_kubeconfig(DEFAULT_NAME).exists()
+        has_other = Path("~/.kube/config").expanduser().exists()
+        return DEFAULT_NAME if is_there or not has_other else None
+    folder = Path(given).expanduser().absolute().parent
+    return folder.name if folder.parent == clusters_folder(os.environ) else None
+
+
 def ask(connection: "Connection", verb: str, work: "Callable[[Client], Awaitable[T]]") -> T:
     """Return what `work` returns, run to its end with a client of the cluster.
 

@@ -26,6 +26,13 @@ def doctor(
     in_cluster: Annotated[
         bool, typer.Option("--in-cluster", help="The cluster is the one that this pod runs in.")
     ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Left out on purpose: scheduler, controller, agent or admission; repeatable.",
+        ),
+    ] = None,
     node: Annotated[
         bool, typer.Option("--node", help="Look at this node instead; in the agent's container.")
     ] = False,
@@ -53,20 +60,21 @@ def doctor(
 
     Examples:
       alnair doctor
+      alnair doctor --without agent
       alnair doctor --json | jq '.findings[] | select(.level != "ok")'
       kubectl -n alnair-system exec ds/alnair-agent -- alnair doctor --node
     """
     from alnair.cli.progress import Display
     from alnair.doctor.run import is_well
 
-    if node and (cluster.are_given or in_cluster):
+    if node and (cluster.are_given or in_cluster or without):
         raise typer.BadParameter("it looks at this node, and asks no cluster", param_hint="--node")
     found = []
     with Display() as display:
         found = (
             _of_node(display, kubelet, folder, driver_libraries, quiet=json)
             if node
-            else _of_cluster(display, cluster, in_cluster=in_cluster, quiet=json)
+            else _of_cluster(display, cluster, without or [], in_cluster=in_cluster, quiet=json)
         )
     well = is_well(found)
     if json:
@@ -78,12 +86,22 @@ def doctor(
 
 
 def _of_cluster(
-    display: "Display", cluster: ClusterOptions, *, in_cluster: bool, quiet: bool
+    display: "Display",
+    cluster: ClusterOptions,
+    without: "list[str]",
+    *,
+    in_cluster: bool,
+    quiet: bool,
 ) -> "list[Found]":
     from alnair.doctor import run
+    from alnair.doctor.cluster.look import PARTS
+
+    if unknown := [part for part in without if part not in PARTS]:
+        known = ", ".join(PARTS)
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {known}", param_hint="--without")
 
     async def look(client: "Client") -> "list[Found]":
-        return await _told(run.of_cluster(client, display.progress), quiet=quiet)
+        return await _told(run.of_cluster(client, display.progress, without=without), quiet=quiet)
 
     with unreadable():
         return ask(_connection(cluster, in_cluster=in_cluster), "doctor", look)

@@ -33,6 +33,8 @@ COMMANDS = {
     "explain": ("explain", "explain"),
     "top": ("top", "top"),
     "profile": ("profile", "app"),
+    "backup": ("backup", "backup"),
+    "restore": ("restore", "restore"),
     "demo": ("demo", "demo"),
 }
 

@@ -35,11 +35,20 @@ CLUSTER: Final[dict[str, ClusterCheck]] = {
     "gpus": agents.gpus,
     "nvidia-plugin": nvidia_plugin.nvidia_plugin,
 }
+#: Checks of a part that may be left out: nothing is to be found of it then.
+OF_A_PART: Final = {
+    "policies": "admission",
+    "policies-in-force": "admission",
+    "agents": "agent",
+    "runtimes": "agent",
+    "gpus": "agent",
+    "nvidia-plugin": "agent",
+}
 
 
 def node_checks() -> dict[str, NodeCheck]:
     """Return the checks of a node."""
-    from alnair.doctor.node import driver, kubelet, library, mounts, runtime  # noqa: PLC0415
+    from alnair.doctor.node import driver, kubelet, library, mounts, mps, runtime  # noqa: PLC0415
 
     return {
         "driver": driver.driver,
@@ -48,6 +57,7 @@ def node_checks() -> dict[str, NodeCheck]:
         "kubelet": kubelet.sockets,
         "agent-folder": mounts.agent_folder,
         "libraries": library.libraries,
+        "mps": mps.mps,
     }
 
 

@@ -1,11 +1,11 @@
 """Makes all checks, one after the other; one that may not ask says so and ends no other."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any, Final
 
 from alnair.doctor import registry
 from alnair.doctor.cluster.look import ClusterLook, Progress
-from alnair.doctor.finding import Finding, Found, Level, error, warning
+from alnair.doctor.finding import Finding, Found, Level, error, ok, warning
 from alnair.doctor.registry import ClusterCheck, NodeCheck
 from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, Forbidden, Unauthorized
@@ -19,16 +19,19 @@ async def of_cluster(
     client: Client,
     progress: Progress,
     checks: Mapping[str, ClusterCheck] = registry.CLUSTER,
+    without: Collection[str] = (),
 ) -> AsyncIterator[Found]:
-    """Yield what the checks of a cluster find.
+    """Yield what the checks of a cluster find; parts that are left out on purpose are not missed.
 
     Raises:
         KubeError: The cluster cannot be reached, or does not know the caller.
     """
-    look = ClusterLook(client, progress)
+    look = ClusterLook(client, progress, without)
     for done, (name, check) in enumerate(checks.items()):
         progress("asking the cluster", done, len(checks))
-        for finding in await _asked(look, check):
+        part = registry.OF_A_PART.get(name, "")
+        left_out = [ok(f"not asked: without {part}")] if part in look.without else None
+        for finding in left_out or await _asked(look, check):
             yield Found(name, finding)
     progress("asking the cluster", len(checks), len(checks))
 

@@ -17,6 +17,7 @@ from alnair.kube.resources import (
     LEASES,
     NODES,
     PODS,
+    Resource,
 )
 from alnair.live.gang_feed import GangFeed
 from alnair.model import names
@@ -54,23 +55,29 @@ class Feed:
             self._agent,
             namespace=names.NAMESPACE,
         )
-        self._objects = {
-            resource.kind: Informer(client, resource, project, self._object(resource.kind))
-            for resource, project in (
-                *OBJECTS,
-                *((resource, project) for resource, project in PEERS if resource.kind in kinds),
-            )
-        }
+        self._client = client
+        self._group = asyncio.TaskGroup()
+        peers = (each for each in PEERS if each[0].kind in kinds)
+        self._objects = {each[0].kind: self._informer(*each) for each in (*OBJECTS, *peers)}
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with self._group as group:
             group.create_task(self._nodes.run())
             group.create_task(self._pods.run())
             group.create_task(self._gangs.run())
             group.create_task(self._agents.run())
             for informer in self._objects.values():
                 group.create_task(informer.run())
+
+    async def follow(self, kinds: Collection[str]) -> None:
+        """Follow these kinds too, while `run` runs, and wait until they are known."""
+        for resource, project in PEERS:
+            kind = resource.kind
+            if kind in kinds and kind not in self._objects:
+                informer = self._objects[kind] = self._informer(resource, project)
+                self._group.create_task(informer.run())
+                await self._synced_or_missing(kind, informer)
 
     async def synced(self) -> None:
         """Wait until all that existed at the start is known."""
@@ -80,6 +87,11 @@ class Feed:
             self._gangs.synced(),
             *(self._synced_or_missing(*each) for each in self._objects.items()),
         )
+
+    def _informer(
+        self, resource: Resource[Any], project: Callable[[Any], Any]
+    ) -> Informer[Any, Any]:
+        return Informer(self._client, resource, project, self._object(resource.kind))
 
     async def _synced_or_missing(self, kind: str, informer: Informer[Any, Any]) -> None:
         if not await informer.known_soon():

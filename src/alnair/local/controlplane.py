@@ -18,7 +18,7 @@ import msgspec
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.local import installation, preflight, release, simnodes, state
+from alnair.local import installation, own_pods, preflight, simnodes, state
 from alnair.local.access import kubeconfigs
 from alnair.local.access.certificates import Pki
 from alnair.local.components import components, health, locks, ports, processes, supervision
@@ -26,7 +26,6 @@ from alnair.local.components.components import COMPONENTS, OURS
 from alnair.local.components.supervision import Supervised
 from alnair.local.errors import InvalidArgumentError, LocalClusterError
 from alnair.local.layout import DEFAULT_NAME, Layout, clusters_folder
-from alnair.local.own_images import images as own_images
 from alnair.local.real_node import choice, cluster_objects, fake_gpu, network, node, requirements
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.node import RealNode
@@ -165,19 +164,12 @@ class LocalCluster:
                     real = RealNode(at.node, self.pki, self._programs, self._report)
                     await real.up(client)
                     if is_installed:
-                        await release.forget_interrupted(client)
-                        await self._install_release(real)
-                        await release.agents_ready(client)
+                        only = "kube-scheduler" not in settled.components
+                        await own_pods.ensure(
+                            client, real, self.kubeconfig(), self._report, only=only
+                        )
                 else:
                     await cluster_objects.remove(client)
-
-    async def _install_release(self, real: RealNode) -> None:
-        """Has Alnair as pods of the real node."""
-        built = await asyncio.to_thread(own_images.build, os.environ, self._report)
-        for image in built:
-            await asyncio.to_thread(real.import_archive, image.archive, image.digest)
-        named = release.values([image.name for image in built])
-        await Release(self.kubeconfig(), self._report).install(named)
 
     async def add_nodes(self, nodes: Sequence[TraceNode]) -> int:
         """Has these simulated nodes in the running cluster, and no node removed.
@@ -290,7 +282,7 @@ class LocalCluster:
     def _wanted(self, before: state.ClusterState | None) -> tuple[str, ...]:
         """The components that shall run, given what was remembered."""
         names = set(self._given or (before.components if before else components.FULL))
-        if self._is_installed(before):
+        if choice.is_installed(self._real_node, before.real_node if before else None):
             if self._scheduler:
                 raise InvalidArgumentError(
                     "--scheduler runs beside the cluster what --install runs in it: choose one"
@@ -300,14 +292,6 @@ class LocalCluster:
             names -= {*OURS}
             names |= {*OURS} if self._scheduler else set()
         return components.checked(sorted(names))
-
-    def _is_installed(self, before: state.ClusterState | None) -> bool:
-        """Whether Alnair shall run as pods."""
-        asked = self._real_node
-        was = before.real_node if before else None
-        if asked.wanted is False or (asked.wanted is None and was is None):
-            return False
-        return asked.installed if asked.installed is not None else bool(was and was.installed)
 
     def _choose_ports(self, before: state.ClusterState | None) -> dict[str, int]:
         ours = {name: ports.listening(found.process) for name, found in self.running().items()}

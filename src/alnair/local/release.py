@@ -14,6 +14,7 @@ from alnair.kube.resources import DAEMON_SETS, SECRETS
 from alnair.local.errors import LocalClusterError
 from alnair.local.programs.clients import client as program
 from alnair.local.real_node import init_script
+from alnair.local.real_node.settings import NAME as NODE
 from alnair.local.report import ProgressReport
 from alnair.model.names import AGENT, AGENT_NODE, NAMESPACE, REAL_NODE
 
@@ -50,8 +51,10 @@ class Release:
         """
         self._report.step("installing Alnair by its chart (helm upgrade --install)")
         await self._run(
-            *("upgrade", NAME, str(CHART), "--install", "--create-namespace", "--take-ownership"),
-            *("--wait", f"--timeout={_PATIENCE}s", "--values=-"),
+            *("upgrade", NAME, str(CHART), "--install", "--create-namespace", "--wait"),
+            # Whose the objects and their fields were: a former `up` may have written them.
+            *("--take-ownership", "--server-side=true", "--force-conflicts"),
+            *(f"--timeout={_PATIENCE}s", "--values=-"),
             text=json.dumps(values),
         )
 
@@ -124,11 +127,12 @@ async def agents_ready(client: Client) -> None:
         await asyncio.sleep(0.2)
 
 
-def values(images: Sequence[str]) -> dict[str, Any]:
+def values(images: Sequence[str], *, only: bool) -> dict[str, Any]:
     """The chart's values for the real node of a local cluster.
 
     Args:
         images: Names of the images, as REGISTRY/REPOSITORY:TAG.
+        only: There is no other scheduler: so nobody but us schedules pods, nor our own first one.
     """
     names = dict(_split(image) for image in images)
     registry = images[0].rpartition("/")[0]
@@ -139,7 +143,8 @@ def values(images: Sequence[str]) -> dict[str, Any]:
         # What is there was imported: nothing can be pulled.
         "image": {"registry": registry, "pullPolicy": "Never"},
         "logFormat": "text",
-        "scheduler": here | {"image": {"tag": names["alnair"]}},
+        "scheduler": here
+        | {"image": {"tag": names["alnair"]}, "only": only, "nodeName": NODE if only else ""},
         "controller": here | {"image": {"tag": names["alnair"]}},
         "agent": {
             "image": {"tag": names["alnair-agent"]},

@@ -51,6 +51,11 @@ class ClusterStatus(msgspec.Struct):
     notes: list[str] = []
     """What else one should know, such as for whom our scheduler waits."""
 
+    @property
+    def answers(self) -> bool:
+        """Whether the API server does."""
+        return self.nodes is not None
+
 
 class _Continued(msgspec.Struct, rename="camel"):
     remaining_item_count: int = 0

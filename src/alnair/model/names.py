@@ -40,6 +40,8 @@ GPU_STATIC: Final = _PREFIX + "gpu-static"
 GPU_LOAD: Final = _PREFIX + "gpu-"
 #: Label by which nodes opt in: on those that have it as `enabled`, the chart runs an agent.
 AGENT_NODE: Final = _PREFIX + "agent"
+#: Label of a namespace: `allowed` if its pods may reach into nodes.
+HOST_ACCESS: Final = _PREFIX + "host-access"
 #: Label of a node of a local cluster on which containers run, as a simulated one runs none.
 REAL_NODE: Final = _PREFIX + "real-node"
 #: On a node: the Lease of its agent, if it is not `alnair-agent-NODE`.

@@ -5,10 +5,18 @@ it sees it. A link of the node leads to another path of the node, not of the con
 """
 
 import ctypes
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+#: What execvp imports, it must import before: Python's own files are not below the new root.
+_ENTER: Final = """
+import os, sys, warnings
+os.chroot(sys.argv[1])
+os.chdir("/")
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 #: Links in a row after which a path counts as a circle, as in Linux.
 _MOST_LINKS: Final = 40
 
@@ -51,6 +59,17 @@ def exists(root: Path, path: Path) -> bool:
         return seen(root, real(root, path)).exists()
     except OSError:
         return False
+
+
+def command(root: Path, *words: str) -> tuple[str, ...]:
+    """Return the command that runs a program of the node with the node's own libraries.
+
+    In a container it changes its root first, which only root may. Files have the same names for it
+    only where the container has mounted them at the node's places.
+    """
+    if root == Path("/"):
+        return words
+    return (sys.executable, "-ISc", _ENTER, str(root), *words)
 
 
 def load(libraries: Iterable[Path]) -> None:

@@ -1,5 +1,6 @@
 """The chart by Helm itself: what it renders, what it refuses, and what an API server says to it."""
 
+import asyncio
 import importlib
 import os
 import re
@@ -14,6 +15,9 @@ import yaml
 from typer.testing import CliRunner
 
 from alnair.cli import main as cli
+from alnair.kube.access import client_config
+from alnair.kube.client import Client
+from alnair.kube.resources import CRDS
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.programs.clients import client as program
@@ -64,7 +68,9 @@ def helm() -> Callable[..., str]:
 
     def run(*arguments: str, values: str = "{}") -> str:
         """What Helm prints, or an error with what it says."""
-        command = [str(path), *arguments, "--values", "-"]
+        command = [str(path), *arguments]
+        if arguments[0] != "uninstall":
+            command.append("--values=-")
         result = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
         if result.returncode:
             raise AssertionError(result.stderr + result.stdout)
@@ -183,6 +189,56 @@ def test_a_real_api_server_takes_what_is_rendered(
     )
     assert result.returncode == 0, result.stderr
     assert len(result.stdout.splitlines()) == len(documents)
+
+
+async def test_custom_resources_stay_or_go_as_the_value_says(
+    make_cluster: Callable[..., LocalCluster], helm: Callable[..., str]
+) -> None:
+    made = make_cluster()
+    await made.up()
+    async with Client(client_config.load(made.kubeconfig())) as client:
+
+        async def kinds() -> set[str]:
+            listed = await client.list(CRDS, label_selector="app.kubernetes.io/part-of=alnair")
+            return {one["metadata"]["name"] for one in listed.items}
+
+        async def run(*arguments: str, values: str = "{}") -> None:
+            where = (*NAMESPACE, f"--kubeconfig={made.kubeconfig()}")
+            await asyncio.to_thread(helm, *arguments, *where, values=values)
+
+        before = await kinds()
+        assert len(before) == 3
+        # What 'up' wrote by itself, and so would 'kubectl apply', is taken over.
+        over = ("--take-ownership", "--server-side=true", "--force-conflicts")
+        install = ("install", "alnair", str(CHART), "--create-namespace")
+        await run(*install, *over, values="{workloads: {enabled: false}}")
+        await run("uninstall", "alnair")
+        assert await kinds() == before, "they stay by default"
+        await run(*install, values="{workloads: {enabled: false}}")
+        gone = "{workloads: {enabled: false}, crds: {keep: false}}"
+        await run("upgrade", "alnair", str(CHART), values=gone)
+        await run("uninstall", "alnair", "--wait")
+        assert await kinds() == set()
+
+
+def test_only_what_a_scheduler_cannot_take_over_restarts_its_pods(
+    render: Callable[[str], list[Any]],
+) -> None:
+    def template(configuration: str) -> Any:
+        every = render(f"scheduler: {{configuration: {configuration}}}")
+        (found,) = [
+            one["spec"]["template"]
+            for one in every
+            if (one["kind"], one["metadata"]["name"]) == ("Deployment", "alnair-scheduler")
+        ]
+        return found
+
+    before = template("{}")
+    assert (
+        template("{profiles: [{schedulerName: a}], seed: 3, backfill: {enabled: false}}") == before
+    )
+    assert template("{logging: {level: debug}}") == before
+    assert template("{clientConnection: {bindings: 8}}") != before
 
 
 def test_alerts_are_rules_that_prometheus_takes(render: Callable[[str], list[Any]]) -> None:

@@ -40,6 +40,7 @@ from alnair.local.errors import LocalClusterError
 from alnair.local.programs.clients import client as program
 from alnair.local.report import NO_REPORT
 from alnair.model import names
+from kit.command import alnair
 from kit.live.impersonation import client_as
 from kit.live.scheduler_process import eventually
 from kit.live.shared_clusters import SharedClusters
@@ -226,6 +227,33 @@ async def test_a_policy_that_is_not_bound_is_an_error_and_not_in_force(admin: Cl
     await eventually(is_seen, what="the API server no longer asks the policy")
 
 
+async def test_what_is_left_out_on_purpose_is_not_missed(
+    bare: LocalCluster, admin: Client, of_the_chart: Callable[[str], list[Manifest]]
+) -> None:
+    # What an upgrade with these switched off leaves behind: a lease, a label, and no policies.
+    await lease(admin, "alnair-scheduler", "")
+    await lease(admin, "alnair-agent-n", "n", 500)
+    await node(admin, "n")
+    for binding in ("vgpu-requests.alnair", "vgpu-requests-of-templates.alnair"):
+        await admin.delete(VALIDATING_POLICY_BINDINGS, binding)
+    await admin.delete(CLUSTER_ROLE_BINDINGS, "alnair-scheduler")
+    values = "{scheduler: {enabled: false}, agent: {enabled: false}, admission: {enabled: false}}"
+    (pod,) = [one for one in of_the_chart(values) if one["kind"] == "Pod"]
+    (container,) = pod["spec"]["containers"]
+    words = [word for word in container["args"] if word != "--in-cluster"]
+
+    def doctor(*arguments: str) -> tuple[int, str]:
+        command = [*arguments, f"--kubeconfig={bare.kubeconfig()}"]
+        done = alnair(*command)
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = await asyncio.to_thread(doctor, *words)
+    assert code == 0, said
+    assert "not asked: without admission" in said
+    code, said = await asyncio.to_thread(doctor, "doctor")
+    assert code == 1, said
+
+
 async def test_another_schema_and_a_missing_kind_are_told(admin: Client) -> None:
     quotas = await admin.get(CRDS, "elasticquotas.scheduling.x-k8s.io")
     fields = quotas["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -292,16 +320,16 @@ async def test_another_device_plugin_beside_our_agent_is_told(admin: Client) -> 
 
 
 @pytest.fixture
-def of_the_chart() -> Callable[[], list[Manifest]]:
+def of_the_chart() -> Callable[..., list[Manifest]]:
     try:
         helm = program("helm", os.environ, NO_REPORT)
     except LocalClusterError as error:
         pytest.skip(str(error))
 
-    def documents() -> list[Manifest]:
+    def documents(values: str = "{}") -> list[Manifest]:
         only = ["--show-only", "templates/tests/doctor.yaml", "--namespace", names.NAMESPACE]
-        command = [helm, "template", "alnair", str(CHART), *only]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        command = [helm, "template", "alnair", str(CHART), *only, "--values=-"]
+        done = subprocess.run(command, input=values, check=True, capture_output=True, text=True)
         return list(yaml.safe_load_all(done.stdout))
 
     return documents

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from alnair.cli.cluster_selection import ClusterOptions
+from alnair.cli.cluster_selection import ClusterOptions, local_name
 from alnair.cli.scheduler.override_options import OverrideOptions
 from alnair.configuration.scheduler_file import Configuration
 from alnair.kube.errors import ConfigError
@@ -65,3 +65,22 @@ def test_the_scheduler_finds_the_running_local_cluster_unless_its_file_names_ano
     assert OverrideOptions(name="two").connection(nothing).server == "https://two"
     in_file = named.applied_to(nothing)
     assert OverrideOptions().connection(in_file).server == "https://given"
+
+
+def test_a_local_cluster_is_known_by_its_name_or_by_its_kubeconfig(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert local_name(None, None, None) == "alnair", "to say how one is started"
+    other = write(home / ".kube" / "config", "home")
+    assert local_name(None, None, None) is None
+    write(home / "clusters" / "alnair" / "admin.kubeconfig", "local")
+    assert local_name(None, None, None) == "alnair"
+    assert local_name("two", None, None) == "two"
+    assert local_name(None, other, None) is None
+    assert local_name(None, None, "prod") is None
+    monkeypatch.setenv("KUBECONFIG", str(home / "clusters" / "two" / "admin.kubeconfig"))
+    assert local_name(None, None, None) == "two"
+    monkeypatch.setenv("KUBECONFIG", str(other))
+    assert local_name(None, None, None) is None
+    with pytest.raises(ConfigError, match="both say which cluster"):
+        local_name("two", other, None)

@@ -1,5 +1,8 @@
 """Paths of the node below a folder, with links as the node means them."""
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,21 @@ def test_below_the_root_of_the_machine_it_is_what_the_system_says(tmp_path: Path
     (tmp_path / "link").symlink_to(tmp_path / "file")
     path = tmp_path / "link"
     assert str(driver_root.real(Path("/"), path)) == str(path.resolve())
+
+
+def test_a_program_of_the_node_runs_with_the_nodes_files(tmp_path: Path) -> None:
+    if os.geteuid() or not shutil.which("gcc"):
+        pytest.skip("only root may change its root, and gcc builds a program without libraries")
+    source = tmp_path / "says.c"
+    source.write_text(
+        '#include <stdio.h>\nint main(int n, char **words) { FILE *f = fopen("/word", "r");'
+        ' printf("%c%s\\n", f ? fgetc(f) : 45, words[n - 1]); }'
+    )
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    subprocess.run(["gcc", "-static", "-o", folder / "says", source], check=True)
+    (tmp_path / "word").write_text("x")
+    words = driver_root.command(tmp_path, "says", "y")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "xy\n"
+    assert driver_root.command(Path("/"), "says", "y") == ("says", "y")

@@ -28,6 +28,9 @@ def scheduler(
 ) -> None:
     """Schedule the pods that name one of our profiles as their scheduler.
 
+    A configuration file that changes is read again: profiles, backfill, logging and seed are taken
+    over, for all else it says that it needs a restart.
+
     Examples:
       alnair scheduler
       alnair scheduler --name two
@@ -45,13 +48,18 @@ def scheduler(
     from alnair.configuration.profile_assembly import assemble
     from alnair.kube.errors import KubeError
     from alnair.local.errors import LocalClusterError
+    from alnair.processes.scheduler.configuration_file import Loaded, Source
     from alnair.processes.scheduler.process import serve
     from alnair.serving import logs
     from alnair.serving.server import ServeError
 
+    def read() -> Loaded:
+        found = overrides.applied_to(conf.load(config))
+        return Loaded(found, assemble(found, str(config) if config is not None else "command line"))
+
     with expected(conf.ConfigurationError, prefix="error: "):
-        wanted = overrides.applied_to(conf.load(config))
-        assembly = assemble(wanted, str(config) if config is not None else "command line")
+        loaded = read()
+    wanted, assembly = loaded.configuration, loaded.assembly
     if print_config:
         full = msgspec.structs.replace(wanted, profiles=assembly.explicit())
         typer.echo(conf.dump(full), nl=False)
@@ -61,4 +69,4 @@ def scheduler(
         return
     logs.set_up(wanted.logging.format, wanted.logging.level)
     with expected(KubeError, ServeError, LocalClusterError, prefix="error: "):
-        asyncio.run(serve(wanted, assembly, overrides.connection(wanted)))
+        asyncio.run(serve(loaded, Source(config, read), overrides.connection(wanted)))

@@ -22,6 +22,7 @@ async def leaders(look: ClusterLook) -> list[Finding]:
     found = [
         _judged(component, leases.get(f"alnair-{component}"), now)
         for component in ("scheduler", "controller")
+        if component not in look.without
     ]
     return [*found, *_several(await look.all(LEASES), now)]
 

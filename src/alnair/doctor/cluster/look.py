@@ -1,7 +1,7 @@
 """What several checks read of a cluster: each kind is listed once."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,8 @@ from alnair.local import installation
 from alnair.model import names
 
 DAEMON_SETS: Final = grouped("apps", "v1", "daemonsets", "DaemonSet")
+#: What an installation may do without, by the values of the chart that switch it off.
+PARTS: Final = ("scheduler", "controller", "agent", "admission")
 #: The label of the nodes that the chart's DaemonSet is for, where its own cannot be read.
 OPTED_IN: Final[Mapping[str, str]] = {"ai.centaurus.io/agent": "enabled"}
 #: Installs, and mends, all that the chart has; values that were given stay.
@@ -31,11 +33,18 @@ class ClusterLook:
     Args:
         client: An open client.
         progress: Told what is done of something that takes a while, and how much of it.
+        without: Parts that are left out on purpose, of `PARTS`.
     """
 
-    def __init__(self, client: Client, progress: Progress = lambda what, done, total: None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        progress: Progress = lambda what, done, total: None,
+        without: Collection[str] = (),
+    ) -> None:
         self.client = client
         self.progress = progress
+        self.without = frozenset(without)
         self._lists: dict[str, asyncio.Task[list[Manifest]]] = {}
 
     async def all(self, kind: Resource[Manifest], namespace: str | None = None) -> list[Manifest]:

@@ -42,6 +42,18 @@ class RealNodeWish:
             raise InvalidArgumentError(f"a real node has 1 to {MOST_GPUS} fake GPUs")
 
 
+def is_wanted(wish: RealNodeWish, before: RealNodeState | None) -> bool:
+    """Whether there shall be a real node."""
+    return before is not None if wish.wanted is None else wish.wanted
+
+
+def is_installed(wish: RealNodeWish, before: RealNodeState | None) -> bool:
+    """Whether there shall be one, with Alnair as its pods."""
+    if not is_wanted(wish, before):
+        return False
+    return bool(before and before.installed) if wish.installed is None else wish.installed
+
+
 def choose(
     wish: RealNodeWish,
     before: RealNodeState | None,
@@ -57,8 +69,7 @@ def choose(
     Raises:
         InvalidArgumentError: GPUs are asked for, and there is no real node to have them.
     """
-    wanted = before is not None if wish.wanted is None else wish.wanted
-    if not wanted:
+    if not is_wanted(wish, before):
         if wish.gpus or wish.gpu_model:
             raise InvalidArgumentError(
                 "--real-gpus and --real-gpu-model are for a real node: add --real-node"
@@ -67,10 +78,9 @@ def choose(
             raise InvalidArgumentError("--install needs a node for pods: add --real-node")
         return None
     gpus, model = (before.gpus, before.gpu_model) if before else (GPUS, GPU_MODEL)
-    was_installed = before is not None and before.installed
     return RealNodeState(
         slot=free_slot(before.slot if before else None),
         gpus=wish.gpus or gpus,
         gpu_model=wish.gpu_model or model,
-        installed=was_installed if wish.installed is None else wish.installed,
+        installed=is_installed(wish, before),
     )

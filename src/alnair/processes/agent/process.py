@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 
 from alnair.kube.client import Client
 from alnair.kube.errors import KubeError
-from alnair.node.driver_root import seen
+from alnair.node import driver_root
 from alnair.node.gpu_driver import GpuDriver
 from alnair.node.gpu_looks import GpuLook, GpuLooks
 from alnair.node.health import GpusHealth
@@ -227,7 +227,7 @@ def _workloads(
     settings: Settings, client: Client, profiler: PodProfiler, plugins: Plugins
 ) -> Workloads:
     root = settings.plugin.driver.root if settings.plugin is not None else Path("/")
-    logs = TrainingLogs(ContainerLogs(seen(root, settings.pod_logs)))
+    logs = TrainingLogs(ContainerLogs(driver_root.seen(root, settings.pod_logs)))
     silent = settings.no_logs_of
     return Workloads(client, profiler, plugins.pods.by_group, logs, silent=silent)
 
@@ -288,8 +288,11 @@ async def _give_mps(isolation: Isolation, settings: Settings, driver: GpuDriver)
     mib = settings.mps_memory_mib
     if mib:  # it is given to each GPU by its number
         await driver.reopened(0)
+    root = settings.plugin.driver.root if settings.plugin is not None else Path("/")
     options = MpsOptions(
         folder=settings.folder / "mps",
+        # It comes with the driver, which no image has.
+        command=driver_root.command(root, "nvidia-cuda-mps-control"),
         gpus=tuple(gpu.uuid for gpu in driver.gpus),
         percent=settings.mps_percent,
         memory_mib=dict.fromkeys(range(len(driver.gpus)), mib) if mib else {},

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from alnair.kube.client import Client
@@ -28,6 +29,7 @@ from alnair.kube.status import patch_pod_status
 from alnair.live.engine_feed import Feed
 from alnair.model import names
 from alnair.model.action import Action, Bind, Evict, Nominate, Report, WritePlan
+from alnair.model.workload import Pod
 from alnair.processes.scheduler.evictor import Evictor
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.processes.scheduler.storage_claims import ClaimWriter
@@ -40,6 +42,8 @@ _log = logging.getLogger(__name__)
 _FIRST_WAIT, _LAST_WAIT = 0.05, 1.0
 #: Writes under way at once of plans of gangs, and of nominations.
 _PLANNERS, _NOMINATORS = 4, 2
+#: Seconds between looks at whether all is settled.
+_SETTLING = 0.02
 
 
 class Actuator:
@@ -77,6 +81,9 @@ class Actuator:
         self._counters = counters if counters is not None else SchedulerCounters()
         self._has_crossed = has_crossed
         self._unbound = 0
+        self._unplanned = 0
+        #: Bound, and perhaps not seen so yet, in the order of their answers.
+        self._unseen: deque[Pod] = deque()
         self._binds: asyncio.Queue[Bind] = asyncio.Queue()
         self._storing: asyncio.Queue[list[Bind]] = asyncio.Queue()
         self._gathering: dict[str, list[Bind]] = {}
@@ -105,6 +112,17 @@ class Actuator:
         finally:
             self._calm.set()
 
+    async def settled(self) -> None:
+        """Wait until Bindings and plans have their answers, and what is bound is seen to be so.
+
+        Who decides next from what the feed knows takes no room twice then. Pods that wait for
+        storage are not waited for: nothing is known of them until they are bound.
+        """
+        while True:
+            if not (self._unbound or self._unplanned or self._awaits_sight()):
+                return
+            await asyncio.sleep(_SETTLING)
+
     def carry_out(self, action: Action) -> None:
         """Take an action on; its result becomes an event."""
         match action:
@@ -116,6 +134,7 @@ class Actuator:
             case Report():
                 self._reporter.report(action)
             case WritePlan():
+                self._unplanned += 1
                 self._plans.put_nowait(action)
             case Nominate():
                 self._nominations.put_nowait(action)
@@ -171,9 +190,20 @@ class Actuator:
                     time.perf_counter() - start,
                 )
             self._feed.put(events.BindDone(bind.pod.uid, error))
+            if not error:
+                self._unseen.append(bind.pod)
+                self._awaits_sight()
             self._unbound -= 1
             if not self._unbound:
                 self._calm.set()
+
+    def _awaits_sight(self) -> bool:
+        while self._unseen:
+            found = self._feed.pod(self._unseen[0])
+            if found is not None and not found.node:
+                return True
+            self._unseen.popleft()
+        return False
 
     async def _bind(self, bind: Bind) -> str:
         pod = bind.pod
@@ -218,6 +248,7 @@ class Actuator:
             action = await self._plans.get()
             error = await self._write_plan(action)
             gang = action.gang
+            self._unplanned -= 1
             self._feed.put(events.PlanDone(gang.namespace, gang.name, error))
 
     async def _nominate_all(self) -> None:

@@ -24,6 +24,9 @@ class DryRunActuator:
         """Wait until cancelled."""
         await asyncio.Event().wait()
 
+    async def settled(self) -> None:
+        """Return at once: nothing is under way."""
+
     def carry_out(self, action: Action) -> None:
         """Say what would be done, and answer that it was."""
         match action:

@@ -3,7 +3,7 @@
 Everything is read when somebody asks: what the engine counted, and what its present state is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.metrics_core import Metric
 
@@ -27,6 +27,32 @@ def metrics(
     if state is not None:
         yield from _present(state)
         yield from _gpus(state.gpus)
+
+
+def of_configuration(results: Mapping[str, int], problem: str, since: float) -> Iterator[Metric]:
+    """Return how the configuration in force stands to its file.
+
+    Args:
+        results: How often each was the result of a changed file.
+        problem: Why the file is not in force as it is; empty: it is.
+        since: When what is in force was loaded, in seconds since the epoch.
+    """
+    yield gauge(
+        "alnair_configuration_in_force",
+        "Whether the configuration file is in force as it is (1), or was refused or needs a"
+        " restart (0).",
+        [({}, float(not problem))],
+    )
+    yield gauge(
+        "alnair_configuration_loaded_timestamp_seconds",
+        "When the configuration in force was loaded.",
+        [({}, since)],
+    )
+    yield counter(
+        "alnair_configuration_reloads_total",
+        "Changes of the configuration file by result: applied, refused, restart_needed.",
+        [({"result": r}, results.get(r, 0)) for r in ("applied", "refused", "restart_needed")],
+    )
 
 
 def _counted(counters: SchedulerCounters) -> Iterator[Metric]:

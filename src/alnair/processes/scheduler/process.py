@@ -12,18 +12,20 @@ from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
 
-from alnair.configuration.profile_assembly import Assembly
-from alnair.configuration.scheduler_file import Configuration, seconds
+from alnair.configuration.scheduler_file import DEFAULT_SCHEDULER, Configuration, seconds
 from alnair.kube.access.connection import Connection
 from alnair.kube.client import Client
+from alnair.kube.events import EventKind, ObjectReference
 from alnair.kube.lease import LeaderElector
+from alnair.kube.resources import LEASES
 from alnair.live.engine_feed import Feed
 from alnair.model import names
 from alnair.processes.scheduler.actuator import Actuator
+from alnair.processes.scheduler.configuration_file import ConfigurationFile, Loaded, Source
 from alnair.processes.scheduler.dry_run import DryRunActuator
 from alnair.processes.scheduler.endpoints import NotLeadingError, application
 from alnair.processes.scheduler.loop import Decisions, Loop
-from alnair.processes.scheduler.metrics import metrics
+from alnair.processes.scheduler.metrics import metrics, of_configuration
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
@@ -39,39 +41,39 @@ from alnair.snapshots.snapshot import Snapshot, take
 
 _log = logging.getLogger(__name__)
 
+#: Of docs/decisions/0009: who takes kube-scheduler's place shall know.
+_LACKS = (
+    "pods of default-scheduler are ours, too: kube-scheduler shall not run beside us. Not here:"
+    " dynamic resource allocation (pods with resourceClaims are refused), extenders, plugins in Go,"
+    " and default spreading unless a profile asks for it"
+)
 #: Seconds to write the events that are still to be written at the end.
 _DRAIN = 30.0
 
 
-async def serve(configuration: Configuration, assembly: Assembly, cluster: Connection) -> None:
+async def serve(loaded: Loaded, source: Source, cluster: Connection) -> None:
     """Schedule until SIGTERM or SIGINT, then hand over.
 
     Args:
-        configuration: What the process was told.
-        assembly: Makes its profiles, anew for each term of leading.
+        loaded: What the process was told; makes its profiles, anew for each term of leading.
+        source: Where that is read again when it changes.
         cluster: Whose pods.
     """
-    await run_until_stopped(_run(configuration, assembly, cluster))
+    await run_until_stopped(_run(loaded, source, cluster))
 
 
-async def _run(configuration: Configuration, assembly: Assembly, cluster: Connection) -> None:
+async def _run(loaded: Loaded, source: Source, cluster: Connection) -> None:
     _log.info("the cluster is %s, by %s", cluster.server, cluster.source)
-    bindings = configuration.client_connection.bindings
+    bindings = loaded.configuration.client_connection.bindings
     async with Client(cluster, max_connections=bindings + 32) as client:
-        await _Process(configuration, assembly, client).run()
+        await _Process(loaded, source, client).run()
 
 
 class _Process:
-    def __init__(
-        self,
-        configuration: Configuration,
-        assembly: Assembly,
-        client: Client,
-    ) -> None:
-        self._configuration = configuration
-        self._assembly = assembly
+    def __init__(self, loaded: Loaded, source: Source, client: Client) -> None:
+        self._file = ConfigurationFile(source, loaded, self._tell)
         self._client = client
-        self._feed = Feed(client, {kind for p in assembly.profiles() for kind in p.kinds()})
+        self._feed = Feed(client, _kinds(loaded))
         self._calm = asyncio.Event()
         self._calm.set()
         self._reporter = Reporter(client, self._calm)
@@ -80,6 +82,12 @@ class _Process:
         #: None while this process does not lead.
         self._engine: Engine | None = None
         self._ready = False
+        if any(one.scheduler == DEFAULT_SCHEDULER for one in loaded.assembly.profiles()):
+            _log.warning(_LACKS)
+
+    @property
+    def _configuration(self) -> Configuration:
+        return self._file.in_force.configuration
 
     async def run(self) -> None:
         serving = self._configuration.serving
@@ -99,6 +107,7 @@ class _Process:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._feed.run())
                     group.create_task(self._reporter.run())
+                    group.create_task(self._file.run())
                     await self._feed.synced()
                     # The caches live as long as the process: the collector need not walk them.
                     gc.collect()
@@ -110,13 +119,34 @@ class _Process:
 
     def _metrics(self) -> Iterable[Metric]:
         lease = self._configuration.leader_election.resource_name
-        return metrics(self._counters, census(self._engine.view) if self._engine else None, lease)
+        state = census(self._engine.view) if self._engine else None
+        yield from metrics(self._counters, state, lease)
+        yield from of_configuration(self._file.results, self._file.problem, self._file.since)
+
+    def _tell(self, reason: str, message: str, kind: EventKind) -> None:
+        """Tell people of this process: by its pod, or the lease where it is none."""
+        if self._configuration.dry_run:
+            return
+        pod = self._feed.named(names.NAMESPACE, os.environ.get("POD_NAME", ""))
+        lease = self._configuration.leader_election
+        about = (
+            ObjectReference("Pod", pod.name, pod.namespace, pod.uid)
+            if pod is not None
+            else ObjectReference(
+                LEASES.kind,
+                lease.resource_name,
+                lease.resource_namespace,
+                api_version=LEASES.api_version,
+            )
+        )
+        self._reporter.tell(about, reason, message, kind)
 
     def _snapshot(self) -> Snapshot | None:
         if self._engine is None:
             return None
         seed = self._configuration.seed
-        return take(self._engine.view, self._assembly.explicit(), seed, time.time())
+        explicit = self._file.in_force.assembly.explicit()
+        return take(self._engine.view, explicit, seed, time.time())
 
     def _explain(self, namespace: str, name: str) -> Diagnosis | None:
         engine = self._engine
@@ -152,10 +182,24 @@ class _Process:
         await elector.run_again_and_again(lead)
 
     async def _schedule(self, may_act: Callable[[], bool]) -> None:
-        # A new term starts from what the cluster says, not from what this process once intended.
+        while True:
+            self._file.changed.clear()
+            await self._feed.follow(_kinds(self._file.in_force))
+            await self._term(may_act)
+
+    async def _term(self, leads: Callable[[], bool]) -> None:
+        """Schedule until the configuration changes.
+
+        A new term starts from what the cluster says, not from what this process once intended.
+        """
+        is_over = False
+
+        def may_act() -> bool:
+            return leads() and not is_over
+
         backfill = self._configuration.backfill
         engine = Engine(
-            self._assembly.profiles(),
+            self._file.in_force.assembly.profiles(),
             seed=self._configuration.seed,
             patience=seconds(backfill.patience) if backfill.enabled else None,
             timer=time.perf_counter,
@@ -179,7 +223,19 @@ class _Process:
         self._engine = engine
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(actuator.run())
-                group.create_task(Loop(engine, self._feed, actuator, self._decisions).run())
+                acting = group.create_task(actuator.run())
+                loop = Loop(engine, self._feed, actuator, self._decisions)
+                deciding = group.create_task(loop.run())
+                await self._file.changed.wait()
+                # First nothing more is decided, then what is under way comes to its end.
+                deciding.cancel()
+                await actuator.settled()
+                is_over = True
+                acting.cancel()
         finally:
             self._engine = None
+
+
+def _kinds(loaded: Loaded) -> set[str]:
+    """Return the kinds of objects that profiles read whatever a pod asks for."""
+    return {kind for profile in loaded.assembly.profiles() for kind in profile.kinds()}

@@ -61,6 +61,10 @@ class Reporter:
         kind: EventKind = "Normal" if action.reason == PREEMPTED else "Warning"
         self._recorder.record(_reference(action.pod), action.reason, action.message, kind)
 
+    def tell(self, about: ObjectReference, reason: str, message: str, kind: EventKind) -> None:
+        """Tell something about an object that is no pod to schedule."""
+        self._recorder.record(about, reason, message, kind)
+
     async def drain(self, seconds: float) -> None:
         """Write what is still to be written, for at most so many seconds."""
         await self._recorder.drain(seconds)

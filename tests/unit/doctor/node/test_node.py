@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from alnair.doctor.finding import Finding, Level
-from alnair.doctor.node import driver, kubelet, library, mounts, runtime
+from alnair.doctor.node import driver, kubelet, library, mounts, mps, runtime
 from alnair.doctor.node.look import NodeLook
 from alnair.node.nvml import Nvml, NvmlError, NvmlGpu
 from kit.kubelet_sockets import short_folder
@@ -201,3 +201,17 @@ def test_a_library_for_a_newer_glibc_than_the_nodes_is_an_error(
         (look.root / "lib64/libc.so.6").write_text(said)
     proxy, preload = library.libraries(look)
     assert (proxy.level, preload.level) == (level, Level.ERROR)
+
+
+def test_mps_that_is_wanted_needs_its_programs_on_the_node(look: NodeLook) -> None:
+    assert only(mps.mps(look)).level is Level.OK, "nobody wants it"
+    (look.root / "run/alnair/agent/mps").mkdir(parents=True)
+    lacks = only(mps.mps(look))
+    assert lacks.level is Level.ERROR
+    assert "nvidia-cuda-mps-control is in no folder of the node's PATH" in lacks.what
+    folder = look.root / "usr/bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "nvidia-cuda-mps-control").touch()
+    assert "nvidia-cuda-mps-server" in only(mps.mps(look)).what
+    (folder / "nvidia-cuda-mps-server").touch()
+    assert only(mps.mps(look)).level is Level.OK

@@ -49,7 +49,7 @@ async def test_a_binding_is_not_sent_once_it_is_known_that_its_room_is_taken() -
         server = cast("SlowBindings", found)
         actuator = Actuator(
             client,
-            cast("Feed", SimpleNamespace(put=told.put_nowait)),
+            cast("Feed", SimpleNamespace(put=told.put_nowait, pod=lambda _pod: None)),
             cast("Reporter", SimpleNamespace()),
             lambda: True,
             asyncio.Event(),

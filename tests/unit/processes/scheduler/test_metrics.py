@@ -15,7 +15,7 @@ from alnair.model.action import Bind
 from alnair.model.quota import Quota
 from alnair.processes.scheduler.endpoints import application
 from alnair.processes.scheduler.loop import Decisions
-from alnair.processes.scheduler.metrics import metrics
+from alnair.processes.scheduler.metrics import metrics, of_configuration
 from alnair.scheduler.advice.census import SchedulerFigures, census
 from alnair.scheduler.engine import events
 from alnair.scheduler.metric_counters import Histogram, SchedulerCounters
@@ -194,7 +194,15 @@ def everything() -> str:
     world.engine.counters.preempted(2)
     world.engine.counters.evicted("Preempted")
     world.engine.counters.ran("Bind", "Success", "alnair-scheduler", 0.002)
-    return render(world.engine.counters, census(world.engine.view))
+    configuration = text_of(of_configuration({"applied": 1}, "", 1.0))
+    return render(world.engine.counters, census(world.engine.view)) + configuration
+
+
+def test_the_configuration_in_force_and_the_file_can_be_told_apart() -> None:
+    text = text_of(of_configuration({"refused": 2}, "it has no profiles", 1.0))
+    assert "alnair_configuration_in_force 0.0" in text
+    assert 'alnair_configuration_reloads_total{result="refused"} 2.0' in text
+    assert "alnair_configuration_in_force 1.0" in text_of(of_configuration({}, "", 1.0))
 
 
 def test_every_family_is_there_once_with_help_and_samples() -> None:
