@@ -292,8 +292,9 @@ async def test_processor_memory_and_disk_are_what_the_kernel_counted(
     # And its digest says how it was.
     (running,) = [one for one in (await agent.usage()).running if one.uid == uid]
     cores = running.metrics[usage.CPU_CORES]
-    assert cores.mean * cores.seconds == pytest.approx(said["cpu"], rel=0.25)
-    assert cores.max <= 1.3, "its limit is one processor"
+    # The first seconds pass before the API server tells what the container is called.
+    assert 0.4 * said["cpu"] <= cores.mean * cores.seconds <= 1.05 * said["cpu"]
+    assert 0.5 <= cores.max <= 1.3, "its limit is one processor"
 
 
 def received(pid: str) -> int:

@@ -186,8 +186,13 @@ class PodAccounts:
         self._table.update(rows, _matrix(lines), seconds)
         self._windows.put(seen.epoch, windows, _matrix(pod_lines))
         self._silence(figures)
+        # Of one whose name is not known yet, the first stays: what it used since is told then.
         self._groups = {
-            key: sample for key, sample in seen.containers.items() if key.pod in seen.names
+            key: sample
+            if key.container in seen.names[key.pod].containers
+            else self._groups.get(key, sample)
+            for key, sample in seen.containers.items()
+            if key.pod in seen.names
         }
         return [self._end(uid) for uid in list(self.pods) if self._has_ended(uid, seen)]
 

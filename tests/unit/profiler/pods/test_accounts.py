@@ -164,6 +164,19 @@ def test_a_pod_from_a_file_has_another_uid_in_its_groups(world: World) -> None:
     assert [one.uid for one in world.run(1)] == ["uid-1"]
 
 
+def test_what_a_container_used_before_its_name_was_known_is_in_its_first_figure(
+    world: World,
+) -> None:
+    world.pod("a", main=2.0)
+    known = world.names["a"]
+    world.names["a"] = msgspec.structs.replace(known, containers={})
+    world.run(3)
+    world.cores[ContainerKey("a", "id-a-main")] = 0.0
+    world.names["a"] = known
+    world.run(1)
+    assert cores(world.books.running()[0].containers["main"]) == (pytest.approx(4 / 3), 1.0)
+
+
 def test_gpus_are_means_over_gpus_and_energy_adds_up(world: World) -> None:
     world.pod("a", main=1.0, beside=0.0)
     world.given = {"a": [GPU]}
