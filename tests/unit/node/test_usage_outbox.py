@@ -100,7 +100,13 @@ def test_what_was_kept_is_forgotten_though_the_process_died_before_it_did(
 
 
 @pytest.mark.parametrize(
-    "most", [{"most_pods": 3}, {"most_bytes": 700}, {"most_age": 25.0}], ids=str
+    "most",
+    [
+        {"most_pods": 3},
+        {"most_bytes": 3 * len(msgspec.json.encode(usage("0"))) + 60},
+        {"most_age": 25.0},
+    ],
+    ids=("pods", "bytes", "age"),
 )
 def test_what_nobody_fetches_is_thrown_away_and_counted(
     most: dict[str, float], tmp_path: Path, clock: Clock

@@ -32,6 +32,7 @@ class DescribedNvml(Nvml):
         self.gpus = (NvmlGpu(0, "GPU-0", "T4", 1 << 34),)
         self.handles = {"GPU-0": 0}
         self._says = says
+        self._readers = {}
         self._events = None
         self.api = self
 
