@@ -38,6 +38,10 @@ _REPLACE_AFTER: Final = 40.0
 _log = logging.getLogger(__name__)
 
 
+class Unprepared(Wait, frozen=True):
+    """What it needs cannot be written now: the kubelet is told at once."""
+
+
 class Choices(Protocol):
     """Writes down what is chosen for pods of other schedulers."""
 
@@ -160,22 +164,17 @@ class Starts:
         """
         began = time.monotonic()
         while True:
-            decision = await self._decide(resource, ids)
+            owner, decision = await self._decide(resource, ids)
             if decision is None:
                 return
             match await self._choose(decision) if isinstance(decision, Choose) else decision:
-                case Start() as given:
-                    try:
-                        self._let_start(given)
-                    except OSError as error:
-                        why = Wait(f"the start cannot be prepared: {error}")
-                        self._give_up(resource, ids, why)
-                    return
                 case Refuse() as refused:
-                    self._refuse(resource, ids, refused)
+                    self._refuse(owner, refused)
+                case Unprepared() as failed:
+                    self._give_up(owner, failed)
                 case Wait() as waits:
                     if time.monotonic() - began > _HOLD:
-                        self._give_up(resource, ids, waits)
+                        self._give_up(owner, waits)
                     await self._pods.changed(_LOOK)
 
     @property
@@ -185,13 +184,16 @@ class Starts:
 
     async def _decide(
         self, resource: str, ids: frozenset[str]
-    ) -> Start | Choose | Wait | Refuse | None:
-        """Decide; None: another plugin gave the container its GPUs, before ours took its place."""
+    ) -> tuple[str, Choose | Wait | Refuse | None]:
+        """Let start what may; return who may not, and why.
+
+        None: it may, or another plugin gave the container its GPUs, before ours took its place.
+        """
         try:
             held = await self._resources.list()
             allocations = checkpoint.read(self._folder)
         except (PodResourcesError, CheckpointError) as error:
-            return Wait(str(error))
+            return "", Wait(str(error))
         listed = [
             (one.namespace, one.pod, one.container)
             for one in held
@@ -199,16 +201,53 @@ class Starts:
         ]
         asked = [one for one in allocations if one.resource == resource and one.ids & ids]
         if asked and resource == names.GPU and not any(map(_is_ours, asked)):
-            return None
+            return "", None
         self._others = self._given_by_others(allocations)
+        of_resource = [one for one in allocations if one.resource == resource]
+        # The kubelet forgets ids whose Allocate is under way when a pod ends meanwhile, and gives
+        # them to the next pod as well. Each has an answer of its own, so all of them are prepared.
+        owners = sorted({one.pod_uid for one in asked}) or [""]
+        for owner in owners:
+            others = set(owners) - {owner}
+            found = self._decide_for(
+                resource,
+                ids,
+                [one for one in of_resource if one.pod_uid not in others],
+                self._without(listed, others),
+                owner,
+            )
+            if not isinstance(found, Start):
+                return owner, found
+            try:
+                self._let_start(found)
+            except OSError as error:
+                return owner, Unprepared(f"the start cannot be prepared: {error}")
+        return "", None
+
+    def _without(
+        self, listed: Iterable[starting.Listed], others: Collection[str]
+    ) -> list[starting.Listed]:
+        """Leave out the containers of these pods."""
+        known = (self._pods.by_uid.get(uid) for uid in others)
+        titles = {(pod.namespace, pod.name) for pod in known if pod is not None}
+        return [one for one in listed if one[:2] not in titles]
+
+    def _decide_for(
+        self,
+        resource: str,
+        ids: frozenset[str],
+        allocations: Collection[Allocation],
+        listed: Collection[starting.Listed],
+        owner: str,
+    ) -> Start | Choose | Wait | Refuse:
         found = starting.start(
             resource,
             ids,
-            [one for one in allocations if one.resource == resource],
+            allocations,
             listed,
             self._pods.by_uid,
             self._gpus(),
-            self._parts_beside({one.pod_uid for one in asked}),
+            self._parts_beside({owner}),
             aligned=self._aligned,
         )
         if isinstance(found, Start) and (missing := self._places.missing(found.pod)):
@@ -290,14 +329,14 @@ class Starts:
             self.started[pod.uid][one.name] = started
         self._waiting.pop(pod.uid, None)
 
-    def _refuse(self, resource: str, ids: frozenset[str], decision: Refuse) -> NoReturn:
-        if pod := self._pod_of(resource, ids):
+    def _refuse(self, owner: str, decision: Refuse) -> NoReturn:
+        if pod := self._pods.owner(owner):
             self._tell(pod, decision.reason, replace=not decision.is_final)
         raise StartRefusedError(decision.reason)
 
-    def _give_up(self, resource: str, ids: frozenset[str], decision: Wait) -> NoReturn:
+    def _give_up(self, owner: str, decision: Wait) -> NoReturn:
         """Tell the kubelet to try again; a pod that tried for long is replaced."""
-        pod = self._pod_of(resource, ids)
+        pod = self._pods.owner(owner)
         if pod is not None:
             since = self._waiting.setdefault(pod.uid, time.monotonic() - _HOLD)
             if time.monotonic() - since > _REPLACE_AFTER:
@@ -309,14 +348,6 @@ class Starts:
         if is_first:
             self._replaced.add(pod.uid)
         self._refused(pod, reason, is_first)
-
-    def _pod_of(self, resource: str, ids: frozenset[str]) -> OwningPod | None:
-        try:
-            found = checkpoint.read(self._folder)
-        except CheckpointError:
-            return None
-        uids = {one.pod_uid for one in found if one.resource == resource and one.ids & ids}
-        return self._pods.owner(uids.pop()) if len(uids) == 1 else None
 
     def _take_back(self, name: str) -> None:
         try:

@@ -109,6 +109,27 @@ async def test_a_start_that_the_kubelet_gives_up_takes_its_choice_back(
     assert node.pods.by_uid[NONE.uid].assignment is None
 
 
+async def test_of_two_to_whom_the_kubelet_gave_the_same_slot_both_start(node: Node) -> None:
+    pod = on_gpu(pod_on_node("d", asks(memory=5_000, compute=50)), main=[part(1)])
+    node.add(A, pod)
+    first, second = node.give(A, "slot-0"), node.give(pod, "slot-0")
+    await node.start(first)
+    await node.start(second)
+    await node.start(first)  # after a restart of its container
+    assert node.files == {"a-main": (part(0),), "d-main": (part(1),)}
+    assert not node.refused
+
+
+async def test_of_two_with_the_same_slot_the_one_without_room_is_replaced(node: Node) -> None:
+    node.add(A, B, C)
+    await node.start(node.give(A, "slot-0"))
+    await node.start(node.give(B, "slot-1"))
+    with pytest.raises(StartRefusedError, match="others hold"):
+        await node.start(node.give(C, "slot-1"))
+    assert set(node.files) == {"a-main", "b-main"}
+    assert [(name, to_replace) for name, _, to_replace in node.refused] == [("c", True)]
+
+
 async def test_two_that_nobody_placed_do_not_get_the_same_room(node: Node) -> None:
     most = asks(memory=9_000, compute=90)
     pods = [pod_on_node(name, most) for name in "xy"]
