@@ -31,6 +31,6 @@ async def ensure(
     built = await asyncio.to_thread(images.build, os.environ, report)
     for image in built:
         await asyncio.to_thread(node.import_archive, image.archive, image.digest)
-    values = release.values([image.name for image in built], only=only)
+    values = release.values([image.name for image in built], node.pod_logs, only=only)
     await Release(kubeconfig, report).install(values)
     await release.agents_ready(client)

@@ -127,11 +127,14 @@ async def agents_ready(client: Client) -> None:
         await asyncio.sleep(0.2)
 
 
-def values(images: Sequence[str], *, only: bool) -> dict[str, Any]:
+def values(
+    images: Sequence[str], pod_logs: Path = Path("/var/log/pods"), *, only: bool = False
+) -> dict[str, Any]:
     """The chart's values for the real node of a local cluster.
 
     Args:
         images: Names of the images, as REGISTRY/REPOSITORY:TAG.
+        pod_logs: The kubelet's folder of them.
         only: There is no other scheduler: so nobody but us schedules pods, nor our own first one.
     """
     names = dict(_split(image) for image in images)
@@ -150,6 +153,7 @@ def values(images: Sequence[str], *, only: bool) -> dict[str, Any]:
             "image": {"tag": names["alnair-agent"]},
             "nodeSelector": {AGENT_NODE: None, REAL_NODE: "true"},
             "wholeGpus": "always",
+            "podLogsFolder": str(pod_logs),
             "driver": {
                 "devices": f"{init_script.FAKE_GPU}/dev",
                 "also": [str(library), init_script.FAKE_GPU],

@@ -35,7 +35,8 @@ def test_its_node_is_well(cluster: LocalCluster) -> None:
     doctor = (sys.executable, "-m", "alnair", "doctor", "--node", "--json")
     found = json.loads(run_in_node(cluster, *doctor))
     assert {one["check"] for one in found["findings"]} == {
-        *("driver", "control-groups", "container-devices", "kubelet", "agent-folder", "libraries")
+        *("driver", "control-groups", "container-devices", "kubelet", "agent-folder", "libraries"),
+        "mps",
     }
     assert [one for one in found["findings"] if one["level"] == "error"] == []
     assert "driver 615.36.01 answers, with 2 GPUs" in [one["what"] for one in found["findings"]]

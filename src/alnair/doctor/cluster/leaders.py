@@ -48,6 +48,7 @@ def _several(leases: list[Manifest], now: float) -> list[Finding]:
         f"{one['metadata']['namespace']}/{one['metadata']['name']}"
         for one in leases
         if names.METRICS_URL in (one["metadata"].get("annotations") or {})
+        and one["metadata"]["name"] != names.CONTROLLER
         and one["spec"].get("holderIdentity")
         and _age(one, now)[0] <= _age(one, now)[1] + _LATE
     ]

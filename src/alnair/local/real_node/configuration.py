@@ -143,7 +143,7 @@ def kubelet(node: NodeSettings, pki: Pki) -> str:
             "clusterDNS": [DNS_ADDRESS],
             "clusterDomain": DOMAIN,
             "resolvConf": str(node.configuration / "resolv.conf"),
-            "podLogsDir": str(node.folder / "pod-logs"),
+            "podLogsDir": str(node.pod_logs),
             "volumePluginDir": str(node.folder / "volume-plugins"),
             # The disk is the user's own: pods go only when next to nothing is left, images never.
             "evictionHard": {

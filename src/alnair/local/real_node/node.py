@@ -58,6 +58,11 @@ class RealNode:
         self._programs = found
         self._report = report
 
+    @property
+    def pod_logs(self) -> Path:
+        """Where the kubelet keeps what containers write."""
+        return self._node.pod_logs
+
     async def up(self, client: Client) -> None:
         """Starts what does not run, and waits until the node is Ready.
 

@@ -97,6 +97,7 @@ def _agent(node: NodeSettings) -> list[str]:
         # Prometheus in a pod reaches it by the node's address.
         f"--metrics={node.address}:{AGENT_PORT}",
         "--kubelet=/var/lib/kubelet",
+        f"--pod-logs={node.pod_logs}",
         f"--driver-devices={init_script.FAKE_GPU}/dev",
         f"--driver-capabilities={init_script.FAKE_GPU}/capabilities",
         f"--driver-also={libraries / 'libfakegpu.so'}",

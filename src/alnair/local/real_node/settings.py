@@ -48,6 +48,11 @@ class NodeSettings:
         return self.layout.folder / "node"
 
     @property
+    def pod_logs(self) -> Path:
+        """Where the kubelet keeps what containers write."""
+        return self.folder / "pod-logs"
+
+    @property
     def kubelet(self) -> Path:
         """What the node sees as /var/lib/kubelet, a path that the kubelet insists on."""
         return self.folder / "kubelet"

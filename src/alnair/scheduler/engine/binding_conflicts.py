@@ -26,7 +26,7 @@ def crossed(accounts: Accounts, row: int, ours: Container[str], now: float) -> l
     on_row = list(accounts.on_row.get(row, {}).values())
     if not on_row or not accounts.overcommitted(row):
         return []
-    theirs = [r for r in on_row if r.pod.scheduler not in ours]
+    theirs = [r for r in on_row if r.pod.scheduler not in ours and not _leaving(r)]
     going = [r for r in on_row if _leaving(r)]
     if not accounts.to_relieve(row, theirs, going):
         return []  # they take nothing of it: the node has become smaller
