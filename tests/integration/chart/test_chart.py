@@ -22,6 +22,7 @@ from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
 from alnair.local.programs.clients import client as program
 from alnair.local.report import NO_REPORT
+from kit.live.scheduler_process import eventually
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "alnair"
@@ -217,8 +218,12 @@ async def test_custom_resources_stay_or_go_as_the_value_says(
         await run(*install, values="{workloads: {enabled: false}}")
         gone = "{workloads: {enabled: false}, crds: {keep: false}}"
         await run("upgrade", "alnair", str(CHART), values=gone)
-        await run("uninstall", "alnair", "--wait")
-        assert await kinds() == set()
+        await run("uninstall", "alnair")
+
+        async def are_gone() -> bool:
+            return await kinds() == set()
+
+        await eventually(are_gone, what="the API server has removed the kinds")
 
 
 def test_only_what_a_scheduler_cannot_take_over_restarts_its_pods(

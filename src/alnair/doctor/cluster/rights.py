@@ -26,12 +26,17 @@ _AT_ONCE: Final = 16
 #: Of more missing rights only so many are named.
 _NAMED: Final = 4
 _WHAT: Final = "asking for rights"
+#: Roles that depend on a value: controller.history.enabled.
+_BY_VALUE: Final = ("alnair-controller-history",)
 
 
 async def rights(look: ClusterLook) -> list[Finding]:
     """Each component's service account, or user, has every right that the chart gives."""
+    off = await _switched_off(look)
     every_role = manifests("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-    every_right = rights_by_component(every_role)
+    every_right = rights_by_component(
+        [one for one in every_role if one["metadata"]["name"] not in off]
+    )
     wanted = {name: every for name, every in every_right.items() if name not in look.without}
     total, done = sum(map(len, wanted.values())), 0
     found: list[Finding] = []
@@ -41,6 +46,18 @@ async def rights(look: ClusterLook) -> list[Finding]:
         done += len(every)
         look.progress(_WHAT, done, total)
     return found
+
+
+async def _switched_off(look: ClusterLook) -> set[str]:
+    """The roles that the chart gives only to who asks for them, and has not given here."""
+    off = set(_BY_VALUE)
+    for name in _BY_VALUE:
+        try:
+            if await look.get(CLUSTER_ROLE_BINDINGS, name) is not None:
+                off.discard(name)
+        except KubeError:
+            continue  # who may not see it does not miss it
+    return off
 
 
 async def _who(look: ClusterLook, component: str) -> dict[str, object]:
