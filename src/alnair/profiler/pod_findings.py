@@ -11,7 +11,6 @@ from alnair.model import usage
 from alnair.model.usage import Digest
 from alnair.profiler.bottleneck import bottleneck
 from alnair.profiler.even_grid import Refusal
-from alnair.profiler.iteration import iteration_time
 from alnair.profiler.phases.phases import phases
 from alnair.profiler.workload_kind import workload_kind
 
@@ -19,8 +18,6 @@ Values = NDArray[np.float64]
 _UNKNOWN: Final = "unknown"
 #: Seconds over which a bottleneck is looked for: it changes with the phase.
 _LATELY: Final = 120.0
-#: Whose cycles are iterations, where the GPU's use shows none.
-_SHOWS_ITERATIONS: Final = (usage.GPU_MEMORY_COPY_UTIL, usage.GPU_MEMORY_MIB)
 #: What tells phases apart.
 _SHOWS_PHASES: Final = (
     usage.GPU_UTIL,
@@ -61,11 +58,8 @@ def pod_findings(times: Values, metrics: Mapping[str, Values]) -> PodFindings:
     kind = workload_kind(times, util)
     if isinstance(kind, Refusal):  # too short a time for anything
         return PodFindings(bottleneck=_bottleneck(times, metrics))
+    # Steady work has no period: what another metric shows at one sample a second is mostly chance.
     period = kind.period_s
-    if kind.kind in ("training", _UNKNOWN) and period is None:
-        other = {name: (times, metrics[name]) for name in _SHOWS_ITERATIONS if name in metrics}
-        found = iteration_time(other)
-        period = None if isinstance(found, Refusal) else found.seconds
     shown = {name: (times, metrics[name]) for name in _SHOWS_PHASES if name in metrics}
     told = phases(shown, period or 0.0)
     return PodFindings(

@@ -34,6 +34,8 @@ def workload(
     said = log or LogFindings()
     if type is None and said.readings:
         type = _TRAINING  # noqa: A001
+    if phase == _TRAINING and type != _TRAINING:
+        phase = None  # it is busy, but with what is not known
     if said.rate:
         period_s = 1 / said.rate
     found = Workload(

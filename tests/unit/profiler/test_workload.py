@@ -60,3 +60,13 @@ def test_what_is_not_known_is_absent_and_nothing_known_is_no_annotation() -> Non
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_figure_that_is_no_number_is_not_written(value: float) -> None:
     assert workload(NOON, period_s=value) is None
+
+
+def test_busy_is_no_training_while_nothing_says_so() -> None:
+    assert workload("now", phase="training") is None
+    found = workload("now", phase="training", log=LogFindings(readings=1))
+    assert found is not None
+    assert found.phase == "training"
+    idle = workload("now", phase="idle")
+    assert idle is not None
+    assert idle.phase == "idle"
