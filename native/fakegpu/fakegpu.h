@@ -20,6 +20,7 @@
  *   ns_4000              4,000 ns
  *   ns_5000000_j20       5 ms with 20 % jitter (uniform, deterministic per launch number)
  *   bi_4000_400000_25    bimodal: 4 us, and 400 us in 25 % of launches
+ *   ph_4000_400000_9_5   4 us in nine launches, then 400 us in five, in turns
  *   blk_100              100 ns per block of the grid
  *   empty                0 work: only launch cost
  * ns_4000_sm16         on 16 SMs only: others run beside it (any of the above; without it, a
@@ -43,10 +44,19 @@
  *                        take turns, so that all is the same in each run
  *   mode=timeslice|mps   see engine/engine.h; slice_us, switch_us: as the profile says
  *   launch_ns, event_ns  host time of a launch (virtual), GPU time of an event: as the profile says
+ *   load_us=0            virtual: host time of the first launch of a function or executable graph
  *   call_ns=500          virtual: host time of other calls; sync_ns=3000: of waking up
  *   jitter=0             percent, of kernels whose name says nothing of it; seed=1
- *   contention=0         mps: percent that each neighbour at work slows a context
  *   noise=0              percent points by which NVML's samples are wrong at most
+ *   contention=0         percent by which each neighbour at work lengthens a context's kernels: 43
+ *                        makes them 30 % slower
+ *   slice_uneven=0       slices are longer or shorter by up to this percent
+ *   tail=0               percent of a kernel's time at its end, in which it needs half of its SMs
+ *   clock_drop=0         percent by which kernels are slower in every other clock_ms=1000
+ *   util_last=0          1: NVML gives a process's last sample, not the mean of those asked for
+ *   util_late_ms=0       NVML tells of a sample so much later
+ *   util_foreign=0       a pid that runs nothing here, of which NVML says 90 %
+ *                        (a profile may set these from contention on, and load_us)
  *   to_host_mbps=25000, to_device_mbps=25000, inside_mbps=1500000   copies */
 int fakegpu_create(const char *state, const char *profile, int gpus, const char *options);
 int fakegpu_attach(const char *state); /* map it in this process (NULL: FAKEGPU_STATE) */

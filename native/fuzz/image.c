@@ -30,13 +30,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (ftruncate(file, 0) || pwrite(file, data, size, 0) != (ssize_t)size)
         abort();
-    vg_image_file_bytes(path);
+    vg_image_file_bytes(path, 90);
     return 0;
 }
 
 size_t fuzz_seed(unsigned n, uint8_t *data, size_t room)
 {
-    static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
+    static const char ptx[] =
+        ".version 6.0\n.target sm_50\n.global .align 4 .v2 .f32 a[0x10][3], b = 1;"
+        "/* */ .extern .const .b8 c[4]; .entry e(.param .u64 .ptr .global p){}";
+    static const char entry[64] = {[0] = 1, [4] = 64, [8] = sizeof ptx, [28] = 80};
     const uint32_t fatbin[] = {0xba55ed50, 0x00100001, 4096, 0},
                    wrapper[] = {0x466243b1, 1, 0, 0, 0, 0};
     Elf64_Ehdr *elf = (Elf64_Ehdr *)data;
@@ -46,6 +49,12 @@ size_t fuzz_seed(unsigned n, uint8_t *data, size_t room)
     switch (n) {
     case 0: memcpy(data, ptx, sizeof ptx); return sizeof ptx;
     case 1: memcpy(data, fatbin, sizeof fatbin); return sizeof fatbin + 64;
+    case 4:
+        memcpy(data, fatbin, sizeof fatbin);
+        data[8] = sizeof entry + sizeof ptx, data[9] = 0;
+        memcpy(data + 16, entry, sizeof entry);
+        memcpy(data + 16 + sizeof entry, ptx, sizeof ptx);
+        return 16 + sizeof entry + sizeof ptx;
     case 2: memcpy(data, wrapper, sizeof wrapper); return sizeof wrapper;
     case 3:
         memcpy(elf->e_ident, ELFMAG, SELFMAG);

@@ -12,11 +12,12 @@
  *
  * Who frees the slot of another process (vg_reap in the container, the server outside) first takes
  * flock(LOCK_EX | LOCK_NB) on a descriptor of `counters` of its own, looks again whether the slot
- * still has the dead owner, zeroes all else of it (the next owner counts from zero, and says when
- * it started only after it claimed the slot), then owner, and closes the descriptor. Who does not
- * get the lock leaves the slot to who has it. So nobody frees a slot that was freed and claimed
- * again in between (the server has no compare-and-swap: it writes by pwrite). The kernel gives the
- * lock back when its holder is killed; claiming, counting and admitting never take it.
+ * still has the dead owner, adds what it left unsettled to its buckets, zeroes all else of it (the
+ * next owner counts from zero, and says when it started only after it claimed the slot), then owner,
+ * and closes the descriptor. Who does not get the lock leaves the slot to who has it. So nobody
+ * frees a slot that was freed and claimed again in between (the server has no compare-and-swap: it
+ * writes by pwrite). The kernel gives the lock back when its holder is killed; claiming, counting
+ * and admitting never take it.
  */
 #ifndef ALNAIR_VGPU_ABI_H
 #define ALNAIR_VGPU_ABI_H
@@ -30,6 +31,9 @@
 #define VG_FRAME_MAGIC 0x31464756414e4c41ull
 #define VG_DEVICES 16 /* GPUs that one container may see */
 #define VG_SLOTS 256  /* processes of one container that use CUDA at once */
+/* GPU time that one process leaves unsettled counts up to this: more would be what it did not use,
+ * but only never asked for */
+#define VG_LEFT_MOST_NS 10000000000ull
 
 /* ---- limits: one page per container, written by the server ----------------------------------- */
 
@@ -71,7 +75,10 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     uint32_t window_period_us;
     uint32_t window_begin_us, window_us;
     uint32_t reserved_a;
-    uint64_t reserved[3];
+    /* CLOCK_MONOTONIC before which nothing is launched, whatever the bucket says: what the container
+     * owes by the driver's account. Seconds ahead at most; a dead server's is soon past. */
+    uint64_t not_before_ns;
+    uint64_t reserved[2];
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
@@ -97,9 +104,11 @@ struct vg_limits { /* 4096 bytes */
 
 /* ---- counters: one file per container, written by its processes ------------------------------ */
 
-/* API classes of struct vg_calls */
+/* API classes of struct vg_calls. New ones come at the end, and VG_CLASSES may grow into the
+ * padding behind them: a server before this library reads those it knows, and one after it is told
+ * by `classes` in the slot how many this library counts. */
 enum vg_class {
-    VG_CALL_LAUNCH,
+    VG_CALL_LAUNCH, /* kernels launched one by one; before VG_CALL_GRAPH graphs, too */
     VG_CALL_ALLOC,
     VG_CALL_FREE,
     VG_CALL_H2D,
@@ -108,9 +117,13 @@ enum vg_class {
     VG_CALL_PEER,
     VG_CALL_MEMSET,
     VG_CALL_SYNC,
-    VG_CALL_OTHER,
-    VG_CLASSES = 12
+    VG_CALL_OTHER,  /* copies whose direction is not told, contexts */
+    VG_CALL_GRAPH,  /* graphs launched */
+    VG_CALL_EVENT,  /* streams and events: made, recorded, waited for by a stream, asked */
+    VG_CALL_MODULE, /* modules and libraries loaded */
+    VG_CLASSES = 16
 };
+#define VG_COUNTED (VG_CALL_MODULE + 1)                 /* that this library counts */
 struct vg_calls { _Atomic uint64_t calls, bytes, ns; }; /* ns: sampled 1 in 64, scaled */
 
 struct vg_slot_device {    /* 64 bytes: what one process uses of one GPU (row of limits) */
@@ -135,22 +148,30 @@ struct vg_slot {              /* 4096 bytes: one process */
     /* inode; only peers of the same one can judge whether owner lives */
     _Atomic uint64_t pid_namespace;
     _Atomic uint64_t image; /* of this execve: after another one the process holds no GPU memory */
-    uint64_t reserved[2];
+    _Atomic uint64_t classes;  /* that its library counts; 0: up to VG_CALL_OTHER (before 0.2) */
+    _Atomic uint64_t start_ns; /* in which it was let in: pages, registration, slot */
     struct vg_calls calls[VG_CLASSES];
     uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
     struct vg_slot_device device[VG_DEVICES];
     _Atomic uint64_t leaving[VG_DEVICES]; /* part of held that the driver is freeing now: a refusal
                                              waits for it; it never admits anybody */
-    uint8_t padding_b[4096 - 1024 - 72 * VG_DEVICES];
+    /* 0: all that was timed is settled. Else since when (CLOCK_MONOTONIC) the GPU may have been at
+     * work on what is not, less charged_ns at that time: should the process end so, whoever frees
+     * its slot adds to left_ns what has passed since and was not charged */
+    _Atomic uint64_t unsettled[VG_DEVICES];
+    uint8_t padding_b[4096 - 1024 - 80 * VG_DEVICES];
 };
 struct vg_bucket { /* 64 bytes: one GPU's compute bucket, shared by all processes */
     /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited GPU time will have been
-     * earned at the current rate */
+     * earned at the current rate; set back by a tenant, it meets not_before_ns of its limits */
     _Atomic uint64_t tat_ns;
     _Atomic uint64_t rate_ppm; /* the rate at which tat_ns was last reckoned; 0: none yet */
     /* when the GPU will have done what was debited, were it alone with it */
     _Atomic uint64_t busy_ns;
-    uint64_t reserved[5];
+    /* GPU time that processes which ended left unsettled, when there was more of it last (only who
+     * holds the lock for freeing slots writes the two), and how much of it has been debited */
+    _Atomic uint64_t left_ns, left_at_ns, left_debited_ns;
+    uint64_t reserved[2];
 };
 struct vg_counters {
     /* VG_COUNTERS_MAGIC */

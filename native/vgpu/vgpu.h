@@ -87,11 +87,17 @@ int vg_reap(void);
 /* Row of limits/counters for a device ordinal or for the calling thread's current context; -1: none
  * (inert, or no context). */
 int vg_row(CUdevice device);
-int vg_current_row(void);        /* a few ns: see current_gpu.c */
+int vg_current_row(void); /* a few ns: see current_gpu.c */
+/* The same for a stream's context: by its handle, or the current one's for default streams. */
+int vg_stream_row(CUstream stream);
+static inline bool vg_is_handle(CUstream stream)
+{
+    return stream > CU_STREAM_PER_THREAD;
+}
 CUdevice vg_row_device(int row); /* -1: not visible */
 void *vg_context(void);          /* the calling thread's current context; NULL: none */
 /* call after any call that may make another context current (cuCtxCreate*, cuCtxDestroy*,
- * cuDevicePrimaryCtxReset*) */
+ * cuDevicePrimaryCtxReset*), and before a stream ends, whose handle may come again */
 void vg_context_changed(void);
 
 /* ---- session/clock.c: the only clock; replaced at compile time by -DVG_VIRTUAL_CLOCK --------- */

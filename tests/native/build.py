@@ -50,6 +50,13 @@ def libraries() -> Path:
     return LIBRARIES
 
 
+def vgpu() -> Path:
+    """Only the library that limits: it needs a compiler, and no header of NVIDIA's."""
+    with _locked("native"):
+        _run(["make", "-s", "-C", str(ROOT / "native"), f"PYTHON={sys.executable}", "vgpu"])
+    return PLAIN
+
+
 @cache
 def cuda_headers() -> Path:
     """Folder of NVIDIA's cuda.h and nvml.h, from the development packages."""

@@ -24,7 +24,10 @@ SLOTS = 256
 PAGE = 4096
 WAITING, REGISTERED, REFUSED = 1, 2, 3
 SOFT, LOW_PRIORITY, TIER_A = 1, 2, 4
-CLASSES = ("launch", "alloc", "free", "h2d", "d2h", "d2d", "peer", "memset", "sync", "other")
+CLASSES = (
+    *("launch", "alloc", "free", "h2d", "d2h", "d2d", "peer", "memset", "sync", "other"),
+    *("graph", "event", "module"),
+)
 
 _U32, _U64 = ctypes.c_uint32, ctypes.c_uint64
 _Page = TypeVar("_Page", bound=ctypes.Structure)
@@ -50,7 +53,8 @@ class DeviceLimit(ctypes.Structure):
         ("window_begin_us", _U32),
         ("window_us", _U32),
         ("reserved_a", _U32),
-        ("reserved", _U64 * 3),
+        ("not_before_ns", _U64),
+        ("reserved", _U64 * 2),
     )
 
 
@@ -108,12 +112,14 @@ class Slot(ctypes.Structure):
         ("unhooked", _U64),
         ("pid_namespace", _U64),
         ("image", _U64),
-        ("reserved", _U64 * 2),
-        ("calls", Calls * 12),
-        ("padding_a", ctypes.c_uint8 * (1024 - 64 - 24 * 12)),
+        ("classes", _U64),
+        ("start_ns", _U64),
+        ("calls", Calls * 16),
+        ("padding_a", ctypes.c_uint8 * (1024 - 64 - 24 * 16)),
         ("device", SlotDevice * DEVICES),
         ("leaving", _U64 * DEVICES),
-        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 72 * DEVICES)),
+        ("unsettled", _U64 * DEVICES),
+        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 80 * DEVICES)),
     )
 
 
@@ -132,6 +138,12 @@ class Counters(ctypes.Structure):
         ("padding", ctypes.c_uint8 * (PAGE - 64 - 64 * DEVICES)),
         ("slot", Slot * SLOTS),
     )
+
+
+def counters_of(folder: Path) -> Counters:
+    """The counters page of a container's folder that is there, as its processes can write it."""
+    with (folder / "counters").open("r+b") as file:
+        return Counters.from_buffer(mmap.mmap(file.fileno(), PAGE * (1 + SLOTS)))
 
 
 class Container:

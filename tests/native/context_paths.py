@@ -95,6 +95,40 @@ def cubin(zeroed: int = 5 * MIB) -> bytes:
     return header + b"\2" * 100_000 + sections
 
 
+#: Variables of 64 MiB and of 6 floats; what is elsewhere, or an argument, takes nothing here.
+DECLARING = b"""//
+.version 8.0
+.target sm_70 // .global .align 4 .b8 comment[1000000];
+.extern .global .align 4 .b8 elsewhere[1000000];
+.visible .global .align 4 .b8 table[67108864];
+.global .align 8 .f32 pairs[3][2];
+.visible .entry empty(.param .u64 .ptr .global .align 4 p)
+{
+ld.global.u32 %r1, [table];
+}
+\0"""
+
+
+def fat_binary(*entries: tuple[int, int, bytes, int]) -> bytes:
+    """Images of (1: PTX, 2: cubin; architecture; image; bytes unpacked, or 0: it is not packed)."""
+    body = b""
+    for kind, arch, image, unpacked in entries:
+        packed = len(image) if unpacked else 0
+        numbers = kind, 0x101, 64, len(image), packed, 0, 0, 0, arch, 0, 0, 0x11, 0, unpacked
+        body += struct.pack("<HHIQIIHHIIIQQQ", *numbers) + image
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+#: For a GPU of compute capability 9.0.
+MANY = fat_binary(
+    (2, 80, cubin(3 * MIB), 0), (1, 90, DECLARING, 0), (2, 90, cubin(7 * MIB), 0),
+    (2, 100, cubin(9 * MIB), 0),
+)  # fmt: skip
+LATER = fat_binary((2, 80, cubin(3 * MIB), 0), (1, 70, PTX, 0), (1, 75, DECLARING, 0))
+PACKED = fat_binary((2, 80, cubin(3 * MIB), 0), (2, 90, b"\1" * 5000, 300_000))
+NONE_SUITS = fat_binary((2, 80, cubin(3 * MIB), 0), (2, 100, cubin(9 * MIB), 0))
+
+
 def modules(load: str, image: bytes, *after: int) -> Script:
     def script(call: Calls) -> Iterator[None]:
         ok(call(load, Out("m"), image, *after))
@@ -109,6 +143,11 @@ for _name, _load, _image, _after in (
     ("module_of_ptx", "cuModuleLoadData", PTX, ()),
     ("module_of_a_cubin", "cuModuleLoadDataEx", cubin(), (0, 0, 0)),
     ("module_of_a_fat_binary", "cuModuleLoadFatBinary", FATBIN, ()),
+    ("module_with_variables", "cuModuleLoadData", DECLARING, ()),
+    ("module_for_many_gpus", "cuModuleLoadData", MANY, ()),
+    ("module_compiled_when_loaded", "cuModuleLoadData", LATER, ()),
+    ("module_that_is_packed", "cuModuleLoadData", PACKED, ()),
+    ("module_for_no_gpu_that_we_know", "cuModuleLoadData", NONE_SUITS, ()),
 ):
     PATHS[_name] = Path(modules(_load, _image, *_after), (_load, "cuModuleUnload"))
 

@@ -21,7 +21,7 @@ def options(folder: Path, **changes: object) -> MpsOptions:
             "folder": folder,
             "command": STAND_IN,
             "check_s": 0.05,
-            "answer_s": 2.0,
+            "answer_s": 10.0,  # a client is a program: one that is slow to start is no fault here
             "first_delay_s": 0.05,
             "most_delay_s": 0.4,
             **changes,
@@ -40,7 +40,7 @@ async def cared_for(daemon: MpsDaemon) -> AsyncIterator[asyncio.Task[None]]:
             await task
 
 
-async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"

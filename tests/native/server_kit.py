@@ -1,5 +1,6 @@
 """Containers for tests of the vGPU server: real processes in control groups of their own."""
 
+import asyncio
 import contextlib
 import ctypes
 import json
@@ -7,7 +8,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from alnair.node.cgroups import Proc
-from alnair.node.gpu_looks import GpuLooks
+from alnair.node.gpu_looks import GpuLook, GpuLooks
 from alnair.node.nvml import Nvml
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.inspection import Inspection
@@ -38,9 +39,27 @@ class OpenDriver:
         self.read, self.xids = nvml.read, nvml.xids
 
 
-def looks(nvml: Nvml, inspection: Inspection) -> GpuLooks:
-    """Looks at the GPUs, which the inspection takes."""
-    return GpuLooks(OpenDriver(nvml), [inspection.take])
+def looks(nvml: Nvml, inspection: Inspection, *before: Callable[[GpuLook], object]) -> GpuLooks:
+    """Looks at the GPUs, which the inspection takes, and these before it."""
+    return GpuLooks(OpenDriver(nvml), [*before, inspection.take])
+
+
+#: Seconds of one turn of `until`.
+_TURN = 0.01
+
+
+async def until(true: Callable[[], object], seconds: float = 2) -> float:
+    """Wait for something; return how long that took, in seconds.
+
+    They are counted by turns of the loop that a server here works in, too: where this machine
+    stands still, neither of them had that time.
+    """
+    turns = 0
+    while not true():
+        assert turns * _TURN < seconds, f"not within {seconds:g} s"
+        await asyncio.sleep(_TURN)
+        turns += 1
+    return turns * _TURN
 
 
 class Tenant:

@@ -1,15 +1,16 @@
 """Containers that share one fake GPU under compute limits, and what each of them got of it.
 
-`Shares` starts the loads (clients/gpu_load.c) with the interposer, plays the vGPU server's part
-beside them (the rates of alnair.sharing.rates every 50 ms, the correction of prices by NVML's
-samples every second), and reads from the oracle how much GPU time each container's kernels really
-had. All of it in the fake's time: with a virtual clock, half an hour passes in a minute.
+`Shares` starts the loads (clients/gpu_load.c) with the interposer and the vGPU server as shipped
+(served.py), and reads from the oracle how much GPU time each container's kernels really had. All of
+it in the fake's time: with a virtual clock, half an hour passes in a minute.
 """
 
 import ctypes
 import json
 import os
 import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -17,17 +18,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
-import pynvml
 
-from alnair.sharing import rates
+from alnair.node.vgpu.containers.container_slices import Share
 from native import build
 from native.container import LOW_PRIORITY, SOFT, Container
 from native.fake import Fake
+from native.served import PATIENCE, Served
 
 TICK_NS = 50_000_000
-#: Ticks between two corrections by NVML.
-CORRECTED = 20
-MILLION = 1_000_000
 
 TINY = "kernel:ns_4000_j20"
 MIXED = "kernel:bi_4000_400000_25"
@@ -35,6 +33,11 @@ MIXED = "kernel:bi_4000_400000_25"
 BIMODAL = "kernel:bi_4000_2000000_10"
 FIVE = "kernel:ns_5000000_j20"
 LONG = "kernel:ns_50000000_j20:1"
+#: Kernels that leave room for those of other streams; and a training's steps, whose gradients are
+#: reduced beside them.
+TWO_STREAMS = "streams:ns_100000_j20_sm66:2"
+FOUR_STREAMS = "streams:ns_100000_j20_sm33:4"
+STEPS = "ddp:ns_100000_j20_sm110:80"
 GRAPHS = "graph:ns_100000_j20:20"
 
 
@@ -49,7 +52,8 @@ class Tenant(msgspec.Struct, frozen=True):
         arrivals: requests per second, where the load has any.
         processes: so many processes run the load.
         preload: another library than ours, or None.
-        environment: more variables.
+        environment: more variables; "{folder}" in them becomes a folder that is fresh in each
+            case, and the same for all processes of the tenant.
         program: the client that runs the load.
     """
 
@@ -112,8 +116,9 @@ class Shares:
         tenants: who shares it.
         seconds: how long, in the fake's time.
         clock: "virtual" or "wall".
-        corrects: play the server's correction by NVML, too.
-        serves: play the server at all.
+        corrects: the server corrects prices by NVML.
+        serves: there is a server; set to False while it runs, it dies.
+        honest: that server may accuse nobody of doing what it may not.
         options: of the fake: slice_us, jitter, seed, event_ns, ...
     """
 
@@ -125,48 +130,77 @@ class Shares:
         clock: str = "virtual",
         corrects: bool = True,
         serves: bool = True,
-        turns: bool = True,
+        honest: bool = True,
         then: Callable[["Shares", float], None] | None = None,
         **options: object,
     ) -> None:
         self.tenants, self.seconds, self.clock = tenants, seconds, clock
-        self.corrects, self.serves, self.turns, self._then = corrects, serves, turns, then
+        self.corrects, self.serves, self._then = corrects, serves, then
+        self.honest = honest
         self._options = options
         self._stack = ExitStack()
+        #: Of tenants of other libraries.
+        self.folders: list[Path] = []
 
     def __enter__(self) -> Self:
+        ours = [number for number, one in enumerate(self.tenants) if one.preload is None]
         count = sum(tenant.processes for tenant in self.tenants)
         options = dict(self._options)
         if self.clock == "virtual":
             options["start_threads"] = count + 1
         self.fake = self._stack.enter_context(Fake(clock=self.clock, **options))
-        self.containers = [
-            self._stack.enter_context(
-                Container(
-                    self.fake.uuid(),
-                    compute_percent=tenant.percent,
-                    flags=SOFT * tenant.soft | LOW_PRIORITY * tenant.low,
-                )
-            )
-            for tenant in self.tenants
-        ]
-        self._activity: list[rates.Activity | None] = [None] * len(self.tenants)
-        self.prices = [rates.Price()] * len(self.tenants)
-        self._charged = [0] * len(self.tenants)
-        self._measured = [0.0] * len(self.tenants)
-        self._pids: dict[int, int] = {}
-        self._since_us = 0
-        self._turns: dict[str, rates.Turn] = {}
         ctypes.CDLL(str(build.PLAIN / "libnvidia-ml.so.1"))  # its soname is then known to dlopen
         os.environ["FAKEGPU_STATE"] = str(self.fake.state)
         self._stack.callback(os.environ.pop, "FAKEGPU_STATE")
-        pynvml.nvmlInit()
-        self._stack.callback(pynvml.nvmlShutdown)
-        self._nvml = pynvml.nvmlDeviceGetHandleByIndex(0)
+        self.served: Served | None = None
+        self._folders: dict[int, Path] = {}
+        if self.serves and ours:
+            shares = [self._share(self.tenants[number]) for number in ours]
+            base = Path(self._stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
+            self.served = self._stack.enter_context(
+                Served(
+                    self.fake,
+                    shares,
+                    base,
+                    virtual=self.clock == "virtual",
+                    corrects=self.corrects,
+                )
+            )
+            found = [container.folder for container in self.served.containers]
+            self._folders = dict(zip(ours, found, strict=True))
+        else:
+            for number in ours:
+                self._folders[number] = self._stack.enter_context(
+                    self._unserved(self.tenants[number])
+                ).folder
+        self._ours = ours
         return self
 
     def __exit__(self, *_: object) -> None:
+        accused = self.served.accused if self.served is not None else []
         self._stack.close()
+        assert not (self.honest and accused), accused
+
+    def _share(self, tenant: Tenant) -> Share:
+        return Share(
+            f"GPU-{self.fake.uuid()}",
+            compute_percent=tenant.percent,
+            soft=tenant.soft,
+            low_priority=tenant.low,
+        )
+
+    def folder(self, number: int) -> Path:
+        """The folder of a tenant's container."""
+        return self._folders[number]
+
+    def _unserved(self, tenant: Tenant) -> Container:
+        flags = SOFT * tenant.soft | LOW_PRIORITY * tenant.low
+        return Container(self.fake.uuid(), compute_percent=tenant.percent, flags=flags)
+
+    def limit(self, tenant: int, percent: int) -> None:
+        """Changes a tenant's limit while it runs."""
+        assert self.served is not None
+        self.served.limit(self._ours.index(tenant), percent)
 
     def run(self) -> Run:
         """Runs to the end; a client that fails fails it, with the client's words."""
@@ -176,9 +210,12 @@ class Shares:
             client = build.client(tenant.program, "-l:libcuda.so.1", "-lfakegpu")
             environment = fake.environment(tag=str(number)) | dict(tenant.environment)
             if tenant.preload is not None:
+                folder = self._stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))
+                self.folders.append(Path(folder))
+                environment = {k: v.replace("{folder}", folder) for k, v in environment.items()}
                 environment["LD_PRELOAD"] = tenant.preload
             else:
-                environment |= self.containers[number].environment()
+                environment["ALNAIR_VGPU_DIR"] = str(self._folders[number])
                 environment["LD_PRELOAD"] = str(interposer(self.clock))
             length = self.seconds - tenant.begin if tenant.seconds is None else tenant.seconds
             processes.append(
@@ -194,6 +231,11 @@ class Shares:
                     for copy in range(tenant.processes)
                 ]
             )
+            if self.served is not None and number in self._ours:
+                for process in processes[-1]:
+                    self.served.has(self._ours.index(number), process.pid)
+            if tenant.preload is not None and self.clock == "wall" and not tenant.begin:
+                self._await_work(str(number), processes[-1])
         try:
             times, work = self._watch(processes)
             printed = [[_printed(process) for process in its] for its in processes]
@@ -204,14 +246,39 @@ class Shares:
                 for stream in (process.stdin, process.stdout, process.stderr):
                     if stream:
                         stream.close()
-        return Run(times, work, printed, [price.scale for price in self.prices])
+        its = range(len(self._ours))
+        scales = [self.served.scale(at) for at in its] if self.served else []
+        return Run(times, work, printed, scales)
+
+    def _await_slots(self, processes: list[list[subprocess.Popen[str]]]) -> None:
+        """The server registers them while time stands still; who ended instead says why itself."""
+        assert self.served is not None
+        began = time.perf_counter()
+        for at, number in enumerate(self._ours):
+            while self.served.registered(at) < len(processes[number]):
+                if any(one.poll() is not None for one in processes[number]):
+                    return
+                assert time.perf_counter() - began < PATIENCE, f"tenant {number} has no slot"
+                time.sleep(0.001)
+
+    def _await_work(self, tag: str, processes: list[subprocess.Popen[str]]) -> None:
+        """Another's library may not bear that two tenants begin at once; each has half a minute."""
+        until = time.monotonic() + 30
+        while not self.fake.kernels(tag) and all(one.poll() is None for one in processes):
+            if time.monotonic() > until:
+                raise RuntimeError(f"tenant {tag} ran no kernel within 30 s: see its library")
+            time.sleep(0.01)
 
     def _watch(
         self, processes: list[list[subprocess.Popen[str]]]
     ) -> tuple[list[float], list[list[float]]]:
         fake, names = self.fake, [str(number) for number in range(len(self.tenants))]
-        self._pids = {one.pid: at for at, its in enumerate(processes) for one in its}
-        fake.join()
+        served = self.served
+        if served is not None:
+            self._await_slots(processes)
+            served.join()
+        else:
+            fake.join()
         begun = fake.now_ns()
         times: list[float] = []
         work: list[list[float]] = [[] for _ in names]
@@ -223,93 +290,21 @@ class Shares:
                 times.append((now - begun) / 1e9)
                 for name, its in zip(names, work, strict=True):
                     its.append(fake.work_ns(name) / 1e9)
-                if self.serves:
-                    self._serve(now, tick)
                 if self._then:
                     self._then(self, times[-1])
+                if served is not None and not self.serves:
+                    served.die()
                 tick += 1
-                fake.sleep_until_ns(begun + tick * TICK_NS)
+                if served is not None:
+                    served.until(begun + tick * TICK_NS)
+                else:
+                    fake.sleep_until_ns(begun + tick * TICK_NS)
         finally:
-            fake.leave()
+            if served is not None:
+                served.leave()
+            else:
+                fake.leave()
         return times, work
-
-    # ---- the server's part -------------------------------------------------------------------
-
-    def _serve(self, now: int, tick: int) -> None:
-        claims: dict[str, rates.TenantDemand] = {}
-        for number, (tenant, container) in enumerate(
-            zip(self.tenants, self.containers, strict=True)
-        ):
-            slots = container.slots()
-            reading = rates.Reading(
-                now,
-                sum(slot.device[0].charged_ns for slot in slots),
-                sum(slot.device[0].launches for slot in slots),
-                sum(slot.device[0].waiting for slot in slots),
-            )
-            activity = rates.observe(self._activity[number], reading)
-            self._activity[number] = activity
-            percent = container.limits.device[0].compute_percent
-            claims[str(number)] = rates.TenantDemand(
-                (percent or 100) / 100,
-                tenant.soft,
-                tenant.low,
-                active=activity.is_active(now),
-                used=activity.used,
-                held_back=activity.held_back,
-                pressed=activity.pressed,
-                used_long=activity.used_long,
-                limited=percent > 0,
-            )
-        granted = rates.grant(claims)
-        turns = rates.turns(claims, granted, self._turns) if self.turns else {}
-        self._turns = turns
-        granted |= {name: turn.share for name, turn in turns.items()}
-        beside = frozenset(turns)
-        self.prices = [rates.moved(price, beside) for price in self.prices]
-        if self.corrects:
-            self._sample()
-            if tick and tick % CORRECTED == 0:
-                self._correct()
-        for number, container in enumerate(self.containers):
-            count, used = rates.neighbours(str(number), claims)
-            turn = turns.get(str(number), rates.Turn(0.0, 0.0, 0.0))
-            container.change(
-                rate_ppm=round(granted[str(number)] * MILLION),
-                rate_until_ns=now + 5 * TICK_NS,
-                neighbours=count,
-                others_ppm=round(used * MILLION),
-                window_period_us=rates.PERIOD_NS // 1000 if turn.length else 0,
-                window_begin_us=int(turn.begin * rates.PERIOD_NS / 1000),
-                window_us=int(turn.length * rates.PERIOD_NS / 1000),
-                cost_scale_ppm=round(self.prices[number].scale * MILLION),
-            )
-
-    def _sample(self) -> None:
-        """Adds up NVML's utilisation samples of each tenant's processes, of a sixth of a second."""
-        try:
-            samples = pynvml.nvmlDeviceGetProcessUtilization(self._nvml, self._since_us)
-        except pynvml.NVMLError:
-            return
-        for sample in samples:
-            self._since_us = max(self._since_us, sample.timeStamp)
-            tenant = self._pids.get(sample.pid)
-            if tenant is not None:
-                self._measured[tenant] += sample.smUtil / 600
-
-    def _correct(self) -> None:
-        for number, activity in enumerate(self._activity):
-            if activity is None:
-                continue
-            price = self.prices[number]
-            charged = activity.last.charged_ns - self._charged[number]
-            self._charged[number] = activity.last.charged_ns
-            self.prices[number] = rates.weigh(
-                price,
-                predicted=charged / price.scale / 1e9,
-                measured=self._measured[number],
-            )
-            self._measured[number] = 0.0
 
 
 def _printed(process: "subprocess.Popen[str]") -> dict[str, Any]:

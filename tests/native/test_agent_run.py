@@ -1,6 +1,9 @@
 """The whole way on the fake GPU: agent, library and any program, by `alnair agent run`."""
 
 import json
+import os
+import platform
+import signal
 import subprocess
 import sys
 import time
@@ -52,26 +55,35 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     within = run(tmp_path, "--memory", 2048, "--compute", 50, "--", 1024, "ns_1000000")
     assert within.stdout
     assert within.stdout.readline() == "held\n"
-    time.sleep(3)
+    wait(lambda: containers(tmp_path)[0]["processes"] == 1)
     (one,) = containers(tmp_path)
-    assert (one["state"], one["processes"]) == ("registered", 1)
-    assert 1024 << 20 <= one["held_bytes"][0] <= 2048 << 20
-    # By then the driver's figures have been looked at several times.
-    text = urllib.request.urlopen(agent.url).read().decode()
-    figures = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
-    name, rest = one["assignment"]["name"], 'namespace="",pod=""'
+    assert one["state"] == "registered"
+    name = one["assignment"]["name"]
+    rest = f'namespace="",node="{platform.node()}",owner_kind="",owner_name="",pod=""'
     of = f'{{container="{name}",gpu="GPU-{fake.uuid()}",{rest}'
-    assert float(figures[f"alnair_vgpu_compute_charged_seconds_total{of}}}"]) > 0.5
-    assert float(figures[f"alnair_vgpu_compute_throttled_seconds_total{of}}}"]) > 0.1
+    of_gpu = f'{{gpu="GPU-{fake.uuid()}"}}'
+    figures: dict[str, str] = {}
+
+    def is_measured() -> bool:
+        text = urllib.request.urlopen(agent.url).read().decode()
+        figures.update(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
+        return (
+            float(figures.get(f"alnair_vgpu_compute_charged_seconds_total{of}}}", 0)) > 0.5
+            and float(figures.get(f"alnair_vgpu_compute_throttled_seconds_total{of}}}", 0)) > 0.1
+            and 0 < float(figures.get(f"alnair_gpu_utilization_ratio{of_gpu}", 0)) < 1
+            and float(figures.get(f"alnair_vgpu_memory_driver_bytes{of}}}", 0)) > 0
+        )
+
+    wait(is_measured, 60)
+    (one,) = containers(tmp_path)
+    assert 1024 << 20 <= one["held_bytes"][0] <= 2048 << 20
     driver = float(figures[f"alnair_vgpu_memory_driver_bytes{of}}}"])
     used = float(figures[f"alnair_vgpu_memory_used_bytes{of}}}"])
     overhead = float(figures[f"alnair_vgpu_memory_overhead_bytes{of}}}"])
     assert driver <= used + overhead
     of_kind = of.replace(",namespace", ',kind="unregistered",namespace')
     assert float(figures[f"alnair_vgpu_violation{of_kind}}}"]) == 0
-    of_gpu = f'{{gpu="GPU-{fake.uuid()}"}}'
     assert float(figures[f"alnair_gpu_healthy{of_gpu}"]) == 1
-    assert 0 < float(figures[f"alnair_gpu_utilization_ratio{of_gpu}"]) < 1
     assert float(figures[f"alnair_gpu_memory_used_bytes{of_gpu}"]) >= driver
     within.communicate()
     assert within.returncode == 0
@@ -92,6 +104,46 @@ def test_how_a_program_ended_is_told_although_the_agent_is_gone(
     said = capfd.readouterr().err
     assert "Traceback" not in said
     assert "alnair agent container remove run-" in said
+
+
+def groups() -> set[Path]:
+    """The control groups of programs that were run."""
+    return set(Path("/sys/fs/cgroup").glob("**/alnair-run-*"))
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_it_ends_its_program_and_leaves_no_group(
+    agent: Agent, tmp_path: Path, how: signal.Signals
+) -> None:
+    before = groups()
+    # The program has a word in it: it is asked to end, and not killed.
+    script = f"trap 'exit 5' {how.name[3:]}; echo began; while :; do sleep 0.02; done"
+    program = run(tmp_path, "--memory", 64, "--", "-c", script, program="/bin/sh")
+    assert program.stdout
+    assert program.stdout.readline() == "began\n"
+    assert groups() - before
+    program.send_signal(how)
+    program.communicate()
+    assert program.returncode == 5
+    assert not groups() - before
+    assert containers(tmp_path) == []
+
+
+def test_what_a_killed_run_left_goes_with_the_next_one(agent: Agent, tmp_path: Path) -> None:
+    before = groups()
+    killed = run(tmp_path, "--memory", 64, "--", "-c", "echo began; read x", program="/bin/sh")
+    assert killed.stdout
+    assert killed.stdout.readline() == "began\n"
+    killed.kill()
+    killed.communicate()  # its input ends, and so does the program
+    (left,) = groups() - before
+    wait(lambda: not (left / "cgroup.procs").read_text())
+    run(tmp_path, "--memory", 64, "--", "-c", "", program="/bin/sh").communicate()
+    assert left in groups(), "it is young: its maker may be in another pid namespace"
+    os.utime(left, (0, 0))
+    run(tmp_path, "--memory", 64, "--", "-c", "", program="/bin/sh").communicate()
+    assert not groups() - before
+    assert containers(tmp_path) == []
 
 
 def test_a_program_that_is_not_there_ends_as_in_a_shell(agent: Agent, tmp_path: Path) -> None:
@@ -159,15 +211,15 @@ def test_a_program_goes_on_while_the_agent_dies_and_comes_back(
     assert program.stdout.readline() == "held\n"
     agent.end(kill=True)
     before = fake.kernels("a")
-    time.sleep(1)
-    assert fake.kernels("a") > before + 100
+    wait(lambda: fake.kernels("a") > before + 100, 20)
     with running(tmp_path):
         wait(lambda: containers(tmp_path)[0]["processes"] == 1)
         assert containers(tmp_path)[0]["state"] == "registered"
         before, began = fake.kernels("a"), time.perf_counter()
         time.sleep(1)
+        wait(lambda: fake.kernels("a") > before + 100, 20)
         rate = (fake.kernels("a") - before) / (time.perf_counter() - began)
-        assert 100 < rate < 700  # half of a thousand, less where the machine is busy
+        assert rate < 700  # half of a thousand, less where the machine is busy
         program.communicate()
         assert program.returncode == 0
 

@@ -2,13 +2,15 @@
 
 import pytest
 
-from native.shares import Run, Shares, Tenant
+from native.container import counters_of
+from native.shares import GRAPHS, TINY, Run, Shares, Tenant
 
 PERCENT = 25
 
 
-def work(trick: str, seconds: float = 4.0) -> Run:
-    with Shares([Tenant(trick, PERCENT, program="evade")], seconds) as shares:
+def work(trick: str, seconds: float = 4.0, **environment: str) -> Run:
+    tenant = Tenant(trick, PERCENT, program="evade", environment=environment)
+    with Shares([tenant], seconds) as shares:
         return shares.run()
 
 
@@ -28,6 +30,61 @@ def test_no_trick_gains_gpu_time(trick: str) -> None:
     assert done.share(0, 0.0, 3.8) <= PERCENT / 100 + 0.05
 
 
+@pytest.mark.parametrize("kernel", ["ns_5000000", "ns_100000000"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param({}, id="timed in the stream's context"),
+        pytest.param({"FAKEGPU_FAULT": "fail=cuEventCreate:0:2"}, id="no events at all"),
+    ],
+)
+def test_a_kernel_on_a_stream_of_another_context_is_charged_what_it_takes(
+    kernel: str, fault: dict[str, str]
+) -> None:
+    done = work(f"foreign:{kernel}", 12.0, **fault)
+    assert done.share(0, 6.0, 11.8) == pytest.approx(PERCENT / 100, abs=0.05)
+    assert done.share(0, 0.0, 11.8) <= PERCENT / 100 + 0.1  # the first ones, on trust
+
+
+def test_launches_that_wait_behind_one_that_does_not_end_keep_no_others_from_being_timed() -> None:
+    done = work("slots:ns_100000000_sm64")
+    assert 5 <= done.printed[0][0]["launches"] <= 16  # of 40 that the GPU could run
+
+
+@pytest.mark.parametrize("load", [TINY, GRAPHS])
+def test_a_first_launch_that_loads_code_is_not_the_price_of_the_kernel(load: str) -> None:
+    with Shares([Tenant(load, PERCENT)], 6.0, serves=False, load_us=100_000) as shares:
+        done = shares.run()
+    assert done.share(0, 1.0, 5.8) == pytest.approx(PERCENT / 100, abs=0.02)
+
+
+def test_a_kernel_that_becomes_a_hundred_times_as_long_is_charged_what_it_takes() -> None:
+    """20,000 runs of 4 us, of which one in a hundred is timed; then of 400 us."""
+    load = Tenant("kernel:ph_4000_400000_20000_20000", PERCENT)
+    with Shares([load], 8.0, serves=False) as shares:
+        done = shares.run()
+    assert done.share(0, 0.0, 7.8) == pytest.approx(PERCENT / 100, abs=0.04)
+
+
+@pytest.mark.parametrize("trick", ["copies:1000000", "direct:10000000", "fills:4096"])
+def test_copies_and_fills_within_the_gpu_are_charged_like_kernels(trick: str) -> None:
+    done = work(trick, 3.0, FAKEGPU_DATA="0")
+    assert 0.15 <= done.share(0, 1.0, 2.8) <= PERCENT / 100 + 0.02
+
+
 def test_kernels_that_do_not_end_on_some_streams_stop_nobody_on_others() -> None:
     done = work("stuck:ns_100000_sm64")
     assert done.printed[0][0]["launches"] > 0.15 * 4.0 / 100e-6
+
+
+def test_who_sets_its_bucket_back_gets_its_limit_and_two_points_by_the_servers_account() -> None:
+    """Its share of 25 % is lifted by its own hand, until the server, from NVML, says it owes."""
+
+    def forge(shares: Shares, seconds: float) -> None:
+        counters_of(shares.folder(0)).bucket[0][0] = 0  # tat_ns
+
+    with Shares([Tenant("kernel:ns_100000", PERCENT)], 60.0, then=forge) as shares:
+        done = shares.run()
+    assert done.share(0, 0.5, 1.5) >= 0.5
+    assert done.share(0, 2.0, 16.0) <= 0.38  # by prices alone, without the debt, 43 %
+    assert done.share(0, 10.0, 59.8) <= (PERCENT + 3) / 100

@@ -9,7 +9,19 @@ import os
 import pytest
 
 from native.fake import Fake
-from native.shares import BIMODAL, FIVE, GRAPHS, LONG, MIXED, TINY, Shares, Tenant
+from native.shares import (
+    BIMODAL,
+    FIVE,
+    FOUR_STREAMS,
+    GRAPHS,
+    LONG,
+    MIXED,
+    STEPS,
+    TINY,
+    TWO_STREAMS,
+    Shares,
+    Tenant,
+)
 
 pytestmark = pytest.mark.timing
 #: Seconds until shares are looked at.
@@ -72,6 +84,24 @@ def test_two_containers_with_unlike_loads_share_as_their_limits_say(
     assert sum(relative) ** 2 / (2 * sum(x * x for x in relative)) >= 0.99
 
 
+@pytest.mark.parametrize(
+    ("loads", "limits"),
+    [
+        ((TWO_STREAMS,), (25,)),
+        ((FOUR_STREAMS, FIVE), (70, 30)),
+        ((STEPS, FIVE), (50, 50)),
+    ],
+)
+def test_kernels_that_run_side_by_side_in_several_streams_count_once(
+    loads: tuple[str, ...], limits: tuple[int, ...]
+) -> None:
+    """Each is charged its own time; what they have together comes from NVML, after some seconds."""
+    with Shares([*map(Tenant, loads, limits)], 10) as case:
+        run = case.run()
+    got = [100 * run.share(at, 6, 10) for at in range(len(loads))]
+    assert got == pytest.approx(list(limits), abs=3)
+
+
 def test_without_a_server_limits_hold_and_without_nvml_too() -> None:
     assert shares(Tenant(FIVE, 50), serves=False) == pytest.approx([50], abs=2)
     got = shares(Tenant(TINY, 30), Tenant(FIVE, 70), corrects=False)
@@ -108,7 +138,7 @@ def test_a_rate_that_a_dead_server_lent_ends() -> None:
 @pytest.mark.parametrize("load", [FIVE, LONG])
 def test_a_new_limit_holds_within_half_a_second(load: str) -> None:
     def change(case: Shares, time: float) -> None:
-        case.containers[0].change(compute_percent=75 if 3 <= time < 6 else 25)
+        case.limit(0, 75 if 3 <= time < 6 else 25)
 
     with Shares([Tenant(load, 25)], 9, then=change) as case:
         run = case.run()

@@ -94,7 +94,12 @@ def test_energy_grows_faster_while_kernels_run(nvml: ModuleType, hold: Callable[
 
     idle = watts(1.0)
     hold(1, "ns_5000000")
-    assert idle < 0.2 * 700 < 0.5 * 700 < watts(1.5)
+    busy = 0.0
+    for _ in range(5):  # where this machine stands still, so do the kernels
+        busy = max(busy, watts(1.5))
+        if busy > 0.5 * 700:
+            break
+    assert idle < 0.2 * 700 < 0.5 * 700 < busy
 
 
 def test_what_a_gpu_lacks_says_so_in_its_own_value() -> None:
@@ -135,10 +140,14 @@ def test_gpm_tells_of_the_time_between_two_samples(
     time.sleep(0.5)
     nvml.nvmlGpmSampleGet(handle, first)
     assert raised(nvml.NVML_ERROR_INVALID_ARGUMENT, lambda: gpm(nvml, first, second, 2))
-    time.sleep(1.0)
-    nvml.nvmlGpmSampleGet(handle, second)
-    sm, occupancy, tensor, unknown = gpm(nvml, first, second, 2, 3, 5, 11)
-    assert sm is not None
+    for _ in range(5):  # where this machine stands still, so do the kernels
+        time.sleep(1.0)
+        nvml.nvmlGpmSampleGet(handle, second)
+        sm, occupancy, tensor, unknown = gpm(nvml, first, second, 2, 3, 5, 11)
+        assert sm is not None
+        if sm > 50:
+            break
+        nvml.nvmlGpmSampleGet(handle, first)
     assert occupancy is not None
     assert sm > 50
     assert occupancy == pytest.approx(sm / 2)

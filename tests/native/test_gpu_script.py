@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from gpu import memory_tests, report, rounds
 from native import build
 
 #: Those whose figures the fake can judge, and that take a second.
@@ -37,7 +38,22 @@ def test_without_a_gpu_it_says_so_and_succeeds() -> None:
 def test_the_limits_are_exact_on_the_fake_gpu() -> None:
     words = ("--only", EXACT, "--scale", "0.02", "--json", "--no-server")
     done = ran(*words, FAKEGPU_STATE="h200")
-    rows = json.loads(done.stdout)
-    assert {row["test"] for row in rows} == {1, 2, 3, 14}
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["test"] for row in rows} == {0, 1, 2, 3, 14}
     assert [row for row in rows if row["verdict"] == "FAILED"] == []
     assert done.returncode == 0, done.stderr
+
+
+def test_a_peak_of_0_bytes_is_a_failure_and_not_a_pass() -> None:
+    (row,) = memory_tests._peaks(1, (0, None), 1 << 30)
+    assert row.verdict == report.FAILED
+    (row,) = memory_tests._peaks(1, (1, None), 1 << 30)
+    assert row.verdict == report.OK
+
+
+def test_the_whole_table_is_planned_for_less_than_ten_minutes() -> None:
+    every = list(rounds.TESTS)
+    scale = rounds.scale(every, 9.5)
+    seconds = sum(one.scaled * scale + one.fixed for one in rounds.TESTS.values())
+    assert 0.02 < scale < 1
+    assert seconds <= 9.5 * 60

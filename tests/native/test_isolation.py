@@ -128,7 +128,7 @@ async def test_mps_is_offered_while_its_daemon_is_well(
     gpu: object, server: VgpuServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolation, "EVERY", 0.05)
-    daemon = MpsDaemon(options(tmp_path / "mps", answer_s=2.0))
+    daemon = MpsDaemon(options(tmp_path / "mps"))
     kept = Isolation(server, daemon)
     async with running(kept):
         await healthy(daemon)

@@ -43,6 +43,7 @@ class Price(ctypes.Structure):
         ("doubt_ms", _U32),
         ("doubts", _U32),
         ("doubted", _FLOAT),
+        ("doubted_like", _FLOAT),
         ("long_runs", _FLOAT),
     )
 
@@ -55,6 +56,7 @@ class Timed(ctypes.Structure):
         ("elapsed", _U64),
         ("charged", _U64),
         ("stands_for", _U32),
+        ("passed", _U64),
         ("now", _U64),
         ("contention", Contention),
     )
@@ -107,6 +109,7 @@ class Case:
     charged: int = 10 * US
     stands_for: int = 1
     start: int = 0
+    passed: int = 0
 
 
 CASES = [
@@ -121,9 +124,24 @@ CASES = [
         {"count": 1, "mean": 30 * US}, 16 * 20 * US, stands_for=16,
     ),
     Case(
-        "once the mean stands, a sample settles itself alone",
+        "so does each one later, or who changes his kernels had the change for nothing",
         known(10 * US), QUIET, 12 * US,
-        {"count": 101, "mean": 10.125 * US}, 2 * US, stands_for=16,
+        {"count": 101, "mean": 10.125 * US}, 16 * 2 * US, stands_for=16,
+    ),
+    Case(
+        "but what it stands for took little more than passed since the one timed before",
+        known(10 * US, long_runs=0.5), QUIET, 50 * MS,
+        {"count": 101}, 50 * MS + 110 * MS - 16 * 10 * US, stands_for=16, passed=60 * MS,
+    ),
+    Case(
+        "a first sample that spans the loading of code is charged, and does not count",
+        known(50 * MS, 1), QUIET, 10 * US,
+        {"count": 1, "mean": 10 * US, "square": (10 * US) ** 2}, 0,
+    ),
+    Case(
+        "nor does a single outlier before the mean stands, which is owed",
+        known(10 * US, 20, doubts=1, doubted=50 * MS, doubt_ms=NOW_MS - 152), QUIET, 10 * US,
+        {"count": 21, "mean": 10 * US, "doubts": 0}, 49_990 * US,
     ),
     Case(
         "what took less than it was charged is credited",
@@ -203,7 +221,7 @@ CASES = [
     Case(
         "the first undisturbed sample outweighs all disturbed ones",
         known(5 * MS, 50, alone_ms=0), QUIET, MS,
-        {"count": 2, "mean": 3 * MS}, -4 * MS - 2 * MS * 3, charged=5 * MS, stands_for=4,
+        {"count": 2, "mean": 3 * MS}, 4 * -4 * MS, charged=5 * MS, stands_for=4,
     ),
     Case(
         "a short kernel that took a slice longer was cut",
@@ -229,6 +247,18 @@ CASES = [
         "a long run while nobody is known is in doubt at first",
         known(10 * US), QUIET, 2 * MS,
         {"count": 100, "mean": 10 * US, "doubts": 1, "doubted": 2 * MS, "doubt_ms": NOW_MS}, 0,
+    ),
+    Case(
+        "what it stands for is remembered",
+        known(10 * US), QUIET, 2 * MS,
+        {"count": 100, "doubts": 1, "doubted_like": 30 * MS - 15 * 10 * US}, 0,
+        stands_for=16, passed=20 * MS,
+    ),
+    Case(
+        "and is owed with it",
+        known(10 * US, doubts=2, doubted=2 * MS, doubted_like=17 * MS, doubt_ms=NOW_MS - 152),
+        QUIET, 10 * US,
+        {"count": 103, "doubts": 0, "doubted_like": 0}, 2 * 1_990 * US + 17 * MS,
     ),
     Case(
         "when nobody came for 150 ms it counts, and is owed",
@@ -271,6 +301,7 @@ def test_what_a_timed_launch_does_to_a_price(update: Update, case: Case) -> None
         elapsed=case.elapsed,
         charged=case.charged,
         stands_for=case.stands_for,
+        passed=case.passed,
         now=NOW,
         contention=Contention(**case.contention),
     )

@@ -50,7 +50,7 @@ class Agent:
             self.process.kill()
         else:
             self.process.terminate()
-        code = self.process.wait(10)
+        code = self.process.wait(30)
         assert self.process.stdout
         self.process.stdout.close()
         return code
@@ -97,8 +97,8 @@ def test_a_slice_is_added_changed_shown_and_removed_by_hand(tmp_path: Path, grou
         assert "2048" in alnair(tmp_path, "container", "list").stdout
 
         text = urllib.request.urlopen(agent.url).read().decode()
-        labels = f'{{container="mine",gpu="{GPU}",namespace="",pod=""}}'
-        (limit,) = re.findall(f"^alnair_vgpu_memory_limit_bytes{labels} (.*)$", text, re.MULTILINE)
+        labels = rf'{{container="mine",gpu="{GPU}",[^}}]*}}'
+        (limit,) = re.findall(rf"^alnair_vgpu_memory_limit_bytes{labels} (.*)$", text, re.MULTILINE)
         assert float(limit) == 2 << 30
 
         wrong = alnair(tmp_path, "container", "change", "yours", "--memory", "1")
@@ -155,7 +155,7 @@ def test_a_killed_agent_takes_over_what_runs_and_frees_what_died_meanwhile(
         assert group.start(folder).ask(do="register")[0] == OK
 
 
-def wait(true: Any, seconds: float = 3) -> None:
+def wait(true: Any, seconds: float = 20) -> None:
     began = time.perf_counter()
     while not true():
         assert time.perf_counter() - began < seconds

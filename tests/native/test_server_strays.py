@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from alnair.node.gpu_looks import GpuLook
 from alnair.node.nvml import Nvml
 from alnair.node.vgpu.containers.container_slices import (
     ContainerMatch,
@@ -22,7 +22,7 @@ from alnair.node.vgpu.stray_processes import StrayProcesses
 from alnair.sharing.strays import StrayAction, StrayFound, StrayGone, StrayPolicy, StrayRules
 from alnair.sharing.violations import Action, EvictTenant, Policy, ViolationRules
 from native.fake import Fake
-from native.server_kit import Group, Hold, control_group, looks
+from native.server_kit import Group, Hold, control_group, looks, until
 
 UID = "6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"
 POD = OwningPod("default", "thief", UID)
@@ -54,12 +54,14 @@ class Agent:
     def __init__(
         self, server: VgpuServer, nvml: Nvml, whole: dict[str, frozenset[str]], confirmed: float
     ) -> None:
-        self.told: list[tuple[float, StrayAction]] = []
+        self.seen: list[GpuLook] = []
+        #: With the number of looks by then.
+        self.told: list[tuple[int, StrayAction]] = []
         self.violations: list[Action] = []
         self.strays = StrayProcesses(
             server.proc,
             StrayPolicy.EVICT,
-            lambda _, __, action: self.told.append((time.monotonic(), action)),
+            lambda _, __, action: self.told.append((len(self.seen), action)),
             whole_gpus=lambda: whole,
             pod_of=lambda uid: POD if uid == UID else None,
             rules=StrayRules(confirmed),
@@ -71,7 +73,7 @@ class Agent:
             ViolationRules(grace=0.0, confirmed=confirmed, settled=0.0),
             self.strays,
         )
-        self.looks = looks(nvml, self.inspection)
+        self.looks = looks(nvml, self.inspection, self.seen.append)
 
 
 async def test_a_stray_on_a_gpu_without_slices_is_evicted_within_five_seconds(
@@ -82,13 +84,11 @@ async def test_a_stray_on_a_gpu_without_slices_is_evicted_within_five_seconds(
         task = running.create_task(agent.looks.run())
         await asyncio.sleep(1.3)
         with contextlib.closing(await asyncio.to_thread(Hold, fake, groups[0], 64)) as stray:
-            began = time.monotonic()
-            while len(agent.told) < 2:
-                assert time.monotonic() - began < 6
-                await asyncio.sleep(0.05)
-            assert agent.told[-1][0] - began <= 5
+            before = len(agent.seen)
+            await until(lambda: len(agent.told) >= 2, 20)
+            assert agent.told[-1][0] - before <= 5, "looks, one a second"
             pid = stray.process.pid
-        await asyncio.sleep(1.5)  # the process is gone
+        await until(lambda: len(agent.told) >= 3, 20)  # the process is gone
         task.cancel()
     said = f"1 process(es) use a GPU of which the pod was given nothing (host pid {pid})"
     assert [action for _, action in agent.told] == [

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "simulation/threads.h"
 #include "state/state.h"
 
 uint64_t fg_monotonic(void)
@@ -18,8 +19,13 @@ struct fg_engine *fg_engine_lock(void)
     if (!fg_state)
         return NULL;
     struct fg_engine *e = &fg_state->engine;
+    struct fg_engine_thread *row = fg_thread_joined_row(e);
+    if (row)
+        row->locking = 1;
     if (fg_lock_robust(&e->lock) == EOWNERDEAD)
         pthread_mutex_consistent(&e->lock);
+    if (row)
+        row->locking = 0;
     return e;
 }
 

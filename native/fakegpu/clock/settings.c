@@ -32,6 +32,13 @@ static uint64_t number(const char *options, const char *key, uint64_t otherwise)
     return option(options, key, value, sizeof value) ? strtoull(value, NULL, 0) : otherwise;
 }
 
+/* Below 100: a slice must have some length, and a GPU some speed. */
+static uint32_t percent(const char *options, const char *key, uint64_t otherwise)
+{
+    uint64_t found = number(options, key, otherwise);
+    return (uint32_t)(found < 99 ? found : 99);
+}
+
 static bool option_is(const char *options, const char *key, const char *value)
 {
     char text[32];
@@ -44,7 +51,9 @@ bool fg_engine_options_known(const char *options)
         "clock",        "scale",          "start_threads", "window_ns",  "mode",
         "slice_us",     "switch_us",      "launch_ns",     "event_ns",   "call_ns",
         "sync_ns",      "jitter",         "seed",          "contention", "noise",
-        "to_host_mbps", "to_device_mbps", "inside_mbps"};
+        "to_host_mbps", "to_device_mbps", "inside_mbps",   "load_us",    "slice_uneven",
+        "tail",         "clock_drop",     "clock_ms",      "util_last",  "util_late_ms",
+        "util_foreign"};
     while (options && *options) {
         size_t word = strcspn(options, ","), key = strcspn(options, "=,");
         bool found = false;
@@ -77,12 +86,20 @@ void fg_engine_create(struct fg_state *state)
     e->switch_ns = number(options, "switch_us", profile->switch_us) * 1000;
     e->event_ns = number(options, "event_ns", profile->event_ns);
     e->launch_ns = number(options, "launch_ns", profile->launch_ns);
+    e->load_ns = number(options, "load_us", profile->load_us) * 1000;
     e->call_ns = number(options, "call_ns", 500);
     e->sync_ns = number(options, "sync_ns", 3000);
     e->window_ns = number(options, "window_ns", 0);
     e->seed = number(options, "seed", 1);
     e->jitter_pct = (uint32_t)number(options, "jitter", 0);
-    e->contention_pct = (uint32_t)number(options, "contention", 0);
+    e->contention_pct = (uint32_t)number(options, "contention", profile->contention);
+    e->uneven_pct = percent(options, "slice_uneven", profile->slice_uneven);
+    e->tail_pct = percent(options, "tail", profile->tail);
+    e->drop_pct = percent(options, "clock_drop", profile->clock_drop);
+    e->clock_ns = number(options, "clock_ms", profile->clock_ms) * 1000000;
+    e->util_last = number(options, "util_last", profile->util_last) != 0;
+    e->util_late_ns = number(options, "util_late_ms", profile->util_late_ms) * 1000000;
+    e->util_foreign = (uint32_t)number(options, "util_foreign", profile->util_foreign);
     e->noise_pct = (uint32_t)number(options, "noise", 0);
     e->start_threads = (uint32_t)number(options, "start_threads", 0);
     e->to_host_bps = number(options, "to_host_mbps", 25000) * 1000000;
@@ -93,6 +110,8 @@ void fg_engine_create(struct fg_state *state)
     e->scale = factor > 0 ? (uint64_t)(factor * FG_WHOLE) : FG_WHOLE;
     if (!e->slice_ns)
         e->slice_ns = 1;
+    if (!e->clock_ns)
+        e->drop_pct = 0;
     e->gpus = (uint32_t)state->gpus;
     e->nonce = fg_monotonic() ^ (uint64_t)getpid() << 40;
     e->t = e->virtual_clock ? BEGINNING : fg_monotonic();

@@ -60,6 +60,7 @@ static const struct fg_profile defaults = {
     .launch_ns = 2200,
     .slice_us = 2000,
     .switch_us = 100,
+    .clock_ms = 1000,
     .threads_per_sm = 2048,
     .cooperative = 1,
     .managed_concurrent = 1,

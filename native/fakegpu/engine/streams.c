@@ -93,6 +93,8 @@ uint64_t fg_engine_stream_queue(int index, const struct fg_op *op)
     uint64_t left = op->kind == FG_OP_MARK ? e->event_ns : op->left;
     left = e->scale == FG_WHOLE ? left << 16 : left * e->scale;
     slot->left = left ? left : FG_WHOLE; /* nothing takes no time at all */
+    if (op->kind == FG_OP_KERNEL)
+        slot->ref_seq = e->scale == FG_WHOLE ? op->ref_seq << 16 : op->ref_seq * e->scale;
     e->active[index / 64] |= 1ull << index % 64;
     stream->kernels = stream->tail == stream->head ? op->count : stream->kernels + op->count;
     uint64_t seq = ++stream->tail;

@@ -24,7 +24,7 @@ int fg_engine_samples(int number, uint64_t since_ns, struct fg_sample *out, int 
     int count = 0;
     for (uint64_t i = first; i < gpu->samples && count < room; i++) {
         const struct fg_sample *sample = &gpu->ring[i % FG_SAMPLES];
-        if (sample->end_ns <= since_ns)
+        if (sample->end_ns <= since_ns || sample->end_ns + e->util_late_ns > e->t)
             continue;
         struct fg_sample *copy = &out[count++];
         *copy = *sample;

@@ -11,7 +11,7 @@ struct fg_exec {
     size_t n;
     int last_stream; /* of its last launch, engine's index; -1: none */
     uint64_t last_seq;
-    bool allocates;
+    bool allocates, is_uploaded;
 };
 
 struct fg_exec *fg_exec_of(CUgraphExec handle);

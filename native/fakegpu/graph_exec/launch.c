@@ -1,6 +1,7 @@
 /* Launches of executable graphs. One queues the nodes in an order of their dependencies, kernels
  * that follow each other as one operation: branches run one after the other, as kernels that
  * fill the GPU do. Launches of one executable graph never overlap, as on the driver. */
+#include "clock/clock.h"
 #include "engine/engine.h"
 #include "graph_exec/exec.h"
 #include "graphs/graph_memory.h"
@@ -78,6 +79,9 @@ CUresult FG(cuGraphLaunch)(CUgraphExec handle, CUstream hstream)
         return fg_capture_break(stream);
     if (exec->allocates)
         result = fg_graph_memory_take(exec->item, exec->n, exec->flags, false);
+    if (!exec->is_uploaded && fg_state->engine.load_ns)
+        fg_clock_spend(fg_state->engine.load_ns);
+    exec->is_uploaded = true;
     if (!result)
         result = run(exec, stream);
     return result ? result : fg_gpu_status(stream->context->gpu);

@@ -28,7 +28,7 @@ static bool word(const char **at, const char *text)
     return true;
 }
 
-/* ns_N, bi_A_B_P, blk_N, empty; then _jP (jitter, %) and _smK (uses K SMs), in any order. */
+/* ns_N, bi_A_B_P, ph_A_B_N_M, blk_N, empty; then _jP (jitter, %) and _smK (uses K SMs), in any order. */
 static bool parse(const char *at, struct fg_function *function)
 {
     uint64_t value, percent;
@@ -40,6 +40,11 @@ static bool parse(const char *at, struct fg_function *function)
             !word(&at, "_") || !number(&at, &percent) || percent > 100)
             return false;
         function->other_pct = (unsigned)percent;
+    } else if (word(&at, "ph_")) {
+        if (!number(&at, &function->ns) || !word(&at, "_") || !number(&at, &function->other_ns) ||
+            !word(&at, "_") || !number(&at, &function->phase) || !word(&at, "_") ||
+            !number(&at, &function->other_phase) || !function->phase)
+            return false;
     } else if (word(&at, "blk_")) {
         if (!number(&at, &function->per_block_ns))
             return false;

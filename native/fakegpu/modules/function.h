@@ -2,6 +2,8 @@
  * (fakegpu.h). */
 #ifndef FG_FUNCTION_H
 #define FG_FUNCTION_H
+#include <stdatomic.h>
+
 #include "driver/current_context.h"
 #include "driver/handles.h"
 
@@ -16,7 +18,11 @@ struct fg_function {
     uint64_t ns, other_ns, per_block_ns; /* other_ns: of the second mode */
     int jitter_pct;                      /* -1: as option jitter says */
     unsigned other_pct;                  /* how often the second mode */
-    unsigned sms;                        /* SMs that it can use; 0: all */
+    /* that many launches of the first mode, then of the second, in turns; 0: by chance */
+    uint64_t phase, other_phase;
+    _Atomic uint64_t launches; /* where it has phases */
+    unsigned sms;              /* SMs that it can use; 0: all */
+    bool is_loaded;            /* was launched before */
     int dynamic_shared, carveout;
     unsigned old_block[3]; /* cuFuncSetBlockShape */
 };

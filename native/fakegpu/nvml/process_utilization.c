@@ -18,11 +18,12 @@ static void add(struct found *found, unsigned pid, uint64_t us, unsigned sm, uns
         .pid = pid, .timeStamp = us, .smUtil = sm, .memUtil = memory};
 }
 
-/* What is asked for by faults, beside the truth. */
+/* What is asked for by faults and options, beside the truth. */
 static void add_wrong(struct found *found)
 {
     uint64_t now = nv_time_us(fakegpu_now_ns());
-    unsigned foreign = (unsigned)fg_fault_number("nvml_util_foreign", 0);
+    unsigned foreign =
+        (unsigned)fg_fault_number("nvml_util_foreign", fg_state->engine.util_foreign);
     if (foreign)
         add(found, foreign, now, 90, 10);
     if (!NV_FAULT("nvml_util_garbage"))
@@ -55,6 +56,8 @@ static void collect(int gpu, uint64_t last_us, struct found *found)
                 continue;
             pids += at == pids;
             seen[at].pid = row->pid;
+            if (fg_state->engine.util_last) /* the ones before are forgotten */
+                seen[at].samples = 0, seen[at].sm = seen[at].memory = 0;
             seen[at].samples++;
             seen[at].sm += row->sm_ppm;
             seen[at].memory += row->memory_ppm;

@@ -1,4 +1,5 @@
 /* Who gets the SMs: slices in turn, or all contexts at once under MPS. */
+#include "simulation/random.h"
 #include "simulation/simulate.h"
 
 static bool before(const struct fg_engine *e, const struct fg_head *a, const struct fg_head *b)
@@ -7,6 +8,12 @@ static bool before(const struct fg_engine *e, const struct fg_head *a, const str
     if (mine != other)
         return mine < other;
     return a->op->begun != b->op->begun ? a->op->begun < b->op->begun : a->op->order < b->op->order;
+}
+
+/* Percent of its speed that the clock has now: it steps down, and up again. */
+static uint64_t speed(const struct fg_engine *e)
+{
+    return e->drop_pct && e->t / e->clock_ns % 2 ? 100 - e->drop_pct : 100;
 }
 
 /* Gives out `budget` SMs among the heads of one context; percent: contention slows them to that. */
@@ -30,11 +37,36 @@ static void give(const struct fg_engine *e, struct fg_heads *heads, int32_t cont
     }
     for (int i = 0; i < n && budget; i++) {
         struct fg_head *head = list[i];
-        head->got = head->op->share < budget ? head->op->share : budget;
+        uint32_t wants = fg_op_in_tail(head->op) ? head->op->ref : head->op->share;
+        head->got = wants < budget ? wants : budget;
         budget -= head->got;
-        head->rate = ((uint64_t)head->got << 16) / head->op->share * 100 / percent;
+        head->rate = ((uint64_t)head->got << 16) / wants * speed(e) / percent;
         head->rate += !head->rate;
     }
+}
+
+/* The contexts of a GPU that have work; how many. */
+static int at_work(const struct fg_heads *heads, int number, int32_t *seen)
+{
+    int n = 0;
+    for (int i = 0; i < heads->n; i++) {
+        const struct fg_head *head = &heads->at[i];
+        if (head->context->gpu != number || !head->op->begun || !fg_op_is_compute(head->op))
+            continue;
+        int known = 0;
+        while (known < n && seen[known] != head->index)
+            known++;
+        if (known == n)
+            seen[n++] = head->index;
+    }
+    return n;
+}
+
+static uint64_t slice_length(const struct fg_engine *e, const struct fg_engine_gpu *gpu)
+{
+    uint64_t span = e->slice_ns / 100 * e->uneven_pct;
+    return span ? e->slice_ns - span + fg_mixed(e->seed ^ gpu->slices) % (2 * span + 1)
+                : e->slice_ns;
 }
 
 /* Who has the slice; the next time at which that changes by itself. */
@@ -62,13 +94,19 @@ static uint64_t slice(struct fg_engine *e, struct fg_engine_gpu *gpu, int number
             gpu->slice_end += (e->t - gpu->slice_end) / e->slice_ns * e->slice_ns + e->slice_ns;
     } else {
         gpu->switch_end = e->t + (current >= 0 ? e->switch_ns : 0);
-        gpu->slice_end = gpu->switch_end + e->slice_ns;
+        gpu->slices++;
+        gpu->slice_end = gpu->switch_end + slice_length(e, gpu);
         gpu->current = next + 1;
         gpu->last = e->context[next].identity;
     }
     if (e->t < gpu->switch_end)
         return gpu->switch_end;
-    give(e, heads, gpu->current - 1, e->context[gpu->current - 1].slice_part, 100);
+    uint32_t percent = 100;
+    if (e->contention_pct && next >= 0) { /* what others left in the caches is not its own */
+        static int32_t seen[FG_ENGINE_CONTEXTS];
+        percent += e->contention_pct * (uint32_t)(at_work(heads, number, seen) - 1);
+    }
+    give(e, heads, gpu->current - 1, e->context[gpu->current - 1].slice_part, percent);
     return next >= 0 ? gpu->slice_end : FG_NEVER;
 }
 
@@ -76,19 +114,9 @@ static void share_by_mps(struct fg_engine *e, int number, struct fg_heads *heads
 {
     static int32_t seen[FG_ENGINE_CONTEXTS];
     uint64_t sum = 0;
-    int n = 0;
-    for (int i = 0; i < heads->n; i++) {
-        const struct fg_head *head = &heads->at[i];
-        if (head->context->gpu != number || !head->op->begun || !fg_op_is_compute(head->op))
-            continue;
-        int known = 0;
-        while (known < n && seen[known] != head->index)
-            known++;
-        if (known < n)
-            continue;
-        seen[n++] = head->index;
-        sum += head->context->part;
-    }
+    int n = at_work(heads, number, seen);
+    for (int i = 0; i < n; i++)
+        sum += e->context[seen[i]].part;
     for (int i = 0; i < n; i++) {
         uint64_t part = e->context[seen[i]].part;
         give(e, heads, seen[i], (uint32_t)(sum > FG_WHOLE ? part * FG_WHOLE / sum : part),

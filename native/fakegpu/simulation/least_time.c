@@ -47,15 +47,17 @@ uint64_t fg_engine_least_ns(int index, uint64_t seq, int depth)
      * is left of the present one. */
     static struct fg_heads heads;
     fg_heads_collect(e, &heads);
+    uint64_t uneven = e->slice_ns / 100 * e->uneven_pct;
+    uint64_t longest = e->slice_ns + uneven, shortest = e->slice_ns - uneven;
     uint64_t left = gpu->slice_end > e->t ? gpu->slice_end - e->t : 0;
     bool mine = gpu->current == stream->context;
-    uint64_t alone = mine ? left : e->slice_ns;
-    uint64_t rounds = compute > alone ? (compute - alone + e->slice_ns - 1) / e->slice_ns : 0;
+    uint64_t alone = mine ? left : longest;
+    uint64_t rounds = compute > alone ? (compute - alone + longest - 1) / longest : 0;
     for (int i = 0; i < heads.n; i++) {
         const struct fg_head *head = &heads.at[i];
         if (head->context == context || head->context->gpu != context->gpu || !head->op->begun)
             continue;
-        uint64_t most = rounds * e->slice_ns + (gpu->current - 1 == head->index ? left : 0);
+        uint64_t most = rounds * shortest + (gpu->current - 1 == head->index ? left : 0);
         sum += ready_work(e, head, most) < most ? ready_work(e, head, most) : most;
     }
     return sum;

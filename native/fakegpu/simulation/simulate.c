@@ -142,6 +142,13 @@ static void begin(struct fg_engine *e, const struct fg_head *head)
         fg_threads_host_due(head->context->process - 1);
 }
 
+/* What is left of an operation until it needs fewer SMs, or ends. */
+static uint64_t until_change(const struct fg_op *op)
+{
+    bool has_tail = op->kind == FG_OP_KERNEL && op->ref && !fg_op_in_tail(op);
+    return has_tail ? op->left - op->ref_seq : op->left;
+}
+
 /* ---- time goes on ---------------------------------------------------------------------------- */
 
 static void advance(struct fg_engine *e, struct fg_heads *heads, uint64_t length)
@@ -217,7 +224,7 @@ bool fg_simulate(uint64_t until)
             if (!head->op->begun)
                 continue;
             if (head->rate)
-                end = e->t + (head->op->left + head->rate - 1) / head->rate;
+                end = e->t + (until_change(head->op) + head->rate - 1) / head->rate;
             else if (head->op->ends > e->t)
                 end = head->op->ends;
             next = end < next ? end : next;
@@ -227,6 +234,8 @@ bool fg_simulate(uint64_t until)
             return false;
         if (works) {
             uint64_t boundary = fg_samples_next();
+            next = boundary < next ? boundary : next;
+            boundary = e->drop_pct ? (e->t / e->clock_ns + 1) * e->clock_ns : FG_NEVER;
             next = boundary < next ? boundary : next;
         }
         advance(e, &heads, next - e->t);

@@ -32,6 +32,12 @@ static inline struct fg_op *fg_operation(struct fg_engine_stream *stream, uint64
     return &stream->ring[seq % FG_ENGINE_DEPTH];
 }
 
+/* Whether only the last blocks of a kernel run, which leave SMs to others. */
+static inline bool fg_op_in_tail(const struct fg_op *op)
+{
+    return op->kind == FG_OP_KERNEL && op->ref && op->left <= op->ref_seq;
+}
+
 static inline bool fg_op_is_compute(const struct fg_op *op)
 {
     return op->kind == FG_OP_KERNEL || op->kind == FG_OP_FILL || op->kind == FG_OP_MARK;

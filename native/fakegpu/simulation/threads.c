@@ -6,10 +6,13 @@
 #include <linux/futex.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "simulation/random.h"
 #include "state/state.h"
+
+#define ASLEEP_NS 40000000ull /* real time */
 
 static __thread struct {
     uint64_t nonce;
@@ -74,7 +77,8 @@ struct fg_engine_thread *fg_thread_join(struct fg_engine *e, int process)
         row->pid = getpid();
         row->tid = (int32_t)syscall(SYS_gettid);
         row->now = e->t;
-        row->seen_now = 0;
+        row->seen_now = row->seen_at = 0;
+        row->locking = 0;
         row->sleeping = 0;
         row->rank = rank(e, process);
         if (e->threads <= i)
@@ -118,6 +122,15 @@ static uint64_t sleeps(const struct fg_engine_thread *row, bool *gone)
     return state == 'S' || state == 'T' || state == 't' ? switches : 0;
 }
 
+static uint64_t real_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* Several waiters may look one right after the other: what was asleep both times may only have
+ * waited for a processor of a busy machine in between. */
 void fg_threads_park_idle(struct fg_engine *e)
 {
     for (uint32_t i = 0; i < e->threads; i++) {
@@ -125,10 +138,14 @@ void fg_threads_park_idle(struct fg_engine *e)
         bool gone;
         if (row->state != FG_THREAD_RUNS)
             continue;
-        uint64_t switches = sleeps(row, &gone);
+        uint64_t switches = sleeps(row, &gone), at = real_now();
         if (gone)
             row->state = FG_THREAD_FREE;
-        else if (switches && switches == row->seen_switches && row->now == row->seen_now)
+        if (gone || row->locking)
+            continue;
+        if (!switches || switches != row->seen_switches || row->now != row->seen_now)
+            row->seen_at = at;
+        else if (at - row->seen_at > ASLEEP_NS)
             row->state = FG_THREAD_PARKED;
         row->seen_switches = switches;
         row->seen_now = row->now;

@@ -47,15 +47,16 @@ static inline uint32_t fg_route(int from, int to)
 {
     return 1 + (uint32_t)(from * FG_ENGINE_GPUS + to);
 }
-struct fg_op {        /* 64 bytes */
-    uint64_t stamp;   /* may not begin before */
-    uint64_t left;    /* nanoseconds of all SMs it still needs, << 16 */
-    uint64_t order;   /* of all operations of its context: legacy stream semantics */
-    uint64_t begun;   /* 0: not yet */
-    uint64_t ref_seq; /* of a copy: its bytes */
-    uint32_t kind, ref, count;
-    uint32_t share; /* of the SMs that it can use, 16.16 */
-    uint64_t ends;  /* copies: when */
+struct fg_op {      /* 64 bytes */
+    uint64_t stamp; /* may not begin before */
+    uint64_t left;  /* nanoseconds of all SMs it still needs, << 16 */
+    uint64_t order; /* of all operations of its context: legacy stream semantics */
+    uint64_t begun; /* 0: not yet */
+    /* of a copy: its bytes; of a kernel: how much is left when its last blocks run, << 16 */
+    uint64_t ref_seq;
+    uint32_t kind, ref, count; /* ref of a kernel: the SMs of its last blocks, 16.16; 0: as all */
+    uint32_t share;            /* of the SMs that it can use, 16.16 */
+    uint64_t ends;             /* copies: when */
 };
 enum fg_engine_stream_flags { FG_STREAM_NONBLOCKING = 1, FG_STREAM_LEGACY = 2 };
 struct fg_engine_stream {
@@ -115,6 +116,7 @@ struct fg_engine_gpu {
     int32_t current;
     uint64_t last; /* its identity */
     uint64_t slice_end, switch_end;
+    uint64_t slices;       /* begun so far: seeds their lengths */
     uint64_t copy_free[2]; /* when each copy engine will be free: to the host, to the device */
     uint64_t sample_begun, busy, copy_busy;
     struct fg_totals totals;
@@ -140,16 +142,22 @@ struct fg_engine_thread {
     uint64_t need, seq;
     uint64_t rank; /* who goes first of two at one time, whoever joined first */
     uint32_t ref, sleeping;
-    uint64_t seen_switches, seen_now;
+    _Atomic uint32_t locking; /* it waits for the engine's lock, and goes on by itself */
+    uint64_t seen_switches, seen_now, seen_at;
 };
 
 struct fg_engine {
     _Alignas(64) pthread_mutex_t lock;
     uint32_t virtual_clock, mps;
-    uint64_t slice_ns, switch_ns, event_ns, launch_ns, call_ns, sync_ns, window_ns;
+    uint64_t slice_ns, switch_ns, event_ns, launch_ns, load_ns, call_ns, sync_ns, window_ns;
     uint64_t seed, scale; /* scale: factor of all durations, 16.16 */
     uint64_t nonce;       /* tells this state from another one mapped at the same address */
     uint32_t jitter_pct, contention_pct, noise_pct, start_threads, gpus;
+    uint32_t uneven_pct; /* slices are longer or shorter by up to this */
+    uint32_t tail_pct;   /* the last part of a kernel's time, on half of its SMs */
+    uint32_t drop_pct;   /* slower by this in every other clock_ns */
+    uint32_t util_last, util_foreign;
+    uint64_t clock_ns, util_late_ns;
     uint32_t joined;             /* threads that ever joined */
     uint32_t woken;              /* times that a waiter was woken */
     _Atomic uint64_t t;          /* simulated up to here; with the virtual clock, the time */

@@ -38,7 +38,8 @@
     X(pitch_align) X(green_context_bytes) X(module_align_bytes) X(event_ns) X(launch_ns) \
     X(slice_us) X(switch_us) X(threads_per_sm) X(shared_per_sm) X(l2_bytes) X(clock_mhz) \
     X(memory_clock_mhz) X(bus_bits) X(power_watts) X(pci_device_id) X(pcie_generation) \
-    X(bar1_bytes) X(cooperative) X(managed_concurrent)
+    X(bar1_bytes) X(cooperative) X(managed_concurrent) X(load_us) X(slice_uneven) X(tail) \
+    X(clock_drop) X(clock_ms) X(contention) X(util_last) X(util_late_ms) X(util_foreign)
 /* clang-format on */
 struct fg_profile {
     char name[96];

@@ -1,6 +1,7 @@
 /* Launches of kernels. */
 #include "streams/launch.h"
 
+#include "clock/clock.h"
 #include "modules/function.h"
 #include "streams/submit.h"
 
@@ -22,6 +23,9 @@ CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, uns
     const struct fg_profile *profile = &fg_state->gpu[stream->context->gpu].profile;
     if (cooperative && blocks * threads > profile->sm_count * profile->threads_per_sm)
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    if (!function->is_loaded && !stream->capture && fg_state->engine.load_ns)
+        fg_clock_spend(fg_state->engine.load_ns);
+    function->is_loaded |= !stream->capture;
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
                            .kernel = {.func = handle,
                                       .gridDimX = gx,

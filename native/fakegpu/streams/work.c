@@ -19,6 +19,10 @@ static CUresult kernel_op(const CUDA_KERNEL_NODE_PARAMS *kernel, struct fg_conte
     const struct fg_engine *engine = &fg_state->engine;
     if (function->other_pct && fg_engine_random(context->engine) % 100 < function->other_pct)
         ns = function->other_ns;
+    if (function->phase &&
+        atomic_fetch_add(&function->launches, 1) % (function->phase + function->other_phase) >=
+            function->phase)
+        ns = function->other_ns;
     uint64_t jitter =
         function->jitter_pct < 0 ? engine->jitter_pct : (uint64_t)function->jitter_pct;
     uint64_t span = ns / 100 * jitter + ns % 100 * jitter / 100;
@@ -28,6 +32,10 @@ static CUresult kernel_op(const CUDA_KERNEL_NODE_PARAMS *kernel, struct fg_conte
     uint64_t sms = (uint64_t)fg_state->gpu[context->gpu].profile.sm_count;
     if (function->sms && function->sms < sms)
         op->share = (uint32_t)(function->sms * FG_WHOLE / sms);
+    if (engine->tail_pct) {
+        op->ref = (op->share ? op->share : FG_WHOLE) / 2;
+        op->ref_seq = ns * engine->tail_pct / 100;
+    }
     return CUDA_SUCCESS;
 }
 

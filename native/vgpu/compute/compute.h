@@ -14,33 +14,51 @@
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
 /* ---- limiter.c: around each launch ----------------------------------------------------------- */
+struct vg_sample;
+struct vg_cost;
 struct vg_work {
     int row;
-    void *sample;
+    bool is_timed;
     uint64_t predicted_ns, begun;
+    /* where it is timed: by events, or, without a sample, by a wait from then on */
+    struct vg_sample *sample;
+    struct vg_cost *unseen;
+    uint64_t unseen_since;
 };
 /* launch.c calls these around each launch. `key` is the kernel, `shape` tells its grids apart. */
 void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
 void vg_work_end(struct vg_work *work, CUresult result, CUstream stream);
+/* transfers.c: the same for a copy or a fill within a GPU, which is no launch. */
+int vg_transfer_row(CUstream stream); /* -1: it is not charged there, or not now */
+void vg_transfer_begin(struct vg_work *work, int row, enum vg_class cls, uint64_t bytes,
+                       CUstream stream);
+/* limiter.c: charges one piece of work, and begins to time it now and then. */
+void vg_work_charge(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
 void vg_work_synchronized(void); /* after a call that waited for the GPU: settle samples */
 /* timed_launches.c: before a context may end, our events in it */
 void vg_work_forgotten(CUcontext context);
 void vg_compute_forked(void);
 
 /* ---- kernel_costs.c: what a kernel costs ----------------------------------------------------- */
-struct vg_cost {                /* one cache line: one kernel in one shape on one GPU */
+/* One kernel in one shape on one GPU: a cache line that launches read, and one for samples. */
+struct vg_cost {
     _Atomic uint64_t key;       /* hash of the three; 0: free */
     _Atomic uint64_t predicted; /* ns; what a launch is charged */
     _Atomic uint32_t left;      /* launches until the next one that is timed */
     _Atomic uint32_t interval;  /* the last such distance: how many launches a sample stands for */
     _Atomic uint32_t strangers; /* launches before the first sample came back */
-    struct vg_price price;      /* written under a lock in kernel_costs.c */
+    _Atomic uint64_t timed_ns;  /* when one was timed last; 0: never */
+    /* written under a lock in kernel_costs.c */
+    struct vg_price price __attribute__((aligned(64)));
+    uint32_t seen_left; /* `left` when it was last seen to have changed, and when that was */
+    uint64_t seen_ns;
 };
-_Static_assert(sizeof(struct vg_cost) == 64, "one cache line");
+_Static_assert(sizeof(struct vg_cost) == 128, "two cache lines");
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
 uint32_t vg_cost_samples(const struct vg_cost *cost);
-/* A launch was timed; what is owed for it: see vg_price_update. */
-int64_t vg_cost_measured(struct vg_cost *cost, const struct vg_timed *timed);
+/* A launch was timed, of the kernel that had this key in the entry; what is owed for it: see
+ * vg_price_update. */
+int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed);
 uint32_t vg_cost_interval(uint64_t predicted); /* launches per timed one */
 void vg_costs_forked(void);
 
@@ -50,10 +68,10 @@ struct vg_contention vg_contention(int row, uint64_t now);
 uint32_t vg_siblings(int row, uint64_t now);
 
 /* ---- timed_launches.c: timing launches by events --------------------------------------------- */
-/* `start`: when the GPU will come to it, as far as one knows. */
-void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start,
-                      CUstream stream);
-void vg_sample_end(void *sample, CUresult result, CUstream stream);
+/* Around a launch that is to be timed, by events or else by waiting for it. `start`: when the GPU
+ * will come to it, as far as one knows. */
+void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream);
+void vg_sample_end(const struct vg_work *work, CUresult result, CUstream stream);
 void vg_samples_drain(void); /* takes what has completed; never waits for the GPU */
 extern _Atomic uint32_t vg_samples_pending;
 extern _Atomic uint32_t vg_samples_unknown; /* those of them whose kernel has no price yet */
@@ -61,6 +79,15 @@ extern _Atomic uint32_t vg_samples_unknown; /* those of them whose kernel has no
 uint64_t vg_backlog(int row);
 void vg_backlog_forget(int row); /* what is pending shall not be waited for */
 void vg_samples_forked(void);
+
+/* ---- left_work.c: what this process leaves unsettled should it end now ------------------------ */
+/* The mark of work that the GPU comes to at `start`, before it is charged; never 0. */
+uint64_t vg_unsettled_mark(int row, uint64_t start);
+/* The oldest such work is this (0: there is none); `replaces`: whatever was said before. */
+void vg_unsettled_since(int row, uint64_t mark, bool replaces);
+bool vg_has_unsettled(const struct vg_slot *slot);
+/* The owner of this slot has ended, or does so now: its container shall pay. Under the lock for freeing slots. */
+void vg_left_behind(struct vg_slot *slot);
 
 /* ---- limiter.c ------------------------------------------------------------------------------- */
 /* predicted GPU time that this process took credit for */

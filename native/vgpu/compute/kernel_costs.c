@@ -2,7 +2,8 @@
  * changes one is price_update.c's.
  *
  * Readers take no lock. The lock is held for a few arithmetic operations, never across a driver
- * call; a forked child makes it anew. A full table makes strangers share one entry. */
+ * call; a forked child makes it anew. Where the table is full a new kernel takes the place of one
+ * that was not launched for a while; where there is none, strangers share one entry. */
 #include <sched.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 
 #define ENTRIES 4096u
 #define PROBES 8u
+#define UNUSED_NS 1000000000ull /* so long not launched: its place may be taken. Choice */
+#define SELDOM 16u /* of so many launches without a place of their own one looks for it. Choice */
 
 static struct vg_cost table[ENTRIES] __attribute__((aligned(64)));
 static struct vg_cost crowd;
@@ -22,7 +25,77 @@ static uint64_t mixed(uint64_t a, uint64_t b)
     return h ^ h >> 29;
 }
 
-static struct vg_cost *claimed(uint64_t key)
+static void lock_begin(void)
+{
+    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
+        sched_yield();
+}
+
+static void lock_end(void)
+{
+    atomic_flag_clear_explicit(&lock, memory_order_release);
+}
+
+/* The lock is held. Each launch moves `left`, or is timed. */
+static bool is_unused(struct vg_cost *cost, uint64_t now)
+{
+    uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
+    if (left != cost->seen_left || !cost->seen_ns) {
+        cost->seen_left = left;
+        cost->seen_ns = now;
+    }
+    uint64_t timed = atomic_load_explicit(&cost->timed_ns, memory_order_relaxed);
+    return now > (timed > cost->seen_ns ? timed : cost->seen_ns) + UNUSED_NS;
+}
+
+/* The lock is held; readers look at the count without it. */
+static void keep(struct vg_cost *cost, const struct vg_price *price)
+{
+    size_t counted = sizeof price->count;
+    memcpy((char *)&cost->price + counted, (const char *)price + counted, sizeof *price - counted);
+    __atomic_store_n(&cost->price.count, price->count, __ATOMIC_RELAXED);
+}
+
+/* Who still launches what was here counts into the wrong entry once; what it timed does not
+ * (vg_cost_measured). */
+static void forget(struct vg_cost *cost, uint64_t key)
+{
+    atomic_store(&cost->key, 0x2); /* nobody's: keys are odd */
+    atomic_store_explicit(&cost->predicted, 0, memory_order_relaxed);
+    atomic_store_explicit(&cost->left, 0, memory_order_relaxed);
+    atomic_store_explicit(&cost->interval, 0, memory_order_relaxed);
+    atomic_store_explicit(&cost->strangers, 0, memory_order_relaxed);
+    atomic_store_explicit(&cost->timed_ns, 0, memory_order_relaxed);
+    keep(cost, &(struct vg_price){0});
+    cost->seen_left = 0, cost->seen_ns = 0;
+    atomic_store(&cost->key, key);
+}
+
+/* An entry among the key's own that is not in use any more; NULL: none, or not looked for now. */
+static struct vg_cost *taken_over(uint64_t key)
+{
+    static _Atomic uint32_t asked;
+    struct vg_cost *found = NULL;
+    if (atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) % SELDOM)
+        return NULL;
+    uint64_t now = vg_now_ns();
+    lock_begin();
+    for (uint32_t i = 0; i < PROBES; i++) {
+        struct vg_cost *cost = &table[(key + i) % ENTRIES];
+        if (atomic_load_explicit(&cost->key, memory_order_relaxed) == key) {
+            found = cost; /* another thread was faster */
+            break;
+        }
+        if (is_unused(cost, now) && !found)
+            found = cost;
+    }
+    if (found && atomic_load_explicit(&found->key, memory_order_relaxed) != key)
+        forget(found, key);
+    lock_end();
+    return found;
+}
+
+static __attribute__((noinline)) struct vg_cost *claimed(uint64_t key)
 {
     for (uint32_t i = 0; i < PROBES; i++) {
         struct vg_cost *cost = &table[(key + i) % ENTRIES];
@@ -30,7 +103,8 @@ static struct vg_cost *claimed(uint64_t key)
         if (atomic_compare_exchange_strong(&cost->key, &found, key) || found == key)
             return cost;
     }
-    return &crowd;
+    struct vg_cost *cost = taken_over(key);
+    return cost ? cost : &crowd;
 }
 
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape)
@@ -61,25 +135,20 @@ uint32_t vg_cost_samples(const struct vg_cost *cost)
     return __atomic_load_n(&cost->price.count, __ATOMIC_RELAXED);
 }
 
-/* The lock is held; readers look at the count without it. */
-static void keep(struct vg_cost *cost, const struct vg_price *price)
+int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed)
 {
-    size_t counted = sizeof price->count;
-    memcpy((char *)&cost->price + counted, (const char *)price + counted, sizeof *price - counted);
-    __atomic_store_n(&cost->price.count, price->count, __ATOMIC_RELAXED);
-}
-
-int64_t vg_cost_measured(struct vg_cost *cost, const struct vg_timed *timed)
-{
-    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
-        sched_yield();
+    lock_begin();
+    if (atomic_load_explicit(&cost->key, memory_order_relaxed) != key) {
+        lock_end(); /* another kernel has its place by now */
+        return (int64_t)timed->elapsed - (int64_t)timed->charged;
+    }
     struct vg_price_change change = vg_price_update(cost->price, timed);
     keep(cost, &change.price);
     if (change.price.count) {
         uint64_t predicted = (uint64_t)change.price.mean;
         atomic_store_explicit(&cost->predicted, predicted ? predicted : 1, memory_order_relaxed);
     }
-    atomic_flag_clear_explicit(&lock, memory_order_release);
+    lock_end();
     return change.owed;
 }
 

@@ -111,12 +111,28 @@ VG_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstre
            REAL(cuLaunchGridAsync)(f, width, height, stream));
 }
 
+#define GRAPH(name, its_stream)                                                                    \
+    VG_ENTER();                                                                                    \
+    if (unlikely(vg_is_captured(its_stream)))                                                      \
+        return vg_graph_run(REAL(name), graph, stream);                                            \
+    struct vg_work work;                                                                           \
+    vg_work_begin(&work, graph, 0, its_stream);                                                    \
+    uint64_t begun = work.begun;                                                                   \
+    work.begun = 0;                                                                                \
+    CUresult result = vg_graph_run(REAL(name), graph, stream);                                     \
+    if (result == CUDA_SUCCESS)                                                                    \
+        vg_count_graph();                                                                          \
+    if (begun)                                                                                     \
+        vg_count_end(VG_CALL_GRAPH, begun, 0);                                                     \
+    vg_work_end(&work, result, its_stream);                                                        \
+    return result
+
 VG_EXPORT CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
-    LAUNCH(graph, 0, stream, vg_graph_run(REAL(cuGraphLaunch), graph, stream));
+    GRAPH(cuGraphLaunch, stream);
 }
 
 VG_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
 {
-    LAUNCH(graph, 0, PER_THREAD(stream), vg_graph_run(REAL(cuGraphLaunch_ptsz), graph, stream));
+    GRAPH(cuGraphLaunch_ptsz, PER_THREAD(stream));
 }

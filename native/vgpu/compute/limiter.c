@@ -108,7 +108,8 @@ static uint64_t expected_end(int row, struct vg_bucket *bucket, uint64_t now)
     if (!atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
         return busy > now ? busy : now;
     vg_samples_drain();
-    uint64_t by_samples = now + vg_backlog(row);
+    /* corrected as charges are: kernels of several streams may run side by side */
+    uint64_t by_samples = now + earned_in(row, vg_backlog(row), VG_PPM);
     return by_samples > busy || !vg_siblings(row, now) ? by_samples : busy;
 }
 
@@ -134,6 +135,13 @@ static uint64_t due(int row, uint64_t rate, uint64_t tat, uint64_t busy, uint64_
     return busy > now + QUEUED_NS ? busy - QUEUED_NS / 2 : 0;
 }
 
+/* The bucket can be set back by any process of the container; this cannot. */
+static uint64_t not_before(int row)
+{
+    const volatile struct vg_device_limit *limit = &vg_limits->device[row];
+    return limit->not_before_ns;
+}
+
 /* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to
  * it. */
 static uint64_t debit(int row, uint64_t ns)
@@ -146,7 +154,7 @@ static uint64_t debit(int row, uint64_t ns)
         follow(bucket, rate, now);
         uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
         busy = expected_end(row, bucket, now);
-        if (!(when = due(row, rate, tat, busy, now))) {
+        if ((when = not_before(row)) <= now && !(when = due(row, rate, tat, busy, now))) {
             uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
             uint64_t to = from + earned_in(row, ns, rate);
             if (rate == VG_PPM && to > now + BACKLOG_NS)
@@ -200,6 +208,25 @@ static void give_back(int row, uint64_t ns)
     atomic_fetch_sub_explicit(&vg_issued_ns[row], ns, memory_order_relaxed);
 }
 
+/* Work that an ended process left (left_work.c): debited from the time at which it was done, so that
+ * who comes much later finds it earned. Elapsed time is no prediction, which the server corrects. */
+static __attribute__((noinline)) void debit_left(int row, struct vg_bucket *bucket)
+{
+    uint64_t left = atomic_load(&bucket->left_ns), before = atomic_load(&bucket->left_debited_ns);
+    uint64_t ns = left - before, now = vg_now_ns(), at = atomic_load(&bucket->left_at_ns);
+    if (!atomic_compare_exchange_strong(&bucket->left_debited_ns, &before, left) ||
+        ns > VG_SLOTS * VG_LEFT_MOST_NS || at > now || at < ns)
+        return;
+    uint64_t tat = atomic_load(&bucket->tat_ns), to;
+    do {
+        uint64_t from = tat > at - ns ? tat : at - ns;
+        to = from + (uint64_t)((double)ns * VG_PPM / (double)rate_ppm(row, now));
+    } while (!atomic_compare_exchange_weak(&bucket->tat_ns, &tat, to));
+    struct vg_slot_device *device = account(row);
+    if (device)
+        atomic_fetch_add_explicit(&device->charged_ns, ns, memory_order_relaxed);
+}
+
 void vg_limiter_flush(void)
 {
     if (credit.row >= 0 && credit.ns)
@@ -213,6 +240,10 @@ static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
         vg_limiter_flush();
         credit.row = row;
     }
+    struct vg_bucket *bucket = &vg_counters->bucket[row];
+    if (unlikely(atomic_load_explicit(&bucket->left_ns, memory_order_relaxed) !=
+                 atomic_load_explicit(&bucket->left_debited_ns, memory_order_relaxed)))
+        debit_left(row, bucket);
     if (vg_backlog(row) > BACKLOG_NS)
         wait_for_gpu(row);
     uint64_t missing = ns - credit.ns, batch = missing < BATCH_NS ? BATCH_NS : missing;
@@ -246,19 +277,10 @@ static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost
     return vg_now_ns() - begun;
 }
 
-void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream)
+static inline __attribute__((always_inline)) void charge(struct vg_work *work, const void *key,
+                                                         uint64_t shape, CUstream stream)
 {
-    int row = vg_limits ? vg_current_row() : -1;
-    work->row = row;
-    work->sample = NULL;
-    work->begun = 0;
-    if (row < 0)
-        return;
-    if (likely(!vg_limits->device[row].compute_percent)) {
-        work->row = -1;
-        work->begun = vg_count_launch(row);
-        return;
-    }
+    int row = work->row;
     struct vg_cost *cost = vg_cost(row, key, shape);
     uint64_t price = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
     if (unlikely(!price))
@@ -272,7 +294,28 @@ void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstre
     if (likely(left))
         atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
     else
-        work->sample = vg_sample_begin(row, cost, price, credit.starts, stream);
+        vg_sample_begin(work, cost, credit.starts, stream);
+}
+
+void vg_work_charge(struct vg_work *work, const void *key, uint64_t shape, CUstream stream)
+{
+    charge(work, key, shape, stream);
+}
+
+void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream)
+{
+    int row = vg_limits ? vg_stream_row(stream) : -1;
+    work->row = row;
+    work->is_timed = false;
+    work->begun = 0;
+    if (row < 0)
+        return;
+    if (likely(!vg_limits->device[row].compute_percent)) {
+        work->row = -1;
+        work->begun = vg_count_launch(row);
+        return;
+    }
+    charge(work, key, shape, stream);
     work->begun = vg_count_launch(row); /* after all waits, which are no time of the driver */
 }
 
@@ -280,8 +323,8 @@ void vg_work_end(struct vg_work *work, CUresult result, CUstream stream)
 {
     if (unlikely(work->begun))
         vg_count_end(VG_CALL_LAUNCH, work->begun, 0);
-    if (unlikely(work->sample != NULL))
-        vg_sample_end(work->sample, result, stream);
+    if (unlikely(work->is_timed))
+        vg_sample_end(work, result, stream);
     if (unlikely(result != CUDA_SUCCESS) && work->row >= 0)
         give_back(work->row, work->predicted_ns);
 }

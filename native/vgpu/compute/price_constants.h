@@ -37,8 +37,11 @@
 /* so many of a kernel are taken densely, to see soon whether all runs are alike, as of one that has
  * a long run in ten. Tried */
 #define MANY 64u
-#define DENSE 16u      /* that is one of so many launches. Tried */
-#define CALIBRATED 64u /* one sample in so many also times nothing at all. Choice */
+#define DENSE 16u /* that is one of so many launches. Tried */
+/* what events cannot time is waited for so long at most: longer, it may wait for us. Choice */
+#define UNSEEN_MOST_NS 1000000000ull
+#define UNSEEN_NS 20000000ull /* the same where its stream may not be asked. Choice */
+#define CALIBRATED 64u        /* one sample in so many also times nothing at all. Choice */
 
 /* ---- of the mean ----------------------------------------------------------------------------- */
 /* samples over which the mean moves, per relative variance: its error is then 1 / sqrt(2 * 2500),
@@ -49,11 +52,15 @@
 /* at most of kernels longer than OVERHEAD_NS: each launch is timed and charged what it took, so
  * that their mean may be rough. Arithmetic */
 #define LONG_KERNEL_SAMPLES 16
-/* until then, what a sample stands for is settled, too: twice the fewest. Choice */
+/* until then a single outlier is no part of the mean: twice the fewest. Choice */
 #define SETTLED_COUNT 32
 #define KNOWN_PART 8 /* a mean stands after this part of its samples. Tried */
 /* the shortest run grows by so much with each sample: it doubles in 7,000. Choice */
 #define FORGET_LEAST 1.0001f
+
+/* a timed launch stands for so much more than can have run, as the mean of rare long runs needs it;
+ * as much as may be queued (BACKLOG_NS). Choice */
+#define LIKE_MOST_NS 100000000.0
 
 /* ---- of runs that take long ------------------------------------------------------------------ */
 #define FIRST_ONES 8u /* after so many samples the least is one that was not cut. Tried */

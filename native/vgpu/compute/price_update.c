@@ -96,21 +96,49 @@ static void note_length(struct vg_price *price, uint64_t elapsed)
             (((float)elapsed > longest_short(price)) - price->long_runs) / LONG_MEMORY;
 }
 
+/* The first ones were cut, or the very first one spans what the driver did for it (code loaded, a
+ * graph uploaded). They were charged all the same: who runs a kernel long once and then short shall
+ * not have the long one for nothing. */
+static void forget_first(struct vg_price *price, uint32_t neighbours)
+{
+    if (price->count && price->count < (neighbours ? FEWEST_SAMPLES : 2) &&
+        price->mean > longest_short(price) && !has_long_runs(price))
+        price->count = 0, price->mean = price->square = 0;
+}
+
+/* What is owed for the other launches that a timed one stands for, had each taken so long: they were
+ * charged by what was known, and who changes what his kernels do shall not have that for nothing.
+ * They ran since the last timed one was launched: a run that was long for once (code that loads, a
+ * page that moves) stands for little more than that time, not for hundreds like it. */
+static int64_t owed_for_like(const struct vg_timed *timed, double each)
+{
+    double others = timed->stands_for - 1.0, took = others * each;
+    double most = LIKE_MOST_NS;
+    if (timed->passed > timed->elapsed)
+        most += (double)(timed->passed - timed->elapsed);
+    if (timed->passed && took > most)
+        took = most;
+    return (int64_t)(took - others * (double)timed->charged);
+}
+
 /* A short kernel that takes much longer now and then either was cut by a slice of another, which
  * says nothing of itself, or does have long runs. Seldom, and with neighbours, it was cut. Without,
  * they may have come just now: such samples count, and what was not charged is owed, once it is
  * sure that nobody came. */
-static bool is_doubtful(struct vg_price *price, uint64_t elapsed, uint32_t neighbours,
+static bool is_doubtful(struct vg_price *price, const struct vg_timed *timed, uint32_t neighbours,
                         uint32_t now_ms, int64_t *owed)
 {
     float longest = longest_short(price);
+    uint64_t elapsed = timed->elapsed;
     if (neighbours) {
-        if (price->count && price->count < FEWEST_SAMPLES && price->mean > longest &&
-            !has_long_runs(price))
-            price->count = 0; /* the first ones were cut */
-        price->doubts = 0;
+        price->doubts = 0, price->doubted_like = 0;
     } else if (price->doubts && now_ms - price->doubt_ms > LATE_MS) {
         *owed += (int64_t)(((double)price->doubted - price->mean) * price->doubts);
+        *owed += (int64_t)price->doubted_like;
+        price->doubted_like = 0;
+        /* a single one is no part of a mean that does not stand yet */
+        if (price->doubts == 1 && price->count < SETTLED_COUNT)
+            price->doubts = 0;
         for (; price->doubts; price->doubts--)
             learn(price, price->doubted);
     }
@@ -123,6 +151,7 @@ static bool is_doubtful(struct vg_price *price, uint64_t elapsed, uint32_t neigh
         if (!price->doubts++)
             price->doubt_ms = now_ms;
         price->doubted += ((float)elapsed - price->doubted) / (float)price->doubts;
+        price->doubted_like += (float)owed_for_like(timed, (double)elapsed);
     }
     return true;
 }
@@ -139,6 +168,7 @@ struct vg_price_change vg_price_update(struct vg_price price, const struct vg_ti
         contention = (struct vg_contention){.neighbours = disturbers};
     double ns = own_time(start, elapsed, contention);
     note_length(&price, elapsed);
+    forget_first(&price, disturbers);
     bool has_long = has_long_runs(&price);
     bool is_alone = contention.is_quiet || (is_inside(start, elapsed, contention, has_long) &&
                                             (has_long || (float)elapsed < INSIDE_RUN(price.least)));
@@ -151,7 +181,7 @@ struct vg_price_change vg_price_update(struct vg_price price, const struct vg_ti
         price.alone_ms = now_ms;
     }
     int64_t owed = 0, charged = (int64_t)timed->charged;
-    bool is_cut = is_doubtful(&price, elapsed, disturbers, now_ms, &owed);
+    bool is_cut = is_doubtful(&price, timed, disturbers, now_ms, &owed);
     if (!is_alone && was_alone && is_known) {
         owed += (int64_t)price.mean - charged;
     } else if (is_cut) {
@@ -161,10 +191,7 @@ struct vg_price_change vg_price_update(struct vg_price price, const struct vg_ti
         owed += price.count ? (int64_t)price.mean - charged : 0;
     } else {
         learn(&price, ns);
-        owed += (int64_t)ns - charged;
-        /* until the mean stands, also for those that it stands for */
-        if (price.count <= SETTLED_COUNT)
-            owed += ((int64_t)price.mean - charged) * (int64_t)(timed->stands_for - 1);
+        owed += (int64_t)ns - charged + owed_for_like(timed, ns);
     }
     return (struct vg_price_change){price, owed};
 }

@@ -27,6 +27,7 @@ struct vg_price {
     uint32_t alone_ms;         /* when a sample that nobody could disturb last came */
     uint32_t doubt_ms, doubts; /* when the first of the doubtful ones came, how many there are */
     float doubted;             /* their mean in ns */
+    float doubted_like;        /* ns that would be owed for the launches that they stand for */
     float long_runs; /* part of the last samples that took much longer than the shortest */
 };
 
@@ -36,7 +37,8 @@ struct vg_timed {
     uint64_t start, elapsed;
     uint64_t charged;    /* ns: what it was charged, as each of those that it stands for */
     uint32_t stands_for; /* launches, itself included */
-    uint64_t now;        /* ns */
+    uint64_t passed; /* ns from when the one timed before it was launched to now; 0: not known */
+    uint64_t now;    /* ns */
     struct vg_contention contention;
 };
 

@@ -28,9 +28,14 @@ WAIT(cuEventSynchronize, (CUevent event), (event))
     {                                                                                              \
         VG_ENTER();                                                                                \
         struct vg_expected expected;                                                               \
-        vg_pools_expect(&expected, NULL, NULL);                                                    \
+        bool is_due = vg_pools_are_due();                                                          \
+        if (is_due)                                                                                \
+            vg_pools_expect(&expected, NULL, NULL);                                                \
+        uint64_t begun = vg_count_begin();                                                         \
         CUresult result = REAL(name) arguments;                                                    \
-        vg_pools_settle(&expected);                                                                \
+        vg_count_end(VG_CALL_EVENT, begun, 0);                                                     \
+        if (is_due)                                                                                \
+            vg_pools_settle(&expected);                                                            \
         if (result == CUDA_SUCCESS)                                                                \
             vg_work_synchronized();                                                                \
         return result;                                                                             \

@@ -1,8 +1,8 @@
 /* Timing launches on the GPU: a pair of our own events around some of them.
  *
  * The events go into the application's stream, so the time between them is the kernel's and that of
- * what ran meanwhile. They are created in the context that is current, kept for the next sample of
- * that context, and asked lazily: nothing here ever waits for the GPU. A slot is owned by whoever
+ * what ran meanwhile. They are created in the stream's context, kept for the next sample of that
+ * context, and asked lazily: only what no events can time is waited for. A slot is owned by whoever
  * moved it to BUSY, so no lock is held across a driver call.
  *
  * The samples also tell how far the GPU has come: each remembers how much GPU time the process had
@@ -16,29 +16,35 @@
 
 enum state { FREE, BUSY, PENDING };
 
-struct sample {
+struct vg_sample {
     _Atomic int state;
-    int row;
+    _Atomic int row;
     struct vg_cost *cost;
+    uint64_t key;                /* whose price that was when it was launched */
     CUcontext context;           /* whose events these are; NULL: none created */
     CUevent idle, before, after; /* idle: recorded right before `before`, where `is_calibrating` */
     bool is_calibrating, is_unknown;
     uint32_t stands_for;
     uint64_t charged;
-    uint64_t issued; /* vg_issued_ns before it */
-    uint64_t start;  /* when the GPU comes to it, about */
+    uint64_t issued;       /* vg_issued_ns before it */
+    uint64_t start;        /* when the GPU comes to it, about */
+    _Atomic uint64_t mark; /* what to leave should the process end: see left_work.c */
+    uint64_t since;        /* when the one timed before it was launched; 0: there is none */
+    /* of an unknown one: host time in which the driver loaded its code; before that, since when */
+    uint64_t loading;
     struct vg_contention contention;
 };
 
-static struct sample slots[SLOTS];
+static struct vg_sample slots[SLOTS];
 static _Atomic uint32_t next, oldest; /* where to look first: the slots are used in turn */
 static _Atomic uint32_t further;      /* where to look besides */
 static _Atomic uint64_t completed[VG_DEVICES];
+static _Atomic uint64_t last_taken;           /* when a sample was last seen to be complete */
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
 _Atomic uint32_t vg_samples_pending, vg_samples_unknown;
 
 /* Events may be destroyed from any context. */
-static void forget_events(struct sample *sample)
+static void forget_events(struct vg_sample *sample)
 {
     REAL(cuEventDestroy_v2)(sample->idle);
     REAL(cuEventDestroy_v2)(sample->before);
@@ -46,12 +52,8 @@ static void forget_events(struct sample *sample)
     sample->context = NULL;
 }
 
-static bool prepared(struct sample *sample, CUcontext context)
+static bool made_events(struct vg_sample *sample)
 {
-    if (sample->context == context)
-        return true;
-    if (sample->context)
-        forget_events(sample);
     CUevent *events[] = {&sample->idle, &sample->before, &sample->after};
     for (int i = 0; i < 3; i++)
         if (REAL(cuEventCreate)(events[i], 0) != CUDA_SUCCESS) {
@@ -59,91 +61,190 @@ static bool prepared(struct sample *sample, CUcontext context)
                 REAL(cuEventDestroy_v2)(*events[i]);
             return false;
         }
-    sample->context = context;
     return true;
 }
 
-/* The next slot that is free, BUSY now; NULL: all are in use. */
-static struct sample *free_slot(uint32_t *number)
+static bool prepared(struct vg_sample *sample, CUcontext context, CUcontext current)
 {
-    *number = atomic_load_explicit(&next, memory_order_relaxed);
-    for (uint32_t i = 0; i < SLOTS; i++) {
-        struct sample *sample = &slots[(*number + i) % SLOTS];
-        int state = FREE;
-        if (atomic_load_explicit(&sample->state, memory_order_relaxed) != FREE)
-            continue;
-        if (!atomic_compare_exchange_strong(&next, number, *number + i + 1) ||
-            !atomic_compare_exchange_strong(&sample->state, &state, BUSY))
-            return NULL; /* another thread was faster */
-        return sample;
-    }
-    return NULL;
-}
-
-static bool recorded(struct sample *sample, CUcontext context, CUstream stream)
-{
-    int kept;
-    if (!vg_captures_aside(&kept))
+    if (sample->context == context)
+        return true;
+    if (sample->context)
+        forget_events(sample);
+    bool is_other = context != current;
+    if (is_other && REAL(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
         return false;
-    bool done =
-        prepared(sample, context) &&
-        (!sample->is_calibrating || REAL(cuEventRecord)(sample->idle, stream) == CUDA_SUCCESS) &&
-        REAL(cuEventRecord)(sample->before, stream) == CUDA_SUCCESS;
-    vg_captures_back(kept);
-    return done;
+    bool made = made_events(sample);
+    if (is_other)
+        REAL(cuCtxPopCurrent_v2)(&current);
+    if (made)
+        sample->context = context;
+    return made;
 }
 
-void *vg_sample_begin(int row, struct vg_cost *cost, uint64_t charged, uint64_t start,
-                      CUstream stream)
-{
-    CUcontext context = NULL;
-    uint32_t number;
-    if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context)
-        return NULL;
-    if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
-        vg_samples_drain();
-    struct sample *sample = free_slot(&number);
-    if (!sample)
-        return NULL;
-    sample->is_calibrating = number % CALIBRATED == 0;
-    if (!recorded(sample, context, stream)) {
-        atomic_store(&sample->state, FREE);
-        return NULL;
-    }
-    sample->is_unknown = !atomic_load_explicit(&cost->predicted, memory_order_relaxed);
-    if (sample->is_unknown)
-        atomic_fetch_add_explicit(&vg_samples_unknown, 1, memory_order_relaxed);
-    sample->row = row;
-    sample->cost = cost;
-    sample->charged = charged;
-    sample->issued = atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed);
-    uint64_t now = vg_now_ns();
-    sample->start = start > now ? start : now;
-    sample->contention = vg_contention(row, now);
-    sample->contention.siblings = vg_siblings(row, now);
-    sample->stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
-    uint32_t interval =
-        vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
-    if (vg_cost_samples(cost) < MANY && interval > DENSE)
-        interval = DENSE;
-    atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
-    atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
-    return sample;
-}
-
-static void let_go(struct sample *sample)
+static void let_go(struct vg_sample *sample)
 {
     if (sample->is_unknown)
         atomic_fetch_sub_explicit(&vg_samples_unknown, 1, memory_order_relaxed);
     atomic_store_explicit(&sample->state, FREE, memory_order_release);
 }
 
-void vg_sample_end(void *handle, CUresult result, CUstream stream)
+/* The next slot that is free, BUSY now. Where none is, one whose launch was charged what its kernel
+ * is known to cost gives way to a kernel without a price, and to all where nothing has come back for
+ * a while: what waits behind a stream that stands still must not keep all others from being timed.
+ * (Where all is well, the oldest is the next to come back.) NULL: none. */
+static struct vg_sample *free_slot(uint32_t *number, const struct vg_cost *cost)
 {
-    struct sample *sample = handle;
+    bool may_take =
+        !atomic_load_explicit(&cost->predicted, memory_order_relaxed) ||
+        vg_now_ns() > atomic_load_explicit(&last_taken, memory_order_relaxed) + QUIET_NS;
+    *number = atomic_load_explicit(&next, memory_order_relaxed);
+    for (uint32_t i = 0; i < (may_take ? 2 : 1) * SLOTS; i++) {
+        struct vg_sample *sample = &slots[(*number + i) % SLOTS];
+        int state = atomic_load_explicit(&sample->state, memory_order_relaxed);
+        if (state != FREE && (state != PENDING || i < SLOTS || sample->is_unknown))
+            continue;
+        if (!atomic_compare_exchange_strong(&sample->state, &state, BUSY))
+            continue; /* another thread was faster */
+        if (state == PENDING)
+            atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
+        uint32_t far = *number;
+        while ((int32_t)(*number + i % SLOTS + 1 - far) > 0 &&
+               !atomic_compare_exchange_weak(&next, &far, *number + i % SLOTS + 1)) {
+        }
+        return sample;
+    }
+    return NULL;
+}
+
+static bool recorded(struct vg_sample *sample, CUcontext context, CUcontext current,
+                     CUstream stream)
+{
+    return prepared(sample, context, current) &&
+           (!sample->is_calibrating || REAL(cuEventRecord)(sample->idle, stream) == CUDA_SUCCESS) &&
+           REAL(cuEventRecord)(sample->before, stream) == CUDA_SUCCESS;
+}
+
+/* Events belong to the stream's context, which need not be the current one. */
+static bool has_begun(struct vg_sample *sample, CUstream stream)
+{
+    CUcontext current = NULL, its = NULL;
     int kept;
+    if (!vg_captures_aside(&kept))
+        return false;
+    bool done = false;
+    if (vg_is_handle(stream) && REAL(cuStreamGetCtx) &&
+        REAL(cuStreamGetCtx)(stream, &its) != CUDA_SUCCESS)
+        its = NULL;
+    if (REAL(cuCtxGetCurrent)(&current) != CUDA_SUCCESS)
+        current = NULL;
+    if (its)
+        done = recorded(sample, its, current, stream);
+    if (!done && current && current != its)
+        done = recorded(sample, current, current, stream);
+    vg_captures_back(kept);
+    return done;
+}
+
+static void next_in(struct vg_cost *cost)
+{
+    uint32_t interval =
+        vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
+    if (vg_cost_samples(cost) < MANY && interval > DENSE)
+        interval = DENSE;
+    atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
+    atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
+}
+
+void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream)
+{
+    int row = work->row;
+    uint32_t number;
+    if (atomic_load_explicit(&vg_samples_pending, memory_order_relaxed))
+        vg_samples_drain();
+    struct vg_sample *sample = free_slot(&number, cost);
+    if (!sample)
+        return;
+    sample->is_unknown = false;
+    sample->is_calibrating = number % CALIBRATED == 0;
+    if (!has_begun(sample, stream)) {
+        atomic_store(&sample->state, FREE);
+        work->is_timed = true;
+        work->sample = NULL;
+        work->unseen = cost;
+        work->unseen_since = vg_now_ns();
+        return;
+    }
+    sample->is_unknown = !atomic_load_explicit(&cost->predicted, memory_order_relaxed);
+    if (sample->is_unknown)
+        atomic_fetch_add_explicit(&vg_samples_unknown, 1, memory_order_relaxed);
+    sample->row = row;
+    sample->cost = cost;
+    sample->key = atomic_load_explicit(&cost->key, memory_order_relaxed);
+    sample->charged = work->predicted_ns;
+    sample->issued = atomic_load_explicit(&vg_issued_ns[row], memory_order_relaxed);
+    uint64_t now = vg_now_ns();
+    sample->start = start > now ? start : now;
+    atomic_store_explicit(&sample->mark, vg_unsettled_mark(row, sample->start),
+                          memory_order_relaxed);
+    sample->contention = vg_contention(row, now);
+    sample->contention.siblings = vg_siblings(row, now);
+    /* Two threads may come here at once: one of the two stands for those since the last. */
+    bool is_due = !atomic_load_explicit(&cost->left, memory_order_relaxed);
+    sample->stands_for =
+        is_due ? atomic_exchange_explicit(&cost->interval, 0, memory_order_relaxed) : 1;
+    sample->since = atomic_exchange_explicit(&cost->timed_ns, now, memory_order_relaxed);
+    sample->loading = now;
+    if (is_due)
+        next_in(cost);
+    work->is_timed = true;
+    work->sample = sample;
+}
+
+/* Waits until the stream is done. What else it had to do is charged, too: where no event can be had
+ * nobody shall be better off for it. */
+static void time_by_waiting(const struct vg_work *work, CUstream stream)
+{
+    struct vg_cost *cost = work->unseen;
+    uint64_t key = atomic_load_explicit(&cost->key, memory_order_relaxed);
+    uint64_t since = work->unseen_since, now = since, nap = 20000;
+    int kept;
+    if (!vg_captures_aside(&kept))
+        kept = -2; /* nothing may be asked */
+    do {
+        vg_sleep_until_ns(now + nap);
+        now = vg_now_ns();
+        nap = nap < 1000000 ? 2 * nap : nap;
+    } while (now - since < (kept == -2 ? UNSEEN_NS : UNSEEN_MOST_NS) &&
+             (kept == -2 || REAL(cuStreamQuery)(stream) == CUDA_ERROR_NOT_READY));
+    vg_captures_back(kept);
+    uint32_t stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
+    uint64_t last = atomic_exchange_explicit(&cost->timed_ns, since, memory_order_relaxed);
+    struct vg_timed timed = {since,
+                             now - since,
+                             work->predicted_ns,
+                             stands_for ? stands_for : 1,
+                             last ? now - last : 0,
+                             now,
+                             vg_contention(work->row, now)};
+    vg_owe(work->row, vg_cost_measured(cost, key, &timed));
+    next_in(cost);
+}
+
+void vg_sample_end(const struct vg_work *work, CUresult result, CUstream stream)
+{
+    struct vg_sample *sample = work->sample;
+    int kept;
+    if (!sample) {
+        if (result == CUDA_SUCCESS)
+            time_by_waiting(work, stream);
+        return;
+    }
     bool done = result == CUDA_SUCCESS && vg_captures_aside(&kept);
     if (done) {
+        /* Where the GPU had come to the first event by now, the time of this call is in between,
+         * and in the first one code is loaded. */
+        bool spans = sample->is_unknown && REAL(cuEventQuery)(sample->before) == CUDA_SUCCESS;
+        sample->loading = spans ? vg_now_ns() - sample->loading : 0;
         done = REAL(cuEventRecord)(sample->after, stream) == CUDA_SUCCESS;
         vg_captures_back(kept);
     }
@@ -151,6 +252,8 @@ void vg_sample_end(void *handle, CUresult result, CUstream stream)
         let_go(sample);
         return;
     }
+    vg_unsettled_since(sample->row, atomic_load_explicit(&sample->mark, memory_order_relaxed),
+                       false);
     atomic_fetch_add_explicit(&vg_samples_pending, 1, memory_order_relaxed);
     atomic_store_explicit(&sample->state, PENDING, memory_order_release);
 }
@@ -163,7 +266,7 @@ static uint64_t between(CUevent before, CUevent after)
     return (uint64_t)((double)ms * 1e6);
 }
 
-static void calibrate(struct sample *sample)
+static void calibrate(struct vg_sample *sample)
 {
     uint64_t seen = between(sample->idle, sample->before);
     uint64_t known = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
@@ -173,13 +276,16 @@ static void calibrate(struct sample *sample)
                           memory_order_relaxed);
 }
 
-static void take(struct sample *sample)
+static void take(struct vg_sample *sample)
 {
     if (sample->is_calibrating)
         calibrate(sample);
     uint64_t empty = atomic_load_explicit(&empty_ns[sample->row], memory_order_relaxed);
     uint64_t elapsed = between(sample->before, sample->after);
+    if (sample->loading && elapsed > PRIOR_NS)
+        elapsed = elapsed > sample->loading + PRIOR_NS ? elapsed - sample->loading : PRIOR_NS;
     uint64_t now = vg_now_ns();
+    atomic_store_explicit(&last_taken, now, memory_order_relaxed);
     struct vg_contention at_end = vg_contention(sample->row, now);
     if (at_end.neighbours > sample->contention.neighbours)
         sample->contention = at_end;
@@ -191,10 +297,11 @@ static void take(struct sample *sample)
                              elapsed > empty ? elapsed - empty : 1,
                              sample->charged,
                              sample->stands_for ? sample->stands_for : 1,
+                             sample->since ? now - sample->since : 0,
                              now,
                              sample->contention};
     if (elapsed)
-        vg_owe(sample->row, vg_cost_measured(sample->cost, &timed));
+        vg_owe(sample->row, vg_cost_measured(sample->cost, sample->key, &timed));
     uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
     while (far < sample->issued &&
            !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,
@@ -208,7 +315,7 @@ static uint32_t look(uint32_t from, uint32_t to, uint32_t most, uint32_t *done)
 {
     uint32_t misses = 0, at;
     for (*done = from, at = from; at != to && misses < most; at++) {
-        struct sample *sample = &slots[at % SLOTS];
+        struct vg_sample *sample = &slots[at % SLOTS];
         int state = PENDING;
         if (!atomic_compare_exchange_strong_explicit(&sample->state, &state, BUSY,
                                                      memory_order_acquire, memory_order_relaxed)) {
@@ -234,6 +341,28 @@ static uint32_t look(uint32_t from, uint32_t to, uint32_t most, uint32_t *done)
     return at;
 }
 
+/* Says what in [from, to) the process would leave now: of each GPU the oldest. */
+static void mark_oldest(uint32_t from, uint32_t to)
+{
+    uint64_t marks[VG_DEVICES] = {0};
+    uint32_t rows = vg_limits->n_devices, found = 0;
+    for (uint32_t at = from; at != to && found < rows; at++) {
+        struct vg_sample *sample = &slots[at % SLOTS];
+        if (atomic_load_explicit(&sample->state, memory_order_acquire) != PENDING)
+            continue;
+        int row = atomic_load_explicit(&sample->row, memory_order_relaxed);
+        if (!marks[row]) {
+            marks[row] = atomic_load_explicit(&sample->mark, memory_order_relaxed);
+            found++;
+        }
+    }
+    for (uint32_t row = 0; row < rows; row++)
+        vg_unsettled_since((int)row, marks[row], true);
+    if (found && !atomic_load(&vg_samples_pending)) /* another thread took the last one meanwhile */
+        for (uint32_t row = 0; row < rows; row++)
+            vg_unsettled_since((int)row, 0, true);
+}
+
 void vg_samples_drain(void)
 {
     uint32_t seen = atomic_load_explicit(&oldest, memory_order_relaxed);
@@ -249,6 +378,7 @@ void vg_samples_drain(void)
         atomic_store_explicit(&further, behind, memory_order_relaxed);
     }
     vg_captures_back(kept);
+    mark_oldest(done, to);
     atomic_compare_exchange_strong_explicit(&oldest, &seen, done, memory_order_relaxed,
                                             memory_order_relaxed);
 }
@@ -270,7 +400,7 @@ void vg_backlog_forget(int row)
 void vg_work_forgotten(CUcontext context)
 {
     for (uint32_t i = 0; i < SLOTS; i++) {
-        struct sample *sample = &slots[i];
+        struct vg_sample *sample = &slots[i];
         int state = PENDING;
         bool was_pending = atomic_compare_exchange_strong(&sample->state, &state, BUSY);
         if (!was_pending &&

@@ -1,7 +1,7 @@
 /* Calls, bytes and time per API class, in the slot of this process.
  *
- * Launches are the one call that is made a million times per second: each thread counts its own and
- * tells the slot at every 64th, when it also takes the time of one of them (two clock reads cost
+ * Launches are the one call that is made a million times per second: each thread counts its own,
+ * kernels and graphs together, and how many were graphs; it tells the slot at every 64th, when it also takes the time of one of them (two clock reads cost
  * more than all else that is done here). What a thread holds back it gives at its end, by the
  * destructor of a thread key, so that counts are exact once a program is quiet. The key's functions
  * are looked up by name: their symbol versions moved with glibc 2.34. Other classes go to the slot
@@ -16,6 +16,7 @@
 static VG_TLS struct {
     int32_t row;
     uint32_t launches; /* of this batch, not yet told */
+    uint32_t graphs;   /* of those */
     uint32_t calls;    /* of other classes: which one is timed */
     bool is_armed;
 } mine;
@@ -53,12 +54,15 @@ static void add(_Atomic uint64_t *to, uint64_t n)
 
 void vg_count_flush(void)
 {
-    uint32_t launches = mine.launches;
+    uint32_t launches = mine.launches, graphs = mine.graphs;
     struct vg_slot *slot = launches ? vg_slot() : NULL;
-    mine.launches = 0;
+    mine.launches = mine.graphs = 0;
     if (!slot)
         return;
-    add(&slot->calls[VG_CALL_LAUNCH].calls, launches);
+    if (graphs)
+        add(&slot->calls[VG_CALL_GRAPH].calls, graphs);
+    if (launches > graphs)
+        add(&slot->calls[VG_CALL_LAUNCH].calls, launches - graphs);
     if (mine.row >= 0)
         add(&slot->device[mine.row].launches, launches);
 }
@@ -83,6 +87,12 @@ uint64_t vg_count_launch(int row)
     return batch(row);
 }
 
+void vg_count_graph(void)
+{
+    if (mine.graphs < mine.launches)
+        mine.graphs++;
+}
+
 uint64_t vg_count_begin(void)
 {
     return vg_counters && ++mine.calls % SAMPLED == 0 ? vg_now_ns() : 0;
@@ -96,7 +106,7 @@ void vg_count_end(enum vg_class cls, uint64_t begun, uint64_t bytes)
     struct vg_calls *calls = &slot->calls[cls];
     if (begun)
         add(&calls->ns, (vg_now_ns() - begun) * SAMPLED);
-    if (cls == VG_CALL_LAUNCH) /* counted in its batch */
+    if (cls == VG_CALL_LAUNCH || cls == VG_CALL_GRAPH) /* counted in its batch */
         return;
     add(&calls->calls, 1);
     if (bytes)

@@ -70,11 +70,14 @@ CUresult cuDeviceTotalMem(unsigned int *, CUdevice);
 CUresult cuDeviceTotalMem_v2(size_t *, CUdevice);
 CUresult cuDriverGetVersion(int *);
 CUresult cuEventCreate(CUevent *, unsigned int);
+CUresult cuEventDestroy(CUevent);
 CUresult cuEventDestroy_v2(CUevent);
 CUresult cuEventElapsedTime(float *, CUevent, CUevent);
 CUresult cuEventElapsedTime_v2(float *, CUevent, CUevent);
 CUresult cuEventQuery(CUevent);
 CUresult cuEventRecord(CUevent, CUstream);
+CUresult cuEventRecordWithFlags(CUevent, CUstream, unsigned int);
+CUresult cuEventRecordWithFlags_ptsz(CUevent, CUstream, unsigned int);
 CUresult cuEventRecord_ptsz(CUevent, CUstream);
 CUresult cuEventSynchronize(CUevent);
 CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *, CUexternalMemory,
@@ -405,6 +408,7 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream, CUstreamCaptureMode, CUgraph,
 CUresult cuStreamBeginRecaptureToGraph_ptsz(CUstream, CUstreamCaptureMode, CUgraph,
                                             CUgraphRecaptureCallback, void *);
 CUresult cuStreamCreate(CUstream *, unsigned int);
+CUresult cuStreamCreateWithPriority(CUstream *, unsigned int, int);
 CUresult cuStreamDestroy(CUstream);
 CUresult cuStreamDestroy_v2(CUstream);
 CUresult cuStreamEndCapture(CUstream, CUgraph *);

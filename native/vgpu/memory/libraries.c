@@ -67,7 +67,7 @@ static bool copying(struct vg_charge *charge, CUlibrary library)
     int row = vg_current_row();
     bool more = row >= 0 && vg_record_get(VG_KIND_LIBRARY, (uint64_t)library, &record) &&
                 !vg_record_get(VG_KIND_COPY, copy_key(library, vg_context()), &copy);
-    return vg_charge_begin(charge, more ? row : -1, 0, more ? record.bytes : 0, VG_CALL_OTHER);
+    return vg_charge_begin(charge, more ? row : -1, 0, more ? record.bytes : 0, VG_CALL_MODULE);
 }
 
 static CUresult copied(struct vg_charge *charge, CUresult result, CUlibrary library)

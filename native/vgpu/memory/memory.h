@@ -5,8 +5,19 @@
 #include "ledger/ledger.h"
 
 /* ---- image_size.c: size of a module's image; 0 where it cannot be told ----------------------- */
-uint64_t vg_image_bytes(const void *image);
-uint64_t vg_image_file_bytes(const char *path);
+/* `arch`: of the GPU, 90 for compute capability 9.0; 0: not known */
+uint64_t vg_image_bytes(const void *image, uint32_t arch);
+uint64_t vg_image_file_bytes(const char *path, uint32_t arch);
+/* ptx_globals.c: bytes of the variables that a text of PTX declares */
+uint64_t vg_ptx_globals(const char *text, size_t length);
+/* fat_binary.c: what the driver takes of what follows a fat binary's header; false: not known */
+struct vg_image_choice {
+    const char *image;
+    uint64_t bytes, unpacked; /* as it lies there, and, where it is packed, unpacked */
+    bool is_packed;
+};
+bool vg_fat_binary_choice(const char *body, uint64_t bytes, uint32_t arch,
+                          struct vg_image_choice *choice);
 
 /* ---- modules.c: before a call that loads an image; false: refused ---------------------------- */
 bool vg_image_charge(struct vg_charge *charge, const void *image);

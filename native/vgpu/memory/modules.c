@@ -1,4 +1,4 @@
-/* Modules: charged with the size of their image, in pages, while they are loaded into their
+/* Modules: charged with the size of their image (image_size.c), in pages, while they are loaded into their
  * context. */
 #include "memory/memory.h"
 
@@ -7,18 +7,29 @@ static uint64_t whole_pages(uint64_t bytes)
     return bytes > UINT64_MAX - 4095 ? bytes : (bytes + 4095) & ~4095ull;
 }
 
+static uint32_t arch_of(int row)
+{
+    CUdevice device = vg_row_device(row);
+    int major = 0, minor = 0;
+    if (device < 0 || !REAL(cuDeviceGetAttribute) ||
+        REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) ||
+        REAL(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
+        return 0;
+    return (uint32_t)(10 * major + minor);
+}
+
 bool vg_image_charge(struct vg_charge *charge, const void *image)
 {
     int row = vg_current_row();
-    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_bytes(image)) : 0,
-                           VG_CALL_OTHER);
+    uint64_t bytes = row >= 0 ? whole_pages(vg_image_bytes(image, arch_of(row))) : 0;
+    return vg_charge_begin(charge, row, 0, bytes, VG_CALL_MODULE);
 }
 
 bool vg_image_file_charge(struct vg_charge *charge, const char *path)
 {
     int row = vg_current_row();
-    return vg_charge_begin(charge, row, 0, row >= 0 ? whole_pages(vg_image_file_bytes(path)) : 0,
-                           VG_CALL_OTHER);
+    uint64_t bytes = row >= 0 ? whole_pages(vg_image_file_bytes(path, arch_of(row))) : 0;
+    return vg_charge_begin(charge, row, 0, bytes, VG_CALL_MODULE);
 }
 
 static CUresult loaded(struct vg_charge *charge, CUresult result, const void *module)

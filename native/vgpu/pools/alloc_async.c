@@ -5,18 +5,10 @@
 #include "compute/compute.h"
 #include "pools/pools.h"
 
-/* The device of a stream: the current one's, unless the stream says otherwise; -1: not limited. */
+/* -1: not limited */
 static CUdevice stream_device(CUstream stream)
 {
-    int row = vg_current_row();
-    CUcontext context = NULL, popped;
-    CUdevice device;
-    if (stream > CU_STREAM_PER_THREAD && REAL(cuStreamGetCtx) &&
-        REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS && context &&
-        context != vg_context() && REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS) {
-        row = REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? vg_row(device) : -1;
-        REAL(cuCtxPopCurrent_v2)(&popped);
-    }
+    int row = vg_stream_row(stream);
     return row < 0 ? -1 : vg_row_device(row);
 }
 

@@ -11,6 +11,8 @@
 #include "pools/pools.h"
 #include "virtual_memory/virtual_memory.h"
 
+#define ASKED_NS 1000000ull
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_pool *pools;
 static _Atomic bool any_pools;
@@ -93,6 +95,15 @@ void vg_pools_settle(const struct vg_expected *expected)
     for (int row = 0; expected->any && row < VG_DEVICES; row++)
         if (expected->bytes[row])
             vg_left(row, expected->bytes[row], 0);
+}
+
+bool vg_pools_are_due(void)
+{
+    static _Atomic uint64_t last;
+    if (likely(!atomic_load_explicit(&any_pools, memory_order_relaxed)))
+        return true; /* then they cost nothing */
+    uint64_t now = vg_now_ns(), before = atomic_load_explicit(&last, memory_order_relaxed);
+    return now >= before + ASKED_NS && atomic_compare_exchange_strong(&last, &before, now);
 }
 
 void vg_pools_refresh(void)

@@ -84,6 +84,9 @@ struct vg_expected {
 };
 void vg_pools_expect(struct vg_expected *expected, CUmemoryPool only, const uint64_t *keep);
 void vg_pools_settle(const struct vg_expected *expected);
+/* Whether it is time for these two around a call that only asks, which programs make without end:
+ * once in a millisecond. What is charged too much until then is looked at before a refusal. */
+bool vg_pools_are_due(void);
 /* cuMemFree of memory from a pool, whose record was taken out before. */
 CUresult vg_pool_free(struct vg_record *record, CUresult (*free_it)(uint64_t));
 void vg_pools_refresh(void);      /* charges the true size of every stock */

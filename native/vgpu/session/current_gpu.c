@@ -2,7 +2,8 @@
  *
  * Rows are found by UUID: ordinals change with CUDA_VISIBLE_DEVICES. Where one GPU is visible its
  * row is a constant. Else each thread remembers the row of its current context until a call of its
- * own may have changed that, or any thread created or destroyed a context.
+ * own may have changed that, or any thread created or destroyed a context. Work belongs to the GPU
+ * of its stream, which may be another one: that of the last stream is remembered likewise.
  */
 #include <string.h>
 
@@ -121,6 +122,39 @@ int vg_current_row(void)
         return row;
     uint32_t now = atomic_load_explicit(&epoch, memory_order_relaxed);
     return likely(seen == now) ? current : ask_current(now);
+}
+
+static int ask_stream(CUstream stream)
+{
+    CUcontext context = NULL, popped;
+    CUdevice device;
+    if (!REAL(cuStreamGetCtx) || REAL(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS ||
+        !context || context == vg_context() || REAL(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
+        return vg_current_row();
+    int row = REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? vg_row(device) : -1;
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return row;
+}
+
+int vg_stream_row(CUstream stream)
+{
+    static VG_TLS struct {
+        CUstream stream;
+        uint32_t seen; /* epoch at which it was asked for */
+        int row;
+    } last;
+    int row = atomic_load_explicit(&only, memory_order_relaxed);
+    if (likely(row != NOT_KNOWN))
+        return row;
+    if (!vg_is_handle(stream))
+        return vg_current_row();
+    uint32_t now = atomic_load_explicit(&epoch, memory_order_relaxed);
+    if (last.stream != stream || last.seen != now) {
+        last.row = ask_stream(stream);
+        last.stream = stream;
+        last.seen = now;
+    }
+    return last.row;
 }
 
 void vg_context_changed(void)

@@ -173,6 +173,7 @@ bool vg_view(void)
 
 CUresult vg_enter(void)
 {
+    uint64_t from = vg_wall_ns();
     vg_resolve();
     if (!atomic_load(
             &vg_resolved)) /* no driver in this container: hidden together with the pages? */
@@ -184,6 +185,10 @@ CUresult vg_enter(void)
         result = vg_slot_claim();
     if (result != CUDA_SUCCESS)
         return result;
+    struct vg_slot *slot = vg_slot_now();
+    uint64_t none = 0;
+    if (slot) /* of several threads that come at once, the first to be through */
+        atomic_compare_exchange_strong(&slot->start_ns, &none, vg_wall_ns() - from);
     atomic_store(&vg_entered, true);
     if (atomic_load(&vg_mode) != VG_MODE_REFUSED)
         return CUDA_SUCCESS;

@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "compute/compute.h"
 #include "driver/real_driver.h"
 #include "session/session.h"
 
@@ -108,6 +109,7 @@ static uint64_t used_slots(void)
 static void wipe(struct vg_slot *slot)
 {
     _Atomic uint64_t *words = &slot->owner;
+    vg_left_behind(slot);
     for (size_t i = 1; i < sizeof *slot / sizeof *words; i++)
         atomic_store(&words[i], 0);
     atomic_store(&slot->owner, 0);
@@ -142,6 +144,20 @@ int vg_reap(void)
     return freed;
 }
 
+/* At an orderly end it is known when that is; else it is when the slot is freed. */
+__attribute__((destructor)) static void leave(void)
+{
+    struct vg_slot *slot = vg_slot_now();
+    int kept = errno, fd = -1;
+    if (slot && vg_counters && atomic_load(&slot->owner) == vg_pid() && vg_has_unsettled(slot))
+        fd = vg_open_page("counters", O_RDONLY);
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+        vg_left_behind(slot);
+    if (fd >= 0)
+        close(fd);
+    errno = kept;
+}
+
 /* Whether some owner is surely gone: a cheap look before the thorough one. */
 static bool some_are_gone(void)
 {
@@ -167,6 +183,7 @@ static struct vg_slot *take(uint64_t limit)
         struct life life;
         atomic_store(&slot->unhooked, vg_unhooked());
         atomic_store(&slot->image, image());
+        atomic_store(&slot->classes, VG_COUNTED);
         atomic_store(&slot->pid_namespace, pid_namespace());
         atomic_store(&slot->started, read_life(self, &life) ? life.started : 0);
         uint64_t used = atomic_load(&vg_counters->slots_used);

@@ -17,6 +17,7 @@
 
 static CUcontext context;
 static CUfunction function;
+static CUgraphExec exec;
 
 static void launch(CUstream stream, int n)
 {
@@ -39,7 +40,14 @@ static void *work(void *unused)
         CHECK(cuMemsetD32(a, 7, 100));
     }
     launch(NULL, 101);
+    for (int i = 0; i < 3; i++)
+        CHECK(cuGraphLaunch(exec, NULL));
+    CUevent event;
+    CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CHECK(cuEventRecord(event, NULL));
     CHECK(cuCtxSynchronize());
+    CHECK(cuEventQuery(event));
+    CHECK(cuEventDestroy(event));
     launch(NULL, 5); /* told when the thread ends */
     return NULL;
 }
@@ -58,6 +66,10 @@ int main(void)
     CHECK(cuModuleLoadData(&module, "//\n.version 8.0\n.target sm_70\n.address_size 64\n"));
     CHECK(cuModuleGetFunction(&function, module, "ns_4000"));
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    launch(stream, 1);
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphInstantiate(&exec, graph, 0));
     for (int i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, work, NULL))
             return 1;

@@ -7,7 +7,11 @@
  *       shapes:NAME   every launch looks like a kernel that was never seen
  *       fresh:NAME    every launch is a new graph of one such kernel
  *       swap:NAME     a graph of empty kernels, then one of 100 such kernels where that one was
- *       stuck:NAME    beside kernels on four other streams that do not end */
+ *       stuck:NAME    beside kernels on four other streams that do not end
+ *       foreign:NAME  a library's kernel on a stream of a context that is not current
+ *       copies:BYTES  copies within the GPU; direct:BYTES the same, where the driver finds out that they are
+ *       fills:BYTES   fills
+ *       slots:NAME    beside 200 launches that wait behind one that does not end */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +28,8 @@ extern uint64_t fakegpu_now_ns(void);
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
+
+#define PTX "//\n.version 8.0\n.target sm_70\n.address_size 64\n"
 
 static CUmodule module;
 static CUstream stream;
@@ -65,10 +71,18 @@ int main(int argc, char **argv)
     CHECK(cuDeviceGet(&device, 0));
     CHECK(cuDevicePrimaryCtxRetain(&context, device));
     CHECK(cuCtxSetCurrent(context));
-    CHECK(cuModuleLoadData(&module, "//\n.version 8.0\n.target sm_70\n.address_size 64\n"));
+    CHECK(cuModuleLoadData(&module, PTX));
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     uint64_t end = fakegpu_now_ns() + (uint64_t)(atof(argv[2]) * 1e9), launches = 0;
-    CUfunction function = kernel(name);
+    CUfunction function = NULL;
+    CUdeviceptr to = 0, from = 0;
+    size_t bytes = strtoull(name, NULL, 10);
+    if (bytes) {
+        CHECK(cuMemAlloc(&to, bytes));
+        CHECK(cuMemAlloc(&from, bytes));
+    } else {
+        function = kernel(name);
+    }
     if (!strcmp(trick, "capture") || !strcmp(trick, "torn")) {
         CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         CHECK(cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -80,6 +94,25 @@ int main(int argc, char **argv)
             CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
             launch(kernel("ns_3000000000_sm1"), other, 0);
         }
+    if (!strcmp(trick, "slots")) {
+        CUfunction half = kernel("ns_500000_sm1");
+        for (int i = 0; i < 40; i++)
+            launch(half, stream, 0);
+        CHECK(cuStreamSynchronize(stream));
+        CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        launch(kernel("ns_30000000000_sm1"), other, 0);
+        for (int i = 0; i < 200; i++)
+            launch(half, other, 0);
+        end = fakegpu_now_ns() + (uint64_t)(atof(argv[2]) * 1e9);
+    }
+    if (!strcmp(trick, "foreign")) {
+        CUlibrary library;
+        CUkernel its;
+        CHECK(cuLibraryLoadData(&library, PTX, NULL, NULL, 0, NULL, NULL, 0));
+        CHECK(cuLibraryGetKernel(&its, library, name));
+        CHECK(cuCtxCreate(&context, NULL, 0, device));
+        function = (CUfunction)its;
+    }
     if (!strcmp(trick, "swap")) {
         CUgraphExec exec = graph_of(kernel("empty"), 1), next;
         for (int i = 0; i < 20000; i++) {
@@ -108,6 +141,12 @@ int main(int argc, char **argv)
             CUgraphExec exec = graph_of(function, 1);
             CHECK(cuGraphLaunch(exec, stream));
             CHECK(cuGraphExecDestroy(exec));
+        } else if (!strcmp(trick, "copies")) {
+            CHECK(cuMemcpyDtoDAsync(to, from, bytes, stream));
+        } else if (!strcmp(trick, "direct")) {
+            CHECK(cuMemcpyAsync(to, from, bytes, stream));
+        } else if (!strcmp(trick, "fills")) {
+            CHECK(cuMemsetD8Async(to, 1, bytes, stream));
         } else {
             launch(function, stream,
                    !strcmp(trick, "shapes") ? (unsigned int)(launches % 20000) : 0);

@@ -2,8 +2,12 @@
  *
  *     gpu_load KIND SECONDS [BEGIN [ARRIVALS]]
  *
- * KIND  kernel:NAME[:N]  launches the kernel, and waits for the GPU after every N launches (default
+ * KIND  kernel:NAME[:N[:BLOCKS]]  (BLOCKS of each kind's grids: 100)
+ *                        launches the kernel, and waits for the GPU after every N launches (default
  *                        0: never); NAME as in native/fakegpu/fakegpu.h
+ *       streams:NAME:N   launches the kernel in N streams in turn
+ *       ddp:NAME:N       a training's steps: N launches, and after each quarter of them a kernel of 2 ms
+ *                        on a sixth of the SMs in another stream, for which the next step waits
  *       graph:NAME:N     launches a captured graph of N such kernels
  *       infer:NAME:N     requests of N launches and a wait, ARRIVALS a second on average (Poisson)
  * BEGIN seconds until it begins. It works for SECONDS of the GPUs' time after that, waits for the
@@ -30,11 +34,12 @@ extern void fakegpu_sleep_until_ns(uint64_t when);
 static CUfunction function;
 static CUstream stream;
 static uint64_t launches;
+static unsigned blocks = 100;
 
 static void launch(int n)
 {
     for (int i = 0; i < n; i++)
-        CHECK(cuLaunchKernel(function, 100, 1, 1, 128, 1, 1, 0, stream, NULL, NULL));
+        CHECK(cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL));
     launches += (uint64_t)n;
 }
 
@@ -44,6 +49,41 @@ static void kernels(uint64_t end, int n)
         launch(1);
         if (n && i % (uint64_t)n == 0)
             CHECK(cuStreamSynchronize(stream));
+    }
+}
+
+static void streams(uint64_t end, int n)
+{
+    CUstream its[16];
+    for (int i = 0; i < n; i++)
+        CHECK(cuStreamCreate(&its[i], CU_STREAM_NON_BLOCKING));
+    for (uint64_t i = 0; fakegpu_now_ns() < end; i++) {
+        stream = its[i % (uint64_t)n];
+        launch(1);
+    }
+}
+
+static void steps(CUmodule module, uint64_t end, int n)
+{
+    CUfunction compute = function, reduce;
+    CUstream main_stream, side;
+    CUevent ready, reduced;
+    CHECK(cuModuleGetFunction(&reduce, module, "ns_2000000_j20_sm22"));
+    CHECK(cuStreamCreate(&main_stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+    CHECK(cuEventCreate(&ready, CU_EVENT_DISABLE_TIMING));
+    CHECK(cuEventCreate(&reduced, CU_EVENT_DISABLE_TIMING));
+    while (fakegpu_now_ns() < end) {
+        for (int quarter = 0; quarter < 4; quarter++) {
+            function = compute, stream = main_stream;
+            launch(n / 4);
+            CHECK(cuEventRecord(ready, main_stream));
+            CHECK(cuStreamWaitEvent(side, ready, 0));
+            function = reduce, stream = side;
+            launch(1);
+        }
+        CHECK(cuEventRecord(reduced, side));
+        CHECK(cuStreamWaitEvent(main_stream, reduced, 0));
     }
 }
 
@@ -96,6 +136,9 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 2;
     char *kind = strtok(argv[1], ":"), *name = strtok(NULL, ":"), *number = strtok(NULL, ":");
+    char *grid = number ? strtok(NULL, ":") : NULL;
+    if (grid)
+        blocks = (unsigned)atoi(grid);
     int n = number ? atoi(number) : 0;
     double seconds = atof(argv[2]), begin = argc > 3 ? atof(argv[3]) : 0,
            rate = argc > 4 ? atof(argv[4]) : 10;
@@ -115,6 +158,10 @@ int main(int argc, char **argv)
         fakegpu_sleep_until_ns(from);
     if (!strcmp(kind, "kernel"))
         kernels(end, n);
+    else if (!strcmp(kind, "streams"))
+        streams(end, n);
+    else if (!strcmp(kind, "ddp"))
+        steps(module, end, n);
     else if (!strcmp(kind, "graph"))
         graphs(end, n);
     else if (!strcmp(kind, "infer"))
