@@ -1,8 +1,8 @@
 """What dcgm-exporter tells of GPUs, joined by the pods that hold them: an optional source.
 
 Names of fields are DCGM's (`DCGM_FI_*`), labels are dcgm-exporter's: `UUID`, `GPU_I_ID` of a MIG
-instance, and with its Kubernetes mapping `namespace`, `pod`, `container`. Rates that it declares as
-counters (`DCGM_FI_PROF_PCIE_*`) are left out: they would be read as what they are not.
+instance, and with its Kubernetes mapping `namespace`, `pod`, `container`. `DCGM_FI_PROF_PCIE_*` and
+`DCGM_FI_PROF_NVLINK_*` are rates, although it declares them as counters.
 """
 
 import math
@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from alnair.model import usage
+from alnair.profiler.pods.rates import Figures
 from alnair.profiler.samples import GpuSample
 
 _LINE: Final = re.compile(
@@ -39,6 +41,13 @@ _PROFILING: Final = {
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": "tensor_active",
     "DCGM_FI_PROF_DRAM_ACTIVE": "dram_active",
 }
+#: Bytes each second → metric.
+_LINKS: Final = {
+    "DCGM_FI_PROF_PCIE_RX_BYTES": usage.PCIE_RX_MIB_S,
+    "DCGM_FI_PROF_PCIE_TX_BYTES": usage.PCIE_TX_MIB_S,
+    "DCGM_FI_PROF_NVLINK_RX_BYTES": usage.NVLINK_RX_MIB_S,
+    "DCGM_FI_PROF_NVLINK_TX_BYTES": usage.NVLINK_TX_MIB_S,
+}
 
 
 class Holder(msgspec.Struct, frozen=True, order=True):
@@ -59,6 +68,7 @@ class DcgmSample(msgspec.Struct, frozen=True):
         sample: Its figures, and those that are not told None.
         is_shared: Whether others hold it, too. Then figures are the GPU's and not the holder's, but
             where dcgm-exporter runs with --kubernetes-virtual-gpus, and then two of them only.
+        links: What goes over its links, by the metrics of `alnair.model.usage`.
     """
 
     uuid: str
@@ -66,6 +76,7 @@ class DcgmSample(msgspec.Struct, frozen=True):
     holder: Holder
     sample: GpuSample
     is_shared: bool = False
+    links: Figures = {}
 
 
 def read_exposition(text: str, at: float) -> list[DcgmSample]:
@@ -102,9 +113,21 @@ def read_exposition(text: str, at: float) -> list[DcgmSample]:
     for uuid, instance, holder in figures:
         holders[uuid, instance] = holders.get((uuid, instance), 0) + bool(holder.pod)
     return [
-        DcgmSample(uuid, instance, holder, _sample(found, at), holders[uuid, instance] > 1)
+        DcgmSample(
+            uuid,
+            instance,
+            holder,
+            _sample(found, at),
+            holders[uuid, instance] > 1,
+            {name: found[field] / _MIB for field, name in _LINKS.items() if field in found},
+        )
         for (uuid, instance, holder), found in sorted(figures.items())
     ]
+
+
+def whole_gpus(samples: Iterable[DcgmSample]) -> dict[str, DcgmSample]:
+    """Return one sample of each GPU as a whole, by its UUID: profiling is the GPU's own."""
+    return {one.uuid: one for one in samples if not one.instance}
 
 
 def by_pod(samples: Iterable[DcgmSample]) -> dict[tuple[str, str], list[DcgmSample]]:

@@ -30,7 +30,7 @@ class GpuSample(msgspec.Struct, frozen=True):
         at: When.
         util: Percent of the time since the last sample in which kernels ran: the mean of the
             driver's own samples.
-        util_max: The largest of those.
+        busy: Those: seconds since the epoch at which each ended, and percent; several a second.
         memory_copy: Percent of time in which its memory was read or written.
         memory_bytes: In use, without what the driver keeps for itself.
         memory_total: Bytes that there are.
@@ -47,7 +47,7 @@ class GpuSample(msgspec.Struct, frozen=True):
 
     at: float
     util: float | None = None
-    util_max: float | None = None
+    busy: tuple[tuple[float, float], ...] = ()
     memory_copy: float | None = None
     memory_bytes: int | None = None
     memory_total: int | None = None

@@ -42,14 +42,18 @@ class Straggler(msgspec.Struct, frozen=True):
 class _Rank:
     """One rank: logarithms of its time over the others', and whether it is slow now."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: int) -> None:
         self.habit: deque[float] = deque(maxlen=_HABIT)
-        self.last: deque[float] = deque(maxlen=_LAST)
+        self.last: deque[float] = deque(maxlen=last)
         self.found: Straggler | None = None
         self._usual: tuple[float, float] | None = None
 
+    @property
+    def is_known(self) -> bool:
+        return len(self.last) == self.last.maxlen
+
     def take(self, ratio: float) -> None:
-        if len(self.last) == _LAST and self.found is None:
+        if self.is_known and self.found is None:
             self.habit.append(self.last[0])  # old enough not to be part of what begins now
             if len(self.habit) % 10 == 0 or len(self.habit) < _ENOUGH:
                 self._usual = None
@@ -65,9 +69,16 @@ class _Rank:
 
 
 class StragglerDetector:
-    """Follows the ranks of one job, step by step."""
+    """Follows the ranks of one job, step by step.
 
-    def __init__(self) -> None:
+    Args:
+        last: Steps by which a rank is judged.
+        slow: How many of them must be slow; and fast, until it is slow no more. Where a time is
+            already that of many steps, fewer will do.
+    """
+
+    def __init__(self, last: int = _LAST, slow: int = _SLOW) -> None:
+        self._last, self._slow = last, slow
         self._ranks: dict[int, _Rank] = {}
         self._step = -1
 
@@ -86,14 +97,14 @@ class StragglerDetector:
                 del self._ranks[rank]  # it has ended, or the job has become smaller
         if len(known) > 1:
             for rank, ratio in _ratios(known).items():
-                self._ranks.setdefault(rank, _Rank()).take(ratio)
+                self._ranks.setdefault(rank, _Rank(self._last)).take(ratio)
             self._judge()
         return [one.found for _, one in sorted(self._ranks.items()) if one.found]
 
     def _judge(self) -> None:
         spread = None
         for rank, one in self._ranks.items():
-            if len(one.last) < _LAST:
+            if not one.is_known:
                 continue
             if len(one.habit) >= _ENOUGH or one.found:
                 limit, normal = self._by_habit(one)
@@ -102,10 +113,10 @@ class StragglerDetector:
                 limit, normal = max(_LEAST_BESIDE, _DEVIATIONS_BESIDE * spread), 0.0
             slow = sum(ratio - normal > limit for ratio in one.last)
             ratio = statistics.median(one.last) - normal
-            if one.found is None and slow >= _SLOW:
+            if one.found is None and slow >= self._slow:
                 is_first = len(one.habit) < _ENOUGH
                 one.found = Straggler(rank, self._step, math.exp(ratio), is_first)
-            elif one.found is not None and slow <= _LAST - _SLOW:
+            elif one.found is not None and slow <= self._last - self._slow:
                 one.found = None
             elif one.found is not None:
                 one.found = msgspec.structs.replace(one.found, slowdown=math.exp(ratio))

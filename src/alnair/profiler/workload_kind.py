@@ -24,6 +24,8 @@ _LEAST_REST: Final = 0.2
 _LEAST_BURSTS: Final = 5
 #: A stage of a batch job is at least this part of the time.
 _LEAST_STAGE: Final = 1 / 12
+#: Means of so many parts of the time show it.
+_MOST_MEANS: Final = 200
 #: Steady work stays within this many percent of a GPU.
 _STEADY: Final = 10.0
 
@@ -87,11 +89,14 @@ def _requests(known: Values) -> WorkloadKind | None:
 
 
 def _stages(known: Values) -> WorkloadKind | None:
-    cuts = change_points(known[:, None], least=max(4, len(known) // 50))
-    lengths = np.diff([0, *cuts, len(known)])
-    if not cuts or float(np.median(lengths)) < _LEAST_STAGE * len(known):
+    # Stages are long: means of a few samples show them as well, and in less time.
+    size = max(1, len(known) // _MOST_MEANS)
+    means = known[: len(known) // size * size].reshape(-1, size).mean(axis=1)
+    cuts = change_points(means[:, None], least=max(4, len(means) // 50))
+    lengths = np.diff([0, *cuts, len(means)])
+    if not cuts or float(np.median(lengths)) < _LEAST_STAGE * len(means):
         return None
-    levels = [float(part.mean()) for part in np.split(known, cuts)]
+    levels = [float(part.mean()) for part in np.split(means, cuts)]
     if max(levels) - min(levels) < _STEADY:
         return None
     reason = f"{len(levels)} long stages, at {min(levels):.0f} to {max(levels):.0f} %"

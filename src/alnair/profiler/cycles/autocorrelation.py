@@ -42,16 +42,27 @@ def autocorrelation(values: Values, seen: NDArray[np.bool_], most: float) -> Val
     whole = int(most) + 2
     size = 1 << (len(values) + whole).bit_length()
     power = np.abs(np.fft.rfft(values, size)) ** 2
-    squares = np.fft.rfft(values**2, size)
-    weights = np.fft.rfft(seen.astype(np.float64), size)
-    later = np.fft.irfft(np.conj(weights) * squares, size)[:whole]
-    earlier = np.fft.irfft(np.conj(squares) * weights, size)[:whole]
+    earlier, later = _energies(values, seen, whole, size)
     energy = np.sqrt(np.maximum(earlier, 0.0) * np.maximum(later, 0.0))
     lags = np.arange(int(most * FINE) + 1)
     products = np.fft.irfft(power, size * FINE)[: len(lags)] * FINE
     energies = np.interp(lags / FINE, np.arange(whole), energy)
     floor = 1e-6 * max(float(energies[0]), 1e-300)
     return np.where(energies > floor, products / np.maximum(energies, floor), 0.0)
+
+
+def _energies(
+    values: Values, seen: NDArray[np.bool_], whole: int, size: int
+) -> tuple[Values, Values]:
+    """Return the energy of the earlier and the later of all pairs, at each whole lag."""
+    if seen.all():
+        sums = np.concatenate(([0.0], np.cumsum(values**2)))
+        lags = np.minimum(np.arange(whole), len(values))
+        return sums[len(values) - lags], sums[-1] - sums[lags]
+    squares = np.fft.rfft(values**2, size)
+    weights = np.fft.rfft(seen.astype(np.float64), size)
+    later = np.fft.irfft(np.conj(weights) * squares, size)[:whole]
+    return np.fft.irfft(np.conj(squares) * weights, size)[:whole], later
 
 
 def hill(correlation: Values, near: float, within: float) -> tuple[float, float] | None:

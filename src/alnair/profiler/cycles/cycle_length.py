@@ -39,6 +39,16 @@ def typical_length(grid: Grid, steps: float) -> float:
     return lengths[int(np.searchsorted(counted, counted[-1] / 2))]
 
 
+def two_lengths(grid: Grid, steps: float) -> tuple[float | None, float]:
+    """The length of a cycle in steps, once by its edges, None without any, and once by far hills.
+
+    Args:
+        grid: The series.
+        steps: About the length.
+    """
+    return median_between_edges(grid, steps), _length(grid, steps)
+
+
 def _length(grid: Grid, steps: float) -> float:
     """The length of a cycle where it hardly changes: more exact than one hill.
 

@@ -173,4 +173,4 @@ def _not_cyclic(
 
 def _confidence(margin: float) -> float:
     """0.5 at the floor; 0.95 where it is passed by 0.3."""
-    return float(1 / (1 + np.exp(-10 * margin)))
+    return float(0.5 + 0.5 * np.tanh(5 * margin))  # the logistic function, without overflow

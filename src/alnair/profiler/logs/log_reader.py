@@ -2,16 +2,21 @@
 
 import math
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from alnair.profiler.logs import model_size
 from alnair.profiler.logs.lines import LineReader
+from alnair.profiler.logs.model_size import ModelSize
 from alnair.profiler.logs.parser import LineParser
 from alnair.profiler.logs.position import Place, Position
 from alnair.profiler.logs.printed_pace import PrintedPace
 from alnair.profiler.logs.reading import FRAMEWORKS, Reading
-from alnair.profiler.logs.user_pattern import UserPattern
 from alnair.profiler.progress.tracker import Progress, ProgressTracker
+
+if TYPE_CHECKING:  # RE2 takes 3 MiB, which only who has a pattern needs
+    from alnair.profiler.logs.user_pattern import UserPattern
 
 
 class LogFindings(msgspec.Struct, frozen=True):
@@ -32,9 +37,12 @@ class LogFindings(msgspec.Struct, frozen=True):
         eta_low_s: The time is between this...
         eta_high_s: ...and this in about 80 of 100 cases.
         restarts: How often the steps went back.
+        done: Steps by now, over all epochs.
+        at: When the last of them came; None where the lines have no times.
         diverged: Whether the last loss was no number, or infinite.
         lines: Lines that were looked at.
         readings: Lines of those that were of a training.
+        model: What it said of the model's size.
     """
 
     framework: str | None = None
@@ -51,9 +59,12 @@ class LogFindings(msgspec.Struct, frozen=True):
     eta_low_s: float | None = None
     eta_high_s: float | None = None
     restarts: int = 0
+    done: float | None = None
+    at: float | None = None
     diverged: bool = False
     lines: int = 0
     readings: int = 0
+    model: ModelSize = ModelSize()
 
 
 class LogReader:
@@ -70,7 +81,7 @@ class LogReader:
 
     def __init__(
         self,
-        pattern: UserPattern | None = None,
+        pattern: "UserPattern | None" = None,
         steps: int | None = None,
         epochs: float | None = None,
     ) -> None:
@@ -83,6 +94,7 @@ class LogReader:
         self._unit = ""
         self._frameworks: Counter[str] = Counter()
         self._found = LogFindings()
+        self._model = ModelSize()
         self._count = 0
 
     def feed(self, data: bytes, at: float | None = None) -> None:
@@ -124,6 +136,7 @@ class LogReader:
             rate=None if self._unit in ("sample", "epoch") else speed,
             samples_per_s=samples,
             lines=self._count,
+            model=self._model,
             **_timed(progress),
         )
 
@@ -135,6 +148,7 @@ class LogReader:
 
     def _take(self, line: str, at: float | None) -> None:
         self._count += 1
+        self._model = model_size.read(line, self._model)
         found = self._parser.read(line)
         if found is None:
             return
@@ -179,7 +193,7 @@ def _latest(old: LogFindings, found: Reading) -> LogFindings:
     )
 
 
-def _timed(progress: Progress | None) -> dict[str, float | int | None]:
+def _timed(progress: Progress | None) -> dict[str, Any]:
     if progress is None:
         return {}
     return {
@@ -188,4 +202,6 @@ def _timed(progress: Progress | None) -> dict[str, float | int | None]:
         "eta_low_s": progress.eta_low_s,
         "eta_high_s": progress.eta_high_s,
         "restarts": progress.restarts,
+        "done": progress.done,
+        "at": progress.at,
     }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,7 +10,9 @@ from alnair.profiler.logs import stamps
 from alnair.profiler.logs.formats import bars, examples, fastai, keras, key_values, megatron
 from alnair.profiler.logs.formats import transformers as hugging_face
 from alnair.profiler.logs.reading import HOROVOD, Reading
-from alnair.profiler.logs.user_pattern import UserPattern
+
+if TYPE_CHECKING:  # RE2 takes 3 MiB, which only who has a pattern needs
+    from alnair.profiler.logs.user_pattern import UserPattern
 
 _FORMATS: tuple[Callable[[str], Reading | None], ...] = (
     bars.read,
@@ -31,7 +34,7 @@ class LineParser:
         pattern: Of the user; then no other format is looked for.
     """
 
-    def __init__(self, pattern: UserPattern | None = None) -> None:
+    def __init__(self, pattern: "UserPattern | None" = None) -> None:
         self._pattern = pattern
         self._table = fastai.Table()
 

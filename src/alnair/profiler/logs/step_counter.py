@@ -1,7 +1,6 @@
 """Steps that a program has done, from its output, with the parser or by counting lines."""
 
-from alnair.profiler.logs.linear.machine import Machine
-from alnair.profiler.logs.linear.syntax import PatternError, compile_pattern
+from alnair.profiler.logs.linear_pattern import LinearPattern, PatternError
 from alnair.profiler.logs.lines import LineReader
 from alnair.profiler.logs.parser import LineParser
 from alnair.profiler.logs.position import Place
@@ -24,17 +23,17 @@ class StepCounter:
 
     def __init__(self, pattern: str | None = None) -> None:
         self._lines = LineReader()
-        self._matches: Machine | None = None
+        self._matches: LinearPattern | None = None
         self._parser = LineParser()
         self._place = Place()
         self._last: float | None = None
         self.done: float | None = None
         if pattern is not None:
-            program = compile_pattern(pattern)
-            if program.groups:
+            compiled = LinearPattern(pattern)
+            if compiled.groups:
                 self._parser = LineParser(UserPattern(pattern))
             else:
-                self._matches = Machine(program)
+                self._matches = compiled
                 if self._matches.search("") is not None:
                     raise PatternError("it matches an empty line, and so every one")
 

@@ -4,8 +4,7 @@ import contextlib
 import re
 from typing import Final
 
-from alnair.profiler.logs.linear.machine import Machine
-from alnair.profiler.logs.linear.syntax import PatternError, compile_pattern
+from alnair.profiler.logs.linear_pattern import LinearPattern, PatternError
 from alnair.profiler.logs.numerals import NUMBER, number
 from alnair.profiler.logs.reading import Reading
 
@@ -29,7 +28,7 @@ class UserPattern:
     """A regular expression with named groups, whose time is bounded by the line's length.
 
     Args:
-        text: In the syntax of `re`, without look-around and back references.
+        text: In the syntax of RE2: that of `re`, without look-around and back references.
 
     Raises:
         PatternError: It cannot be used; says why and what to write.
@@ -38,19 +37,19 @@ class UserPattern:
     def __init__(self, text: str) -> None:
         if len(text) > _MOST_CHARACTERS:
             raise PatternError(f"it has {len(text)} characters; {_MOST_CHARACTERS} are the most")
-        program = compile_pattern(text)
+        pattern = LinearPattern(text)
         names = ", ".join(GROUPS)
-        if unknown := sorted(set(program.groups) - set(GROUPS)):
+        if unknown := sorted(pattern.groups - set(GROUPS)):
             raise PatternError(f"the group '{unknown[0]}' means nothing here; groups are: {names}")
-        if not program.groups:
+        if not pattern.groups:
             raise PatternError(
                 f"it has no named group, such as (?P<step>\\d+); groups are: {names}"
             )
-        self._machine = Machine(program)
+        self._pattern = pattern
 
     def read(self, text: str) -> Reading | None:
         """Return the numbers of its groups; a group that has matched no number is left out."""
-        found = self._machine.search(text)
+        found = self._pattern.search(text)
         if found is None:
             return None
         values = {name: _value(one) for name, one in found.items()}

@@ -38,17 +38,21 @@ def change_points(features: Values, least: int = 2) -> list[int]:
     best = np.full(count + 1, np.inf)
     best[0] = -penalty
     came_from = np.zeros(count + 1, dtype=np.intp)
-    begins = np.array([0], dtype=np.intp)
+    room, known = np.zeros(count + 1, dtype=np.intp), 1
     for end in range(least, count + 1):
+        begins = room[:known]
         lengths = end - begins
         of_part = squares[end] - squares[begins]
-        of_part -= ((sums[end] - sums[begins]) ** 2).sum(axis=1) / lengths
+        apart = sums[end] - sums[begins]
+        of_part -= np.einsum("ij,ij->i", apart, apart) / lengths
         totals = best[begins] + of_part
         chosen = int(np.argmin(totals))
         best[end] = totals[chosen] + penalty
         came_from[end] = begins[chosen]
-        begins = begins[totals <= best[end]]
-        begins = np.append(begins, end - least + 1)
+        kept = begins[totals <= best[end]]
+        room[: len(kept)] = kept
+        room[len(kept)] = end - least + 1
+        known = len(kept) + 1
     found = []
     at = int(came_from[count])
     while at > 0:

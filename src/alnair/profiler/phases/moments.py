@@ -38,7 +38,9 @@ class Moments(msgspec.Struct, frozen=True):
 
 
 def moments(
-    metrics: Mapping[str, tuple[Values, Values]], period_s: float | None = None
+    metrics: Mapping[str, tuple[Values, Values]],
+    period_s: float | None = None,
+    least_s: float = 0.0,
 ) -> Moments | Refusal:
     """Cut the time that all metrics have in common into moments.
 
@@ -47,6 +49,7 @@ def moments(
     Args:
         metrics: Name → times in seconds of one clock, and values.
         period_s: Of the cycle, where it is known; 0: there is none. None: it is looked for.
+        least_s: How long a moment is at least, seconds.
     """
     grids: dict[str, Grid] = {}
     for name, (times, values) in metrics.items():
@@ -60,7 +63,7 @@ def moments(
     end = min(grid.start + grid.step * len(grid.values) for grid in grids.values())
     period = _clearest(grids.values()) if period_s is None else period_s or None
     step = max(grid.step for grid in grids.values())
-    length = max(step, period or 0.0, (end - start) / _MOST_MOMENTS)
+    length = max(step, period or 0.0, least_s, (end - start) / _MOST_MOMENTS)
     count = int((end - start) / length + 1e-9)
     if count < 2:
         return Refusal("the metrics have less than two moments in common")

@@ -72,7 +72,9 @@ class Phases(msgspec.Struct, frozen=True):
 
 
 def phases(
-    metrics: Mapping[str, tuple[Values, Values]], period_s: float | None = None
+    metrics: Mapping[str, tuple[Values, Values]],
+    period_s: float | None = None,
+    least_s: float = 0.0,
 ) -> Phases | Refusal:
     """Tell the phases of a job from one or several of its metrics.
 
@@ -81,11 +83,12 @@ def phases(
             name that is not known counts as an activity, as percents of a GPU do.
         period_s: Seconds of an iteration, where that is known; 0: there is none. None: it is
             looked for, which takes most of the time.
+        least_s: How long a phase is at least, seconds: the time that this takes goes down with it.
 
     Returns:
         The phases, or why there is nothing to tell.
     """
-    found = moments(metrics, period_s)
+    found = moments(metrics, period_s, least_s)
     if isinstance(found, Refusal):
         return found
     features = np.column_stack([*found.means.values(), *found.deviations.values()])

@@ -6,7 +6,7 @@ are parts of a time (throttling, pressure) are the largest of them, and those of
 the pod's GPUs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -27,6 +27,8 @@ _LARGEST: Final = frozenset(
 )
 _OF_GPUS: Final = frozenset({usage.GPU_UTIL, usage.GPU_MEMORY_COPY_UTIL})
 _COLUMNS: Final = {metric: column for column, metric in enumerate(METRICS)}
+_AT_LARGEST: Final = [_COLUMNS[metric] for metric in sorted(_LARGEST)]
+_AT_GPUS: Final = [_COLUMNS[metric] for metric in sorted(_OF_GPUS)]
 #: Seconds that one sample may stand for: what lies further apart was not measured.
 _GAP: Final = 5.0
 #: Seconds that the first samples stand for.
@@ -166,25 +168,33 @@ class PodAccounts:
         # After a gap, as at the start, the sample stands for itself only.
         seconds = seconds if 0 < seconds <= _GAP else _FIRST
         self._now = seen.now
+        # A pod from a file whose copy at the API server was made anew: there, it is another pod.
+        replaced = [self._end(uid) for uid in list(self.pods) if self._is_another(uid, seen)]
         figures = self._take_containers(seen)
         self._take_gpus(seen, figures)
-        rows: list[int] = []
-        lines: list[Figures] = []
-        windows: list[int] = []
-        pod_lines: list[Figures] = []
-        for uid, by_name in figures.items():
-            account = self.pods[uid]
-            for name, found in by_name.items():
-                if name:
-                    rows.append(self._row(account, name))
-                    lines.append(found)
-            of_pod = self._of_pod(account, by_name, seen.networks.get(uid))
-            rows.append(account.row)
-            lines.append(of_pod)
-            windows.append(account.window)
-            pod_lines.append(of_pod)
-        self._table.update(rows, _matrix(lines), seconds)
-        self._windows.put(seen.epoch, windows, _matrix(pod_lines))
+        lines = [found for by_name in figures.values() for found in by_name.values()]
+        of_containers = _matrix(lines)
+        counts = [len(by_name) for by_name in figures.values()]
+        accounts = [self.pods[uid] for uid in figures]
+        of_pods = _sums(of_containers, counts)
+        beside = [
+            self._of_pod(account, seen.networks.get(uid))
+            for uid, account in zip(figures, accounts, strict=True)
+        ]
+        _put(of_pods, beside)
+        # What is of no certain container is its pod's alone.
+        rows = [
+            self._row(account, name) if name else -1
+            for account, by_name in zip(accounts, figures.values(), strict=True)
+            for name in by_name
+        ]
+        named = [at for at, row in enumerate(rows) if row >= 0]
+        self._table.update(
+            [*(rows[at] for at in named), *(account.row for account in accounts)],
+            np.concatenate((of_containers[named], of_pods)),
+            seconds,
+        )
+        self._windows.put(seen.epoch, [account.window for account in accounts], of_pods)
         self._silence(figures)
         # Of one whose name is not known yet, the first stays: what it used since is told then.
         self._groups = {
@@ -194,7 +204,8 @@ class PodAccounts:
             for key, sample in seen.containers.items()
             if key.pod in seen.names
         }
-        return [self._end(uid) for uid in list(self.pods) if self._has_ended(uid, seen)]
+        ended = [self._end(uid) for uid in list(self.pods) if self._has_ended(uid, seen)]
+        return replaced + ended
 
     def running(self) -> list[PodUsage]:
         """Return the pods that run, until now."""
@@ -234,6 +245,12 @@ class PodAccounts:
         """Return what was measured of a metric of a pod in its last samples."""
         found = self._windows.newest(self.pods[uid].window, count)[:, METRICS.index(metric)]
         return [float(value) for value in found if not np.isnan(value)]
+
+    def roll_ups(
+        self, uids: Sequence[str], metrics: Sequence[str], count: int
+    ) -> NDArray[np.float64]:
+        """Return pods by metrics by `STATS` over their last samples; NaN: nothing was measured."""
+        return self._windows.roll_ups([self.pods[uid].window for uid in uids], metrics, count)
 
     def saved(self) -> SavedAccounts:
         """Return all that must outlive the process."""
@@ -331,15 +348,9 @@ class PodAccounts:
         for holder, uses in by_holder.items():
             figures[holder.pod].setdefault(holder.container, {}).update(gpu_figures(uses))
 
-    def _of_pod(
-        self, account: Account, by_name: Mapping[str, Figures], network: NetworkSample | None
-    ) -> Figures:
-        found: Figures = {}
-        for figures in by_name.values():
-            found = _added(found, figures)
-        for metric in _OF_GPUS:
-            found.pop(metric, None)
-        found |= _over_gpus(account.uses)
+    def _of_pod(self, account: Account, network: NetworkSample | None) -> Figures:
+        """Return a pod's figures that are not those of its containers together."""
+        found = _over_gpus(account.uses)
         if network is not None:
             found |= network_rates(account.network, network)
         account.network = network
@@ -368,9 +379,15 @@ class PodAccounts:
             by_name = figures.get(uid, {})
             if not by_name:
                 self._table.silence(account.row)
+            elif by_name.keys() >= account.containers.keys():
+                continue
             for name, row in account.containers.items():
                 if name not in by_name:
                     self._table.silence(row)
+
+    def _is_another(self, uid: str, seen: Seen) -> bool:
+        names = seen.names.get(uid)
+        return names is not None and names.uid != self.pods[uid].uid
 
     def _has_ended(self, uid: str, seen: Seen) -> bool:
         if self.pods[uid].samples:
@@ -409,12 +426,37 @@ class PodAccounts:
 def _matrix(lines: list[Figures]) -> NDArray[np.float64]:
     """Return lines by metrics; NaN: not measured."""
     found = np.full((len(lines), len(METRICS)), np.nan)
+    _put(found, lines)
+    return found
+
+
+def _put(matrix: NDArray[np.float64], lines: list[Figures]) -> None:
+    """Put figures in a line of a matrix each; what they do not say stays."""
     at: list[int] = []
     values: list[float] = []
     for begin, figures in enumerate(lines):
-        at += [begin * len(METRICS) + _COLUMNS[metric] for metric in figures]
-        values += figures.values()
-    found.reshape(-1)[at] = values
+        if figures:
+            first = begin * len(METRICS)
+            at += [first + _COLUMNS[metric] for metric in figures]
+            values += figures.values()
+    matrix.reshape(-1)[at] = values
+
+
+def _sums(of_containers: NDArray[np.float64], counts: list[int]) -> NDArray[np.float64]:
+    """Return pods by metrics: their containers together, but for what is over GPUs.
+
+    Args:
+        of_containers: Containers by metrics, pod by pod.
+        counts: How many each pod has: one at least.
+    """
+    if not counts:
+        return np.empty((0, len(METRICS)))
+    begins = np.cumsum([0, *counts[:-1]])
+    known = ~np.isnan(of_containers)
+    found = np.add.reduceat(np.where(known, of_containers, 0.0), begins, axis=0)
+    found[~np.logical_or.reduceat(known, begins, axis=0)] = np.nan
+    found[:, _AT_LARGEST] = np.fmax.reduceat(of_containers[:, _AT_LARGEST], begins, axis=0)
+    found[:, _AT_GPUS] = np.nan
     return found
 
 
@@ -434,6 +476,8 @@ def _added(one: Figures, other: Figures) -> Figures:
 def _over_gpus(uses: Mapping[tuple[str, str], GpuUse]) -> Figures:
     """Return a pod's percentages: on each GPU the sum of its containers, and the mean of those."""
     found: Figures = {}
+    if not uses:
+        return found
     for metric, field in (
         (usage.GPU_UTIL, "util"),
         (usage.GPU_MEMORY_COPY_UTIL, "memory_copy"),

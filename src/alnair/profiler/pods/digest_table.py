@@ -49,12 +49,15 @@ _MOST: Final = {
     usage.IO_PRESSURE: 1.0,
 }
 BINS: Final = 200
+#: That there is room for at the beginning.
+_HISTOGRAMS: Final = 256
 #: Steps to an octave, and the lowest: 2^-10, a thousandth; so the highest is 2^23.
 _STEPS: Final = 6
 _LOWEST: Final = -10
 
 _Floats = NDArray[np.float64]
 _WIDTH: Final = len(METRICS)
+_COLUMNS: Final = {metric: column for column, metric in enumerate(METRICS)}
 _LINEAR: Final = np.array([one in _MOST for one in METRICS])
 _SCALE: Final = np.array([BINS / _MOST.get(one, 1.0) for one in METRICS])
 
@@ -91,8 +94,11 @@ class DigestTable:
         self._seconds = np.zeros((rows, _WIDTH))
         self._most = np.zeros((rows, _WIDTH))
         self._last = np.full((rows, _WIDTH), np.nan)
-        self._counts = np.zeros((rows, _WIDTH, BINS), np.uint32)
         self._free = list(range(rows - 1, -1, -1))
+        #: Histograms, for what is measured: most rows have few of the metrics. -1: none yet.
+        self._which = np.full((rows, _WIDTH), -1, np.int32)
+        self._counts = np.zeros((_HISTOGRAMS, BINS), np.uint32)
+        self._free_counts = list(range(_HISTOGRAMS - 1, -1, -1))
 
     def add(self) -> int:
         """Return a row that is empty."""
@@ -102,9 +108,13 @@ class DigestTable:
 
     def remove(self, row: int) -> None:
         """Empty a row, for others."""
-        for array in (self._sums, self._seconds, self._most, self._counts):
+        for array in (self._sums, self._seconds, self._most):
             array[row] = 0
         self._last[row] = np.nan
+        used = [int(one) for one in self._which[row] if one >= 0]
+        self._counts[used] = 0
+        self._free_counts += used
+        self._which[row] = -1
         self._free.append(row)
 
     def update(self, rows: Sequence[int], values: _Floats, seconds: float) -> None:
@@ -118,14 +128,18 @@ class DigestTable:
         if not len(rows):
             return
         at = np.asarray(rows)
-        there = ~np.isnan(values)
-        filled = np.where(there, values, 0.0)
-        self._most[at] = np.where(self._seconds[at] > 0, np.fmax(self._most[at], filled), filled)
-        self._sums[at] += filled * seconds
-        self._seconds[at] += there * seconds
         self._last[at] = values
-        row, column = np.nonzero(there)
-        self._counts[at[row], column, _bins(filled)[row, column]] += 1
+        row, column = np.nonzero(~np.isnan(values))
+        # Most of a row is not measured: what is, one after the other, by its place in the table.
+        found, place = values[row, column], at[row] * _WIDTH + column
+        most, lasted = self._most.reshape(-1), self._seconds.reshape(-1)
+        most[place] = np.where(lasted[place] > 0, np.maximum(most[place], found), found)
+        self._sums.reshape(-1)[place] += found * seconds
+        lasted[place] += seconds
+        which = self._which.reshape(-1)[place]
+        for new in np.flatnonzero(which < 0):
+            which[new] = self._histogram(int(at[row[new]]), int(column[new]))
+        self._counts.reshape(-1)[which * BINS + _bins(found, column)] += 1
 
     def silence(self, row: int) -> None:
         """Let a row have no newest sample: it is not measured at the moment."""
@@ -167,8 +181,11 @@ class DigestTable:
     def state(self, rows: Sequence[int]) -> TableState:
         """Return rows, in this order, to be written down."""
         at = np.asarray(rows, np.int64)
-        counts = self._counts[at].reshape(-1)
-        there = np.flatnonzero(counts)
+        which = self._which[at].reshape(-1)
+        series = np.flatnonzero(which >= 0)
+        found = self._counts[which[series]]
+        one, bin_ = np.nonzero(found)
+        there = series[one] * BINS + bin_
         return TableState(
             list(METRICS),
             BINS,
@@ -177,7 +194,7 @@ class DigestTable:
             self._seconds[at].tobytes(),
             self._most[at].tobytes(),
             there.astype(np.int64).tobytes(),
-            counts[there].tobytes(),
+            found[one, bin_].tobytes(),
         )
 
     def restore(self, state: TableState) -> list[int]:
@@ -194,12 +211,10 @@ class DigestTable:
             np.frombuffer(data, np.float64).reshape(shape)
             for data in (state.sums, state.seconds, state.most)
         )
-        counts = np.zeros(state.rows * width * BINS, np.uint32)
+        counts = np.frombuffer(state.counts, np.uint32)
         where = np.frombuffer(state.at, np.int64)
-        if where.size and (where.min() < 0 or where.max() >= counts.size):
+        if where.size and (where.min() < 0 or where.max() >= state.rows * width * BINS):
             raise ValueError("a count is beyond the histograms")
-        counts[where] = np.frombuffer(state.counts, np.uint32)
-        histograms = counts.reshape(*shape, BINS)
         rows = [self.add() for _ in range(state.rows)]
         # Metrics that this version does not know are left out.
         for old, metric in enumerate(state.metrics):
@@ -208,11 +223,29 @@ class DigestTable:
                 self._sums[rows, new] = sums[:, old]
                 self._seconds[rows, new] = seconds[:, old]
                 self._most[rows, new] = most[:, old]
-                self._counts[rows, new] = histograms[:, old]
+                for at, row in enumerate(rows):
+                    if seconds[at, old] > 0:
+                        self._histogram(row, new)
+        columns = np.array([_COLUMNS.get(one, -1) for one in state.metrics])
+        series, bin_ = where // BINS, where % BINS
+        column = columns[series % width]
+        which = self._which[np.asarray(rows, np.int64)[series // width], column]
+        which = np.where(column >= 0, which, -1)
+        known = which >= 0
+        self._counts[which[known], bin_[known]] = counts[known]
         return rows
 
+    def _histogram(self, row: int, column: int) -> int:
+        """Give a series a histogram, which is empty."""
+        if not self._free_counts:
+            old = len(self._counts)
+            self._counts = np.concatenate([self._counts, np.zeros((old // 2, BINS), np.uint32)])
+            self._free_counts = list(range(len(self._counts) - 1, old - 1, -1))
+        found = self._which[row, column] = self._free_counts.pop()
+        return int(found)
+
     def _p95(self, row: int, column: int) -> float:
-        counts = self._counts[row, column]
+        counts = self._counts[self._which[row, column]]
         sums = np.cumsum(counts)
         rank = 0.95 * float(sums[-1])
         at = int(np.searchsorted(sums, rank))
@@ -227,7 +260,7 @@ class DigestTable:
         self._seconds = _double(self._seconds, 0.0)
         self._most = _double(self._most, 0.0)
         self._last = _double(self._last, np.nan)
-        self._counts = _double(self._counts, 0)
+        self._which = _double(self._which, -1)
         self._free = list(range(2 * old - 1, old - 1, -1))
 
 
@@ -235,16 +268,12 @@ def _double(array: NDArray[Any], fill: float) -> NDArray[Any]:
     return np.concatenate([array, np.full_like(array, fill)])
 
 
-def _bins(values: _Floats) -> NDArray[np.int64]:
-    """Return which step of its histogram each value is in; rows by metrics."""
-    even = values * _SCALE
-    with np.errstate(divide="ignore"):
-        octaves = (np.log2(values.clip(min=0.0)) - _LOWEST) * _STEPS + 1
-    found = np.where(_LINEAR, even, octaves)
-    inside: NDArray[np.int64] = np.clip(np.nan_to_num(found, neginf=0.0), 0, BINS - 1).astype(
-        np.int64
-    )
-    return inside
+def _bins(values: _Floats, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which step of its histogram each value is in; `columns` are of the metrics."""
+    # Below the lowest step, as 0 is, all are in the first one.
+    octaves = (np.log2(np.maximum(values, 2.0 ** (_LOWEST - 1))) - _LOWEST) * _STEPS + 1
+    found = np.where(_LINEAR[columns], values * _SCALE[columns], octaves)
+    return np.minimum(np.maximum(found, 0), BINS - 1).astype(np.int64)
 
 
 def _edges(at: int, column: int) -> tuple[float, float]:

@@ -80,5 +80,5 @@ def _growth(before: int | None, after: int | None) -> int | None:
 
 
 def _put(found: Figures, metric: str, before: int | None, after: int | None, scale: float) -> None:
-    if (grown := _growth(before, after)) is not None:
-        found[metric] = grown / scale
+    if before is not None and after is not None and after >= before:  # on a warm path
+        found[metric] = (after - before) / scale

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from alnair.profiler.pods.digest_table import METRICS
 
+#: What a roll-up of some samples says.
+STATS: Final = ("mean", "p95", "max")
 #: Samples that are kept; one a second.
 LENGTH: Final = 600
+
+_Floats = NDArray[np.float64]
 
 
 class Windows:
@@ -71,3 +75,19 @@ class Windows:
         order = np.arange(self._next - count, self._next) % self._length
         newest: NDArray[np.float32] = self._values[row, order]
         return newest
+
+    def roll_ups(self, rows: Sequence[int], metrics: Sequence[str], count: int) -> _Floats:
+        """Return rows by metrics by `STATS` over the last samples; NaN: nothing was measured."""
+        order = np.arange(self._next - count, self._next) % self._length
+        columns = np.array([METRICS.index(metric) for metric in metrics], np.int64)
+        places = np.ix_(np.asarray(rows, np.int64), order, columns)
+        found = np.sort(self._values[places].astype(np.float64), axis=1)  # NaN last
+        known = np.sum(~np.isnan(found), axis=1)
+        last = np.maximum(known - 1, 0)
+
+        def at(place: NDArray[np.int64]) -> _Floats:
+            return np.take_along_axis(found, place[:, None], axis=1)[:, 0]
+
+        mean = np.nansum(found, axis=1) / np.maximum(known, 1)
+        mean[known == 0] = np.nan
+        return np.stack((mean, at(np.rint(0.95 * last).astype(np.int64)), at(last)), axis=2)

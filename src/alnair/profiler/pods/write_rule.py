@@ -1,9 +1,12 @@
-"""When a pod's figures have changed so much that they are written again, and how many writes go.
+"""When a pod's figures have changed so much that they are written again.
 
 Each write is one of etcd's, and news for everybody who watches pods. A thousand nodes with twenty
-pods each that were written every second would be 20,000 a second.
+pods each that were written every second would be 20,000 a second. How many go at most is the affair
+of `write_budget`.
 """
 
+import statistics
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -31,6 +34,9 @@ _FLOORS: Final = {
 }
 _FLOOR: Final = 1.0
 _PERCENT: Final = frozenset({usage.GPU_UTIL, usage.GPU_MEMORY_COPY_UTIL})
+#: Looks by which noise is told, and how many times it a change must be.
+_LOOKS: Final = 7
+_NOISES: Final = 2.0
 #: What is written; pressures and throttling are for metrics.
 WRITTEN: Final = (
     usage.GPU_UTIL,
@@ -80,13 +86,34 @@ def figures(gpu: float, values: Mapping[str, tuple[float | None, float]]) -> Pod
     )
 
 
-def is_news(old: PodFigures, new: PodFigures, age: float) -> bool:
+class Noise:
+    """How far a value jumps from look to look without going anywhere.
+
+    It is the median of the last differences: of one step it does not grow.
+    """
+
+    def __init__(self) -> None:
+        self._value: float | None = None
+        self._differences = deque[float](maxlen=_LOOKS)
+
+    def take(self, value: float) -> float:
+        """Take in a value; return how much of a change is none."""
+        if self._value is not None:
+            self._differences.append(abs(value - self._value))
+        self._value = value
+        if len(self._differences) < _LOOKS:
+            return 0.0
+        return _NOISES * statistics.median(self._differences)
+
+
+def is_news(old: PodFigures, new: PodFigures, age: float, noise: float = 0.0) -> bool:
     """Say whether the new figures are to be written.
 
     Args:
         old: As written.
         new: As they are.
         age: Seconds since the old ones were written.
+        noise: Points of the GPUs' use that are no change.
     """
     if age < LEAST:
         return False
@@ -95,7 +122,9 @@ def is_news(old: PodFigures, new: PodFigures, age: float) -> bool:
     )
     change = abs(new.gpu - old.gpu)
     return (
-        grown or (age >= LARGE_AFTER and change >= LARGE) or (age >= PATIENCE and change >= SMALL)
+        grown
+        or (age >= LARGE_AFTER and change >= max(LARGE, noise))
+        or (age >= PATIENCE and change >= max(SMALL, noise))
     )
 
 
@@ -107,31 +136,3 @@ def _has_grown(metric: str, before: float | None, now: float) -> bool:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
-
-
-class TokenBucket:
-    """So many writes at once, and then so many a second.
-
-    Args:
-        rate: A second.
-        burst: At once.
-    """
-
-    def __init__(self, rate: float = 5.0, burst: float = 10.0) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._tokens = burst
-        self._at: float | None = None
-
-    def take(self, now: float) -> float:
-        """Take one; return the seconds to wait before it may be used.
-
-        Args:
-            now: Seconds, monotonic.
-        """
-        if self._at is not None:
-            grown = max(0.0, now - self._at) * self._rate
-            self._tokens = min(self._burst, self._tokens + grown)
-        self._at = now
-        self._tokens -= 1
-        return max(0.0, -self._tokens / self._rate)

@@ -13,6 +13,8 @@ FEW = 5
 _MAD = 1.4826
 #: A pace is a new one if its logarithm differs by this at least: a quarter.
 _LEAST_CHANGE = 0.22
+#: Intervals of late; chosen on four of the eight real logs of benchmarks/eta.py.
+_LATE = 30
 #: Parts into which the past is cut to see how far its mean can be trusted.
 _BLOCKS = 8
 
@@ -52,6 +54,23 @@ class Pace:
         """Seconds of one step, over all that was seen at this pace."""
         steps = math.fsum(one.steps for one in self._all)
         return math.fsum(one.seconds for one in self._all) / steps
+
+    @property
+    def lately(self) -> float:
+        """Half way, as a ratio, from the mean over all to that of the last intervals.
+
+        On a busy machine either is wrong by chance, and what lies between them by less.
+        """
+        late = self._all[-_LATE:]
+        if len(late) < FEW:
+            return 1.0
+        pace = math.fsum(one.seconds for one in late) / math.fsum(one.steps for one in late)
+        return math.sqrt(max(pace, 1e-9) / max(self.mean, 1e-9))
+
+    @property
+    def median(self) -> float:
+        """Seconds of a usual step: breaks too short to be told from steps do not count."""
+        return self._usually()[0] if self.is_known else self.mean
 
     def error(self, ahead: float) -> float:
         """Return the standard error of the mean, as a forecast of the mean of the steps ahead.

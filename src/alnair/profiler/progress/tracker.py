@@ -24,11 +24,12 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         done: Steps (or epochs) done.
         total: How many there will be.
         fraction: Done of total, 0 to 1.
-        step_seconds: Seconds of one step, without breaks.
+        step_seconds: Seconds of a usual step, without breaks.
         eta_s: Seconds until the last step is done, breaks included.
         eta_low_s: The time is between this...
         eta_high_s: ...and this, in about 80 of 100 cases.
         restarts: How often the count has gone back.
+        at: When the last step was done, on the clock of the steps.
     """
 
     done: float
@@ -39,6 +40,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     eta_low_s: float | None = None
     eta_high_s: float | None = None
     restarts: int = 0
+    at: float | None = None
 
 
 class ProgressTracker:
@@ -132,13 +134,14 @@ class ProgressTracker:
             return None
         total, pace = self._total, self._seconds()
         fraction = None if total is None else min(1.0, self._done / total)
-        told = Progress(self._done, total, fraction, pace, restarts=self._restarts)
+        usual = self._pace.median if len(self._pace) else pace
+        told = Progress(self._done, total, fraction, usual, restarts=self._restarts, at=self._at)
         if total is None or pace is None:
             return told
         left = max(0.0, total - self._done)
         ahead = self._breaks.ahead(self._begin, self._done, total, pace)
         verdict = self._forecasts.verdict(self._steps, self._worked, left)
-        eta = self._ways(left)[verdict.which]
+        eta = self._ways(left)[verdict.which] * self._pace.lately
         error = self._pace.error(left) if len(self._pace) else pace
         away = _DEVIATIONS * math.hypot(left * error, ahead.deviation, _UNKNOWN * eta)
         if verdict.error is not None:

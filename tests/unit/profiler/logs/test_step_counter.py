@@ -2,7 +2,7 @@
 
 import pytest
 
-from alnair.profiler.logs.linear.syntax import PatternError
+from alnair.profiler.logs.linear_pattern import PatternError
 from alnair.profiler.logs.step_counter import StepCounter
 
 

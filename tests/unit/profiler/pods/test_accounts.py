@@ -294,3 +294,18 @@ def test_of_thousands_of_pods_none_is_lost_told_twice_or_mistaken(world: World) 
         if digest := one.metrics.get(usage.CPU_CORES):
             assert digest.mean == pytest.approx(wanted[one.uid], rel=1e-3)
             assert digest.max == pytest.approx(wanted[one.uid], rel=1e-3)
+
+
+def test_a_pod_from_a_file_whose_copy_was_made_anew_is_another_pod_and_nothing_is_lost() -> None:
+    world = World()
+    world.pod("hash", main=1.0)
+    world.names["hash"] = msgspec.structs.replace(world.names["hash"], uid="first")
+    assert world.run(5) == []
+    world.names["hash"] = msgspec.structs.replace(world.names["hash"], uid="second")
+    (ended,) = world.run(5)
+    assert (ended.uid, ended.pod) == ("first", "pod-first")
+    (running,) = world.books.running()
+    assert running.uid == "second"
+    cores = [one.metrics[usage.CPU_CORES] for one in (ended, running)]
+    assert sum(one.seconds for one in cores) == 9, "each second is one of them's"
+    assert [one.mean for one in cores] == [1.0, 1.0]

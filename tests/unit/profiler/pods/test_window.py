@@ -3,7 +3,7 @@
 import numpy as np
 
 from alnair.profiler.pods.digest_table import METRICS
-from alnair.profiler.pods.window import Windows
+from alnair.profiler.pods.window import STATS, Windows
 
 
 def put(windows: Windows, at: float, rows: list[int], value: float = np.nan) -> None:
@@ -36,3 +36,19 @@ def test_a_gap_stays_one_and_a_freed_row_is_empty() -> None:
     again = windows.add()
     assert again == row
     assert windows.series(again)[0].size == 0
+
+
+def test_roll_ups_are_over_what_was_measured_of_each_row() -> None:
+    windows = Windows(rows=2, length=5)
+    rows = [windows.add() for _ in range(2)]
+    empty = windows.add()
+    for value in (9.0, 3.0, np.nan, 1.0, 2.0):
+        values = np.full((2, len(METRICS)), value)
+        values[1] *= 10
+        windows.put(value, rows, values)
+    found = windows.roll_ups([rows[1], empty, rows[0]], METRICS[1:3], 4)
+    assert found.shape == (3, 2, len(STATS))
+    assert found[2].tolist() == [[2.0, 3.0, 3.0]] * 2
+    assert found[0].tolist() == [[20.0, 30.0, 30.0]] * 2
+    assert np.isnan(found[1]).all()
+    assert windows.roll_ups([], METRICS[:1], 4).shape == (0, 1, len(STATS))

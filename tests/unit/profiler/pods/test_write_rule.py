@@ -7,8 +7,8 @@ from alnair.profiler.pods.write_rule import (
     LARGE_AFTER,
     LEAST,
     PATIENCE,
+    Noise,
     PodFigures,
-    TokenBucket,
     figures,
     is_news,
 )
@@ -55,9 +55,18 @@ def test_figures_are_rounded_and_only_what_people_look_at() -> None:
     )
 
 
-def test_after_a_burst_writes_go_at_a_rate() -> None:
-    tokens = TokenBucket(rate=5.0, burst=10.0)
-    assert [tokens.take(100.0) for _ in range(10)] == [0.0] * 10
-    assert [round(tokens.take(100.0), 3) for _ in range(3)] == [0.2, 0.4, 0.6]
-    assert tokens.take(101.0) == 0.0
-    assert [tokens.take(200.0) for _ in range(10)] == [0.0] * 10
+def test_what_jumps_always_must_jump_further() -> None:
+    noise = Noise()
+    for value in (10.0, 60.0, 20.0, 70.0, 10.0, 80.0, 30.0):
+        assert noise.take(value) == 0.0, "as long as nobody knows"
+    level = noise.take(75.0)
+    assert 80 <= level <= 120
+    old, new = PodFigures(30.0), PodFigures(90.0)
+    assert is_news(old, new, PATIENCE)
+    assert not is_news(old, new, 10 * PATIENCE, level)
+
+
+def test_one_step_is_no_noise() -> None:
+    noise = Noise()
+    levels = [noise.take(value) for value in (50.0, 51.0, 50.0, 51.0, 50.0, 51.0, 90.0, 91.0, 90.0)]
+    assert max(levels) == 2.0

@@ -29,7 +29,7 @@ class Job:
 
 def test_before_anything_was_seen_nothing_is_told() -> None:
     assert ProgressTracker().estimate() is None
-    assert Job(100).told() == Progress(0, 100, 0.0)
+    assert Job(100).told() == Progress(0, 100, 0.0, at=1000.0)
 
 
 def test_even_steps_give_the_rest_of_them_with_a_narrow_interval() -> None:
@@ -45,7 +45,7 @@ def test_even_steps_give_the_rest_of_them_with_a_narrow_interval() -> None:
 def test_without_a_total_there_is_no_eta() -> None:
     job = Job(None)
     job.work(25, 2.0)
-    assert job.told() == Progress(25, step_seconds=2.0)
+    assert job.told() == Progress(25, step_seconds=2.0, at=1050.0)
 
 
 def test_a_slow_first_step_is_not_taken_for_the_pace() -> None:

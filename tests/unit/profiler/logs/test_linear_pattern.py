@@ -1,4 +1,4 @@
-"""Our automaton beside Python's own expressions, on patterns and lines made at random."""
+"""Users' patterns by RE2 beside Python's own, on patterns and lines made at random."""
 
 import random
 import re
@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alnair.profiler.logs.linear.machine import Machine
-from alnair.profiler.logs.linear.syntax import compile_pattern
+from alnair.profiler.logs.linear_pattern import LinearPattern, PatternError
 
 ATOMS = ["a", "b", ".", "[ab]", r"\d", "[^a]", "1", r"\w", r"\x61", "[]a]", r"\."]
-REPEATS = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{1,}?", "{,2}"]
+REPEATS = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{1,}?"]
 
 
 class Maker:
@@ -48,29 +47,45 @@ class Maker:
 @settings(max_examples=150)
 @given(st.integers(0, 10**9), st.lists(st.text("ab1. ", max_size=9), min_size=1, max_size=4))
 def test_it_finds_what_python_finds(seed: int, lines: list[str]) -> None:
-    pattern = Maker(seed).alternatives(2)
-    machine = Machine(compile_pattern(pattern))
+    text = Maker(seed).alternatives(2)
+    pattern = LinearPattern(text)
     for line in lines:
-        found = re.search(pattern, line)
+        found = re.search(text, line)
         theirs = found and {k: v for k, v in found.groupdict().items() if v is not None}
-        assert machine.search(line) == theirs, pattern
+        assert pattern.search(line) == theirs, text
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"(?P<step>(a+)+)b", r"(?P<step>(a|a)*)b", r"(?P<step>.*.*.*.*)b"]
+    "text", [r"(?P<step>(a+)+)b", r"(?P<step>(a|a)*)b", r"(?P<step>.*.*.*.*)b"]
 )
-def test_what_takes_python_exponential_time_takes_time_like_the_line(pattern: str) -> None:
-    machine = Machine(compile_pattern(pattern))
-    assert machine.search("a" * 2000) is None
-    assert machine.search("a" * 300 + "b") == {"step": "a" * 300}
-
-
-def test_what_is_remembered_is_bounded() -> None:
-    machine = Machine(compile_pattern(r"(?P<step>\d+)x"))
-    for character in range(33, 6000):
-        machine.search(f"{chr(character)} 12x")
-    assert len(machine._steps) <= 2000
+def test_what_takes_python_exponential_time_takes_time_like_the_line(text: str) -> None:
+    pattern = LinearPattern(text)
+    assert pattern.search("a" * 20_000) is None
+    assert pattern.search("a" * 300 + "b") == {"step": "a" * 300}
 
 
 def test_letters_of_either_case_if_the_pattern_says_so() -> None:
-    assert Machine(compile_pattern(r"(?i)STEP (?P<step>\d+)")).search("Step 4") == {"step": "4"}
+    assert LinearPattern(r"(?i)STEP (?P<step>\d+)").search("Step 4") == {"step": "4"}
+
+
+def test_other_letters_than_of_ascii_are_found_and_given_back_whole() -> None:
+    found = LinearPattern(r"é(?P<step>\d+)…(?P<loss>\S+)").search("après é12…0,5µ x")
+    assert found == {"step": "12", "loss": "0,5µ"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (r"a(?=x)", r"'\(\?=' at character 2 needs time without bound"),
+        (r"(a)\1", r"at character 4 needs time without bound"),
+        (r"a++", r"'\+\+' at character 2"),
+        ("a(", "at position 1"),
+        ("(?P<a>x)(?P<a>y)", "at position 12"),
+        ("x" * 5 + "{2000}", "too long, or repeats too much"),
+        ("((((x{100}){100}){100}){100})", "too long, or repeats too much"),
+        ("\ud800", "it is no text"),
+    ],
+)
+def test_what_it_cannot_do_is_said_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(PatternError, match=said):
+        LinearPattern(text)
