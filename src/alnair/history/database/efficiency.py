@@ -1,14 +1,15 @@
 """What GPUs were held for, and what of that was used: by namespace, by user and by job."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
-from alnair.history.database.tables import JOBS, PODS
+from alnair.history.database import daily
+from alnair.history.database.tables import DAYS, JOBS, PODS
 
 _HOUR = 3600.0
-By = Literal["namespace", "user"]
+By = daily.Dimension
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,21 +46,53 @@ class JobShare(Share, frozen=True, kw_only=True):
     usages: list[dict[str, Any]] = []
 
 
+class DayShare(Share, frozen=True, kw_only=True):
+    """The same of the jobs that ended on a day (UTC, days since the epoch)."""
+
+    day: int
+
+
 def shares(connection: Connection, by: By, since: float | None) -> list[Share]:
     """Return the GPU hours of all jobs that lasted after a time; who wasted most comes first."""
-    rows = connection.execute(
-        select(
-            JOBS.c[by],
-            func.count(),
-            func.sum(JOBS.c.gpu_seconds),
-            func.sum(JOBS.c.measured_gpu_seconds),
-            func.sum(JOBS.c.used_gpu_seconds),
-        )
-        .where(*_after(since), JOBS.c.gpus > 0)
-        .group_by(JOBS.c[by])
-    )
-    found = [Share(name=row[0], jobs=row[1], **_hours(row[2:])) for row in rows]
+    whole = select(DAYS.c.name, *(func.sum(DAYS.c[name]) for name in ("jobs", *daily.AMOUNTS)))
+    whole = whole.where(DAYS.c.dimension == by)
+    parts = [_of_jobs(by, JOBS.c.completed.is_(None))]
+    if since is not None:
+        # Of the day on which it begins, only those that ended later.
+        first = daily.day_of(since)
+        whole = whole.where(DAYS.c.day > first)
+        rest = JOBS.c.completed < (first + 1) * daily.DAY
+        parts.append(_of_jobs(by, and_(JOBS.c.completed >= since, rest)))
+    sums: dict[str, list[float]] = {}
+    for statement in (whole.group_by(DAYS.c.name), *parts):
+        for name, *amounts in connection.execute(statement):
+            before = sums.get(name, (0, 0.0, 0.0, 0.0))
+            sums[name] = [a + b for a, b in zip(before, amounts, strict=True)]
+    found = [
+        Share(name=name, jobs=int(count), **_hours(seconds))
+        for name, (count, *seconds) in sums.items()
+    ]
     return sorted(found, key=lambda one: (-one.wasted, -one.held, one.name))
+
+
+def _of_jobs(by: By, which: ColumnElement[bool]) -> Select[Any]:
+    return select(JOBS.c[by], *daily.sums()).where(which, JOBS.c.gpus > 0).group_by(JOBS.c[by])
+
+
+def by_day(connection: Connection, by: By, since: float | None) -> list[DayShare]:
+    """Return the GPU hours of each day and name, in order, from the day of a time on."""
+    statement = select(DAYS).where(DAYS.c.dimension == by).order_by(DAYS.c.day, DAYS.c.name)
+    if since is not None:
+        statement = statement.where(DAYS.c.day >= daily.day_of(since))
+    return [
+        DayShare(
+            day=row["day"],
+            name=row["name"],
+            jobs=row["jobs"],
+            **_hours(row[name] for name in daily.AMOUNTS),
+        )
+        for row in connection.execute(statement).mappings()
+    ]
 
 
 def _hours(seconds: Any) -> dict[str, float]:

@@ -52,5 +52,6 @@ def _time(query: Mapping[str, str], name: str, now: float) -> float | None:
         return durations.moment(query[name], now)
     except ValueError:
         raise QueryError(
-            f"{name}={query[name]}: write 90s, 30m, 12h or 7d before now, or 2026-01-31T12:00:00Z"
+            f"{name}={query[name]}: write 90s, 30m, 12h, 7d or 2w before now, today, yesterday,"
+            " or 2026-01-31T12:00:00Z"
         ) from None

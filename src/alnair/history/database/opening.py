@@ -25,10 +25,19 @@ from alnair.history.database.addresses import SCHEMES, HistoryError
 
 #: Of PostgreSQL's advisory lock; any number that others do not use.
 _LOCK: Final = 0x616C6E6169720001
-#: Bytes of a SQLite file that who only reads maps into memory.
-_MAPPED: Final = 1 << 30
 #: Seconds for which a writer waits for another one.
 _PATIENCE: Final = 30.0
+#: Writers for whom it waits, one after the other, before it gives up.
+_TRIES: Final = 50
+#: What to do about what SQLite says.
+_ADVICE: Final = {
+    sqlite3.SQLITE_FULL: ": make room on its disk, or keep jobs for a shorter time",
+    sqlite3.SQLITE_CORRUPT: ": put the file aside, and save what can be with"
+    " 'sqlite3 FILE .recover', or take a backup",
+    sqlite3.SQLITE_NOTADB: ": name another file",
+    sqlite3.SQLITE_READONLY: ": give its user the right to write the file and its folder",
+    sqlite3.SQLITE_BUSY: ": another process has written it for long",
+}
 _HOW: Final = "write sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or a file's path"
 
 
@@ -94,9 +103,13 @@ def open_history(name: str, *, writes: bool = False) -> Engine:
 
 
 def reason(error: Exception) -> str:
-    """Return what a database says, without the statement."""
-    said = str(error.orig) if isinstance(error, DBAPIError) and error.orig else str(error)
-    return " ".join(said.split()) or type(error).__name__
+    """Return what a database says, without the statement, and what to do where that is known."""
+    origin = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    said = " ".join(str(origin).split()) or type(error).__name__
+    if isinstance(origin, sqlite3.Error):
+        code = getattr(origin, "sqlite_errorcode", 0) & 0xFF
+        return said + _ADVICE.get(code, "")
+    return said
 
 
 @contextlib.contextmanager
@@ -141,11 +154,8 @@ def _engine(url: URL, *, writes: bool) -> Engine:
         # Transactions begin where we say: Python's own habit leaves some statements outside.
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys=ON")
-        if not writes:
-            # Sums go over all of an index: it is read where it is, and not copied page by page.
-            connection.execute(f"PRAGMA mmap_size={_MAPPED}")
         if writes:
-            connection.execute("PRAGMA journal_mode=WAL")
+            _log_ahead(connection)
             # The outbox forgets what was committed: a commit must outlive the machine.
             connection.execute("PRAGMA synchronous=FULL")
 
@@ -154,6 +164,21 @@ def _engine(url: URL, *, writes: bool) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Let who reads not wait for who writes; SQLite does not wait by itself for this one lock."""
+    for _ in range(_TRIES):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            connection.execute("BEGIN IMMEDIATE")  # here it does, until the other one is done
+            connection.execute("COMMIT")
+        else:
+            return
+    raise sqlite3.OperationalError("database is locked")
 
 
 def _config(connection: Connection | None = None) -> Config:

@@ -1,6 +1,6 @@
 """Questions to a history; each is a few statements, and none reads all of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -16,6 +16,8 @@ State = Literal[
 STATES: Final[tuple[State, ...]] = (
     *("running", "pending", "completed", "failed", "preempted", "evicted", "lost", "deleted"),
 )
+#: Uids in one statement.
+_AT_ONCE: Final = 500
 _LISTED: Final = [column for column in JOBS.c if column.name != "labels"]
 
 
@@ -51,13 +53,21 @@ class Job(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Pod(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A pod of a job; `usage` is what its node's agent measured (`model.usage.PodUsage`)."""
+    """A pod of a job.
+
+    Attributes:
+        bound: When it got its node.
+        waited: What was said last of why it had none.
+        usage: What its node's agent measured (`model.usage.PodUsage`).
+    """
 
     uid: str
     name: str
     node: str
     gpus: float
     created: float
+    bound: float | None = None
+    waited: str = ""
     started: float | None = None
     ended: float | None = None
     outcome: End = ""
@@ -77,7 +87,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs.
 
     Attributes:
-        namespace, user, kind, name, series, scheduler: Of the job; None = any.
+        namespace, user, kind, name, series, scheduler: Of the job; None = any. The kind in any
+            case.
         state: What it does, or how it ended.
         since: Only jobs that lasted, or were submitted, after this; seconds since the epoch.
         until: Only jobs that were submitted before.
@@ -99,12 +110,24 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 def jobs(connection: Connection, wanted: Filter) -> list[Job]:
     """Return the jobs that are wanted, the newest first."""
     statement = _filtered(select(*_LISTED), wanted)
+    if wanted.kind is not None:
+        statement = statement.where(JOBS.c.kind.in_(_spelled(connection, wanted.kind)))
     statement = statement.order_by(JOBS.c.submitted.desc(), JOBS.c.uid).limit(wanted.limit)
     return [_job(row) for row in connection.execute(statement).mappings()]
 
 
+def _spelled(connection: Connection, kind: str) -> list[str]:
+    """Return the kinds there are that are this one but for capitals: there are a few of them."""
+    found: list[str] = []
+    last: str | None = ""
+    while last := connection.scalar(select(func.min(JOBS.c.kind)).where(JOBS.c.kind > last)):
+        if last.lower() == kind.lower():
+            found.append(last)
+    return found
+
+
 def _filtered(statement: "Select[Any]", wanted: Filter) -> "Select[Any]":
-    for name in ("namespace", "user", "kind", "name", "series", "scheduler"):
+    for name in ("namespace", "user", "name", "series", "scheduler"):
         if (value := getattr(wanted, name)) is not None:
             statement = statement.where(JOBS.c[name] == value)
     if wanted.since is not None:
@@ -162,6 +185,17 @@ def details(connection: Connection, row: RowMapping) -> Details:
     )
 
 
+def findings(connection: Connection, jobs: Iterable[str], kind: str) -> dict[str, Any]:
+    """Return uid → what was found last of some jobs, of one kind of finding; absent: nothing."""
+    every, found = list(jobs), dict[str, Any]()
+    for some in (every[at : at + _AT_ONCE] for at in range(0, len(every), _AT_ONCE)):
+        wanted = select(FINDINGS.c.job, FINDINGS.c.document).where(
+            FINDINGS.c.job.in_(some), FINDINGS.c.kind == kind
+        )
+        found.update(map(tuple, connection.execute(wanted)))
+    return found
+
+
 def _job(row: Mapping[Any, Any]) -> Job:
     measured = row["measured_gpu_seconds"]
     waiting: State = "pending" if row["started"] is None else "running"
@@ -194,7 +228,7 @@ def pods_of_time(
     """Yield the record and the row, with its job's kind and name, of each pod after a time."""
     columns = [column for column in PODS.c if column.name != "usage"]
     statement = (
-        select(*columns, JOBS.c.kind, JOBS.c.name.label("job_name"))
+        select(*columns, JOBS.c.kind, JOBS.c.least, JOBS.c.name.label("job_name"))
         .join(JOBS, JOBS.c.uid == PODS.c.job)
         .where(PODS.c.record.is_not(None))
         .order_by(PODS.c.created)

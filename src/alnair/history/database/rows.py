@@ -15,6 +15,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
         uid: Of the controller, or of the lone pod.
         series: The same for all runs of one work.
         user: Whose it is.
+        least: Pods that it needs at once, of a gang; 0 = it is none.
     """
 
     uid: str
@@ -28,6 +29,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: str = ""
     labels: dict[str, str] = {}
     submitted: float = 0.0
+    least: int = 0
 
 
 class PodRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,8 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         job: Uid of its job.
         gpus: That it holds or asks for, a half is 0.5.
+        bound: When it got its node; None while it has none, or if that is not known.
+        waited: Why it has no node; empty if nothing is said, and of one that has one.
         ended: When its last container ended, or it was gone; None while it lasts.
         outcome: How it ended; empty while it lasts.
         record: All that a report needs, as JSON.
@@ -49,6 +53,8 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     gpus: float = 0.0
     gpu_model: str = ""
     created: float = 0.0
+    bound: float | None = None
+    waited: str = ""
     started: float | None = None
     ended: float | None = None
     gone: float | None = None
@@ -88,6 +94,7 @@ class Changes(msgspec.Struct, kw_only=True):
         usages: What agents measured; `ended` says whether it is the whole life.
         position: Of the outbox that the usages came from.
         looked: When the cluster was looked at last.
+        decided: The scheduler's decisions since its start, and the seconds that they took.
     """
 
     jobs: list[JobRow] = []
@@ -97,3 +104,4 @@ class Changes(msgspec.Struct, kw_only=True):
     usages: list[PodUsage] = []
     position: Position | None = None
     looked: float | None = None
+    decided: tuple[int, float] | None = None

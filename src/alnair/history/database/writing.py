@@ -4,6 +4,7 @@ Every statement may be repeated: it says what is true, and adds nothing to what 
 """
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -14,23 +15,27 @@ from sqlalchemy import (
     Text,
     bindparam,
     case,
-    delete,
+    cast,
     func,
     or_,
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
+from alnair.history.database import consequences, daily, facts
+from alnair.history.database.consequences import chunks, least, used_of
+from alnair.history.database.inserts import insert
 from alnair.history.database.rows import Changes, Gone, JobRow, NodeRow, PodRow, Position
-from alnair.history.database.tables import FACTS, FINDINGS, JOBS, NODES, PODS, POSITIONS
-from alnair.history.history import End
+from alnair.history.database.tables import FINDINGS, JOBS, NODES, PODS, POSITIONS
 from alnair.model import usage
 from alnair.model.usage import PodUsage
 
-#: Uids in one statement.
-_AT_ONCE: Final = 500
-_LOOKED: Final = "looked"
+#: Of PostgreSQL's advisory lock of those who write; any number that others do not use.
+_LOCK: Final = 0x616C6E6169720002
+#: The kind of finding that agents make of pods.
+WORKLOAD: Final = "workload"
+#: Seconds before a writer begins in which another version may have written.
+_RECENT: Final = 7 * daily.DAY
 _WHOLE_PERCENT: Final = 100.0
 
 
@@ -45,6 +50,9 @@ def write(connection: Connection, changes: Changes, now: float) -> set[str]:
         changes: What is known now.
         now: Seconds since the epoch.
     """
+    one_at_a_time(connection)
+    concerned = _concerned(connection, changes)
+    days = _days_of(connection, concerned)
     _put(connection, JOBS, "uid", [_job(row, now) for row in changes.jobs])
     touched = _jobs_of(connection, [row.uid for row in changes.pods])
     there = _there(connection, {row.job for row in changes.pods})
@@ -56,12 +64,58 @@ def write(connection: Connection, changes: Changes, now: float) -> set[str]:
     if changes.position is not None:
         _put(connection, POSITIONS, "node", [{**_plain(changes.position), "changed": now}])
     if changes.looked is not None:
-        _put(connection, FACTS, "name", [{"name": _LOOKED, "value": changes.looked}])
+        facts.put_looked(connection, changes.looked)
+    if changes.decided is not None:
+        facts.put_decided(connection, *changes.decided, now)
     uids = {row.uid for row in changes.pods} | {one.uid for one in changes.usages}
-    _account(connection, sorted(uids | {one.uid for one in changes.gone}))
-    for some in _chunks(sorted(touched)):
-        _refresh(connection, some, now)
+    consequences.account(connection, sorted(uids | {one.uid for one in changes.gone}))
+    for some in chunks(sorted(touched)):
+        consequences.refresh(connection, some, now)
+    daily.refresh(connection, days | _days_of(connection, concerned))
     return {row.uid for row in changes.pods if row.job not in there}
+
+
+def take_over(connection: Connection, cluster: str | None, now: float) -> None:
+    """Begin to write, after somebody else or for the first time.
+
+    Args:
+        connection: In a transaction.
+        cluster: Which it is, see `facts.claim`; None if that cannot be told.
+        now: Seconds since the epoch.
+
+    Raises:
+        HistoryError: The history is of another cluster.
+    """
+    one_at_a_time(connection)
+    if cluster is not None:
+        facts.claim(connection, cluster)
+    daily.rebuild(connection, now - _RECENT, now)
+
+
+def one_at_a_time(connection: Connection) -> None:
+    """Wait until nobody else writes: what is computed anew must not miss what another one adds.
+
+    In SQLite the transaction itself is the lock.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+
+
+def _concerned(connection: Connection, changes: Changes) -> list[str]:
+    """Return the uids of all jobs that changes may change."""
+    pods = {row.uid for row in changes.pods} | {one.uid for one in changes.usages}
+    found = _jobs_of(connection, pods | {one.uid for one in changes.gone})
+    found.update(row.uid for row in changes.jobs)
+    found.update(row.job for row in changes.pods)
+    found.update(job_of_unseen(one).uid for one in changes.usages)
+    return sorted(found)
+
+
+def _days_of(connection: Connection, jobs: list[str]) -> set[daily.Key]:
+    found: set[daily.Key] = set()
+    for some in chunks(jobs):
+        found |= daily.keys(connection, some)
+    return found
 
 
 def put_finding(
@@ -74,11 +128,6 @@ def put_finding(
     row = {"job": job, "kind": kind, "changed": now, "document": dict(document)}
     _put(connection, FINDINGS, "job", [row], also=("kind",))
     return True
-
-
-def looked(connection: Connection) -> float | None:
-    """Return when a controller looked at the cluster last."""
-    return connection.scalar(select(FACTS.c.value).where(FACTS.c.name == _LOOKED))
 
 
 def position(connection: Connection, node: str) -> Position:
@@ -120,40 +169,43 @@ def _put(
     """Insert rows, or make those that are there equal to them."""
     if not rows:
         return
-    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert
-    statement = insert(table)
-    new = {name: statement.excluded[name] for name in rows[0] if name not in (key, *also)}
+    statement = insert(connection, table)
+    new: dict[str, ColumnElement[Any]] = {
+        name: statement.excluded[name] for name in rows[0] if name not in (key, *also)
+    }
     if table is PODS:
         # What was known stays known: the API server forgets, and answers may be old.
-        for name in ("started", "ended", "gone"):
+        for name in ("bound", "started", "ended", "gone"):
             new[name] = func.coalesce(PODS.c[name], new[name])
-        for name in ("outcome", "node", "gpu_model"):
+        for name in ("outcome", "node", "gpu_model", "waited"):
             new[name] = case((new[name] == "", PODS.c[name]), else_=new[name])
     if table is JOBS:
         new["submitted"] = case(
             (or_(JOBS.c.submitted == 0, new["submitted"] < JOBS.c.submitted), new["submitted"]),
             else_=JOBS.c.submitted,
         )
+        new["least"] = case((new["least"] == 0, JOBS.c.least), else_=new["least"])
     connection.execute(statement.on_conflict_do_update(index_elements=[key, *also], set_=new), rows)
+
+
+def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Insert rows; what is there already is known better."""
+    if rows:
+        connection.execute(insert(connection, table).on_conflict_do_nothing(), rows)
 
 
 def _there(connection: Connection, jobs: Iterable[str]) -> set[str]:
     found: set[str] = set()
-    for some in _chunks(jobs):
+    for some in chunks(jobs):
         found.update(connection.scalars(select(JOBS.c.uid).where(JOBS.c.uid.in_(some))))
     return found
 
 
 def _jobs_of(connection: Connection, uids: Iterable[str]) -> set[str]:
     found: set[str] = set()
-    for some in _chunks(uids):
+    for some in chunks(uids):
         found.update(connection.scalars(select(PODS.c.job).where(PODS.c.uid.in_(some)).distinct()))
     return found
-
-
-def _chunks(uids: Iterable[str]) -> Iterable[list[str]]:
-    every = list(uids)
-    return (every[begin : begin + _AT_ONCE] for begin in range(0, len(every), _AT_ONCE))
 
 
 def _gone(connection: Connection, gone: list[Gone]) -> set[str]:
@@ -189,24 +241,55 @@ def _usages(connection: Connection, usages: list[PodUsage], now: float) -> set[s
     if not usages:
         return set()
     known: dict[str, tuple[bool, float]] = {}
-    for some in _chunks(one.uid for one in usages):
+    for some in chunks(one.uid for one in usages):
         rows = connection.execute(
             select(PODS.c.uid, PODS.c.final, PODS.c.gpus).where(PODS.c.uid.in_(some))
         )
         known.update({uid: (final, gpus) for uid, final, gpus in rows})
     unseen = [one for one in usages if one.uid not in known]
-    _put(connection, JOBS, "uid", [_job(job_of_unseen(one), now) for one in unseen])
+    _add(connection, JOBS, [_job(job_of_unseen(one), now) for one in unseen])
     _put(connection, PODS, "uid", [_pod(_unseen(one)) for one in unseen])
     fresh = [one for one in usages if one.ended is not None or not known.get(one.uid, (False,))[0]]
     if fresh:
         connection.execute(_MEASURED, [_measured(one) for one in fresh])
+        _workloads(connection, fresh, now)
     return _jobs_of(connection, [one.uid for one in fresh])
+
+
+def _workloads(connection: Connection, usages: list[PodUsage], now: float) -> None:
+    """Write what agents found that jobs do; of several pods of one, what was found last."""
+    told = {one.uid: one for one in usages if one.workload is not None}
+    rows: dict[str, tuple[str, dict[str, Any]]] = {}
+    for some in chunks(told):
+        for uid, job in connection.execute(
+            select(PODS.c.uid, PODS.c.job).where(PODS.c.uid.in_(some))
+        ):
+            one = told[uid]
+            document = {**msgspec.to_builtins(one.workload), "pod": one.pod}
+            rows[job] = max(rows.get(job, ("", {})), (document["t"], document), key=itemgetter(0))
+    found = [
+        {"job": job, "kind": WORKLOAD, "changed": now, "document": document}
+        for job, (_, document) in rows.items()
+    ]
+    _put(connection, FINDINGS, "job", found, also=("kind",))
+
+
+def _number(name: str) -> ColumnElement[float]:
+    """A parameter that may be None: PostgreSQL cannot tell by itself of what type that is."""
+    return cast(bindparam(name, type_=PODS.c.gpus.type), PODS.c.gpus.type)
 
 
 def _held(column: str) -> ColumnElement[float]:
     """What a pod that lasts has held or used, for as long as it was measured; else as it was."""
-    seconds = bindparam(f"b_{column}", type_=PODS.c.gpus.type)
+    seconds = _number(f"b_{column}")
     return case((seconds.is_(None), PODS.c[column]), else_=PODS.c.gpus * seconds)
+
+
+def _used() -> ColumnElement[float]:
+    """The same of what it has used."""
+    used = _number("b_used_gpu_seconds")
+    held = PODS.c.gpus * _number("b_gpu_seconds")
+    return case((used.is_(None), PODS.c.used_gpu_seconds), else_=least(used_of(used), held))
 
 
 _MEASURED: Final = (
@@ -225,7 +308,7 @@ _MEASURED: Final = (
         ),
         gpu_seconds=_held("gpu_seconds"),
         measured_gpu_seconds=_held("measured_gpu_seconds"),
-        used_gpu_seconds=_held("used_gpu_seconds"),
+        used_gpu_seconds=_used(),
     )
 )
 
@@ -291,130 +374,3 @@ def _unseen(one: PodUsage) -> PodRow:
         gone=one.ended,
         outcome="" if one.ended is None else "deleted",
     )
-
-
-# --- what follows -----------------------------------------------------------------------------
-
-
-def _account(connection: Connection, uids: list[str]) -> None:
-    """Compute what pods that have ended held and used."""
-    measured = PODS.c.gpu_util.is_not(None)
-    lived = PODS.c.ended - PODS.c.started
-    held = PODS.c.gpus * case((lived > 0, lived), else_=0.0)
-    share = func.coalesce(PODS.c.gpu_util, 0.0) / _WHOLE_PERCENT
-    for some in _chunks(uids):
-        connection.execute(
-            update(PODS)
-            .where(PODS.c.uid.in_(some), PODS.c.ended.is_not(None))
-            .values(
-                gpu_seconds=held,
-                measured_gpu_seconds=case((measured, held), else_=0.0),
-                used_gpu_seconds=held * share,
-            )
-        )
-
-
-def _refresh(connection: Connection, jobs: list[str], now: float) -> None:
-    """Make the rows of jobs true to their pods; a job without pods is none."""
-    rows = connection.execute(
-        select(
-            PODS.c.job,
-            func.count().label("pods"),
-            func.min(PODS.c.created).label("created"),
-            func.min(PODS.c.started).label("started"),
-            func.max(PODS.c.ended).label("ended"),
-            func.count(PODS.c.ended).label("closed"),
-            func.sum(PODS.c.gpu_seconds).label("held"),
-            func.sum(PODS.c.measured_gpu_seconds).label("measured"),
-            func.sum(PODS.c.used_gpu_seconds).label("used"),
-            func.max(PODS.c.gpu_memory_mib).label("memory"),
-            func.max(PODS.c.gpu_model).label("model"),
-        )
-        .where(PODS.c.job.in_(jobs))
-        .group_by(PODS.c.job)
-    ).all()
-    if empty := set(jobs) - {row.job for row in rows}:
-        connection.execute(delete(JOBS).where(JOBS.c.uid.in_(empty)))
-    if not rows:
-        return
-    over = [row.job for row in rows if row.closed == row.pods]
-    outcomes = _outcomes(connection, over)
-    gpus = _most_gpus(connection, [row.job for row in rows])
-    created = bindparam("b_created", type_=JOBS.c.submitted.type)
-    submitted = case(
-        (or_(JOBS.c.submitted == 0, JOBS.c.submitted > created), created), else_=JOBS.c.submitted
-    )
-    values = []
-    for row in rows:
-        is_over = row.closed == row.pods
-        values.append(
-            {
-                "b_uid": row.job,
-                "b_created": row.created,
-                "pods": row.pods,
-                "started": row.started,
-                "completed": row.ended if is_over else None,
-                "duration": (
-                    row.ended - row.started if is_over and row.started is not None else None
-                ),
-                "outcome": outcomes.get(row.job, "deleted") if is_over else "",
-                "gpus": gpus.get(row.job, 0.0),
-                "gpu_seconds": row.held,
-                "measured_gpu_seconds": row.measured,
-                "used_gpu_seconds": row.used,
-                "wasted_gpu_seconds": max(row.measured - row.used, 0.0),
-                "gpu_memory_mib": row.memory,
-                "gpu_model": row.model,
-                "changed": now,
-            }
-        )
-    names = [name for name in values[0] if not name.startswith("b_")]
-    connection.execute(
-        update(JOBS)
-        .where(JOBS.c.uid == bindparam("b_uid"))
-        .values(submitted=submitted, **{name: bindparam(name) for name in names}),
-        values,
-    )
-
-
-def _outcomes(connection: Connection, jobs: list[str]) -> dict[str, End]:
-    """Return how jobs ended whose pods all did.
-
-    What its pods did by themselves tells more than that they were taken away: completed, if none
-    failed after that; failed, if one did; else how the last one was cut short.
-    """
-    last: dict[str, dict[End, float]] = {}
-    for job, how, when in connection.execute(
-        select(PODS.c.job, PODS.c.outcome, func.max(PODS.c.ended))
-        .where(PODS.c.job.in_(jobs), PODS.c.outcome != "")
-        .group_by(PODS.c.job, PODS.c.outcome)
-    ):
-        last.setdefault(job, {})[how] = when
-    found: dict[str, End] = {}
-    for job, ends in last.items():
-        own: list[End] = [how for how in ("completed", "failed") if how in ends]
-        found[job] = max(own or ends, key=ends.__getitem__)
-    return found
-
-
-def _most_gpus(connection: Connection, jobs: list[str]) -> dict[str, float]:
-    """Return the most that pods of each job asked for at one time."""
-    changes: dict[str, list[tuple[float, int, float]]] = {}
-    for job, created, ended, gpus in connection.execute(
-        select(PODS.c.job, PODS.c.created, PODS.c.ended, PODS.c.gpus).where(
-            PODS.c.job.in_(jobs), PODS.c.gpus > 0
-        )
-    ):
-        # At one moment, who goes goes first: he may be replaced by who comes.
-        of_job = changes.setdefault(job, [])
-        of_job.append((created, 1, gpus))
-        if ended is not None:
-            of_job.append((max(ended, created + 1.0), 0, -gpus))
-    found: dict[str, float] = {}
-    for job, steps in changes.items():
-        most = total = 0.0
-        for _, _, amount in sorted(steps):
-            total += amount
-            most = max(most, total)
-        found[job] = most
-    return found

@@ -6,6 +6,6 @@ without them all else is there, and the page says what is missing.
 """
 
 from alnair.history.report.files import render
-from alnair.history.report.folder import NotReportError, check, write
+from alnair.history.report.folder import NotReportError, check, write, write_files
 
-__all__ = ["NotReportError", "check", "render", "write"]
+__all__ = ["NotReportError", "check", "render", "write", "write_files"]

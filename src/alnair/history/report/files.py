@@ -57,7 +57,7 @@ def render(
 
 def _page(runs: Mapping[str, Metrics], pictures: Sequence[Plot]) -> str:
     """Return the page, or one that says how to have it if jinja2 is not there."""
-    drawing = _optional("alnair.history.report.page")
+    drawing = optional("alnair.history.report.page")
     if drawing is None:
         return _NO_PAGE
     found: str = drawing.page(runs, pictures)
@@ -66,14 +66,14 @@ def _page(runs: Mapping[str, Metrics], pictures: Sequence[Plot]) -> str:
 
 def _plots(histories: Mapping[str, History], runs: Mapping[str, Metrics]) -> Sequence[Plot]:
     """Return the plots; none if matplotlib, which takes long to load, is not there."""
-    drawing = _optional("alnair.history.report.plots")
+    drawing = optional("alnair.history.report.plots")
     if drawing is None:
         return ()
     found: Sequence[Plot] = drawing.plots(histories, runs)
     return found
 
 
-def _optional(module: str) -> ModuleType | None:
+def optional(module: str) -> ModuleType | None:
     """Return a module of ours, or None if a package that it needs is not installed."""
     try:
         return importlib.import_module(module)

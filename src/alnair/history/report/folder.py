@@ -40,9 +40,7 @@ def write(
     folder: Path,
     computed: Mapping[str, Metrics] | None = None,
 ) -> None:
-    """Write a report into a folder, in place of an earlier one.
-
-    It is made beside it and then renamed, so that nobody finds a part of one.
+    """Write a report on scheduling into a folder, in place of an earlier one.
 
     Args:
         histories: as of `render`.
@@ -55,7 +53,19 @@ def write(
         ValueError: a history contradicts itself.
     """
     check(folder)
-    files = render(histories, computed)
+    write_files(render(histories, computed), folder)
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files of a report, `summary.json` among them, in place of an earlier one.
+
+    They are made beside it and then renamed, so that nobody finds a part of one.
+
+    Raises:
+        NotReportError: there is something that is no report.
+        OSError: it cannot be written.
+    """
+    check(folder)
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))

@@ -61,6 +61,15 @@ def test_an_address_of_no_history_is_refused_with_what_to_write(name: str, said:
         opening.open_history(name)
 
 
+def test_who_opens_it_while_another_makes_it_waits(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")  # here SQLite itself does not wait
+    threading.Timer(0.2, other.execute, ["COMMIT"]).start()
+    opening.open_history(str(path), writes=True).dispose()
+    other.close()
+
+
 def test_who_reads_makes_no_history_and_takes_no_other_file_for_one(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="there is no such history"):
         opening.open_history(str(tmp_path / "none.db"))

@@ -7,6 +7,7 @@ import pytest
 from alnair.history.database import opening, queries, writing
 from alnair.history.database.queries import Filter, Job
 from alnair.history.database.rows import Gone, NodeRow, Position
+from alnair.model.api_types import Workload
 from alnair.model.usage import Controller
 from kit.job_history import DAY, job_row, life, opened, pod_row, put
 
@@ -70,6 +71,23 @@ def test_of_a_pod_that_only_its_agent_saw_the_controller_is_the_job(tmp_path: Pa
     assert found == {"train": ("Job", 2, "deleted"), "lone": ("Pod", 1, "deleted")}
 
 
+def test_why_a_pod_waited_is_known_when_it_waits_no_more(tmp_path: Path) -> None:
+    engine = opened(tmp_path)
+    for told in (
+        {"waited": "0/3 nodes: no GPU free"},
+        {"waited": "0/4 nodes: no GPU free"},
+        {"bound": 1009.0},
+        {"bound": 1009.0, "started": 1010.0},
+        {"started": 1010.0, "ended": 1110.0, "outcome": "completed"},
+    ):
+        put(engine, jobs=[job_row()], pods=[pod_row(**{"started": None} | told)])
+    with opening.readable(str(tmp_path / "history.db")) as connection:
+        found = queries.find(connection, "red", "job", "train")
+    assert found is not None
+    (pod,) = found.pods
+    assert (pod.bound, pod.waited) == (1009.0, "0/4 nodes: no GPU free")
+
+
 def test_a_pod_whose_job_was_forgotten_is_said_and_not_written(tmp_path: Path) -> None:
     engine = opened(tmp_path)
     assert put(engine, pods=[pod_row()]) == {"pod"}
@@ -129,6 +147,17 @@ def test_a_pod_that_lasts_counts_as_far_as_it_was_measured(tmp_path: Path) -> No
     assert job.gpu_hours == pytest.approx(100 / 3600)
 
 
+@pytest.mark.parametrize("ended", [None, 1110.0])
+def test_the_use_of_a_slice_is_a_part_of_the_slice(tmp_path: Path, ended: float | None) -> None:
+    row = pod_row(gpus=0.25, started=1010.0, ended=ended)
+    put(opened(tmp_path), jobs=[job_row()], pods=[row], usages=[life(util=20.0, ended=ended)])
+    (job,) = jobs(tmp_path)
+    assert job.gpu_util == pytest.approx(80.0)
+    put(opened(tmp_path), usages=[life(util=40.0, ended=ended)])  # as much as that it cannot use
+    (job,) = jobs(tmp_path)
+    assert job.gpu_util == pytest.approx(100.0)
+
+
 def test_what_was_said_of_a_running_pod_does_not_replace_its_whole_life(tmp_path: Path) -> None:
     engine = opened(tmp_path)
     put(engine, usages=[life(util=40.0)])
@@ -155,3 +184,27 @@ def test_findings_are_kept_by_kind_and_go_with_their_job(tmp_path: Path) -> None
         found = queries.find(connection, "red", "Job", "train")
     assert found is not None
     assert found.findings == {"progress": {"step": 2}}
+
+
+def test_what_a_job_does_is_known_while_it_runs_and_after(tmp_path: Path) -> None:
+    engine = opened(tmp_path)
+    put(engine, jobs=[job_row()], pods=[pod_row("a"), pod_row("b")])
+    early = Workload(1, "2026-01-01T00:00:00Z", "training", progress=0.25)
+    late = Workload(1, "2026-01-01T00:01:00Z", "training", "pytorch", progress=0.5)
+    put(
+        engine,
+        usages=[life("a", ended=None, workload=late), life("b", ended=None, workload=early)],
+    )
+    with opening.readable(str(tmp_path / "history.db")) as connection:
+        found = queries.find(connection, "red", "Job", "train")
+    assert found is not None
+    assert found.job.state == "running"
+    assert found.findings["workload"] == {
+        "v": 1, "t": "2026-01-01T00:01:00Z", "type": "training", "framework": "pytorch",
+        "progress": 0.5, "pod": "a",
+    }  # fmt: skip
+    put(engine, usages=[life("a", workload=None)])
+    with opening.readable(str(tmp_path / "history.db")) as connection:
+        again = queries.find(connection, "red", "Job", "train")
+    assert again is not None
+    assert again.findings == found.findings

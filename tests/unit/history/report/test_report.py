@@ -46,7 +46,8 @@ def some(end: float = 100.0, name: str = "j") -> History:
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports without plots, which take most of the time."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "alnair.history.report.plots", raising=False)
+    for name in ("plots", "drawing"):
+        monkeypatch.delitem(sys.modules, f"alnair.history.report.{name}", raising=False)
 
 
 class _Page(HTMLParser):
