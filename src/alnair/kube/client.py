@@ -8,7 +8,7 @@ have acted can be sent again.
 
 from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from alnair.kube.access.connection import Connection
 from alnair.kube.codec import Body, Page, codec_of, encode, key_of
@@ -88,7 +88,7 @@ class Client:
         Raises:
             NotFound: There is none.
         """
-        data = await self.transport.request("GET", resource.item(name, namespace, subresource))
+        data = await self._request("GET", resource.item(name, namespace, subresource))
         return codec_of(resource.type).decode(data)
 
     async def pages(
@@ -110,7 +110,7 @@ class Client:
         if page_size:
             query["limit"] = str(page_size)
         while True:
-            data = await self.transport.request("GET", path, query=query)
+            data = await self._request("GET", path, query=query)
             page = Page(codec_of(resource.type), data)
             del data
             yield page
@@ -176,7 +176,7 @@ class Client:
             path = resource.item(name or key_of(obj)[1], namespace, subresource)
         else:
             path = resource.collection(namespace)
-        data = await self.transport.request("POST", path, body=encode(obj))
+        data = await self._request("POST", path, body=encode(obj))
         return codec_of(resource.type).decode(data)
 
     async def replace(
@@ -193,7 +193,7 @@ class Client:
             Conflict: It is another version by now.
         """
         path = resource.item(key_of(obj)[1], self._namespace(resource, obj, namespace), subresource)
-        data = await self.transport.request("PUT", path, body=encode(obj))
+        data = await self._request("PUT", path, body=encode(obj))
         return codec_of(resource.type).decode(data)
 
     async def apply(
@@ -225,7 +225,7 @@ class Client:
             name or key_of(obj)[1], self._namespace(resource, obj, namespace), subresource
         )
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        data = await self.transport.request(
+        data = await self._request(
             "PATCH", path, query=query, body=encode(obj), content_type=APPLY_PATCH
         )
         return codec_of(resource.type).decode(data)
@@ -240,7 +240,7 @@ class Client:
         subresource: str | None = None,
     ) -> T:
         """Change the fields that the patch names; null removes one (RFC 7386)."""
-        data = await self.transport.request(
+        data = await self._request(
             "PATCH",
             resource.item(name, namespace, subresource),
             body=encode(patch),
@@ -273,7 +273,7 @@ class Client:
             Conflict: It has another uid.
         """
         body = encode(_delete_options(uid, grace_seconds, propagation))
-        await self.transport.request("DELETE", resource.item(name, namespace), body=body)
+        await self._request("DELETE", resource.item(name, namespace), body=body)
 
     async def delete_collection(
         self,
@@ -291,7 +291,7 @@ class Client:
         """
         if resource.namespaced and not namespace:
             raise ValueError(f"{resource.kind}: say in which namespace to delete all")
-        await self.transport.request(
+        await self._request(
             "DELETE",
             resource.collection(namespace),
             query=_selectors(label_selector, field_selector),
@@ -321,9 +321,7 @@ class Client:
             "metadata": metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        await self.transport.request(
-            "POST", PODS.item(name, namespace, "binding"), body=encode(binding)
-        )
+        await self._request("POST", PODS.item(name, namespace, "binding"), body=encode(binding))
 
     async def evict(
         self,
@@ -346,7 +344,7 @@ class Client:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": _delete_options(uid, grace_seconds, None),
         }
-        await self.transport.request(
+        await self._request(
             "POST",
             PODS.item(name, namespace, "eviction"),
             body=encode(eviction),
@@ -404,9 +402,13 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Send any request, such as GET /readyz, and return the body."""
-        return await self.transport.request(
+        return await self._request(
             method, path, query=query, body=body, content_type=content_type, headers=headers
         )
+
+    async def _request(self, method: str, path: str, **how: Any) -> bytes:
+        """Send any request, as `Transport.request` does: all but watches go through here."""
+        return await self.transport.request(method, path, **how)
 
     @staticmethod
     def _namespace(resource: Resource[T], obj: Body, namespace: str | None) -> str | None:

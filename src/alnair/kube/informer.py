@@ -148,7 +148,8 @@ class Informer(Generic[T, V]):
         For a kind that a cluster may not have: its objects come as news if it is installed later.
         """
         try:
-            await asyncio.wait_for(self.known.wait(), OPTIONAL_SECONDS)
+            async with asyncio.timeout(OPTIONAL_SECONDS):
+                await self.known.wait()
         except TimeoutError:
             return False
         return True

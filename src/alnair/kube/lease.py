@@ -61,7 +61,8 @@ class LeaderElector:
         namespace: Where the lease is.
         name: Its name.
         identity: Ours; must be unique among the candidates.
-        annotations: Written into the lease while we hold it, such as where to reach us.
+        annotations: Written into the lease while we hold it, such as where to reach us; if a
+            function, asked at each renewal.
         lease_duration: Whole seconds without a renewal after which others may take over.
         renew_deadline: Seconds after the last renewal at which we stop acting; less than
             `lease_duration`. The difference is the margin for slow requests and stopped processes.
@@ -82,7 +83,7 @@ class LeaderElector:
         namespace: str,
         name: str,
         identity: str,
-        annotations: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
         lease_duration: int = LEASE_DURATION,
         renew_deadline: float = RENEW_DEADLINE,
         retry_period: float = RETRY_PERIOD,
@@ -98,7 +99,7 @@ class LeaderElector:
         self._namespace = namespace
         self._name = name
         self._identity = identity
-        self._annotations = dict(annotations or {})
+        self._annotations = annotations if callable(annotations) else lambda: annotations or {}
         self._lease_duration = lease_duration
         self._renew_deadline = renew_deadline
         self._retry_period = retry_period
@@ -114,6 +115,17 @@ class LeaderElector:
     def leader(self) -> str:
         """The identity that was last seen to hold the lease, "" for none."""
         return self._spec.holder_identity or ""
+
+    @property
+    def transitions(self) -> int:
+        """How often the lease had changed hands when it was last seen."""
+        return self._spec.lease_transitions or 0
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """What the lease said when it was last seen, also of leaders before."""
+        metadata = self._observed["metadata"] if self._observed is not None else {}
+        return metadata.get("annotations") or {}
 
     @property
     def is_leader(self) -> bool:
@@ -190,7 +202,8 @@ class LeaderElector:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(min(self._retry_period, max(0.0, self.deadline - self._clock())))
-            left = self.deadline - self._clock()
+            before = self.deadline
+            left = before - self._clock()
             if left <= 0:
                 raise LeadershipLost(f"lease {self._name} was not renewed within the deadline")
             try:
@@ -204,6 +217,9 @@ class LeaderElector:
             if not is_ours:
                 self.deadline = _NEVER
                 raise LeadershipLost(f"lease {self._name} is held by {self.leader!r} now")
+            if self._clock() >= before:
+                # Who asked since then was told that we do not lead, and may have given up for good.
+                raise LeadershipLost(f"lease {self._name} was renewed after the deadline")
 
     async def _attempt(self) -> bool:
         """Try once to get or to renew the lease; return whether we hold it."""
@@ -233,7 +249,7 @@ class LeaderElector:
             "metadata": {
                 "name": self._name,
                 "namespace": self._namespace,
-                "annotations": self._annotations,
+                "annotations": dict(self._annotations()),
             },
             "spec": self._mine(),
         }
@@ -250,7 +266,7 @@ class LeaderElector:
         observed = self._observed["metadata"]
         metadata = {
             **observed,
-            "annotations": {**(observed.get("annotations") or {}), **self._annotations},
+            "annotations": {**(observed.get("annotations") or {}), **self._annotations()},
         }
         spec = {**self._observed.get("spec", {}), **spec}
         lease = {**self._observed, "metadata": metadata, "spec": spec}

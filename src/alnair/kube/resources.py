@@ -104,6 +104,7 @@ TOKEN_REVIEWS = grouped(
 ACCESS_REVIEWS = grouped(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
+JOBS = grouped("batch", "v1", "jobs", "Job")
 LEASES = grouped("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES = grouped(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
@@ -163,3 +164,12 @@ NODE_RESOURCE_TOPOLOGIES = grouped(
     "NodeResourceTopology",
     namespaced=False,
 )
+ELASTIC_HOROVOD_JOBS = grouped(
+    "ai.centauruscloud.io", "v1alpha1", "elastichorovodjobs", "ElasticHorovodJob"
+)
+HOROVOD_JOBS = grouped("ai.centauruscloud.io", "v1alpha1", "horovodjobs", "HorovodJob")
+ELASTIC_TORCH_JOBS = grouped(
+    "ai.centauruscloud.io", "v1alpha1", "elastictorchjobs", "ElasticTorchJob"
+)
+JOBS = grouped("batch", "v1", "jobs", "Job")
+NETWORK_POLICIES = grouped("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")

@@ -93,6 +93,7 @@ async def watch(
     watching: Watching,
     stop: Callable[[], Awaitable[object]],
     tell: Callable[[Violation], None],
+    begun: Callable[[], None] = lambda: None,
 ) -> None:
     """Judge every instant until `stop` returns.
 
@@ -101,6 +102,7 @@ async def watch(
         watching: What judges.
         stop: Awaited; the watch ends when it returns.
         tell: Called for each violation as it is confirmed.
+        begun: Called once all is read: from then on nothing is missed.
 
     Raises:
         UnreadError: It ended before all was read, so it proves nothing.
@@ -108,11 +110,16 @@ async def watch(
     reported = 0
     read = {kind.collection(): asyncio.Event() for kind in (NODES, PODS, ELASTIC_QUOTAS, *_GROUPS)}
 
+    async def say_begun() -> None:
+        await asyncio.gather(*(one.wait() for one in read.values()))
+        begun()
+
     async def run() -> None:
         nodes, listed = follow(client, NODES), read[NODES.collection()]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_feed(nodes, listed, lambda b, now: watching.nodes(*_parts(b), now)))
             tasks.create_task(_time_requests(client, watching))
+            tasks.create_task(say_begun())
             for kind in _GROUPS:
                 take = partial(watching.gangs.take, kind.api_version)
                 tasks.create_task(_follow_custom(client, kind, take, read[kind.collection()]))

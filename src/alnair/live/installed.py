@@ -25,7 +25,7 @@ class InstalledComponent(msgspec.Struct, frozen=True):
         versions: Tags or digests of the images that run, the one that shall be first; several
             while an upgrade is under way.
         leader: The pod that leads; empty where none does, or none of the component needs to.
-        restarts: Of all its containers.
+        restarts: Of all containers of the pods that stay.
         problem: Why it is not well; empty: it is.
     """
 
@@ -71,15 +71,20 @@ def _component(
 ) -> InstalledComponent:
     name = workload["metadata"]["name"]
     label = workload["metadata"]["labels"].get(_COMPONENT)
-    of = [one for one in pods if one["metadata"]["labels"].get(_COMPONENT) == label]
+    of = [
+        one
+        for one in pods
+        if one["metadata"]["labels"].get(_COMPONENT) == label and not _has_ended(one)
+    ]
+    stay = [one for one in of if "deletionTimestamp" not in one["metadata"]]
     status = workload.get("status", {})
     wanted = workload["spec"].get("replicas", status.get("desiredNumberScheduled", 0))
     ready = status.get("readyReplicas", status.get("numberReady", 0))
     shall_be = [_tag(one["image"]) for one in workload["spec"]["template"]["spec"]["containers"]]
     run = sorted({_tag(one["image"]) for pod in of for one in pod["spec"]["containers"]})
     leader = holders.get(name, "") if name in _LEADING else ""
-    restarts = sum(one.get("restartCount", 0) for pod in of for one in _containers(pod))
-    problem = _problem(ready, wanted, of)
+    restarts = sum(one.get("restartCount", 0) for pod in stay for one in _containers(pod))
+    problem = _problem(ready, wanted, stay)
     if not problem and name in _LEADING and wanted and leader not in map(_name, of):
         problem = f"{leader} leads, which is no pod of it" if leader else "none leads"
     return InstalledComponent(
@@ -104,6 +109,11 @@ def _reasons(pod: Manifest) -> Iterator[str]:
     for condition in pod.get("status", {}).get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             yield f"{name}: {condition.get('message') or condition.get('reason', '')}"
+
+
+def _has_ended(pod: Manifest) -> bool:
+    """An evicted pod, for one, stays to be looked at."""
+    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def _containers(pod: Manifest) -> list[Any]:

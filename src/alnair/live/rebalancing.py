@@ -8,8 +8,12 @@ from typing import Final
 
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound, TooManyRequests
+from alnair.kube.objects.annotations import rfc3339
+from alnair.kube.pod_groups.gang_labels import group_of
 from alnair.kube.resources import NODES, PODS, Manifest
 from alnair.live.engine_feed import Feed
+from alnair.live.training import rebalanced
+from alnair.live.training.finding import JobError
 from alnair.scheduler.advice.rebalance import Move, Rebalance, RebalanceOutcome
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
@@ -91,10 +95,19 @@ async def carry_out(
     Raises:
         MoveError: a move did not succeed; those before it did.
     """
+    migrated: set[str] = set()
     async with _cordoned(client, node):
         for move in moves:
+            if move.uid in migrated:
+                continue
             async with _cordoned(client, move.source):
-                await _move(client, move, seconds, tell)
+                whole = await rebalanced.job_of(client, move, moves)
+                if whole is None:
+                    await _move(client, move, seconds, tell)
+                else:
+                    # Its training is told before its workers go.
+                    await _migrate(client, whole, move.source, seconds, tell)
+                    migrated |= whole.workers
 
 
 @contextlib.asynccontextmanager
@@ -111,6 +124,16 @@ async def _cordoned(client: Client, node: str) -> AsyncIterator[None]:
         await client.merge_patch(NODES, node, {"spec": {"unschedulable": None}})
 
 
+async def _migrate(
+    client: Client, whole: rebalanced.WholeJob, node: str, seconds: float, tell: Tell
+) -> None:
+    now, patience = rfc3339(time.time()), seconds * len(whole.workers)
+    try:
+        await rebalanced.migrate(client, whole.job, node, now, patience, tell)
+    except JobError as error:
+        raise MoveError(str(error)) from None
+
+
 async def _move(client: Client, move: Move, seconds: float, tell: Tell) -> None:
     pod = f"{move.namespace}/{move.name}"
     try:
@@ -121,6 +144,8 @@ async def _move(client: Client, move: Move, seconds: float, tell: Tell) -> None:
     if found["metadata"]["uid"] != move.uid:
         raise MoveError(f"{pod} was replaced since the plan was made: plan again")
     owner = _owner(found)
+    # The members of a gang work together: the next one leaves when this one is back at work.
+    gang = group_of(found["metadata"].get("labels") or {}, None)
     before = {p["metadata"]["uid"] for p in await _owned(client, move.namespace, owner)}
     deadline = time.monotonic() + seconds
     while True:
@@ -139,13 +164,15 @@ async def _move(client: Client, move: Move, seconds: float, tell: Tell) -> None:
     while True:
         for other in await _owned(client, move.namespace, owner):
             node = other["spec"].get("nodeName")
-            if other["metadata"]["uid"] not in before and node:
+            starting = gang and (other.get("status") or {}).get("phase") != "Running"
+            if other["metadata"]["uid"] not in before and node and not starting:
                 name = other["metadata"]["name"]
                 tell(f"{pod} left {move.source}; {name} is on {node}")
                 return
         if time.monotonic() > deadline:
             raise MoveError(
-                f"{pod} was evicted and no replacement was bound within {seconds:g} s: look at its "
+                f"{pod} was evicted and no replacement was {'running' if gang else 'bound'} within "
+                f"{seconds:g} s: look at its "
                 f"controller and at pending pods of namespace {move.namespace}"
             )
         await asyncio.sleep(_LOOK_AGAIN)

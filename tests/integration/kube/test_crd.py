@@ -1,6 +1,7 @@
 """Generated CRDs are taken by a real API server, and mean what the types say."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
@@ -81,7 +82,9 @@ async def installed(client: Client) -> CrdDefinition:
                 for one in manifest.get("status", {}).get("conditions") or ()
             }
             if conditions.get("Established") == "True":
-                break
+                with contextlib.suppress(errors.NotFound):  # it may be served a moment later
+                    await client.list(GADGETS.resource(), "default")
+                    break
             await asyncio.sleep(0.1)
     assert "NonStructuralSchema" not in conditions
     return GADGETS

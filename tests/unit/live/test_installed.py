@@ -67,6 +67,25 @@ def test_what_keeps_pods_from_getting_ready_is_told_in_their_words() -> None:
     assert found.problem == "0 of 1 ready: a: 0/1 nodes are available"
 
 
+def test_pods_that_end_or_have_ended_count_for_nothing_but_may_lead_till_they_are_gone() -> None:
+    deployment = workload("scheduler", {"readyReplicas": 1}, replicas=1)
+    going = pod("scheduler", "going", containerStatuses=[{"restartCount": 3}])
+    going["metadata"]["deletionTimestamp"] = "2026-11-23T17:00:00Z"
+    evicted = pod("scheduler", "evicted", "r/alnair:1", phase="Failed", containerStatuses=[])
+    pods = [pod("scheduler", "a"), going, evicted]
+    assert components([deployment], pods, [lease("scheduler", "going")]) == [
+        InstalledComponent("alnair-scheduler", 1, 1, ["2"], "going", 1, "")
+    ]
+
+
+def test_what_an_ending_pod_waits_for_is_no_reason() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": ""}}
+    going = pod("scheduler", "a", containerStatuses=[{"restartCount": 7, "state": waiting}])
+    going["metadata"]["deletionTimestamp"] = "2026-11-23T17:00:00Z"
+    (found,) = components([workload("scheduler", {}, replicas=1)], [going], [])
+    assert (found.problem, found.restarts) == ("0 of 1 ready", 0)
+
+
 def test_one_of_its_pods_must_lead() -> None:
     deployment = workload("controller", {"readyReplicas": 1}, replicas=1)
     pods = [pod("controller", "a")]

@@ -45,17 +45,19 @@ AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A CEL validation of the whole object.
+    """A CEL validation of the whole object, or of its spec.
 
     Attributes:
         rule: The expression; `self` is the object, `oldSelf` its former state in an update.
         message: What the user reads when it is false.
         field: JSONPath of the field to blame, such as ".spec.maxReplicas".
+        said: An expression that gives the message; where it fails, `message` is read.
     """
 
     rule: str
     message: str
     field: str = ""
+    said: str = ""
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -82,6 +84,8 @@ class CrdDefinition(msgspec.Struct, frozen=True):
         categories: Such as "all".
         columns: Of `kubectl get`, after the name.
         rules: CEL validations of the whole object.
+        spec_rules: Those of the spec alone, where `self` is the spec. Of an object that is there
+            already the API server asks them only when its spec changes.
         scale: The scale subresource, if there is one.
         annotations: Of the CRD itself. Groups below k8s.io need `api-approved.kubernetes.io`.
         description: First line of `kubectl explain`.
@@ -99,6 +103,7 @@ class CrdDefinition(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     rules: tuple[Rule, ...] = ()
+    spec_rules: tuple[Rule, ...] = ()
     scale: Scale | None = None
     annotations: Mapping[str, str] = {}
     description: str = ""
@@ -199,7 +204,7 @@ def _root(definition: CrdDefinition) -> Schema:
     }
     required = []
     if definition.spec is not None:
-        properties["spec"] = schema_of(definition.spec)
+        properties["spec"] = schema_of(definition.spec) | _validations(definition.spec_rules)
         if is_required(definition.spec):
             required.append("spec")
     for name, kind in definition.fields.items():
@@ -211,13 +216,17 @@ def _root(definition: CrdDefinition) -> Schema:
         root["description"] = definition.description
     if required:
         root["required"] = required
-    if definition.rules:
-        root["x-kubernetes-validations"] = [_rule(rule) for rule in definition.rules]
-    return root
+    return root | _validations(definition.rules)
+
+
+def _validations(rules: tuple[Rule, ...]) -> Schema:
+    return {"x-kubernetes-validations": [_rule(rule) for rule in rules]} if rules else {}
 
 
 def _rule(rule: Rule) -> dict[str, str]:
     written = {"rule": rule.rule, "message": rule.message}
     if rule.field:
         written["fieldPath"] = rule.field
+    if rule.said:
+        written["messageExpression"] = rule.said
     return written

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from alnair.kube.crds import quota_rules
+from alnair.kube.crds.elastic_crds import TRAINING_JOBS
 from alnair.kube.crds.manifests import AGE, Column, CrdDefinition
 from alnair.model import api_types
 
@@ -52,6 +54,7 @@ ELASTIC_QUOTA: Final = CrdDefinition(
         Column("Max", ".spec.max"),
         AGE,
     ),
+    spec_rules=quota_rules.rules(),
     annotations={_APPROVED: _SCHEDULER_PLUGINS},
     description="A namespace's guaranteed and greatest share of the cluster.",
 )
@@ -72,4 +75,10 @@ NODE_RESOURCE_TOPOLOGY: Final = CrdDefinition(
     description="The resources of a node by topology zone, such as NUMA node.",
 )
 
-DEFINITIONS: Final = (POD_GROUP, LEGACY_POD_GROUP, ELASTIC_QUOTA, NODE_RESOURCE_TOPOLOGY)
+DEFINITIONS: Final = (
+    POD_GROUP,
+    LEGACY_POD_GROUP,
+    ELASTIC_QUOTA,
+    NODE_RESOURCE_TOPOLOGY,
+    *TRAINING_JOBS,
+)

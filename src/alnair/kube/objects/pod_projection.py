@@ -20,6 +20,7 @@ from alnair.kube.objects.pod_spec_projection import pod_spec
 from alnair.kube.pod_groups.gang_labels import group_of, pod_topology, topology_problem
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names, quantity
+from alnair.model.pair_rates import seen_kind
 from alnair.model.workload import (
     Controller,
     GpuPart,
@@ -43,6 +44,7 @@ _CONTROLLERS: Final = {
 #: Distinct specs of a churning cluster must not pile up.
 _SPECS_KEPT: Final = 20_000
 _assignment_decoder = msgspec.json.Decoder(api_types.GpuAssignment)
+_workload_decoder = msgspec.json.Decoder(api_types.Workload)
 _utilization_decoder = msgspec.json.Decoder(api_types.PodUtilization)
 
 
@@ -118,6 +120,7 @@ class PodProjector:
         self, pod: wire.PodWire, annotations: Mapping[str, str], expected: Expectation
     ) -> tuple[PodSpec, str]:
         spec = pod.spec
+        kind = _workload_kind(pod, annotations)
         read = (
             spec.containers,
             spec.init_containers,
@@ -137,6 +140,7 @@ class PodProjector:
             annotations.get(names.VGPU_ISOLATION),
             expected.util,
             expected.memory_mib,
+            kind,
         )
         key = self._encode(read)
         known = self._by_wire.get(key)
@@ -148,11 +152,12 @@ class PodProjector:
             if len(self._by_wire) >= _SPECS_KEPT:
                 self._by_wire.clear()
                 self._specs.clear()
-            if expected.util or expected.memory_mib:
+            if expected.util or expected.memory_mib or kind:
                 projected = msgspec.structs.replace(
                     projected,
                     expected_util=expected.util,
                     expected_memory_mib=expected.memory_mib,
+                    workload=kind if projected.gpu else "",
                 )
             known = (self._shared(projected), problem)
             self._by_wire[key] = known
@@ -162,6 +167,24 @@ class PodProjector:
         if len(self._specs) >= 2 * _SPECS_KEPT:
             self._specs.clear()
         return self._specs.setdefault(spec, spec)
+
+
+def _workload_kind(pod: wire.PodWire, annotations: Mapping[str, str]) -> str:
+    """Return what the pod computes: by its annotation, its label, or what its agent has seen.
+
+    A label cannot have all letters; what was seen is but like a workload of the suite.
+    """
+    labels = pod.metadata.labels or {}
+    said = annotations.get(names.WORKLOAD_KIND) or labels.get(names.WORKLOAD_KIND, "")
+    seen = annotations.get(names.WORKLOAD)
+    if said.strip() or not seen or not pod.spec.node_name:
+        return said.strip()
+    try:
+        found = _workload_decoder.decode(seen)
+        check_version(found.v)
+    except UNREADABLE:
+        return ""  # it is the agent's, and of no use to the pod itself
+    return seen_kind(found.bottleneck, found.type)
 
 
 def _controller(owners: Sequence[wire.OwnerReference] | None) -> Controller | None:

@@ -19,12 +19,17 @@ from alnair.kube.errors import ApiError, ConnectionFailed, NotFound
 from alnair.kube.objects import wire
 from alnair.kube.objects.amounts import base_units
 from alnair.kube.objects.annotation_documents import UNREADABLE, check_version
-from alnair.kube.pod_groups.gang_labels import group_topology, topology_problem
+from alnair.kube.pod_groups.gang_labels import (
+    elastic_minimum,
+    group_topology,
+    topology_problem,
+)
 from alnair.kube.resources import LEGACY_PODGROUPS, PODGROUPS, Manifest, Resource, grouped
 from alnair.kube.timestamps import timestamp
 from alnair.model import api_types, names
 from alnair.model.quantity import QuantityError
 from alnair.model.workload import Gang, GangTopology, Planned
+from alnair.scheduler.gangs.pod_group_status import was_placed
 
 _log = logging.getLogger(__name__)
 
@@ -126,6 +131,7 @@ class GangProjector:
             timeout_seconds=spec.schedule_timeout_seconds or 60,
             min_resources=minimum,
             problem=problem,
+            placed=group.status is not None and was_placed(group.status),
         )
 
 
@@ -142,7 +148,9 @@ class NativeProjector:
         minimum = policy.gang.min_count if policy and policy.gang else None
         constraints = spec.scheduling_constraints
         keys = [c.key for c in (constraints.topology if constraints else None) or () if c.key]
-        gang = _gang(group.metadata, self.api_version, max(minimum or 1, 1))
+        conditions = group.status.conditions if group.status else None
+        placed = was_placed(api_types.PodGroupStatus(conditions=conditions))
+        gang = _gang(group.metadata, self.api_version, max(minimum or 1, 1), placed=placed)
         if not keys:
             return gang
         preferred = gang.topology.preferred if gang.topology else ()
@@ -209,8 +217,10 @@ def _gang(
     timeout_seconds: int = 60,
     min_resources: tuple[tuple[str, int], ...] = (),
     problem: str = "",
+    placed: bool = False,
 ) -> Gang:
     annotations = meta.annotations or {}
+    elastic_min, wrong = elastic_minimum(annotations)
     plan: dict[str, Planned] = {}
     planned = 0.0
     if text := annotations.get(names.GANG_PLAN):
@@ -231,7 +241,9 @@ def _gang(
         api=api_version,
         min_resources=min_resources,
         topology=group_topology(annotations),
-        problem=problem or topology_problem(annotations, names.TOPOLOGY_REQUIRED),
+        problem=problem or wrong or topology_problem(annotations, names.TOPOLOGY_REQUIRED),
         plan=plan,
         planned=planned,
+        elastic_min=elastic_min,
+        placed=placed and elastic_min > 0,
     )

@@ -2,10 +2,15 @@
 
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from alnair.kube.objects import wire
 from alnair.model import names
 from alnair.model.workload import GangTopology
+
+#: More than any number of pods has; and characters of a wrong value that people are told.
+_DIGITS: Final = 10
+_TOLD: Final = 40
 
 
 def group_of(labels: Mapping[str, str], native: wire.SchedulingGroup | None) -> str:
@@ -42,6 +47,23 @@ def topology_problem(annotations: Mapping[str, str], required: str) -> str:
     if not text or _levels(text):
         return ""
     return f"annotation {required} is {text!r}, which names no level: write one, or remove it"
+
+
+def elastic_minimum(annotations: Mapping[str, str]) -> tuple[int, str]:
+    """Return with how few members an elastic gang goes on, 0 if it is none; and what is wrong.
+
+    Args:
+        annotations: of a PodGroup. A minimum of 0 is taken as 1: without members nothing goes on.
+    """
+    text = annotations.get(names.ELASTIC_MIN)
+    if text is None:
+        return 0, ""
+    if text.isascii() and text.isdecimal() and len(text) < _DIGITS:
+        return max(int(text), 1), ""
+    return 0, (
+        f"annotation {names.ELASTIC_MIN} is {text[:_TOLD]!r}: write the least number of members "
+        "with which the gang goes on, such as 1, or remove it"
+    )
 
 
 def _topology(required: str | None, preferred: str | None) -> GangTopology | None:

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from alnair.kube.objects.wire import SchedulingGroup
 from alnair.kube.pod_groups.gang_labels import group_of
-from alnair.scheduler.gangs.pod_group_status import Member
+from alnair.scheduler.gangs.pod_group_status import UNSCHEDULABLE, Member
 
 
 class OwnerWire(Struct, gc=False):
@@ -39,6 +39,7 @@ class MemberConditionWire(Struct, rename="camel", gc=False):
 
     type: str = ""
     status: str = ""
+    reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
 
@@ -98,7 +99,8 @@ def project_member(pod: MemberWire) -> GroupMember:
     refusal = ""
     if not bound:
         for condition in status.conditions or ():
-            if condition.type == "PodScheduled" and condition.status == "False":
+            # A pod that is gated is not scheduled either, and nobody tried it.
+            if condition.type == "PodScheduled" and condition.reason == UNSCHEDULABLE:
                 refusal = condition.message or ""
     return GroupMember(
         group,

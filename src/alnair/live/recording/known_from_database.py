@@ -2,7 +2,7 @@
 
 import msgspec
 
-from alnair.history.database import opening, queries, writing
+from alnair.history.database import facts, opening, queries
 from alnair.live.recording.record_lines import NodeRecord, PodRecord
 from alnair.live.recording.recorded_cluster import Known, KnownNode, KnownPod
 
@@ -32,7 +32,10 @@ def load(name: str, since: float | None = None) -> Known:
             if row["gpu_util"] is not None and bound is not None:
                 found.utils = [(bound, row["gpu_util"])]
             known.pods[pod.uid] = found
-        known.last = writing.looked(connection) or 0.0
+            if pod.group and row["least"]:
+                known.groups[pod.namespace, pod.group] = row["least"]
+        known.last = facts.looked(connection) or 0.0
+        known.decided = facts.decided(connection)
     known.first = min((pod.record.created for pod in known.pods.values()), default=known.last)
     known.last = max([known.last, *(pod.gone or pod.ended or 0.0 for pod in known.pods.values())])
     return known

@@ -119,6 +119,19 @@ def read(
     return found
 
 
+def check_no_record(name: str) -> None:
+    """Refuse to write a history into a record of an earlier version.
+
+    Raises:
+        RecordError: It is one.
+    """
+    if "://" not in name and _is_record(Path(name)):
+        raise record_file.RecordError(
+            f"{name}: this is a record of an earlier version, which --history still reads: name"
+            " another file, which becomes a database"
+        )
+
+
 def _is_record(path: Path) -> bool:
     try:
         with path.open("rb") as file:

@@ -16,6 +16,8 @@ from alnair.model.nodes import Node
 
 #: Seconds after which an agent that did not renew its lease counts as silent.
 _SILENT: Final = 40.0
+#: What is shown of a pod that holds GPUs and has not used them for long.
+UNUSED: Final = "GPU unused"
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _assignment = msgspec.json.Decoder(api_types.GpuAssignment)
@@ -171,10 +173,16 @@ def _with_workload(made: PodUse, found: api_types.Workload | None, now: float) -
     if found is None:
         return made
     age = max(0.0, now - timestamp(found.t))
+    idle = timestamp(found.idle_since or "")
     return msgspec.structs.replace(
         made,
-        phase=found.phase or found.type,
+        phase=UNUSED if idle else found.phase or found.type,
+        idle_s=max(0.0, now - idle) if idle and made.idle_s is None else made.idle_s,
         progress=found.progress,
+        type=found.type,
+        model=found.model,
+        input=found.input,
+        cuda=found.cuda,
         eta_s=None if found.eta_s is None else max(0.0, found.eta_s - age),
     )
 

@@ -6,6 +6,8 @@ is silent.
 
 import msgspec
 
+from alnair.model.job_facts import CudaCalls, InputFacts, ModelFacts
+
 
 class GpuUse(msgspec.Struct, frozen=True):
     """A GPU.
@@ -76,6 +78,10 @@ class PodUse(msgspec.Struct, frozen=True):
         progress: Part that is done, 0 to 1.
         eta_s: Seconds until it is done.
         is_live: Whether its agent said so just now; else it is from the pod's annotation.
+        type: Such as inference.
+        model: What it trains or serves.
+        input: What it reads.
+        cuda: Which calls of CUDA it makes.
     """
 
     namespace: str
@@ -93,6 +99,10 @@ class PodUse(msgspec.Struct, frozen=True):
     progress: float | None = None
     eta_s: float | None = None
     is_live: bool = False
+    type: str | None = None
+    model: ModelFacts | None = None
+    input: InputFacts | None = None
+    cuda: CudaCalls | None = None
 
 
 class OwnerUse(msgspec.Struct, frozen=True):

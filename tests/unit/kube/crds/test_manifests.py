@@ -191,6 +191,7 @@ def test_a_definition_becomes_a_manifest() -> None:
         categories=("all",),
         columns=(Column("Phase", ".status.phase", priority=1, description="Where it is."), AGE),
         rules=(Rule("self.spec.minReplicas < 9", "less than nine", ".spec.minReplicas"),),
+        spec_rules=(Rule("self.mode != ''", "a mode", ".mode", "'a mode, not ' + self.mode"),),
         scale=Scale(".spec.minReplicas", ".status.replicas", ".status.selector"),
         annotations={"api-approved.kubernetes.io": "unapproved"},
         description="A job.",
@@ -218,6 +219,14 @@ def test_a_definition_becomes_a_manifest() -> None:
             "rule": "self.spec.minReplicas < 9",
             "message": "less than nine",
             "fieldPath": ".spec.minReplicas",
+        }
+    ]
+    assert root["properties"]["spec"]["x-kubernetes-validations"] == [
+        {
+            "rule": "self.mode != ''",
+            "message": "a mode",
+            "fieldPath": ".mode",
+            "messageExpression": "'a mode, not ' + self.mode",
         }
     ]
     assert version["subresources"] == {

@@ -96,6 +96,27 @@ def test_what_a_pod_is_expected_to_need_is_part_of_its_class() -> None:
     assert project(wire.PodWire(meta, bounded)).time_limit == 60, "what is enforced goes before"
 
 
+def kind(*, gpu: bool = True, **meta: object) -> str:
+    """The kind of a pod that has a slice of a GPU, as the scheduler has it."""
+    node = str(meta.pop("node", ""))
+    limits = {names.VGPU_MEMORY: "100"} if gpu else {}
+    container = wire.Container("main", resources=wire.ResourceRequirements(limits, limits))
+    about = wire.ObjectMeta(name="p", namespace="d", uid="1", **meta)  # type: ignore[arg-type]
+    spec = wire.PodSpecWire(containers=[container], node_name=node)
+    return PodProjector()(wire.PodWire(about, spec)).spec.workload
+
+
+def test_what_a_pod_computes_is_its_own_word_or_what_its_agent_has_seen() -> None:
+    said, seen = {names.WORKLOAD_KIND: "resnet (batch 64)"}, {names.WORKLOAD: golden("workload")}
+    assert kind(annotations=said) == "resnet (batch 64)"
+    assert kind(labels={names.WORKLOAD_KIND: "resnet"}) == "resnet"
+    assert kind(annotations={**said, **seen}, node="n") == "resnet (batch 64)"
+    assert kind(annotations=seen, node="n") == "input-bound"
+    assert kind(annotations=seen) == "", "it is of a run before"
+    assert kind(annotations={names.WORKLOAD: "{"}, node="n") == ""
+    assert kind(annotations=said, gpu=False) == "", "and makes no class of its own"
+
+
 def test_an_unreadable_expectation_is_ignored_and_the_pod_goes_on() -> None:
     annotations = {names.EXPECTED: '{"v":1,"t":"","util":170}'}
     meta = wire.ObjectMeta(name="p", namespace="d", uid="1", annotations=annotations)

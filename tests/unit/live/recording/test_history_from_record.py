@@ -15,11 +15,11 @@ from alnair.live.recording.decisions import read
 from alnair.live.recording.history_from_record import build
 from alnair.live.recording.record_lines import NodeWire, PodWire
 from alnair.live.recording.recorded_cluster import Known, Line
-from alnair.live.recording.recorder import Notes
 from alnair.processes.scheduler.metrics import metrics
 from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.serving.exposition import text_of
 from alnair.traces.openb import TraceNode
+from kit.record_notes import Notes
 
 #: When all begins; what follows is in seconds from it.
 DAY = 1767225600.0

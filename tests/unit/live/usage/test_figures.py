@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from alnair.kube.objects.wire import NodeWire, ObjectMeta
-from alnair.live.usage.figures import cluster_use
+from alnair.live.usage.figures import UNUSED, cluster_use
 from alnair.live.usage.objects import Objects, SeenPod
 from alnair.model import usage
+from alnair.model.api_types import Workload
 from alnair.model.usage import Digest, PodUsage
 
 NOW = 1_800_000_000.0
@@ -189,3 +190,12 @@ def test_what_is_left_of_a_training_goes_on_from_when_it_was_told() -> None:
     pod = _pod("a", [_part(0, whole=True)], annotations={"ai.centaurus.io/workload": told})
     (found,) = cluster_use(_seen(pod), {}, NOW).pods
     assert (found.phase, found.progress, found.eta_s) == ("training", 0.5, 90.0)
+
+
+def test_a_gpu_that_is_held_and_not_used_is_marked_with_an_agent_s_live_word_too() -> None:
+    said = Workload(1, _THEN, type="idle", phase="idle", idle_since="2027-01-15T07:40:00Z")
+    live = PodUsage(1, "n1", "team-a", "lazy", "uid-lazy", NOW - 3000, workload=said)
+    pod = _pod("lazy", [_part(0, whole=True)])
+    (found,) = cluster_use(_seen(pod), {"uid-lazy": live}, NOW).pods
+    assert found.phase == UNUSED
+    assert found.idle_s == pytest.approx(1200, abs=1)

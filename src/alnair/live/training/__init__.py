@@ -1,0 +1,1 @@
+"""Training jobs seen from outside: found, submitted, followed, changed, their logs."""
