@@ -16,10 +16,10 @@ from alnair.processes.agent.inventory import InventoryPublisher
 
 #: What is told of each GPU.
 REASON: Final = "the agent of the node is being replaced, or has ended"
-#: Seconds to tell it; with no API server there is nobody to tell.
-TELL: Final = 1.0
+#: Seconds to tell it, to an API server under load; with none there is nobody to tell.
+TELL: Final = 3.0
 #: Seconds in which a binding may be on its way: decided before the scheduler heard of it.
-ON_THE_WAY: Final = 0.4
+ON_THE_WAY: Final = 1.0
 #: Most seconds for the kubelet to admit those who were bound: it would refuse them.
 ADMIT: Final = 10.0
 #: Most seconds for them to start. Who does not is tried again by the kubelet, some seconds later.
@@ -54,15 +54,17 @@ async def close_node(publisher: InventoryPublisher, coming: Callable[[], Coming]
         _log.warning("the cluster could not be told that this agent ends")
         return
     loop = asyncio.get_running_loop()
-    now = began = loop.time()
+    began = loop.time()
     settled = began + ON_THE_WAY
-    while now < settled:
+    while True:
+        # The clock before the look: who came while this process was held up is seen, too.
+        now = loop.time()
         found = coming()
         if (found.unadmitted and now - began < ADMIT) or (found.unstarted and now - began < START):
             settled = now + ON_THE_WAY
+        if now >= settled:
+            break
         await asyncio.sleep(_LOOK)
-        now = loop.time()
-    found = coming()
     _log.info(
         "the node is closed; %d pods are not admitted, %d not started",
         len(found.unadmitted),

@@ -29,6 +29,8 @@ from alnair.processes.agent.node_object import FIELD_MANAGER, NodeObject, NodeSa
 EVERY: Final = 2.0
 #: Least seconds between two writes: another who insists on something else is not fought faster.
 PAUSE: Final = 1.0
+#: The same while the node is being closed: the agent ends, and has little time to say so.
+_CLOSING: Final = 0.05
 _SOON: Final = 0.01
 
 _NODES: Final = NODES.typed(NodeObject)
@@ -67,6 +69,7 @@ class InventoryPublisher:
         self._news = asyncio.Event()
         #: Why nothing may start on any GPU; "": it may.
         self._closed = ""
+        self._closes = asyncio.Event()
 
     async def run(self) -> None:
         """Keep the object true until cancelled."""
@@ -87,6 +90,7 @@ class InventoryPublisher:
             reason: Why.
         """
         self._closed = reason
+        self._closes.set()
         while self._says is not None and not self._is_true(self._says):
             self._news.set()
             await asyncio.sleep(_SOON)
@@ -113,9 +117,17 @@ class InventoryPublisher:
                     pause = backoff.next(error.retry_after if isinstance(error, ApiError) else None)
                     text = "node %s does not tell of its GPUs, next try in %.1f s: %s"
                     _log.warning(text, self._node, pause, error)
-            await asyncio.sleep(pause)
+            await self._rest(pause)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), EVERY)
+                async with asyncio.timeout(EVERY):
+                    await self._news.wait()
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, or next to nothing while the node is being closed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closes.wait()
+                await asyncio.sleep(_CLOSING)
 
     def _is_true(self, says: NodeSays) -> bool:
         labels, gpus, resources = self._wanted(says)

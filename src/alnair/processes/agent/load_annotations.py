@@ -3,12 +3,13 @@
 By server-side apply under a name of its own: what is left out goes, also what an agent before this
 one wrote of a GPU that is no more. A steady value is not written again, but for the node's now and
 then: its object may have been made anew, and a write that changes nothing costs the server little.
+Agents look at different times, and each has a budget of writes: what matters most goes first.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,14 +26,8 @@ from alnair.node.load import GpusLoad
 from alnair.node.nvml import NvmlGpu
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
-from alnair.profiler.pods.write_rule import (
-    LARGE,
-    LEAST,
-    PodFigures,
-    TokenBucket,
-    figures,
-    is_news,
-)
+from alnair.profiler.pods.write_budget import FIGURES_RATE, WriteBudget, turn
+from alnair.profiler.pods.write_rule import LARGE, LEAST, Noise, PodFigures, figures, is_news
 from alnair.sharing.load import PodLoad
 
 #: Seconds between writes.
@@ -55,6 +50,15 @@ class _Object(msgspec.Struct):
     metadata: _Meta
 
 
+class _Wish(msgspec.Struct):
+    """What is to be written of a pod, and how much it matters; see `WriteBudget`."""
+
+    pod: OwningPod
+    wanted: PodUtilization | None
+    least: float
+    weight: float = 0.0
+
+
 _NODES = NODES.typed(_Object)
 _PODS = PODS.typed(_Object)
 
@@ -70,6 +74,9 @@ class LoadAnnotations:
         profiler: Knows more of GPUs and pods; None: nobody does.
         every: Seconds between writes.
         now: Seconds since the epoch.
+
+    Attributes:
+        budget: Of writes.
     """
 
     def __init__(
@@ -88,9 +95,13 @@ class LoadAnnotations:
         self._gpus = gpus
         self._load = load
         self._profiler = profiler
-        self._tokens = TokenBucket()
         self._every = every
         self._now = now
+        self.budget = WriteBudget(FIGURES_RATE, who=node)
+        #: By GPUs and by pods.
+        self._noises: dict[str, Noise] = {}
+        #: Whether all pods that there were at the start are in `_of_pods`: what comes now begins.
+        self._knows_all = False
         self._uid = ""
         #: As last written; None: nothing yet by this process.
         self._of_gpus: dict[str, GpuLoadAnnotation] | None = None
@@ -100,33 +111,62 @@ class LoadAnnotations:
 
     async def run(self) -> None:
         """Write now and then, until cancelled."""
+        # Not when others do, nor before something was measured.
+        await asyncio.sleep(self._every / 2 + turn(self._node, self._every))
         while True:
-            await asyncio.sleep(self._every)
             await self.write()
+            await asyncio.sleep(self._every)
 
     async def write(self) -> None:
-        """Write once what has changed; what fails is tried again at the next time."""
+        """Write once what has changed; what fails or has to wait is tried at the next time."""
         problem = ""
         try:
             await self._write_node()
         except KubeError as error:
             problem = f"node {self._node}: {error}"
         loads = self._load.pods()
-        for pod in {**loads, **self._of_pods}:
+        for wish in sorted(self._wishes(loads), key=lambda wish: (wish.least, -wish.weight)):
+            pod = wish.pod
+            if not self.budget.take(self._now(), wish.least):
+                continue
             try:
-                await self._write_pod(pod, loads.get(pod))
+                await self._write_pod(pod, wish.wanted)
             except KubeError as error:
                 problem = f"pod {pod.namespace}/{pod.name}: {error}"
-            else:
-                if pod not in loads:
-                    self._of_pods.pop(pod, None)
+        for pod in [pod for pod in self._of_pods if pod not in loads]:
+            if self._wanted(pod, None) == self._of_pods[pod]:
+                del self._of_pods[pod]
+        self._knows_all = self._knows_all or loads.keys() <= self._of_pods.keys()
+        kept = {pod.uid for pod in self._of_pods} | set(self._load.gpus())
+        self._noises = {key: noise for key, noise in self._noises.items() if key in kept}
         if problem and problem != self._said:  # once, and not at every try
             _log.warning("measured load is not written: %s", problem)
         self._said = problem
 
+    def _noise(self, key: str, value: float) -> float:
+        return self._noises.setdefault(key, Noise()).take(value)
+
+    def _wishes(self, loads: Mapping[OwningPod, PodLoad | None]) -> Iterator[_Wish]:
+        for pod in {**loads, **self._of_pods}:
+            old, wanted = self._of_pods.get(pod), self._wanted(pod, loads.get(pod))
+            if pod not in self._of_pods:
+                is_new = self._knows_all
+                yield _Wish(pod, wanted, WriteBudget.ALWAYS if is_new else WriteBudget.PLAIN)
+            elif wanted == old:
+                continue
+            elif pod not in loads:  # it has ended
+                yield _Wish(pod, wanted, WriteBudget.ALWAYS)
+            elif old is None or wanted is None or old.idle_since != wanted.idle_since:
+                yield _Wish(pod, wanted, WriteBudget.URGENT)
+            else:
+                change = abs(wanted.gpu - old.gpu)
+                least = WriteBudget.PLAIN if change >= LARGE else WriteBudget.SMALL
+                yield _Wish(pod, wanted, least, change * (self._now() - timestamp(old.t)))
+
     async def _write_node(self) -> None:
         loads, before = self._load.gpus(), self._of_gpus or {}
         wanted: dict[str, GpuLoadAnnotation] = {}
+        noises: dict[str, float] = {}
         for gpu in self._gpus():
             found = loads.get(gpu.uuid)
             if found is None:
@@ -143,12 +183,21 @@ class LoadAnnotations:
                 gpu.memory_bytes >> 20,
                 **self._profiled(gpu.uuid),
             )
-            old = before.get(key)
-            wanted[key] = old if old is not None and is_steady(old, made) else made
+            old, noises[key] = before.get(key), self._noise(gpu.uuid, made.util)
+            is_same = old is not None and is_steady(old, made, noises[key])
+            wanted[key] = old if old is not None and is_same else made
         now = self._now()
-        if self._of_gpus is not None and not are_news(before, wanted, now - self._node_at):
+        age = now - self._node_at
+        if self._of_gpus is not None and not are_news(before, wanted, age, noises):
             wanted = before
-        if wanted == self._of_gpus and now - self._node_at < REFRESH:
+        if wanted == self._of_gpus and age < REFRESH:
+            return
+        if self._of_gpus is None or wanted.keys() != before.keys():
+            least = WriteBudget.URGENT
+        else:
+            is_due = age >= REFRESH or are_news(before, wanted, 0.0, noises)
+            least = WriteBudget.PLAIN if is_due else WriteBudget.SMALL
+        if not self.budget.take(now, least):
             return
         try:
             # With its uid, so that a node that was deleted is not made anew by this.
@@ -186,7 +235,7 @@ class LoadAnnotations:
         old, now = self._of_pods.get(pod), self._now()
         values = self._profiler.values(pod.uid) if self._profiler is not None else {}
         if load is not None:
-            return utilization(old, load, now, values)
+            return utilization(old, load, now, values, self._noise(pod.uid, load.gpu))
         if self._profiler is None or pod.uid not in self._profiler.finals:
             return None
         # Its processes have ended: what it used at most is said once more.
@@ -195,12 +244,7 @@ class LoadAnnotations:
         last = figures(0.0, values)
         return PodUtilization(1, rfc3339(now), 0.0, None, None, dict(last.maximum) or None)
 
-    async def _write_pod(self, pod: OwningPod, load: PodLoad | None) -> None:
-        old = self._of_pods.get(pod)
-        wanted = self._wanted(pod, load)
-        if pod in self._of_pods and wanted == old:
-            return
-        await asyncio.sleep(self._tokens.take(time.monotonic()))
+    async def _write_pod(self, pod: OwningPod, wanted: PodUtilization | None) -> None:
         metadata = {
             "name": pod.name,
             "namespace": pod.namespace,
@@ -218,11 +262,11 @@ class LoadAnnotations:
         self._of_pods[pod] = wanted
 
 
-def is_steady(old: GpuLoadAnnotation, new: GpuLoadAnnotation) -> bool:
-    """Whether the old values still say what the new ones do."""
+def is_steady(old: GpuLoadAnnotation, new: GpuLoadAnnotation, noise: float = 0.0) -> bool:
+    """Whether the old values still say what the new ones do; `noise` is in points of the use."""
     return (
         old.uuid == new.uuid
-        and abs(old.util - new.util) < POINTS
+        and abs(old.util - new.util) < max(POINTS, noise)
         and abs(old.memory_used_mib - new.memory_used_mib) < MIB
         # A mean of the first seconds is written again when it is one of a whole window.
         and new.window_s < 2 * old.window_s
@@ -230,7 +274,10 @@ def is_steady(old: GpuLoadAnnotation, new: GpuLoadAnnotation) -> bool:
 
 
 def are_news(
-    before: Mapping[str, GpuLoadAnnotation], wanted: Mapping[str, GpuLoadAnnotation], age: float
+    before: Mapping[str, GpuLoadAnnotation],
+    wanted: Mapping[str, GpuLoadAnnotation],
+    age: float,
+    noises: Mapping[str, float] = {},
 ) -> bool:
     """Whether a node's changes are told now: small ones wait until a minute has passed.
 
@@ -238,11 +285,13 @@ def are_news(
         before: As written.
         wanted: As they are now.
         age: Seconds since they were written.
+        noises: Points of the use that are no change, by the same keys.
     """
     if age >= LEAST or wanted.keys() != before.keys():
         return True
     return any(
-        new.uuid != before[key].uuid or abs(new.util - before[key].util) >= LARGE
+        new.uuid != before[key].uuid
+        or abs(new.util - before[key].util) >= max(LARGE, noises.get(key, 0.0))
         for key, new in wanted.items()
     )
 
@@ -252,6 +301,7 @@ def utilization(
     load: PodLoad,
     now: float,
     values: Mapping[str, tuple[float | None, float]] = {},
+    noise: float = 0.0,
 ) -> PodUtilization:
     """Return the document; the old one while it still says what is the case.
 
@@ -260,6 +310,7 @@ def utilization(
         load: What was measured.
         now: Seconds since the epoch.
         values: Metric → (newest or None, largest).
+        noise: Points of the use that are no change.
     """
     idle = None if load.idle_for is None else rfc3339(now - load.idle_for)
     if old is not None and idle is not None and old.idle_since is not None:
@@ -273,7 +324,7 @@ def utilization(
     if old is None or old.idle_since != idle:
         return made
     said = PodFigures(old.gpu, old.current or {}, old.maximum or {})
-    return made if is_news(said, new, now - timestamp(old.t)) else old
+    return made if is_news(said, new, now - timestamp(old.t), noise) else old
 
 
 def _both_ways(links: Mapping[str, float], *metrics: str) -> float | msgspec.UnsetType:

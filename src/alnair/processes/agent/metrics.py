@@ -14,11 +14,11 @@ from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.server import VgpuServer
 from alnair.processes.agent.enforcement import Enforcement
+from alnair.processes.agent.slice_labels import SliceLabels
 from alnair.serving.exposition import Labels, counter, gauge, of_this_process
 from alnair.sharing.violations import Kind
 
 _GIGA: Final = 1_000_000_000
-_Row = tuple[VgpuContainer, int]
 
 
 def metrics(
@@ -28,18 +28,19 @@ def metrics(
     enforcement: Enforcement,
     isolation: Isolation,
     costs: ContextCosts,
+    labels: SliceLabels,
 ) -> Iterator[Metric]:
     """Return all families; what the driver says only once there was one."""
     # A pod that was made anew under its old name has two for a moment. The newer is shown: a series
     # that occurs twice makes the whole answer invalid.
     by_age = sorted(server.containers.values(), key=lambda c: c.since)
-    containers = list({tuple(_of(c).values()): c for c in by_age}.values())
-    yield from _slices(containers)
-    yield from _containers(containers)
+    containers = list({tuple(labels.of(c).values()): c for c in by_age}.values())
+    yield from _slices(containers, labels)
+    yield from _containers(containers, labels)
     yield from _server(server)
     yield from of_this_process()
     if driver.opened:
-        yield from _inspected(containers, inspection)
+        yield from _inspected(containers, inspection, labels)
     is_up = not driver.problem and not inspection.problem
     yield gauge("alnair_vgpu_nvml_up", "Whether NVML answers.", [({}, float(is_up))])
     yield counter(
@@ -73,27 +74,27 @@ def _isolated(isolation: Isolation) -> Iterator[Metric]:
     )
 
 
-def _inspected(containers: list[VgpuContainer], inspection: Inspection) -> Iterator[Metric]:
+def _inspected(
+    containers: list[VgpuContainer], inspection: Inspection, labels: SliceLabels
+) -> Iterator[Metric]:
     """What the driver says."""
     by_name = {container.assignment.name: container for container in containers}
-    slices = [(c, share.uuid) for c in containers for share in c.assignment.shares]
+    slices = [
+        ({**labels.of(c), "gpu": share.uuid}, c.assignment.name, share.uuid)
+        for c in containers
+        for share in c.assignment.shares
+    ]
     yield gauge(
         "alnair_vgpu_memory_driver_bytes",
         "Memory of the GPU that the driver charges to its processes.",
-        (
-            ({**_of(c), "gpu": uuid}, inspection.measured.get((c.assignment.name, uuid), 0))
-            for c, uuid in slices
-        ),
+        ((of_slice, inspection.measured.get((name, uuid), 0)) for of_slice, name, uuid in slices),
     )
     yield gauge(
         "alnair_vgpu_violation",
         "Whether it uses more than its slice now, by kind.",
         (
-            (
-                {**_of(c), "gpu": uuid, "kind": kind},
-                float(kind in inspection.violations(c.assignment.name, uuid)),
-            )
-            for c, uuid in slices
+            ({**of_slice, "kind": kind}, float(kind in inspection.violations(name, uuid)))
+            for of_slice, name, uuid in slices
             for kind in Kind
         ),
     )
@@ -101,7 +102,7 @@ def _inspected(containers: list[VgpuContainer], inspection: Inspection) -> Itera
         "alnair_vgpu_violations_total",
         "Violations that were confirmed, by kind.",
         (
-            ({**_of(by_name[name]), "gpu": uuid, "kind": kind}, count)
+            ({**labels.of(by_name[name]), "gpu": uuid, "kind": kind}, count)
             for (name, uuid, kind), count in sorted(inspection.confirmed.items())
             if name in by_name
         ),
@@ -124,12 +125,16 @@ def _inspected(containers: list[VgpuContainer], inspection: Inspection) -> Itera
     )
 
 
-def _slices(containers: list[VgpuContainer]) -> Iterator[Metric]:
+def _slices(containers: list[VgpuContainer], labels: SliceLabels) -> Iterator[Metric]:
     """What there is per container and GPU."""
-    rows: list[_Row] = [(c, row) for c in containers for row in range(len(c.assignment.shares))]
+    rows = [
+        (labels.of_slice(c, row), c, row)
+        for c in containers
+        for row in range(len(c.assignment.shares))
+    ]
 
     def of(value: Callable[[VgpuContainer, int], float]) -> Iterable[tuple[Labels, float]]:
-        return ((_of_slice(container, row), value(container, row)) for container, row in rows)
+        return ((of_slice, value(container, row)) for of_slice, container, row in rows)
 
     def total(name: str) -> Iterable[tuple[Labels, float]]:
         return of(lambda c, row: c.totals.devices[row][name])
@@ -180,8 +185,8 @@ def _slices(containers: list[VgpuContainer]) -> Iterator[Metric]:
         "alnair_vgpu_tier",
         "What holds the memory limit: A the driver, B the library in the container.",
         (
-            ({**_of_slice(c, row), "tier": "A" if c.assignment.shares[row].tier_a else "B"}, 1)
-            for c, row in rows
+            ({**of_slice, "tier": "A" if c.assignment.shares[row].tier_a else "B"}, 1)
+            for of_slice, c, row in rows
         ),
     )
 
@@ -193,15 +198,18 @@ def _granted(container: VgpuContainer, row: int) -> float:
     return float(device.rate_ppm / 1e6 if device.rate_ppm else device.compute_percent / 100)
 
 
-def _containers(containers: list[VgpuContainer]) -> Iterator[Metric]:
+def _containers(containers: list[VgpuContainer], labels: SliceLabels) -> Iterator[Metric]:
     """What there is per container."""
+    named = [(labels.of(c), c) for c in containers]
+    by_class = [
+        ({**of, "class": call.name.lower()}, c.totals.calls[call])
+        for of, c in named
+        for call in abi.Call
+        if call not in c.totals.uncounted
+    ]
 
     def calls(part: int, scale: float = 1) -> Iterable[tuple[Labels, float]]:
-        return (
-            ({**_of(c), "class": call.name.lower()}, c.totals.calls[call][part] / scale)
-            for c in containers
-            for call in abi.Call
-        )
+        return ((of, counted[part] / scale) for of, counted in by_class)
 
     yield counter("alnair_vgpu_calls_total", "Calls of the driver by API class.", calls(0))
     yield counter(
@@ -213,24 +221,24 @@ def _containers(containers: list[VgpuContainer]) -> Iterator[Metric]:
     yield counter(
         "alnair_vgpu_unknown_calls_total",
         "Driver functions asked for that the library does not know.",
-        ((_of(c), c.totals.unhooked) for c in containers),
+        ((of, c.totals.unhooked) for of, c in named),
     )
     yield gauge(
         "alnair_vgpu_processes",
         "Processes that use CUDA.",
-        ((_of(c), len(c.census.pids)) for c in containers),
+        ((of, len(c.census.pids)) for of, c in named),
     )
     yield gauge(
         "alnair_vgpu_registered",
         "Whether a process of the container has registered.",
-        ((_of(c), float(c.group is not None)) for c in containers),
+        ((of, float(c.group is not None)) for of, c in named),
     )
     yield counter(
         "alnair_vgpu_registrations_total",
         "Answers to its processes: ok, refused, bad (not our frame), busy, late (nothing said).",
         (
-            ({**_of(c), "answer": answer}, count)
-            for c in containers
+            ({**of, "answer": answer}, count)
+            for of, c in named
             for answer, count in (
                 *((kind.name.lower(), n) for kind, n in c.registration.answered.items()),
                 ("late", c.registration.late),
@@ -240,7 +248,7 @@ def _containers(containers: list[VgpuContainer]) -> Iterator[Metric]:
     yield counter(
         "alnair_vgpu_repairs_total",
         "How often its processes damaged the counters' file, which was set right.",
-        ((_of(c), c.counters.repaired) for c in containers),
+        ((of, c.counters.repaired) for of, c in named),
     )
 
 
@@ -253,16 +261,3 @@ def _server(server: VgpuServer) -> Iterator[Metric]:
         "Containers whose folder cannot be used, so that they are refused.",
         [({}, len(server.damaged))],
     )
-
-
-def _of(container: VgpuContainer) -> dict[str, str]:
-    pod = container.assignment.pod
-    return {
-        "container": pod.container or container.assignment.name,
-        "pod": pod.name,
-        "namespace": pod.namespace,
-    }
-
-
-def _of_slice(container: VgpuContainer, row: int) -> dict[str, str]:
-    return {**_of(container), "gpu": container.assignment.shares[row].uuid}

@@ -22,6 +22,7 @@ from alnair.node.kubelet.driver_files import DriverPlaces
 from alnair.node.load import GpusLoad
 from alnair.node.mps import MpsDaemon, MpsOptions
 from alnair.node.pods.container_logs import ContainerLogs
+from alnair.node.pods.kubelet_page import KubeletPage
 from alnair.node.vgpu import installed_library
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.driver_mappings import DriverMappings, file_id
@@ -45,17 +46,21 @@ from alnair.processes.agent.gpu_metrics import gpu_metrics
 from alnair.processes.agent.health_events import HealthEvents
 from alnair.processes.agent.inventory import InventoryPublisher
 from alnair.processes.agent.load_annotations import LoadAnnotations
+from alnair.processes.agent.memory import give_back, look_for_cycles_less
 from alnair.processes.agent.metrics import metrics
 from alnair.processes.agent.node_label import tell_node
 from alnair.processes.agent.plugin_metrics import plugin_metrics
+from alnair.processes.agent.profiler.dcgm_source import DcgmSource
 from alnair.processes.agent.profiler.gpu_device_metrics import gpu_device_metrics
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.processes.agent.profiler.legacy_metrics import legacy_metrics
+from alnair.processes.agent.profiler.pod_calls import PodCalls
 from alnair.processes.agent.profiler.pod_metrics import pod_metrics
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.processes.agent.profiler.training_logs import TrainingLogs
 from alnair.processes.agent.profiler.workloads import Workloads
 from alnair.processes.agent.settings import Settings
+from alnair.processes.agent.slice_labels import SliceLabels, nobody
 from alnair.serving.server import Secured, Server
 from alnair.sharing.strays import StrayPolicy, stray_policy
 from alnair.sharing.tiers import Offer
@@ -91,7 +96,9 @@ async def agent(
         server = await stack.enter_async_context(VgpuServer(settings.folder, lock=lock))
         client = await opened(settings, stack)
         if settings.in_cluster and client is not None:
-            stack.push_async_callback(uninstall.clean_up, client, server, settings.plugin)
+            stack.push_async_callback(
+                uninstall.clean_up, client, server, settings.plugin, settings.usage_folder
+            )
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await beside(enforcement.run())
@@ -141,9 +148,11 @@ async def agent(
         ]
         if profiler is not None and plugins is not None:
             takers.append(profiler.take)
+            if profiler.dcgm is not None:
+                await beside(profiler.dcgm.run())
             await beside(profiler.run(plugins.pods.synced))
             if client is not None:
-                await beside(_workloads(settings, client, profiler, plugins).run())
+                await beside(_workloads(settings, client, profiler, plugins, server, load).run())
         await beside(GpuLooks(driver, takers, settings.sample_every).run())
         costs = ContextCosts(server, given_mib=settings.context_mib, probes=settings.probes)
         await beside(costs.follow(driver))
@@ -151,7 +160,10 @@ async def agent(
             isolation.mps_missing = "the GPUs are not known yet"
             await beside(_give_mps(isolation, settings, driver))
         await beside(isolation.run())
-        figures = partial(metrics, server, driver, inspection, enforcement, isolation, costs)
+        labels = SliceLabels(settings.node, plugins.pods.controller if plugins else nobody)
+        figures = partial(
+            metrics, server, driver, inspection, enforcement, isolation, costs, labels
+        )
         of_pods = partial(_of_pods, settings, profiler, server, driver)
         http = Server(
             application(
@@ -170,6 +182,8 @@ async def agent(
         await stack.enter_async_context(http)
         admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
         await stack.enter_async_context(admin)
+        await beside(give_back())
+        await beside(look_for_cycles_less())
         try:
             yield http.url
         except asyncio.CancelledError:
@@ -219,17 +233,41 @@ def _profiler(
         containers=server.containers.values,
         holders=lambda: [*plugins.holders(), *plugins.mig.holders()],
         inventory=lambda: driver.inventory,
+        dcgm=DcgmSource(settings.dcgm_exporter) if settings.dcgm_exporter else None,
         every=settings.sample_every,
+        page=_page(settings, server),
     )
 
 
+def _page(settings: Settings, server: VgpuServer) -> KubeletPage | None:
+    if not settings.kubelet_page:
+        return None
+    folder = None
+    if (plugin := settings.plugin) is not None:
+        folder = driver_root.seen(plugin.driver.root, plugin.kubelet)
+    return KubeletPage(settings.kubelet_page, server.proc, settings.kubelet_token, folder)
+
+
 def _workloads(
-    settings: Settings, client: Client, profiler: PodProfiler, plugins: Plugins
+    settings: Settings,
+    client: Client,
+    profiler: PodProfiler,
+    plugins: Plugins,
+    server: VgpuServer,
+    load: GpusLoad,
 ) -> Workloads:
     root = settings.plugin.driver.root if settings.plugin is not None else Path("/")
     logs = TrainingLogs(ContainerLogs(driver_root.seen(root, settings.pod_logs)))
-    silent = settings.no_logs_of
-    return Workloads(client, profiler, plugins.pods.by_group, logs, silent=silent)
+    return Workloads(
+        client,
+        profiler,
+        plugins.pods.by_group,
+        logs,
+        calls=PodCalls(server.containers.values),
+        silent=settings.no_logs_of,
+        idle_for=load.idle_for,
+        idle_after=settings.idle_after,
+    )
 
 
 def _of_pods(

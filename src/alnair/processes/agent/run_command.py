@@ -5,14 +5,19 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Final
 
 from alnair.node.cgroups import Proc
 from alnair.node.vgpu import mount_folder
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
 from alnair.node.vgpu.interposer_path import NAME, interposer
+from alnair.processes.agent import trial_group
 from alnair.processes.agent.admin_socket import Add, AdminError, Remove, ask
+
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class TrialError(Exception):
@@ -39,7 +44,20 @@ def run_with_slices(
             f"{library or NAME} is not there: give --library, or in a checkout make -C native"
         )
     name = f"run-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    with _signals_passed_on() as pass_on:
+        return _run(folder, shares, command, found, name, pass_on)
+
+
+def _run(
+    folder: Path,
+    shares: tuple[Share, ...],
+    command: Sequence[str],
+    library: Path,
+    name: str,
+    pass_on: Callable[[int], None],
+) -> int:
     group = _group(f"/alnair-{name}")
+    trial_group.remove_left_behind(group.parent, lambda old: _forget(folder, old))
     try:
         assignment = ContainerSlices(
             name, ContainerMatch(cgroup=f"/{group.name}"), shares, keep=True
@@ -49,14 +67,20 @@ def run_with_slices(
         except AdminError as error:
             raise TrialError(str(error)) from error
         try:
-            environment = {**os.environ, "LD_PRELOAD": str(found.resolve())}
+            environment = {**os.environ, "LD_PRELOAD": str(library.resolve())}
             pid = mount_folder.start(command, environment, group, folder / "containers" / name)
-            return _wait(pid)
+            pass_on(pid)
+            return _code(os.waitpid(pid, 0)[1])
         finally:
             _take_back(folder, name)
     finally:
-        with contextlib.suppress(OSError):  # what the program left running is still in it
-            group.rmdir()
+        trial_group.remove(group)
+
+
+def _forget(folder: Path, name: str) -> None:
+    """Remove the container of a run that was killed, if this agent has it."""
+    with contextlib.suppress(AdminError):
+        ask(folder, Remove(name))
 
 
 def _take_back(folder: Path, name: str) -> None:
@@ -86,13 +110,39 @@ def _group(path: str) -> Path:
     raise TrialError("no control groups are mounted here")
 
 
-def _wait(pid: int) -> int:
-    # An interrupt goes to the program too, and how that ends is how this ends.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextlib.contextmanager
+def _signals_passed_on() -> Iterator[Callable[[int], None]]:
+    """Let the program end of what would end this process: how it ends is how this ends.
+
+    Yields what is told of the program once it runs; signals that came before go to it then.
+    """
+    programs: list[int] = []
+    waiting: list[int] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        if not programs:
+            waiting.append(number)
+        elif number != signal.SIGINT:  # a terminal's interrupt goes to the program, too
+            _kill(programs[0], number)
+
+    def begin(pid: int) -> None:
+        programs.append(pid)
+        for number in waiting:
+            _kill(pid, number)
+
+    # What is ignored stays so, for the program as well: `nohup` is one.
+    numbers = [n for n in _ENDING if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, pass_on) for number in numbers}
     try:
-        return _code(os.waitpid(pid, 0)[1])
+        yield begin
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _code(status: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from alnair.node.vgpu.folder_lock import FolderLock
 from alnair.processes.agent.device_plugin.early import EarlyPlugins
+from alnair.processes.agent.memory import keep_little
 from alnair.processes.agent.settings import Settings
 from alnair.serving.lifecycle import run_until_stopped
 
@@ -25,6 +26,7 @@ async def serve(settings: Settings) -> None:
     Raises:
         Exception: One of `expected_errors`.
     """
+    keep_little()
     await run_until_stopped(_serve(settings))
     _log.info("stopped; containers keep their limits")
 

@@ -20,6 +20,7 @@ from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, No
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
 from alnair.kube.objects.annotations import rfc3339
 from alnair.kube.pod_groups import dialects
+from alnair.kube.pod_groups.gang_labels import elastic_minimum
 from alnair.kube.pod_groups.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
 from alnair.kube.status import patch_status_of_version
@@ -61,6 +62,7 @@ class Seen(msgspec.Struct, frozen=True):
     version: str
     min_member: int
     status: PodGroupStatus
+    elastic_min: int = 0
 
 
 class _Kind:
@@ -131,6 +133,13 @@ class PodGroupStatusWriter:
                 return OwnerRef(what.group, what.version, what.kind, namespace, name, seen.uid)
         return None
 
+    def least(self, namespace: str, name: str) -> int:
+        """Return how many pods a PodGroup needs at once; 0 if there is none of that name."""
+        for kind in self._kinds.values():
+            if (seen := kind.informer.items.get((namespace, name))) is not None:
+                return seen.min_member
+        return 0
+
     # --- what changes -----------------------------------------------------------------------------
 
     def _add(self, resource: Resource[Any], project: Callable[[Any], Seen]) -> _Kind:
@@ -174,7 +183,9 @@ class PodGroupStatusWriter:
         members = tuple(self._members.get(key, {}).values())
         legacy = kind.resource.group == LEGACY_PODGROUPS.group
         native = kind.resource.group == dialects.NATIVE_GROUP
-        group = PodGroupState(seen.namespace, seen.name, seen.min_member, seen.status, legacy)
+        group = PodGroupState(
+            seen.namespace, seen.name, seen.min_member, seen.status, legacy, seen.elastic_min
+        )
         now = time.time()
         status = group_status(group, members, rfc3339(now))
         to_write = () if native else group_events(group, status)
@@ -252,6 +263,7 @@ def _custom(group: dialects.PodGroupWire) -> Seen:
         meta.resource_version,
         max(spec.min_member or 1, 1),
         group.status or PodGroupStatus(),
+        elastic_minimum(meta.annotations or {})[0],
     )
 
 
@@ -266,4 +278,5 @@ def _native(group: dialects.NativeWire) -> Seen:
         meta.resource_version,
         gang.min_member,
         PodGroupStatus(conditions=conditions),
+        gang.elastic_min,
     )

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from alnair.kube.answered import answered
 from alnair.kube.client import Client
 from alnair.kube.errors import (
     ApiError,
@@ -231,7 +232,7 @@ class Actuator:
         wait = _FIRST_WAIT
         while self._may_act():
             try:
-                await send()
+                await answered(send())
             except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
                 _log.warning("%s: %s; trying again", what, error)
                 await asyncio.sleep(wait)

@@ -1,10 +1,11 @@
-"""Follows the configuration file of a running scheduler.
+"""Follows the configuration file of a running scheduler, and the file of pairs that it names.
 
 A changed file is read and judged whole before anything follows from it. One that is refused
 changes nothing: what was in force stays so, and the log, a metric and an event say why.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -15,7 +16,12 @@ import msgspec
 
 from alnair.configuration.profile_assembly import Assembly
 from alnair.configuration.reloading import taken_over
-from alnair.configuration.scheduler_file import Configuration, ConfigurationError
+from alnair.configuration.scheduler_file import (
+    Configuration,
+    ConfigurationError,
+    load,
+    pairs_file,
+)
 from alnair.kube.events import EventKind
 from alnair.serving import logs
 
@@ -70,6 +76,8 @@ class ConfigurationFile:
         self._tell = tell
         self._before: bytes | None = None
         self._judged: bytes | None = None
+        self._read: bytes | None = None
+        self._pairs: Path | None = None
         self.in_force = loaded
         self.since = time.time()
         self.problem = ""
@@ -82,7 +90,7 @@ class ConfigurationFile:
         if path is None:
             return
         while True:
-            found = await asyncio.to_thread(_content, path)
+            found = await asyncio.to_thread(self._content, path)
             # Only what two looks find is complete: an editor writes a file in several steps.
             if found == self._before and found != self._judged:
                 self._judged = found
@@ -100,11 +108,12 @@ class ConfigurationFile:
             self._complain("ConfigurationRefused", f"the former one stays in force: {error}")
             return
         configuration, left = taken_over(running, wanted.configuration)
-        if configuration != running:
+        other_pairs = wanted.assembly.pairs != self.in_force.assembly.pairs
+        if is_other := configuration != running or other_pairs:
             self.in_force = Loaded(configuration, wanted.assembly)
             self.since = time.time()
             self.results["applied"] += 1
-            self._apply(running)
+            self._apply(running, other_pairs=other_pairs)
         if left:
             self.results["restart_needed"] += 1
             self._complain(
@@ -112,16 +121,26 @@ class ConfigurationFile:
                 f"{self._source.path}: restart the scheduler to change {', '.join(left)};"
                 " all else is in force",
             )
-        elif self.problem or configuration != running:
+        elif self.problem or is_other:
             self.problem = ""
             self._tell("ConfigurationReloaded", f"{self._source.path} is in force", "Normal")
             _log.info("%s is in force", self._source.path)
 
-    def _apply(self, before: Configuration) -> None:
+    def _content(self, path: Path) -> bytes:
+        """The content of the file, and of the file of pairs that it names."""
+        found = _content(path)
+        if found != self._read:
+            self._read = found
+            # A file that is refused still says which other one to follow, if it can be read at all.
+            with contextlib.suppress(ConfigurationError):
+                self._pairs = pairs_file(load(path), path.parent)
+        return found + b"\0" + (_content(self._pairs) if self._pairs else b"")
+
+    def _apply(self, before: Configuration, *, other_pairs: bool) -> None:
         now = self.in_force.configuration
         if now.logging != before.logging:
             logs.set_up(now.logging.format, now.logging.level)
-        if msgspec.structs.replace(now, logging=before.logging) != before:
+        if other_pairs or msgspec.structs.replace(now, logging=before.logging) != before:
             self.changed.set()
 
     def _complain(self, reason: str, problem: str) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+from alnair.kube.answered import answered
 from alnair.kube.backoff import Backoff, Timers
 from alnair.kube.client import Client
 from alnair.kube.errors import (
@@ -107,7 +108,7 @@ class Evictor:
         try:
             # NotFound: it is gone; Conflict: another pod has its name by now.
             with contextlib.suppress(NotFound, Conflict):
-                await self._send(eviction)
+                await answered(self._send(eviction))
         except (ConnectionFailed, ServerUnavailable, TooManyRequests) as error:
             if str(error) != eviction.refusal:  # said once, and not at every try
                 eviction.refusal = str(error)

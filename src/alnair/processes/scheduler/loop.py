@@ -3,13 +3,15 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from alnair.live.engine_feed import Feed
 from alnair.model.action import Action, Evict
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.dry_run import DryRunActuator
 from alnair.scheduler.engine.engine import Engine
-from alnair.scheduler.engine.events import Event
+from alnair.scheduler.engine.events import Event, PluginStates
 
 #: Bindings decided and not yet answered. More would only wait, while the cluster changes under
 #: them.
@@ -46,7 +48,18 @@ class Decisions:
 
 
 class Loop:
-    """Drives one engine for as long as this process leads."""
+    """Drives one engine for as long as this process leads.
+
+    Args:
+        engine: new.
+        feed: what happens.
+        actuator: carries out what is decided.
+        decisions: keeps them.
+        learned: what plugins had learned in the term before, by their names.
+
+    Attributes:
+        knows_all: whether the engine knows what there was at the start.
+    """
 
     def __init__(
         self,
@@ -54,11 +67,14 @@ class Loop:
         feed: Feed,
         actuator: Actuator | DryRunActuator,
         decisions: Decisions,
+        learned: Mapping[str, Any] | None = None,
     ) -> None:
         self._engine = engine
         self._feed = feed
         self._actuator = actuator
         self._decisions = decisions
+        self._learned = learned
+        self.knows_all = False
         self._refusals_due = 0.0
 
     async def run(self) -> None:
@@ -71,6 +87,9 @@ class Loop:
             while self._feed.inbox:
                 self._engine.learn(self._batch(), time.time())
                 await asyncio.sleep(0)
+            if self._learned:
+                self._engine.learn([PluginStates(self._learned)], time.time())
+            self.knows_all = True
             while True:
                 self._step()
                 await self._pause()
@@ -112,6 +131,7 @@ class Loop:
             due = self._refusals_due if due is None else min(due, self._refusals_due)
         timeout = None if due is None or blocked else max(0.0, due - time.time())
         try:
-            await asyncio.wait_for(self._feed.wake.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._feed.wake.wait()
         except TimeoutError:
             return

@@ -26,6 +26,8 @@ from alnair.processes.scheduler.dry_run import DryRunActuator
 from alnair.processes.scheduler.endpoints import NotLeadingError, application
 from alnair.processes.scheduler.loop import Decisions, Loop
 from alnair.processes.scheduler.metrics import metrics, of_configuration
+from alnair.processes.scheduler.published_holdings import PublishedHoldings
+from alnair.processes.scheduler.published_learning import PublishedLearning, read
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.advice.census import census
 from alnair.scheduler.advice.diagnose import diagnose, find
@@ -78,9 +80,12 @@ class _Process:
         self._calm.set()
         self._reporter = Reporter(client, self._calm)
         self._decisions = Decisions()
+        self._holdings = PublishedHoldings()
+        self._learning = PublishedLearning()
         self._counters = SchedulerCounters()
         #: None while this process does not lead.
         self._engine: Engine | None = None
+        self._loop: Loop | None = None
         self._ready = False
         if any(one.scheduler == DEFAULT_SCHEDULER for one in loaded.assembly.profiles()):
             _log.warning(_LACKS)
@@ -163,34 +168,47 @@ class _Process:
     async def _take_turns(self, url: str) -> None:
         election = self._configuration.leader_election
         if self._configuration.dry_run or not election.leader_elect:  # a lease is a write, too
-            await self._schedule(lambda: True)
+            await self._schedule(lambda: True, lambda: "")
             return
         elector = LeaderElector(
             self._client,
             namespace=election.resource_namespace,
             name=election.resource_name,
             identity=election.identity or f"{platform.node()}_{uuid.uuid4()}",
-            annotations={names.METRICS_URL: url},
+            annotations=lambda: {names.METRICS_URL: url, **self._annotations()},
             lease_duration=int(seconds(election.lease_duration)),
             renew_deadline=seconds(election.renew_deadline),
             retry_period=seconds(election.retry_period),
         )
 
         async def lead() -> None:
-            await self._schedule(lambda: elector.is_leader)
+            await self._schedule(
+                lambda: elector.is_leader, lambda: elector.annotations.get(names.LEARNED, "")
+            )
 
         await elector.run_again_and_again(lead)
 
-    async def _schedule(self, may_act: Callable[[], bool]) -> None:
+    def _annotations(self) -> dict[str, str]:
+        """Return what the lease says of this term; what was learned before stays if nothing was."""
+        engine = self._engine if self._loop and self._loop.knows_all else None
+        learned = self._learning.text(engine, time.monotonic())
+        return {
+            names.HOLDINGS: self._holdings.text(self._engine),
+            **({names.LEARNED: learned} if learned else {}),
+        }
+
+    async def _schedule(self, may_act: Callable[[], bool], learned: Callable[[], str]) -> None:
         while True:
             self._file.changed.clear()
             await self._feed.follow(_kinds(self._file.in_force))
-            await self._term(may_act)
+            just_now = self._learning.text(None, time.monotonic())
+            await self._term(may_act, just_now or learned())
 
-    async def _term(self, leads: Callable[[], bool]) -> None:
+    async def _term(self, leads: Callable[[], bool], learned: str) -> None:
         """Schedule until the configuration changes.
 
-        A new term starts from what the cluster says, not from what this process once intended.
+        A new term starts from what the cluster says, not from what this process once intended, and
+        from what the lease says that plugins have learned.
         """
         is_over = False
 
@@ -198,8 +216,9 @@ class _Process:
             return leads() and not is_over
 
         backfill = self._configuration.backfill
+        profiles = self._file.in_force.assembly.profiles()
         engine = Engine(
-            self._file.in_force.assembly.profiles(),
+            profiles,
             seed=self._configuration.seed,
             patience=seconds(backfill.patience) if backfill.enabled else None,
             timer=time.perf_counter,
@@ -220,11 +239,12 @@ class _Process:
                 self._counters,
                 engine.has_crossed,
             )
-        self._engine = engine
+        states = read(learned, profiles)
+        loop = Loop(engine, self._feed, actuator, self._decisions, states)
+        self._engine, self._loop = engine, loop
         try:
             async with asyncio.TaskGroup() as group:
                 acting = group.create_task(actuator.run())
-                loop = Loop(engine, self._feed, actuator, self._decisions)
                 deciding = group.create_task(loop.run())
                 await self._file.changed.wait()
                 # First nothing more is decided, then what is under way comes to its end.
@@ -233,7 +253,9 @@ class _Process:
                 is_over = True
                 acting.cancel()
         finally:
-            self._engine = None
+            if loop.knows_all:
+                self._learning.end(engine, time.monotonic())
+            self._engine = self._loop = None
 
 
 def _kinds(loaded: Loaded) -> set[str]:

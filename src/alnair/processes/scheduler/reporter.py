@@ -88,12 +88,12 @@ class Reporter:
         try:
             await patch_pod_status(self._client, pod.namespace, pod.name, pod.uid, status)
         except NotFound:
-            self._writing.pop(pod.uid, None)
+            self._is_last(report)
         except KubeError as error:
             _log.warning("condition of %s/%s: %s", pod.namespace, pod.name, error)
             await self._keep(report, error)
         else:
-            self._writing.pop(pod.uid, None)
+            self._is_last(report)
             self._backoff.reset()
 
     async def _keep(self, report: Report, error: KubeError) -> None:
@@ -101,10 +101,17 @@ class Reporter:
         is_passing = not isinstance(error, ApiError) or error.is_transient
         if is_passing:
             await asyncio.sleep(self._backoff.next())
-        holds = self._writing.pop(uid, None) is report
-        if is_passing and holds and uid not in self._conditions:
+        if self._is_last(report) and is_passing and uid not in self._conditions:
             self._conditions[uid] = report
             self._news.set()
+
+    def _is_last(self, report: Report) -> bool:
+        """End the writing of a report; returns whether no later one of its pod has begun."""
+        uid = report.pod.uid
+        if self._writing.get(uid) is not report:
+            return False
+        del self._writing[uid]
+        return True
 
 
 def _reference(pod: Pod) -> ObjectReference:

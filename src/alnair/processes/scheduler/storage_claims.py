@@ -27,6 +27,8 @@ Insist = Callable[[str, Callable[[], Awaitable[object]]], Awaitable[str]]
 _TRIES: Final = 10
 #: Seconds between looks at the local copies, growing from the first to the last.
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
+#: Seconds after which the API server is asked about a write that the local copies do not show.
+UNSEEN: Final = 5.0
 
 
 class _Refused(Exception):  # noqa: N818 - an answer, not a fault
@@ -52,11 +54,14 @@ class ClaimWriter:
         for claim in bind.claims:
             if error := await self._write(claim, bind.node):
                 return f"binding volumes: {error}"
-        until = time.monotonic() + bind.patience
+        until, ask = time.monotonic() + bind.patience, time.monotonic() + UNSEEN
         pause = _FIRST_LOOK
         watched = [_Watched(claim, bind.node, self._feed) for claim in bind.claims]
         while waiting := [w for w in watched if not w.bound()]:
             error = self._gone(bind) or next(filter(None, (w.failed() for w in waiting)), "")
+            if not error and time.monotonic() >= ask:
+                ask = time.monotonic() + UNSEEN
+                error = await self._asked([w for w in waiting if not w.seen], bind.node)
             if not error and time.monotonic() >= until:
                 names = ", ".join(f"{w.claim.namespace}/{w.claim.name}" for w in waiting)
                 error = f"not bound after {bind.patience:.0f} s: claims {names}"
@@ -66,6 +71,33 @@ class ClaimWriter:
             pause = min(1.5 * pause, _LAST_LOOK)
         astray = next(filter(None, (w.astray() for w in watched)), "")
         return f"binding volumes: {astray}" if astray else ""
+
+    async def _asked(self, unseen: list["_Watched"], node: str) -> str:
+        """Return why claims will not be bound whose write was never seen in the local copies.
+
+        They skip what was taken back between two looks, and then would be waited for in vain.
+        """
+        for one in unseen:
+            stands = True
+
+            async def ask(claim: ClaimBinding = one.claim) -> None:
+                nonlocal stands
+                stands = await self._stands(claim, node)
+
+            what = f"storage of {one.claim.namespace}/{one.claim.name}"
+            if error := await self._insist(what, ask):
+                return error
+            if not stands and not one.bound():
+                return one.refusal
+        return ""
+
+    async def _stands(self, claim: ClaimBinding, node: str) -> bool:
+        """Whether what was written is there still."""
+        if claim.volume:
+            found = await self._client.get(PERSISTENT_VOLUMES, claim.volume)
+            return (found["spec"].get("claimRef") or {}).get("uid") == claim.uid
+        found = await self._client.get(CLAIMS, claim.name, claim.namespace)
+        return (found["metadata"].get("annotations") or {}).get(SELECTED_NODE) == node
 
     def _gone(self, bind: Bind) -> str:
         if self._feed.pod(bind.pod) is None:
@@ -147,13 +179,16 @@ class _Watched:
     """A claim that was written to, as the local copies show it.
 
     The copies are behind, so something counts as taken back only after it was seen there.
+
+    Attributes:
+        seen: Whether it was.
     """
 
     def __init__(self, claim: ClaimBinding, node: str, feed: Feed) -> None:
         self.claim = claim
         self._node = node
         self._feed = feed
-        self._seen = False
+        self.seen = False
 
     def bound(self) -> bool:
         """Return whether both sides are bound, and the volume is known."""
@@ -183,10 +218,15 @@ class _Watched:
             done = volume is not None and volume.claim_uid == self.claim.uid
         else:
             done = found.selected_node == self._node
-        if self._seen and not done:
-            return f"the storage of claim {named} was refused"
-        self._seen = done
+        if self.seen and not done:
+            return self.refusal
+        self.seen = done
         return ""
+
+    @property
+    def refusal(self) -> str:
+        """What is said of a write that was taken back."""
+        return f"the storage of claim {self.claim.namespace}/{self.claim.name} was refused"
 
     def _volume(self, name: str) -> PersistentVolume | None:
         found: PersistentVolume | None = self._feed.object(PERSISTENT_VOLUMES.kind, "", name)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from typing import cast
 
 import pytest
@@ -26,7 +27,7 @@ class Publisher:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TELL", "ON_THE_WAY", "ADMIT", "START", "_LOOK"):
+    for name in ("TELL", "ON_THE_WAY", "_LOOK"):
         monkeypatch.setattr(closing, name, getattr(closing, name) / 50)
 
 
@@ -50,6 +51,20 @@ async def test_an_agent_ends_when_all_who_were_bound_have_started() -> None:
     assert "agent" in publisher.told
 
 
+async def test_who_came_while_the_agent_was_held_up_is_waited_for() -> None:
+    answers = [Coming(), Coming({"late"}, {"late"}), Coming()]
+    seen = []
+
+    def coming() -> Coming:
+        if not seen:
+            time.sleep(2 * closing.ON_THE_WAY)
+        seen.append(answers[min(len(seen), 2)])
+        return seen[-1]
+
+    await close_node(cast("InventoryPublisher", Publisher()), coming)
+    assert seen[1:3] == answers[1:]
+
+
 @pytest.mark.parametrize(
     ("left", "said"),
     [
@@ -58,8 +73,10 @@ async def test_an_agent_ends_when_all_who_were_bound_have_started() -> None:
     ],
 )
 async def test_a_pod_that_cannot_start_is_not_waited_for_without_end(
-    caplog: pytest.LogCaptureFixture, left: Coming, said: str
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, left: Coming, said: str
 ) -> None:
+    for name in ("ADMIT", "START"):
+        monkeypatch.setattr(closing, name, getattr(closing, name) / 50)
     with caplog.at_level(logging.INFO):
         await close(Publisher(), [left])
     assert said in caplog.text

@@ -16,6 +16,7 @@ from alnair.node.nvml import NvmlGpu
 from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.load_annotations import REFRESH, LoadAnnotations, is_steady, utilization
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
+from alnair.profiler.pods.write_budget import BURST, FIGURES_RATE
 from alnair.profiler.samples import GpuSample
 from alnair.sharing.load import PodLoad
 from kit.fault_server import FaultServer, serving, status
@@ -281,3 +282,27 @@ async def test_current_and_largest_figures_are_written_with_those_of_gpus_and_st
     }
     await writer.write()
     assert server.take() == {}
+
+
+async def test_when_all_is_news_begins_and_ends_are_told_and_the_rest_at_its_rate(
+    server: Objects, loads: Loads, writer: LoadAnnotations, clock: Clock
+) -> None:
+    noisy = [OwningPod("ns", f"noisy-{number}", f"uid-{number}") for number in range(30)]
+    told: dict[str, int] = {}
+    for look in range(400):
+        clock.now += 30
+        level = 90.0 if look % 2 else 10.0
+        loads.of_pods = dict.fromkeys(noisy, PodLoad(level))
+        loads.of_gpus = {"A": GpuLoad(level, 0, 30.0)}
+        begun = OwningPod("ns", f"new-{look}", f"new-{look}")
+        if look > 200:
+            loads.of_pods[begun] = PodLoad(50.0)
+        await writer.write()
+        written = server.take()
+        for name in written:
+            told[name] = told.get(name, 0) + 1
+        if look > 200:
+            assert begun.name in written
+            assert look == 201 or f"new-{look - 1}" in written, "it has ended"
+    assert {pod.name for pod in noisy} <= told.keys()
+    assert sum(told.values()) <= 400 * 30 * FIGURES_RATE + 2 * 199 + BURST

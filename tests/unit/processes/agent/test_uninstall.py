@@ -37,14 +37,29 @@ class Api:
 async def test_files_go_with_the_daemon_set_unless_a_slice_runs(
     tmp_path: Path, answer: object, containers: dict[str, None], is_left: bool
 ) -> None:
-    folder, plugins = tmp_path / "agent", tmp_path / "kubelet" / "device-plugins"
+    run, lasting = tmp_path / "run" / "alnair", tmp_path / "lib" / "alnair"
+    folder, plugins = run / "agent", tmp_path / "kubelet" / "device-plugins"
     (folder / "library").mkdir(parents=True)
+    (lasting / "usage").mkdir(parents=True)
+    (lasting / "usage" / "state").touch()
     plugins.mkdir(parents=True)
     note = plugins / "alnair-nvidia.com-gpu.served"
     note.touch()
     (plugins / "kubelet_internal_checkpoint").touch()
     server = SimpleNamespace(folder=folder, containers=containers, damaged={})
     settings = PluginSettings("node", tmp_path / "kubelet")
-    await clean_up(cast("Any", Api(answer)), cast("Any", server), settings)
-    assert (folder.exists(), note.exists()) == (is_left, is_left)
+    await clean_up(
+        cast("Any", Api(answer)), cast("Any", server), settings, lasting / "usage", Path("/")
+    )
+    assert {path.exists() for path in (folder, run, lasting, note)} == {is_left}
     assert (plugins / "kubelet_internal_checkpoint").exists()
+
+
+async def test_what_others_keep_beside_it_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "alnair" / "agent"
+    folder.mkdir(parents=True)
+    (folder.parent / "of-another").touch()
+    server = SimpleNamespace(folder=folder, containers={}, damaged={})
+    gone = Api(NotFound(404, "NotFound", "gone"))
+    await clean_up(cast("Any", gone), cast("Any", server), None, None, Path("/"))
+    assert [path.name for path in folder.parent.iterdir()] == ["of-another"]

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from alnair.configuration import scheduler_file as conf
 from alnair.configuration.profile_assembly import assemble
+from alnair.model.pair_rates import PairRates
 from alnair.processes.scheduler.configuration_file import ConfigurationFile, Loaded, Source
+from alnair.traces.pair_tables import save
 from kit.manual_clock import running
 
 HEAD = "apiVersion: scheduler.alnair.io/v1alpha1\nkind: SchedulerConfiguration\n"
@@ -23,7 +25,7 @@ async def followed(path: Path, text: str | None) -> AsyncIterator[tuple[Configur
 
     def read() -> Loaded:
         found = conf.load(path)
-        return Loaded(found, assemble(found, str(path)))
+        return Loaded(found, assemble(found, str(path), path.parent))
 
     told: Told = asyncio.Queue()
     file = ConfigurationFile(
@@ -78,6 +80,30 @@ async def test_a_file_that_is_gone_is_refused_as_a_bad_one(tmp_path: Path) -> No
         write(path, "")
         assert (await told.get())[0] == "ConfigurationReloaded"
         assert not file.changed.is_set(), "nothing else is decided by"
+
+
+async def test_new_pairs_come_into_force_and_bad_ones_are_refused(tmp_path: Path) -> None:
+    path, pairs = tmp_path / "scheduler.yaml", tmp_path / "pairs.json"
+    save(pairs, {"A100": PairRates(("a",), ((0.5,),))})
+    async with followed(path, "pairs: pairs.json\n") as (file, told):
+        assert file.in_force.assembly.pairs["A100"].rates == ((0.5,),)
+        save(pairs, {"A100": PairRates(("a",), ((0.7,),))})
+        await file.changed.wait()
+        assert file.in_force.assembly.pairs["A100"].rates == ((0.7,),)
+        assert (await told.get())[0] == "ConfigurationReloaded"
+        file.changed.clear()
+
+        pairs.write_text("{")
+        reason, message, _ = await told.get()
+        assert reason == "ConfigurationRefused"
+        assert "pairs: " in message
+        assert "line 1, column 2: this is no JSON" in message
+        assert file.in_force.assembly.pairs["A100"].rates == ((0.7,),)
+        assert not file.changed.is_set()
+
+        save(pairs, {"A100": PairRates(("a",), ((0.9,),))})
+        await file.changed.wait()
+        assert file.problem == ""
 
 
 async def test_what_needs_a_restart_is_named_and_the_rest_is_in_force(tmp_path: Path) -> None:

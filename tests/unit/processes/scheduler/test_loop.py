@@ -55,3 +55,32 @@ async def test_a_pod_that_nothing_helps_is_told_why_it_waits_now(
     running.cancel()
     await asyncio.wait([running])
     assert len(told.messages) == 2
+
+
+async def test_what_was_learned_in_the_term_before_is_known_before_anything_is_decided() -> None:
+    def known() -> list[events.Event]:
+        pods = [make.pod(f"p{i}", make.spec(cpu=100 * i, whole=1)) for i in range(20)]
+        return [events.NodeChanged(make.node("n", gpus=4)), *map(events.PodChanged, pods)]
+
+    before = Engine(profiles())
+    before.learn([*known(), *known()[1:]], 0.0)
+    before.learn([events.PodChanged(make.pod("gone", make.spec(cpu=7, whole=1)))], 0.0)
+    learned = before.view.plugin_states()
+    assert learned
+    seen: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    class Watching(Engine):
+        def step(self, *args: Any, **more: Any) -> list[Action]:
+            if not seen.done():
+                seen.set_result(self.view.plugin_states())
+            return []
+
+    feed: Any = SimpleNamespace(inbox=deque(), wake=asyncio.Event(), everything=known)
+    told: Any = Told()
+    loop_ = Loop(Watching(profiles()), feed, told, Decisions(), learned)
+    assert not loop_.knows_all
+    running = asyncio.create_task(loop_.run())
+    assert await asyncio.wait_for(seen, 10) == learned
+    assert loop_.knows_all
+    running.cancel()
+    await asyncio.wait([running])

@@ -90,3 +90,32 @@ async def test_a_later_refusal_takes_the_place_of_one_that_failed() -> None:
     async with running(told._write_conditions()):
         await until(api, asked=2)
     assert api.written == ["no room, and another model"]
+
+
+async def test_a_refusal_is_not_lost_as_an_earlier_one_fails_beside_it() -> None:
+    class Slow(Api):
+        """Answers the first two requests when it is let, that they failed."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.let = [asyncio.Event(), asyncio.Event()]
+
+        async def raw(self, method: str, path: str, *, body: bytes, **_: Any) -> bytes:
+            number = self.asked
+            if number < len(self.let):
+                self.asked += 1
+                await self.let[number].wait()
+                raise ConnectionFailed("it was killed")
+            return await super().raw(method, path, body=body)
+
+    api = Slow()
+    told = Reporter(cast("Any", api), asyncio.Event())
+    async with running(told._write_conditions()), running(told._write_conditions()):
+        for number, message in enumerate(("no room", "another model")):
+            told.report(refusal(message))
+            await until(api, asked=number + 1)
+        for let in api.let:
+            let.set()
+            await until(api, asked=2)
+        await until(api, asked=3)
+    assert api.written == ["another model"]

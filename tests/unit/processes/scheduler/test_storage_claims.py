@@ -17,6 +17,7 @@ from alnair.kube.resources import Manifest, Resource
 from alnair.live.engine_feed import Feed
 from alnair.model.action import Bind
 from alnair.model.volumes import ClaimBinding
+from alnair.processes.scheduler import storage_claims
 from alnair.processes.scheduler.actuator import Actuator
 from alnair.processes.scheduler.reporter import Reporter
 from alnair.scheduler.engine import events
@@ -169,6 +170,27 @@ async def test_a_node_is_selected_and_a_provisioner_may_refuse_it(
     api.change(
         "PersistentVolumeClaim", "c", {"metadata": {"annotations": {storage.SELECTED_NODE: None}}}
     )
+    await until(lambda: "was refused" in api.told.get("p", ""))
+    assert not api.bound
+
+
+@pytest.mark.parametrize("volume", ["", "v"])
+async def test_a_refusal_between_two_looks_is_found_too(
+    api: Api, actuator: Actuator, monkeypatch: pytest.MonkeyPatch, volume: str
+) -> None:
+    monkeypatch.setattr(storage_claims, "UNSEEN", 0.05)
+    taken_back: Manifest = {
+        "metadata": {"annotations": {storage.SELECTED_NODE: None}},
+        "spec": {"claimRef": None} if volume else {},
+    }
+    write = api.change
+
+    def and_take_back(kind: str, name: str, patch: Manifest) -> None:
+        write(kind, name, patch)
+        write(kind, name, taken_back)
+
+    monkeypatch.setattr(api, "change", and_take_back)
+    actuator.carry_out(bind("p", "c", volume))
     await until(lambda: "was refused" in api.told.get("p", ""))
     assert not api.bound
 

@@ -85,7 +85,8 @@ class StandIn:
     async def start(self, ids: frozenset[str]) -> None:
         """Let the plugin decide, once it is there; raises StartRefusedError."""
         try:
-            await asyncio.wait_for(self._came.wait(), _HOLD)
+            async with asyncio.timeout(_HOLD):
+                await self._came.wait()
         except TimeoutError:
             text = "the node's agent is starting: the kubelet tries again"
             raise StartRefusedError(text) from None
@@ -156,7 +157,8 @@ class EarlyPlugins:
     async def registered(self, seconds: float) -> None:
         """Wait until the kubelet knows of all, if it is there; no longer than so."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.registrations.looked.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.registrations.looked.wait()
 
     async def run(self) -> None:
         """Serve, from now on if not before; cancelled, only the plugins leave, until `end`."""

@@ -1,6 +1,7 @@
 """The pods of this node, kept true by a watch: for the matching of allocations, and for names."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -14,12 +15,17 @@ from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.resources import PODS
 from alnair.model import names
 from alnair.model.api_types import AssignedGpu, GpuAssignment
+from alnair.model.job_facts import Declared
 from alnair.model.workload import Pod
 from alnair.node.vgpu.containers.container_slices import OwningPod
+from alnair.processes.agent.device_plugin.pod_work import SpecWithWork, pod_work
 from alnair.sharing.matching.node_state import PodOnNode
 
-#: On the API server's copy of a pod from a file: the uid that the kubelet knows it by.
+#: On the API server's copy of a pod from a file: the uid that the kubelet knows it by. It stands in
+#: `config.mirror`, too, and has no dashes: so it is no other pod's uid, whoever wrote it.
 _CONFIG_HASH: Final = "kubernetes.io/config.hash"
+_CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
+_HASH: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class _Container(msgspec.Struct, rename="camel"):
@@ -34,8 +40,9 @@ class _Status(wire.PodStatusWire, rename="camel"):
 
 
 class PodWithContainers(wire.PodWire):
-    """A pod with what the runtime calls its containers."""
+    """A pod with what the runtime calls its containers, and with what it works on."""
 
+    spec: SpecWithWork
     status: _Status | None = None
 
 
@@ -54,7 +61,7 @@ class PodsOnNode:
         self._by_uid: dict[str, PodOnNode] = {}
         #: Assignments that were written a moment ago and have not come back yet.
         self._written: dict[str, GpuAssignment] = {}
-        #: What the kubelet calls a pod from a file → its uid at the API server.
+        #: Uid of a pod from a file at the API server → what the kubelet calls it.
         self._from_files: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._informer = Informer(
@@ -83,7 +90,8 @@ class PodsOnNode:
     async def changed(self, seconds: float) -> None:
         """Wait for any change, no longer than so."""
         try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
         except TimeoutError:
             return
 
@@ -91,13 +99,23 @@ class PodsOnNode:
         """All pods by the uids in their control groups: of pods from files, these are others."""
         if not self._from_files:
             return self._by_uid
-        names_ = {uid: name for name, uid in self._from_files.items()}
-        return {names_.get(uid, uid): pod for uid, pod in self._by_uid.items()}
+        found: dict[str, PodOnNode] = {}
+        for uid, pod in self._by_uid.items():
+            group = self._from_files.get(uid, uid)
+            # The kubelet removes a copy that it has not made; until then the older one counts.
+            if group not in found or pod.created < found[group].created:
+                found[group] = pod
+        return found
 
     def owner(self, uid: str) -> OwningPod | None:
         """Whose pod it is; None: there is none on this node."""
         pod = self._by_uid.get(uid)
         return OwningPod(pod.namespace, pod.name, uid) if pod is not None else None
+
+    def controller(self, uid: str) -> tuple[str, str]:
+        """Kind and name of what controls a pod; empty if nothing does, or it is not known."""
+        pod = self._by_uid.get(uid)
+        return pod.owner if pod is not None else ("", "")
 
     def wrote(self, uid: str, assignment: GpuAssignment | None) -> None:
         """Take in an assignment before the API server tells of it; None takes it back.
@@ -119,8 +137,9 @@ class PodsOnNode:
         problem = ""
         if names.GPU_ASSIGNMENT in annotations and not pod.assignment:
             problem = pod.problem or f"annotation {names.GPU_ASSIGNMENT} names no container"
-        if _CONFIG_HASH in annotations:
-            self._from_files[annotations[_CONFIG_HASH]] = pod.uid
+        hash_ = annotations.get(_CONFIG_HASH, "")
+        if hash_ == annotations.get(_CONFIG_MIRROR) and _HASH.fullmatch(hash_):
+            self._from_files[pod.uid] = hash_
         return PodOnNode(
             uid=pod.uid,
             namespace=pod.namespace,
@@ -135,6 +154,8 @@ class PodsOnNode:
             owner=_owner(found.metadata.owner_references or ()),
             reads_log=annotations.get(names.READ_LOG) != "false",
             log_pattern=annotations.get(names.LOG_PATTERN, ""),
+            counts_calls=annotations.get(names.COUNT_CALLS) == "true",
+            declared=pod_work(found.metadata, found.spec) if pod.spec.gpu else Declared(),
         )
 
     def _change(self, change: Change[PodOnNode]) -> None:
@@ -142,8 +163,7 @@ class PodsOnNode:
         if old is not None and new is None:
             self._by_uid.pop(old.uid, None)
             self._written.pop(old.uid, None)
-            for name in [name for name, uid in self._from_files.items() if uid == old.uid]:
-                del self._from_files[name]
+            self._from_files.pop(old.uid, None)
             if not old.is_ended:
                 self._on_end(old.uid)
         if new is not None:

@@ -221,6 +221,12 @@ class Plugins:
             return container_edits.with_mps(edits, options, part.compute, part.memory_mib)
         return edits
 
+    def counted(self, uuids: Iterable[str], slices_name: str) -> Edits:
+        """What a container with whole GPUs gets whose calls are counted; raises OSError."""
+        folder = self._server.folder / "containers" / slices_name
+        files, minors = self._driver_files(), self._minors(uuids)
+        return container_edits.sliced(files, minors, self._library, folder)
+
     def missing(self, pod: PodOnNode) -> str:
         """What the node lacks for a pod, or ""."""
         if pod.demand is None or not pod.demand.mps:

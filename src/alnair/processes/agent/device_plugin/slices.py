@@ -18,7 +18,10 @@ def name(pod_uid: str, container: str) -> str:
 
 
 def slices(pod: PodOnNode, container: str, parts: Iterable[AssignedGpu]) -> ContainerSlices:
-    """Return what a container may use, which its pod's processes tell by its socket."""
+    """Return what a container may use, which its pod's processes tell by its socket.
+
+    Of whole GPUs all: then its calls are counted only.
+    """
     return ContainerSlices(
         name=name(pod.uid, container),
         who=ContainerMatch(pod=pod.uid),
@@ -30,6 +33,8 @@ def slices(pod: PodOnNode, container: str, parts: Iterable[AssignedGpu]) -> Cont
 def _share(pod: PodOnNode, part: AssignedGpu) -> Share:
     demand = pod.demand
     assert demand is not None
+    if part.whole:  # its calls are counted, nothing is limited
+        return Share(part.uuid)
     if demand.mps:  # the MPS server bounds the SMs, and shares of time would come on top
         return Share(part.uuid, part.memory_mib, low_priority=demand.low_priority)
     # Without a share of the GPU's time, it has what the others leave.

@@ -61,6 +61,10 @@ class Places(Protocol):
         """What a container with a slice gets."""
         ...
 
+    def counted(self, uuids: Iterable[str], slices_name: str) -> Edits:
+        """What a container with whole GPUs gets whose calls are counted."""
+        ...
+
     def missing(self, pod: PodOnNode) -> str:
         """What the node lacks for a pod, or ""."""
         ...
@@ -310,12 +314,15 @@ class Starts:
                     f"container {one.name!r}: delete the pod"
                 )
             is_slice = not any(part.whole for part in one.parts)
-            name = slices.name(pod.uid, one.name) if is_slice else ""
-            if is_slice:
+            name = slices.name(pod.uid, one.name) if is_slice or pod.counts_calls else ""
+            if name:
                 said = self._server.prepare(slices.slices(pod, one.name, one.parts))
                 if said:
                     raise OSError(said)
+            if is_slice:
                 edits = self._places.sliced(pod, one.parts[0], name)
+            elif name:
+                edits = self._places.counted((part.uuid for part in one.parts), name)
             else:
                 edits = self._places.whole(part.uuid for part in one.parts)
             device = one.device.removeprefix(f"{KIND}=")

@@ -27,19 +27,24 @@ class ChargedTimes(Protocol):
     devices: list[dict[str, int]]
 
 
-def given_gpus(containers: Iterable[Sliced], holders: Iterable[GpuHolder]) -> list[Given]:
+def given_gpus(
+    containers: Iterable[Sliced],
+    holders: Iterable[GpuHolder],
+    groups: Mapping[str, str] = {},
+) -> list[Given]:
     """Return what all containers of pods were given.
 
     Args:
         containers: Those with slices.
         holders: Those with whole GPUs, or MIG devices.
+        groups: Uid at the API server → that in the groups, of pods of which it is another.
     """
     found: dict[tuple[Holder, str], Given] = {}
     for container in containers:
         pod = container.assignment.pod
         if not pod.uid:
             continue  # it was added by hand
-        holder = Holder(pod.uid, pod.container)
+        holder = Holder(groups.get(pod.uid, pod.uid), pod.container)
         for row, share in enumerate(container.assignment.shares):
             # Without a guarantee nothing is held back, and so nothing is charged.
             charged = container.totals.devices[row]["charged_ns"] if guaranteed(share) else None
@@ -47,7 +52,7 @@ def given_gpus(containers: Iterable[Sliced], holders: Iterable[GpuHolder]) -> li
                 holder, share.uuid, whole=False, memory_mib=share.memory_mib, charged_ns=charged
             )
     for one in holders:
-        holder = Holder(one.pod.uid, one.pod.container)
+        holder = Holder(groups.get(one.pod.uid, one.pod.uid), one.pod.container)
         for uuid in one.uuids:
             found[holder, uuid] = Given(holder, uuid, whole=True)
     return list(found.values())

@@ -80,6 +80,11 @@ def gpu_device_metrics(profiler: PodProfiler, inventory: Inventory) -> Iterator[
         ),
     )
     yield gauge(
+        "alnair_dcgm_exporter_up",
+        "Whether the dcgm-exporter that the agent was told of can be read.",
+        [({}, float(not profiler.dcgm.problem))] if profiler.dcgm is not None else [],
+    )
+    yield gauge(
         "alnair_gpu_active_ratio",
         "What its hardware counts, where that can be read: how busy its parts were.",
         (

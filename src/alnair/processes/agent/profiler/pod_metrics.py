@@ -10,11 +10,14 @@ from typing import Final
 
 from prometheus_client.metrics_core import Metric
 
+from alnair.kube.timestamps import timestamp
 from alnair.model import usage
 from alnair.model.api_types import Workload
+from alnair.model.job_facts import Figure
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.profiler.pods.accounts import Account
 from alnair.profiler.pods.gpu_use import Kind
+from alnair.profiler.pods.window import STATS
 from alnair.profiler.samples import CgroupSample
 from alnair.serving.exposition import Labels, counter, gauge
 
@@ -22,10 +25,18 @@ from alnair.serving.exposition import Labels, counter, gauge
 MOST_SERIES: Final = 20_000
 #: Samples of a roll-up, one a second: the usual time between scrapes.
 ROLL_UP: Final = 15
+_ROLLED_UP: Final = (
+    usage.GPU_UTIL,
+    usage.GPU_MEMORY_MIB,
+    usage.CPU_CORES,
+    usage.MEMORY_MIB,
+)
 _GIGA: Final = 1e9
 _PRESSURES: Final = ("cpu", "memory", "io")
 _Row = tuple[Labels, float]
 _Containers = Sequence[tuple[Labels, CgroupSample]]
+#: Pods with their labels, which all their series share.
+_Pods = Sequence[tuple[Account, dict[str, str]]]
 
 
 def pod_metrics(profiler: PodProfiler, most: int = MOST_SERIES) -> Iterator[Metric]:
@@ -35,16 +46,19 @@ def pod_metrics(profiler: PodProfiler, most: int = MOST_SERIES) -> Iterator[Metr
         profiler: Has the books.
         most: Series of pods, at most.
     """
-    shown, left_out = _shown(profiler, most)
+    found, left_out = _shown(profiler, most)
+    shown = [
+        (pod, {"namespace": pod.namespace, "pod": pod.name, "node": profiler.node}) for pod in found
+    ]
     containers = [
-        (_of(profiler, pod, container=name), sample)
-        for pod in shown
+        ({**labels, "container": name}, sample)
+        for pod, labels in shown
         for name, sample in sorted(pod.samples.items())
     ]
     yield from _cpu(containers)
     yield from _memory(containers)
     yield from _io(containers)
-    yield from _gpus(profiler, shown)
+    yield from _gpus(shown)
     yield from _pods(profiler, shown)
     yield from _roll_ups(profiler, shown)
     yield from _workloads(profiler, shown)
@@ -68,11 +82,7 @@ def _shown(profiler: PodProfiler, most: int) -> tuple[list[Account], int]:
 
 def _series(pod: Account) -> int:
     """Return how many series a pod has, at most."""
-    return 17 + 14 * len(pod.samples) + 3 * len(pod.uses)
-
-
-def _of(profiler: PodProfiler, pod: Account, **more: str) -> dict[str, str]:
-    return {"namespace": pod.namespace, "pod": pod.name, "node": profiler.node, **more}
+    return 22 + 14 * len(pod.samples) + 3 * len(pod.uses)
 
 
 def _known(
@@ -147,10 +157,10 @@ def _io(containers: _Containers) -> Iterator[Metric]:
     )
 
 
-def _gpus(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+def _gpus(shown: _Pods) -> Iterator[Metric]:
     rows = [
-        (_of(profiler, pod, container=name, gpu=uuid), use)
-        for pod in shown
+        ({**labels, "container": name, "gpu": uuid}, use)
+        for pod, labels in shown
         for (name, uuid), use in sorted(pod.uses.items())
     ]
     yield gauge(
@@ -170,8 +180,8 @@ def _gpus(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
     )
 
 
-def _pods(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
-    networks = [(_of(profiler, pod), pod.network) for pod in shown if pod.network is not None]
+def _pods(profiler: PodProfiler, shown: _Pods) -> Iterator[Metric]:
+    networks = [(labels, pod.network) for pod, labels in shown if pod.network is not None]
     yield counter(
         "alnair_pod_network_received_bytes_total",
         "Bytes received; none of pods in the node's own network.",
@@ -185,7 +195,7 @@ def _pods(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
     yield counter(
         "alnair_pod_gpu_energy_joules_total",
         "Energy of its GPUs, its share by use.",
-        ((_of(profiler, pod), pod.energy_j) for pod in shown if pod.energy_j is not None),
+        ((labels, pod.energy_j) for pod, labels in shown if pod.energy_j is not None),
     )
     names = profiler.names()
     owners = {pod.uid: pod.owner for pod in names.values()}
@@ -193,39 +203,42 @@ def _pods(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
         "alnair_pod_owner_info",
         "1; what made the pod: kind and name of its controller.",
         (
-            (_of(profiler, pod, owner_kind=kind, owner_name=name), 1)
-            for pod in shown
+            ({**labels, "owner_kind": kind, "owner_name": name}, 1)
+            for pod, labels in shown
             for kind, name in [owners.get(pod.uid, ("", ""))]
             if kind
         ),
     )
 
 
-def _workloads(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+def _workloads(profiler: PodProfiler, shown: _Pods) -> Iterator[Metric]:
     """What pods do, as far as is known."""
-    told = [(pod, found) for pod in shown if (found := profiler.workloads.get(pod.uid)) is not None]
+    told = [
+        (labels, found)
+        for pod, labels in shown
+        if (found := profiler.workloads.get(pod.uid)) is not None
+    ]
 
     def of(value: Callable[[Workload], float | None]) -> Iterator[_Row]:
-        for pod, found in told:
+        for labels, found in told:
             if (number := value(found)) is not None:
-                yield _of(profiler, pod), number
+                yield labels, number
 
     yield gauge(
         "alnair_pod_workload_info",
         "1; what the pod does: its type, framework, phase and bottleneck, empty if not known.",
         (
             (
-                _of(
-                    profiler,
-                    pod,
-                    type=found.type or "",
-                    framework=found.framework or "",
-                    phase=found.phase or "",
-                    bottleneck=found.bottleneck or "",
-                ),
+                {
+                    **labels,
+                    "type": found.type or "",
+                    "framework": found.framework or "",
+                    "phase": found.phase or "",
+                    "bottleneck": found.bottleneck or "",
+                },
                 1.0,
             )
-            for pod, found in told
+            for labels, found in told
         ),
     )
     yield gauge(
@@ -233,29 +246,64 @@ def _workloads(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
         "Time of one iteration of its training.",
         of(lambda found: found.period_s),
     )
+    yield gauge(
+        "alnair_pod_model_parameters",
+        "Parameters of its model, as its specification or its log says.",
+        of(lambda found: _value(found.model.parameters) if found.model is not None else None),
+    )
+    yield gauge(
+        "alnair_pod_model_weights_bytes",
+        "Size of its model's weights; estimated where nobody says it.",
+        (
+            ({**labels, "estimated": str(_is_estimated(weights)).lower()}, mib)
+            for labels, found in told
+            if found.model is not None
+            and (weights := found.model.weights_mib) is not None
+            and (mib := weights.value * (1 << 20))
+        ),
+    )
     yield gauge("alnair_pod_progress_ratio", "Part that is done.", of(lambda found: found.progress))
     yield gauge(
         "alnair_pod_remaining_seconds",
         "Time until it is done, as it was foreseen at the last look.",
         of(lambda found: found.eta_s),
     )
+    now = time.time()
+    yield gauge(
+        "alnair_pod_gpu_idle_seconds",
+        "Time for which it has held GPUs without using them, once that is long.",
+        of(lambda found: now - timestamp(found.idle_since) if found.idle_since else None),
+    )
+    yield gauge(
+        "alnair_pod_gpu_memory_full_seconds",
+        "Time within which its GPU memory will be full, if it goes on growing.",
+        of(lambda found: found.memory_full_s),
+    )
+    yield gauge(
+        "alnair_pod_slowdown_ratio",
+        "Time of its steps beside the pods on its GPUs over that of its steps alone.",
+        of(lambda found: found.slowdown),
+    )
 
 
-def _roll_ups(profiler: PodProfiler, shown: list[Account]) -> Iterator[Metric]:
+def _value(figure: Figure | None) -> float | None:
+    return None if figure is None else figure.value
+
+
+def _is_estimated(figure: Figure) -> bool:
+    return figure.source.startswith("estimated")
+
+
+def _roll_ups(profiler: PodProfiler, shown: _Pods) -> Iterator[Metric]:
     """What scrapes would miss between two seconds of theirs."""
     groups = {id(pod): group for group, pod in profiler.accounts.pods.items()}
+    uids = [groups[id(pod)] for pod, _ in shown]
+    found = profiler.accounts.roll_ups(uids, _ROLLED_UP, ROLL_UP)
+    by_stat = [{**labels, "stat": stat} for _, labels in shown for stat in STATS]
 
     def over(metric: str, scale: float) -> Iterator[_Row]:
-        for pod in shown:
-            values = sorted(profiler.accounts.newest(groups[id(pod)], metric, ROLL_UP))
-            if values:
-                at = min(len(values) - 1, round(0.95 * (len(values) - 1)))
-                for stat, value in (
-                    ("mean", sum(values) / len(values)),
-                    ("p95", values[at]),
-                    ("max", values[-1]),
-                ):
-                    yield _of(profiler, pod, stat=stat), value * scale
+        values = found[:, _ROLLED_UP.index(metric)].reshape(-1) * scale
+        return ((labels, v) for labels, v in zip(by_stat, values.tolist(), strict=True) if v == v)
 
     yield gauge(
         "alnair_pod_gpu_utilization_ratio",

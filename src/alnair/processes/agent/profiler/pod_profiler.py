@@ -7,6 +7,7 @@ and what it does is unknown meanwhile.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
@@ -21,7 +22,10 @@ from alnair.node.gpu_looks import GpuLook
 from alnair.node.inventory import Inventory
 from alnair.node.load import GpuHolder
 from alnair.node.own_thread import in_own_thread
+from alnair.node.pods.kubelet_page import KubeletPage
 from alnair.node.pods.reader import PodsReader, PodsReading
+from alnair.node.process_places import ProcessPlaces
+from alnair.processes.agent.profiler.dcgm_source import DcgmSource
 from alnair.processes.agent.profiler.given_gpus import (
     Sliced,
     given_gpus,
@@ -30,7 +34,9 @@ from alnair.processes.agent.profiler.given_gpus import (
 )
 from alnair.processes.agent.profiler.kept_usage import KeptUsage
 from alnair.profiler.pods.accounts import Account, Named, PodAccounts, Seen
+from alnair.profiler.pods.busy_series import BusySeries
 from alnair.profiler.pods.gpu_use import Disagreement, GpuAttribution, GpusUsed
+from alnair.profiler.pods.neighbours import Neighbours
 from alnair.profiler.pods.rates import Figures, link_rates
 from alnair.profiler.samples import GpuSample
 
@@ -43,6 +49,8 @@ FRESH: Final = 3.0
 SAVED_EVERY: Final = 30.0
 #: Pods that have ended whose largest values are at hand, for their annotations.
 _FINALS: Final = 500
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 _log = logging.getLogger(__name__)
 
@@ -85,10 +93,14 @@ class PodProfiler:
         containers: Those with slices.
         holders: Those with whole GPUs, or MIG devices.
         inventory: The node's GPUs.
+        dcgm: Fills in what the driver does not say of GPUs.
         every: Seconds between readings.
+        page: Read in place of control groups, where none of a pod can be; None: nothing is.
 
     Attributes:
         accounts: The books.
+        busy: The driver's samples of GPUs that one pod has alone.
+        neighbours: Which pods are on the same GPUs.
         cycles: How it does.
         disagreements: Where what was given and what is used differ, now.
         links: What goes over each GPU's links.
@@ -106,8 +118,11 @@ class PodProfiler:
         containers: Callable[[], Iterable[Sliced]] = tuple,
         holders: Callable[[], Iterable[GpuHolder]] = tuple,
         inventory: Callable[[], Inventory] = Inventory,
+        dcgm: DcgmSource | None = None,
         every: float = EVERY,
+        page: KubeletPage | None = None,
     ) -> None:
+        self.dcgm = dcgm
         self.node = node
         self.kept = kept
         self.names = names
@@ -117,19 +132,24 @@ class PodProfiler:
         self.links: dict[str, Figures] = {}
         self.finals: dict[str, dict[str, float]] = {}
         self.workloads: dict[str, Workload] = {}
-        self._proc = proc
+        self._living = ProcessPlaces(proc)
         self._reader = PodsReader(proc)
+        self._page = page
+        self._said: str | None = None
         self._containers = containers
         self._holders = holders
         self._inventory = inventory
         self._every = every
         self._gpus = GpuAttribution()
+        self.busy = BusySeries()
+        self.neighbours = Neighbours()
         self._used = GpusUsed()
         self._look: GpuLook | None = None
         self._taken: GpuLook | None = None
         #: Pid → when it started, and where it is: a pid is given again.
         self._places: dict[int, tuple[int, tuple[str, str]]] = {}
         self._saved_at = time.monotonic()
+        self._saving: asyncio.Task[None] | None = None
         self._minute: list[float] = []
         saved, written = kept.saved()
         if saved is not None:
@@ -150,9 +170,11 @@ class PodProfiler:
         """Take in a look at the GPUs."""
         before = self._look.samples if self._look is not None else {}
         self.links = {
-            uuid: link_rates(before.get(uuid), sample) for uuid, sample in seen.samples.items()
+            uuid: (self.dcgm.links(uuid) if self.dcgm is not None else {})
+            | link_rates(before.get(uuid), sample)
+            for uuid, sample in seen.samples.items()
         }
-        self._look = seen
+        self._look = seen if self.dcgm is None else self.dcgm.fill(seen)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Read at a fixed rate, until cancelled.
@@ -167,18 +189,29 @@ class PodProfiler:
                 await self.tick()
                 await asyncio.sleep(rate.rest(time.monotonic()))
         finally:
+            if self._saving is not None:
+                await asyncio.wait({self._saving})
             self.kept.write_now(self.accounts.saved())
             self._reader.close()
+            self._living.close()
 
     async def tick(self) -> None:
         """Read once."""
         began = time.monotonic()
         look = self._look if self._look is not self._taken else None
         reading, places = await in_own_thread(self._read, look)
+        if reading is None:
+            return  # nothing is known, and so nothing has ended
         ended = [self._with_workload(one) for one in self._account(reading, look, places)]
-        if ended or began - self._saved_at >= SAVED_EVERY or self.kept.problem:
+        if ended or self.kept.problem:
             self._saved_at = began
             await self.kept.write(ended, self.accounts.saved())
+        elif began - self._saved_at >= SAVED_EVERY and (
+            self._saving is None or self._saving.done()
+        ):
+            # Beside the readings: a disk that is busy takes seconds.
+            self._saved_at = began
+            self._saving = asyncio.create_task(self.kept.write([], self.accounts.saved()))
         for one in ended:
             self.finals[one.uid] = {name: digest.max for name, digest in one.metrics.items()}
         while len(self.finals) > _FINALS:
@@ -202,8 +235,18 @@ class PodProfiler:
         items = self.accounts.pods.items()
         return next(((group, one) for group, one in items if one.uid == uid), None)
 
-    def _read(self, look: GpuLook | None) -> tuple[PodsReading, dict[int, tuple[str, str]]]:
-        return self._reader.read(), self._find(look)
+    def _read(self, look: GpuLook | None) -> tuple[PodsReading | None, dict[int, tuple[str, str]]]:
+        reading: PodsReading | None = self._reader.read()
+        if self._page is not None and reading is not None and not reading.pods and self.names():
+            reading = self._page.read()
+            if self._page.problem != self._said:  # once, and not at every try
+                self._said = self._page.problem
+                _log.warning(
+                    "no pod's control group can be read here, so that figures are those of the "
+                    "kubelet, every 10 to 15 s%s",
+                    f", which cannot be read either: {self._said}" if self._said else "",
+                )
+        return reading, self._find(look)
 
     def _find(self, look: GpuLook | None) -> dict[int, tuple[str, str]]:
         """Return whose the processes on GPUs are, by the kernel."""
@@ -212,12 +255,16 @@ class PodProfiler:
         samples = [one for gpu in look.samples.values() for one in (gpu, *gpu.mig.values())]
         pids = {process.pid for sample in samples for process in sample.processes}
         known: dict[int, tuple[int, tuple[str, str]]] = {}
+        latest = _ticks(look.now)
+        self._living.renew()
         for pid in pids:
-            started = self._proc.started(pid)
+            started = self._living.started(pid)
+            if started > latest:
+                continue  # it was given again since the look
             before = self._places.get(pid)
             if started and before is not None and before[0] == started:
                 known[pid] = before
-            elif started and (place := self._proc.cgroup(pid)) is not None:
+            elif started and (place := self._living.cgroup(pid)) is not None:
                 known[pid] = started, (place.pod, place.container if place.pod else "")
         self._places = known
         return {pid: place for pid, (_, place) in known.items()}
@@ -226,12 +273,16 @@ class PodProfiler:
         self, reading: PodsReading, look: GpuLook | None, places: Mapping[int, tuple[str, str]]
     ) -> list[PodUsage]:
         names = self.names()
-        given = given_gpus(self._containers(), self._holders())
+        groups = {pod.uid: group for group, pod in names.items() if pod.uid != group}
+        given = given_gpus(self._containers(), self._holders(), groups)
         if look is not None:
             by_id = {uid: pod.containers for uid, pod in names.items()}
             owners = names_of_processes(places, by_id)
             self._used = self._gpus.take(look.samples, owners, given)
             self._taken = look
+            self.busy.take(look.samples, _alone(look, places))
+            titles = {uid: f"{pod.namespace}/{pod.name}" for uid, pod in names.items()}
+            self.neighbours.take(time.time(), look.samples, places, titles)
         elif not self.samples:
             self._used = GpusUsed()
         else:  # the same look again: what it says holds, but its energy is in the books
@@ -260,6 +311,22 @@ class PodProfiler:
         self.cycles.longest = max(self._minute)
         self.cycles.at = began
         self.cycles.left_out = reading.left_out
+
+
+def _ticks(now: float) -> float:
+    """Return a moment of the monotonic clock as `/proc` has the start of processes."""
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + now
+    return since_boot * _TICKS
+
+
+def _alone(look: GpuLook, places: Mapping[int, tuple[str, str]]) -> dict[str, str]:
+    """Return GPU → the pod of all its processes, where that is one."""
+    found: dict[str, str] = {}
+    for uuid, sample in look.samples.items():
+        pods = {places.get(process.pid, ("", ""))[0] for process in sample.processes}
+        if len(pods) == 1 and (pod := pods.pop()):
+            found[uuid] = pod
+    return found
 
 
 def _without_energy(used: GpusUsed) -> GpusUsed:

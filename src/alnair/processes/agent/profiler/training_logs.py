@@ -2,15 +2,17 @@
 
 import logging
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from alnair.kube.timestamps import timestamp
 from alnair.node.pods.container_logs import ContainerLogs
-from alnair.profiler.logs.linear.syntax import PatternError
 from alnair.profiler.logs.log_reader import LogFindings, LogReader
-from alnair.profiler.logs.user_pattern import UserPattern
+from alnair.profiler.logs.model_size import ModelSize
+
+if TYPE_CHECKING:
+    from alnair.profiler.logs.user_pattern import UserPattern
 
 #: Containers of a pod whose logs are read, at most.
 _MOST: Final = 8
@@ -57,10 +59,19 @@ class TrainingLogs:
             self._patterns.clear()
 
     def read(self, pod: LoggedPod) -> LogFindings | None:
-        """Return what the container says that says most of a training; None: none says anything."""
+        """Return what the container says that says most of a training; None: none says anything.
+
+        What another one says of the model is told with it.
+        """
         found = [self._container(pod, name) for name in pod.containers[:_MOST]]
-        telling = [one for one in found if one.readings]
-        return max(telling, key=lambda one: one.readings) if telling else None
+        telling = [one for one in found if one.readings or one.model != ModelSize()]
+        if not telling:
+            return None
+        most = max(telling, key=lambda one: one.readings)
+        model = next(
+            (one.model for one in (most, *telling) if one.model != ModelSize()), most.model
+        )
+        return msgspec.structs.replace(most, model=model)
 
     def _container(self, pod: LoggedPod, name: str) -> LogFindings:
         reader = self._readers.get((pod.group, name))
@@ -70,10 +81,13 @@ class TrainingLogs:
             reader.feed(written.data, timestamp(written.at) or None)
         return reader.findings()
 
-    def _pattern(self, pod: LoggedPod) -> UserPattern | None:
+    def _pattern(self, pod: LoggedPod) -> "UserPattern | None":
         if not pod.pattern:
             return None
         if pod.pattern not in self._patterns:
+            from alnair.profiler.logs.linear_pattern import PatternError
+            from alnair.profiler.logs.user_pattern import UserPattern
+
             try:
                 self._patterns[pod.pattern] = UserPattern(pod.pattern)
             except PatternError as error:

@@ -1,11 +1,10 @@
 """Now and then: what each pod with GPUs does, from its figures and its log, told in an annotation.
 
 Looking for cycles and phases is work: it is done in a thread, one pod after the other, with rests
-so long that all of it takes a hundredth of a core.
+so long that all of it takes half a hundredth of a core.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -13,38 +12,84 @@ from typing import Final
 import msgspec
 
 from alnair.kube.client import Client
-from alnair.kube.errors import Conflict, Invalid, KubeError, NotFound
+from alnair.kube.events import EventRecorder, ObjectReference
 from alnair.kube.objects.annotations import rfc3339
-from alnair.kube.resources import PODS
-from alnair.kube.timestamps import timestamp
-from alnair.model import names
+from alnair.model import names, usage
 from alnair.model.api_types import Workload
+from alnair.model.job_facts import Declared
 from alnair.node.own_thread import in_own_thread
+from alnair.node.vgpu.containers.container_slices import OwningPod
+from alnair.processes.agent.profiler.pod_calls import PodCalls
 from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.processes.agent.profiler.training_logs import LoggedPod, TrainingLogs
-from alnair.profiler.pod_findings import Values, pod_findings
+from alnair.processes.agent.profiler.workload_annotations import WorkloadAnnotations
+from alnair.profiler.gpu_iteration import Fine
+from alnair.profiler.job_facts.inputs import Incoming, InputReads
+from alnair.profiler.job_facts.model_facts import model_facts
+from alnair.profiler.job_facts.weights import held_mib
+from alnair.profiler.logs.log_reader import LogFindings
+from alnair.profiler.memory_course import MemoryCourse
+from alnair.profiler.neighbour_speeds import NeighbourSpeeds
+from alnair.profiler.pod_findings import PodFindings, Values, pod_findings
 from alnair.profiler.pods.accounts import Account
+from alnair.profiler.use_ahead import UseAhead
 from alnair.profiler.workload import workload
 from alnair.sharing.matching.node_state import PodOnNode
 
 #: Seconds between two looks at a pod, at least, and part of a core that they may take.
 EVERY: Final = 30.0
-PART: Final = 0.01
-#: Seconds between writes of a pod where nothing began or ended.
-LEAST: Final = 60.0
-#: What is news then: points of progress, and a part of a time.
-_POINTS: Final = 0.01
-_PART: Final = 0.1
+PART: Final = 0.005
+#: Seconds after which a GPU that is held and not used is worth a word.
+IDLE_AFTER: Final = 600.0
 _IDLE: Final = 1.0
 
-_log = logging.getLogger(__name__)
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What is looked at: its samples, those of GPUs that it has alone, and its log."""
+
+    times: Values
+    metrics: Mapping[str, Values]
+    fine: Fine
+    logged: LoggedPod | None
 
 
-class _Object(msgspec.Struct):
-    pass
+class _Found(msgspec.Struct, frozen=True):
+    """What that tells, and at least how much GPU memory it holds all the time, in MiB."""
+
+    use: PodFindings
+    log: LogFindings | None
+    held: float | None
 
 
-_PODS = PODS.typed(_Object)
+class _Course(msgspec.Struct):
+    """What is remembered of a pod from look to look."""
+
+    memory: MemoryCourse = msgspec.field(default_factory=MemoryCourse)
+    use: UseAhead = msgspec.field(default_factory=UseAhead)
+    speeds: NeighbourSpeeds = msgspec.field(default_factory=NeighbourSpeeds)
+    reads: InputReads = msgspec.field(default_factory=InputReads)
+
+
+def _idles(found: Workload) -> str:
+    if found.idle_since is None:
+        return ""
+    return f"it has not used the GPUs that it holds since {found.idle_since}"
+
+
+def _fills(found: Workload) -> str:
+    if found.memory_full_s is None:
+        return ""
+    return (
+        f"its GPU memory will be full within {found.memory_full_s / 60:.0f} minutes, if it grows as"
+        f" it did in {found.memory_full_coverage:.0%} of such times: it will run out of memory"
+    )
+
+
+#: Reasons of events → what they say; empty while there is nothing to say.
+WARNINGS: Final[dict[str, Callable[[Workload], str]]] = {
+    "GpuIdle": _idles,
+    "GpuMemoryFilling": _fills,
+}
 
 
 class Workloads:
@@ -55,7 +100,10 @@ class Workloads:
         profiler: Has the figures; it is told what was found.
         pods: Those of this node, by the uids in their groups.
         logs: Their logs.
+        calls: What they call of CUDA.
         silent: Namespaces whose logs are not read; `*` stands for all.
+        idle_for: Uid of a pod → seconds for which it has not used its GPUs; None: it does.
+        idle_after: Seconds after which that is told.
         every: Seconds between two looks at a pod, at least.
         now: Seconds since the epoch.
     """
@@ -67,27 +115,35 @@ class Workloads:
         pods: Callable[[], Mapping[str, PodOnNode]],
         logs: TrainingLogs,
         *,
+        calls: PodCalls | None = None,
         silent: Collection[str] = (),
+        idle_for: Callable[[str], float | None] = lambda _: None,
+        idle_after: float = IDLE_AFTER,
         every: float = EVERY,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._client = client
+        self._annotations = WorkloadAnnotations(client, now, profiler.node)
         self._profiler = profiler
         self._pods = pods
         self._logs = logs
+        self._calls = calls if calls is not None else PodCalls()
         self._silent = frozenset(silent)
+        self._idle_for = idle_for
+        self._idle_after = idle_after
         self._every = every
         self._now = now
+        self._recorder = EventRecorder(client, names.AGENT, instance=profiler.node)
+        self._courses: dict[str, _Course] = {}
         #: Uid → when it was looked at, seconds since the epoch.
         self._looked: dict[str, float] = {}
-        self._written: dict[str, Workload] = {}
-        self._said = ""
 
     async def run(self) -> None:
         """Look and tell, until cancelled."""
-        while True:
-            spent = await self.look()
-            await asyncio.sleep(max(_IDLE, spent / PART))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            while True:
+                spent = await self.look()
+                await asyncio.sleep(max(_IDLE, spent / PART))
 
     async def look(self) -> float:
         """Look at the pod whose turn it is; return the seconds of processor time that it took."""
@@ -109,8 +165,16 @@ class Workloads:
         self._logs.keep(accounts)
         # Copied here, for the books go on while the thread looks.
         series = self._profiler.accounts.window(group)
-        found, spent = await in_own_thread(self._find, *series, self._logged(group, account))
-        await self._tell(account, found)
+        seen = _Seen(*series, self._profiler.busy.of(group), self._logged(group, account))
+        self._calls.keep(running)
+        found, spent = await in_own_thread(self._find, seen)
+        made = self._made(group, account, found)
+        self._events(account, made)
+        if made is not None:
+            self._profiler.workloads[account.uid] = made
+            await self._annotations.tell(
+                OwningPod(account.namespace, account.name, account.uid), made
+            )
         return spent
 
     def _logged(self, group: str, account: Account) -> LoggedPod | None:
@@ -121,80 +185,64 @@ class Workloads:
         names_ = tuple(sorted(account.containers))
         return LoggedPod(pod.namespace, pod.name, group, names_, pod.log_pattern)
 
-    def _find(
-        self, times: Values, metrics: Mapping[str, Values], logged: LoggedPod | None
-    ) -> tuple[Workload | None, float]:
+    def _find(self, seen: _Seen) -> tuple[_Found, float]:
         began = time.thread_time()
-        found = pod_findings(times, metrics)
-        made = workload(
-            rfc3339(self._now()),
-            type=found.kind,
-            period_s=found.period_s,
-            phase=found.phase,
-            bottleneck=found.bottleneck,
-            log=self._logs.read(logged) if logged is not None else None,
+        use = pod_findings(seen.times, seen.metrics, seen.fine)
+        log = self._logs.read(seen.logged) if seen.logged is not None else None
+        memory = seen.metrics.get(usage.GPU_MEMORY_MIB)
+        held = held_mib(seen.times, memory) if memory is not None else None
+        return _Found(use, log, held), time.thread_time() - began
+
+    def _made(self, group: str, account: Account, found: _Found) -> Workload | None:
+        """Return the document, with what needs more than this look to be known."""
+        course = self._courses.setdefault(account.uid, _Course())
+        now = self._now()
+        said = found.log or LogFindings()
+        used = self._profiler.accounts.newest(group, usage.GPU_MEMORY_MIB, round(self._every))
+        if used:
+            course.memory.add(now, max(used))
+        if found.use.busy is not None:
+            course.use.add(now, 100 * found.use.busy)
+        since, neighbours = self._profiler.neighbours.of(group)
+        if said.at is not None and said.done is not None:
+            course.speeds.add(said.at, said.done, neighbours, since)
+        course.reads.take(_incoming(account, said.epoch))
+        idle = self._idle_for(account.uid)
+        pod = self._pods().get(group)
+        declared = pod.declared if pod is not None else Declared()
+        cuda, kind = self._calls.look(account)
+        return workload(
+            rfc3339(now),
+            found.use,
+            log=found.log,
+            idle_since=None if idle is None or idle < self._idle_after else rfc3339(now - idle),
+            filling=course.memory.filling(sum(gpu.memory_mib for gpu in account.gpus.values())),
+            ahead=course.use.told(),
+            neighbours=neighbours,
+            slowdown=course.speeds.slowdown(),
+            type_by_calls=kind,
+            model=model_facts(declared.model, said.model, found.held),
+            input=course.reads.facts(declared.places),
+            cuda=cuda,
         )
-        return made, time.thread_time() - began
+
+    def _events(self, account: Account, made: Workload | None) -> None:
+        """Tell what is worth a look, once each time that it begins."""
+        before = self._profiler.workloads.get(account.uid)
+        pod = ObjectReference("Pod", account.name, account.namespace, account.uid)
+        for reason, words in WARNINGS.items():
+            said = words(made) if made is not None else ""
+            if said and not (before is not None and words(before)):
+                self._recorder.record(pod, reason, said, "Warning")
 
     def _forget(self, uid: str) -> None:
         del self._looked[uid]
-        self._written.pop(uid, None)
+        self._courses.pop(uid, None)
+        self._annotations.forget(uid)
         self._profiler.workloads.pop(uid, None)
 
-    async def _tell(self, account: Account, found: Workload | None) -> None:
-        if found is None:
-            return
-        self._profiler.workloads[account.uid] = found
-        old = self._written.get(account.uid)
-        if old is not None and not is_news(old, found, self._now()):
-            return
-        metadata = {
-            "name": account.name,
-            "namespace": account.namespace,
-            "uid": account.uid,
-            "annotations": {names.WORKLOAD: msgspec.json.encode(found).decode()},
-        }
-        try:
-            await self._client.apply(
-                _PODS,
-                {"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
-                field_manager=names.AGENT_WORKLOAD,
-            )
-        except (NotFound, Conflict, Invalid):
-            _log.debug("pod %s/%s is gone", account.namespace, account.name)
-        except KubeError as error:
-            if str(error) != self._said:  # once, and not at every try
-                _log.warning("what pods do is not written: %s", error)
-            self._said = str(error)
-            return
-        self._said = ""
-        self._written[account.uid] = found
 
-
-def is_news(old: Workload, new: Workload, now: float) -> bool:
-    """Whether what was found is to be written.
-
-    Args:
-        old: As written.
-        new: As found.
-        now: Seconds since the epoch.
-    """
-    age = now - timestamp(old.t)
-    kept = ("type", "framework", "phase", "bottleneck")
-    if any(getattr(old, field) != getattr(new, field) for field in kept):
-        return age >= EVERY
-    if age < LEAST:
-        return False
-    foreseen = None if old.eta_s is None else max(0.0, old.eta_s - age)
-    return (
-        abs((new.progress or 0.0) - (old.progress or 0.0)) >= _POINTS
-        or _differs(old.period_s, new.period_s)
-        or _differs(foreseen, new.eta_s)
-        or (new.progress is None and new.step != old.step)
-    )
-
-
-def _differs(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is not other
-    return abs(one - other) > _PART * max(one, other)
+def _incoming(account: Account, epoch: float | None) -> Incoming:
+    disks = [one.io_read for one in account.samples.values() if one.io_read is not None]
+    network = account.network.rx if account.network is not None else None
+    return Incoming(sum(disks) if disks else None, network, epoch)

@@ -74,6 +74,7 @@ class Outboxes:
         secure: Whether agents that are pods speak TLS.
         token: File with a token for us, for the audience of our pages; None: none is sent.
         period: Seconds between visits.
+        running: Told of the pods that run, at each visit.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Outboxes:
         secure: bool = False,
         token: Path | None = None,
         period: float = PERIOD,
+        running: Callable[[Iterable[PodUsage]], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -92,6 +94,7 @@ class Outboxes:
         self._secure = secure
         self._token = token
         self._period = period
+        self._running = running
         self._page = msgspec.json.Decoder(Page)
         #: Visits of each agent since what runs there was written.
         self._visits: dict[str, int] = {}
@@ -142,6 +145,7 @@ class Outboxes:
                 if position.seq:
                     page = await self._read(session, url, 0)
                 position = Position(key, page.stream, 0)
+            self._running(one for one in page.running if not node or one.node == node)
             fresh = [entry for entry in page.ended if entry.seq > position.seq]
             reached = max((entry.seq for entry in fresh), default=position.seq)
             position = Position(key, page.stream, reached)

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, select
 
+from alnair.history.database import queries
 from alnair.history.database.tables import JOBS, PODS
 from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, Forbidden, KubeError, NotFound
@@ -20,6 +21,7 @@ from alnair.kube.objects.annotations import rfc3339
 from alnair.kube.owners import Discovery
 from alnair.model import names
 from alnair.model.usage import PodUsage
+from alnair.processes.controller.history.job_findings import KIND
 from alnair.processes.controller.history.store import Store
 from alnair.profiler.owner_summary import PodOfOwner, summary
 
@@ -53,6 +55,7 @@ class _Owner(msgspec.Struct, frozen=True):
     name: str
     pods: list[PodOfOwner]
     count: int
+    workload: dict[str, object] | None = None
 
 
 class OwnerAnnotations:
@@ -93,16 +96,22 @@ class OwnerAnnotations:
                 continue
             del self._due[one.uid]
             owner = await self._store.carry_out(lambda found: _owner(found, one.uid))  # noqa: B023
-            if owner is not None and owner.pods and await self._annotate(owner):
+            if owner is not None and _says_something(owner) and await self._annotate(owner):
                 await asyncio.sleep(1.0 / _RATE)
 
     async def _annotate(self, owner: _Owner) -> bool:
         """Write an owner's annotation; returns whether the API server was asked."""
-        same = summary(owner.pods, owner.count, "")
+        work = b"" if owner.workload is None else msgspec.json.encode(owner.workload)
+        same = work + summary(owner.pods, owner.count, "")
         if self._written.get(owner.uid, (b"", 0.0))[0] == same:
             return False
         self._remember(owner.uid, same)
-        text = summary(owner.pods, owner.count, rfc3339(time.time())).decode()
+        texts = {}
+        if owner.pods:
+            at = rfc3339(time.time())
+            texts[names.UTILIZATION] = summary(owner.pods, owner.count, at).decode()
+        if work:
+            texts[names.WORKLOAD] = work.decode()
         try:
             resource = await self._discovery.resource(owner.group, owner.version, owner.kind)
             if resource is None:
@@ -111,7 +120,7 @@ class OwnerAnnotations:
                 "name": owner.name,
                 "namespace": owner.namespace,
                 "uid": owner.uid,
-                "annotations": {names.UTILIZATION: text},
+                "annotations": texts,
             }
             body = {"apiVersion": resource.api_version, "kind": owner.kind, "metadata": metadata}
             await self._client.apply(resource, body, field_manager=names.CONTROLLER_OWNERS)
@@ -129,6 +138,10 @@ class OwnerAnnotations:
         self._written.move_to_end(uid)
         while len(self._written) > _REMEMBERED:
             self._written.popitem(last=False)
+
+
+def _says_something(owner: _Owner) -> bool:
+    return bool(owner.pods) or owner.workload is not None
 
 
 def _changed(connection: Connection, since: float) -> list[_Changed]:
@@ -166,4 +179,5 @@ def _owner(connection: Connection, uid: str) -> _Owner | None:
         name=job["name"],
         pods=pods,
         count=job["pods"],
+        workload=queries.findings(connection, [uid], KIND).get(uid),
     )

@@ -6,6 +6,7 @@ import msgspec
 
 from alnair.history.database.rows import JobRow, NodeRow, PodRow
 from alnair.history.history import End
+from alnair.kube.objects import wire
 from alnair.kube.owners import controller_of
 from alnair.live.recording.record_lines import (
     NodeRecord,
@@ -15,12 +16,36 @@ from alnair.live.recording.record_lines import (
     started,
 )
 from alnair.model import names
+from alnair.model.api_types import Workload
 from alnair.model.owners import Owner, OwnerRef, run_of, series_of
+from alnair.profiler.ranks import rank_of, role_of
 
 _AGENT: Final = {
     "app.kubernetes.io/name": "alnair",
     "app.kubernetes.io/component": "agent",
 }
+
+
+_workload = msgspec.json.Decoder(Workload)
+
+
+class _Variable(msgspec.Struct, gc=False):
+    name: str = ""
+    value: str | None = None
+
+
+class _Container(wire.Container):
+    env: list[_Variable] | None = None
+
+
+class _Spec(wire.PodSpecWire):
+    containers: list[_Container] | None = None  # type: ignore[assignment]
+
+
+class RankedPodWire(PodWire):
+    """A pod, with what tells its rank."""
+
+    spec: _Spec
 
 
 class Agent(msgspec.Struct, frozen=True):
@@ -38,6 +63,9 @@ class PodSeen(msgspec.Struct, frozen=True):
         owner: The pod, as the lowest of its owners.
         started: When its first container started; 0 = not known.
         agent: Where it serves, if it is an agent of ours.
+        workload: What it does, as its agent says on it.
+        rank: In its job; None if nothing tells it.
+        role: What kind of member of its job it is.
     """
 
     record: PodRecord
@@ -45,6 +73,9 @@ class PodSeen(msgspec.Struct, frozen=True):
     scheduler: str
     started: float
     agent: Agent | None = None
+    workload: Workload | None = None
+    rank: int | None = None
+    role: str = ""
 
 
 class SeePods:
@@ -53,7 +84,7 @@ class SeePods:
     def __init__(self) -> None:
         self._read = PodReader()
 
-    def __call__(self, pod: PodWire) -> PodSeen:
+    def __call__(self, pod: RankedPodWire) -> PodSeen:
         """Return what is kept of a pod."""
         record = self._read(pod)
         meta = pod.metadata
@@ -72,7 +103,29 @@ class SeePods:
             scheduler=pod.spec.scheduler_name or "",
             started=started(pod),
             agent=_agent(pod),
+            workload=_told(meta.annotations or {}),
+            rank=_rank(pod),
+            role=role_of(labels),
         )
+
+
+def _told(annotations: dict[str, str]) -> Workload | None:
+    try:
+        found = _workload.decode(annotations[names.WORKLOAD])
+    except (KeyError, msgspec.MsgspecError, ValueError, RecursionError):
+        return None  # of another version, or by another hand: nothing is known
+    return found if found.v == 1 else None
+
+
+def _rank(pod: RankedPodWire) -> int | None:
+    meta = pod.metadata
+    variables = {
+        one.name: one.value
+        for container in pod.spec.containers or ()
+        for one in container.env or ()
+        if one.value is not None
+    }
+    return rank_of(meta.name, meta.labels or {}, meta.annotations or {}, variables)
 
 
 def _agent(pod: PodWire) -> Agent | None:
@@ -104,6 +157,8 @@ def pod_row(pod: PodSeen, job: str, node: NodeRecord | None, now: float) -> PodR
         gpus=gpus(record, node),
         gpu_model=_model(node) if record.whole or record.slice_memory else "",
         created=record.created,
+        bound=record.bound or None,
+        waited=record.refused,
         started=pod.started or (record.bound if how else 0.0) or None,
         ended=(record.ended or now) if how else None,
         outcome=how,
@@ -124,8 +179,8 @@ def gpus(record: PodRecord, node: NodeRecord | None) -> float:
     return record.whole + min(max(part, record.slice_compute / 100.0), 1.0)
 
 
-def job_row(chain: list[Owner], pod: PodSeen) -> JobRow:
-    """Return the row of a pod's job, by the pod's owners."""
+def job_row(chain: list[Owner], pod: PodSeen, least: int = 0) -> JobRow:
+    """Return the row of a pod's job, by the pod's owners and how many of it are needed at once."""
     run = run_of(chain)
     labels = run.labels
     namespace = pod.record.namespace
@@ -141,6 +196,7 @@ def job_row(chain: list[Owner], pod: PodSeen) -> JobRow:
         scheduler=pod.scheduler,
         labels=labels,
         submitted=run.created,
+        least=least,
     )
 
 

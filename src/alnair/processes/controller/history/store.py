@@ -90,7 +90,7 @@ class Store:
             with self._reader.connect() as connection:
                 return work(connection)
         except SQLAlchemyError as error:
-            raise HistoryError(opening.reason(error)) from error
+            raise self._failed(error) from error
 
     async def clean(self, keep: float) -> None:
         """Remove what ended more than `keep` seconds ago, again and again, until cancelled."""
@@ -113,7 +113,11 @@ class Store:
             with self._open().begin() as connection:
                 return work(connection)
         except SQLAlchemyError as error:
-            raise HistoryError(opening.reason(error)) from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: SQLAlchemyError) -> HistoryError:
+        shown = opening.shown(opening.address(self._name))
+        return HistoryError(f"{shown}: {opening.reason(error)}")
 
     def close(self) -> None:
         """Close it."""

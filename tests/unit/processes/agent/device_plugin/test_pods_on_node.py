@@ -53,7 +53,32 @@ class Followed(PodsOnNode):
                     {"kind": "Job", "name": "j", "controller": True},
                 ],
             },
-            "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "main",
+                        "resources": {"limits": limits},
+                        "command": ["sh", "-c"],
+                        "args": ["python train.py --model org/tiny-7b"],
+                        "env": [
+                            {"name": "DATA", "value": "s3://me:secret@bucket/train"},
+                            {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "k"}}},
+                        ],
+                        "volumeMounts": [
+                            {"name": name, "mountPath": f"/{name}"}
+                            for name in ("claim", "host", "share", "disk", "rest", "settings")
+                        ],
+                    }
+                ],
+                "volumes": [
+                    {"name": "claim", "persistentVolumeClaim": {"claimName": "images"}},
+                    {"name": "host", "hostPath": {"path": "/mnt/data", "type": ""}},
+                    {"name": "share", "nfs": {"server": "files", "path": "/export"}},
+                    {"name": "disk", "csi": {"driver": "fast.example.org"}},
+                    {"name": "rest", "emptyDir": {}},
+                    {"name": "settings", "configMap": {"name": "s"}},
+                ],
+            },
             "status": {"phase": phase, **status},
         }
         return self._read(msgspec.convert(found, PodWithContainers))
@@ -180,11 +205,63 @@ def test_containers_are_known_by_the_runtimes_ids_and_a_pod_by_its_controller(
     assert found.owner == ("Job", "j")
 
 
+HASH = "0123456789abcdef" * 2
+
+
+def mirror(hash_: str, copy: str = "") -> dict[str, str]:
+    return {
+        "kubernetes.io/config.hash": hash_,
+        "kubernetes.io/config.mirror": copy or hash_,
+    }
+
+
 def test_a_pod_from_a_file_is_found_by_what_the_kubelet_calls_it(pods: Followed) -> None:
     pods.tell(None, pod_on_node("b"))
     assert pods.by_group() == pods.by_uid
-    found = pods.read({"kubernetes.io/config.hash": "0123"})
+    found = pods.read(mirror(HASH))
     pods.tell(None, found)
-    assert set(pods.by_group()) == {"uid-b", "0123"}
+    assert set(pods.by_group()) == {"uid-b", HASH}
     pods.tell(found, None)
     assert set(pods.by_group()) == {"uid-b"}
+
+
+def test_nobody_takes_another_pods_place_by_saying_that_it_is_from_a_file(pods: Followed) -> None:
+    pods.tell(None, pod_on_node("b"))
+    for annotations in (
+        mirror("uid-b"),  # that of another pod
+        mirror("6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"),
+        mirror(HASH, "another"),
+        {"kubernetes.io/config.hash": HASH},
+    ):
+        found = pods.read(annotations)
+        pods.tell(None, found)
+        assert pods.by_group() == pods.by_uid
+        pods.tell(found, None)
+
+
+def test_of_two_copies_of_a_pod_from_a_file_the_older_one_counts(pods: Followed) -> None:
+    true = pods.read(mirror(HASH))
+    pods.tell(None, true)
+    false = msgspec.structs.replace(true, uid="false", created=true.created + 5)
+    pods._from_files["false"] = HASH
+    pods.tell(None, false)
+    assert pods.by_group()[HASH] == true
+    pods.tell(true, None)
+    assert pods.by_group()[HASH] == false
+
+
+def test_what_a_pod_works_on_is_read_and_nothing_secret() -> None:
+    found = Followed().read({names.COUNT_CALLS: "true"})
+    assert found.counts_calls
+    said = found.declared
+    assert said.model.name is not None
+    assert said.model.name.value == "org/tiny-7b"
+    assert [(one.kind, one.where) for one in said.places] == [
+        ("url", "s3://bucket/train"),
+        ("persistentVolumeClaim", "images"),
+        ("hostPath", "/mnt/data"),
+        ("nfs", "files:/export"),
+        ("csi", "fast.example.org"),
+        ("emptyDir", "rest"),
+    ]
+    assert "secret" not in repr(found)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from alnair.model import names
 from alnair.node.kubelet.cdi import KIND
 from alnair.node.kubelet.plugin_server import StartRefusedError
+from alnair.node.vgpu.containers.container_slices import Share
 from alnair.processes.agent.device_plugin import starts
 from kit.kubelet_sockets import answer
 from kit.node_state import asks, pod_on_node
@@ -49,6 +50,20 @@ async def test_a_whole_gpu_is_the_assigned_one_whatever_the_kubelet_chose(node: 
     assert not node.server.containers
     text = next((node.kubelet.folder / "cdi").iterdir()).read_text()
     assert f'"hostPath":"{GPUS[1].uuid}"' in text
+
+
+async def test_whole_gpus_have_a_library_that_counts_where_the_pod_asks_for_it(node: Node) -> None:
+    counted = replace(WHOLE, counts_calls=True)
+    node.add(counted)
+    await node.start(node.give(counted, GPUS[0].uuid, resource=names.GPU))
+    ((name, container),) = node.server.containers.items()
+    (share,) = container.assignment.shares
+    assert share == Share(GPUS[1].uuid)  # nothing is limited
+    text = next((node.kubelet.folder / "cdi").iterdir()).read_text()
+    assert f'"hostPath":"{GPUS[1].uuid}/{name}"' in text
+    node.remove(counted)
+    node.starts.forget(counted.uid)
+    assert not node.server.containers
 
 
 async def test_a_container_that_restarts_starts_with_the_same(node: Node) -> None:

@@ -71,3 +71,11 @@ def test_processes_belong_to_containers_by_name() -> None:
         3: None,
         4: Holder("uid-z", ""),
     }
+
+
+def test_a_pod_from_a_file_holds_its_gpu_by_the_uid_of_its_groups() -> None:
+    pod = OwningPod("ns", "a", "copy", "main")
+    found = given_gpus(
+        [sliced(pod, Share("GPU-1", 1000, 20))], [GpuHolder(pod, ("GPU-3",))], {"copy": "hash"}
+    )
+    assert {one.holder for one in found} == {Holder("hash", "main")}

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from alnair.model.api_types import Workload
+from alnair.model.job_facts import Figure, ModelFacts
 from alnair.node.gpu_looks import GpuLook
 from alnair.node.inventory import GpuFacts, Inventory
 from alnair.node.vgpu.containers.container_slices import (
@@ -56,6 +57,10 @@ async def everything(node: ProfiledNode) -> None:
         progress=0.25,
         eta_s=90,
         bottleneck="GPU-bound",
+        model=ModelFacts(parameters=Figure(1e8, "log"), weights_mib=Figure(200.0, "estimated")),
+        idle_since="2026-11-21T12:00:00Z",
+        memory_full_s=600.0,
+        slowdown=1.2,
     )
     account.samples["main"] = msgspec.structs.replace(
         account.samples["main"], periods=9, throttled_periods=2, throttled_ns=10**9

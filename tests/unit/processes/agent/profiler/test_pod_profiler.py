@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -13,12 +16,19 @@ from aiohttp import ClientSession, web
 from alnair.model import usage
 from alnair.model.usage import PodUsage, UsedGpu
 from alnair.model.usage_feed import PodSeries, UsagePage
+from alnair.node.cgroups import Proc
+from alnair.node.load import GpuHolder
+from alnair.node.pods.kubelet_page import KubeletPage
+from alnair.node.pods.reader import PodsReading
+from alnair.node.vgpu.containers.container_slices import OwningPod
 from alnair.processes.agent.profiler import pod_profiler
+from alnair.processes.agent.profiler.kept_usage import KeptUsage
+from alnair.processes.agent.profiler.pod_profiler import PodProfiler
 from alnair.processes.agent.profiler.usage_pages import add_usage_pages
 from alnair.profiler.pods.gpu_use import Disagreement, Holder, Kind
-from alnair.profiler.samples import ProcessSample
+from alnair.profiler.samples import CgroupSample, ContainerKey, ProcessSample
 from alnair.serving.server import Server
-from kit.fake_cgroups import OTHER, UID
+from kit.fake_cgroups import ID, OTHER, UID
 from kit.profiled_node import GPU, MIB, ProfiledNode
 
 STRANGER = "7" * 8 + UID[8:]
@@ -82,6 +92,33 @@ async def test_a_pid_that_is_given_again_is_another_process(node: ProfiledNode) 
     assert kinds == [Kind.USES_NOT_GIVEN, Kind.GIVEN_IDLE]
     await node.second(ProcessSample(99, 40.0))
     assert node.profiler.disagreements[-1] == Disagreement(Kind.UNMAPPED, GPU, None, 1)
+
+
+async def test_a_pid_that_was_given_again_since_the_look_is_of_nobody_known(
+    node: ProfiledNode,
+) -> None:
+    path = node.pod()
+    node.machine.process(17, path)
+    later = int((time.clock_gettime(time.CLOCK_BOOTTIME) + 60) * os.sysconf("SC_CLK_TCK"))
+    node.machine.proc.joinpath("17", "stat").write_text(f"17 (x) R{' 1' * 18} {later} 0\n")
+    await node.second(ProcessSample(17, 40.0))
+    assert only(node.profiler).metrics[usage.GPU_UTIL].last == 0.0
+    assert [one.kind for one in node.profiler.disagreements] == [Kind.GIVEN_IDLE, Kind.UNMAPPED]
+
+
+async def test_a_pod_from_a_file_has_the_gpu_that_it_was_given(node: ProfiledNode) -> None:
+    hash_ = "0123456789abcdef" * 2
+    path = node.pod(hash_)
+    node.names[hash_] = msgspec.structs.replace(node.names[hash_], uid="copy")
+    node.given[:] = [GpuHolder(OwningPod("team", "train", "copy", "main"), (GPU,))]
+    node.machine.process(17, path)
+    node.machine.proc.joinpath("17", "stat").write_text(f"17 (x) R{' 1' * 18} 4242 0\n")
+    await node.second(ProcessSample(17, 40.0))
+    found = only(node.profiler)
+    assert found.uid == "copy"
+    assert found.metrics[usage.GPU_UTIL].last == 40.0
+    assert [gpu.uuid for gpu in found.gpus] == [GPU]
+    assert node.profiler.disagreements == ()
 
 
 async def test_gpus_that_do_not_answer_hold_up_nothing_and_are_unknown(
@@ -235,3 +272,74 @@ async def test_nothing_ends_before_all_pods_are_known_and_the_end_is_saved(
     seconds = only(profiler).metrics[usage.MEMORY_MIB].seconds
     again = node.start()
     assert only(again).metrics[usage.MEMORY_MIB].seconds == seconds
+
+
+class Page:
+    """As `KubeletPage`, saying what a test wants."""
+
+    problem = "no right"
+
+    def __init__(self, reading: PodsReading | None) -> None:
+        self.reading = reading
+
+    def read(self) -> PodsReading | None:
+        return self.reading
+
+
+async def test_where_no_groups_can_be_read_the_kubelet_tells_and_that_is_said(
+    node: ProfiledNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = node.pod()
+    shutil.rmtree((node.machine.root / path[1:]).parent)
+    page = Page(None)
+    profiler = PodProfiler(
+        "n1",
+        Proc(node.machine.proc),
+        lambda: node.names,
+        KeptUsage(node.folder / "page"),
+        page=cast("KubeletPage", page),
+    )
+    await profiler.tick()
+    assert profiler.cycles.count == 0, "nothing is known"
+    key = ContainerKey(UID, ID)
+    for second in (1, 11):
+        sample = CgroupSample(float(second), cpu_ns=second * 10**9, memory_bytes=5 * MIB)
+        page.reading = PodsReading(float(second), {key: sample}, {}, frozenset({UID}))
+        await profiler.tick()
+    found = only(profiler)
+    assert found.metrics[usage.CPU_CORES].last == 1.0
+    page.problem = ""
+    await profiler.tick()
+    assert [text.rpartition(" s")[2] for text in caplog.messages] == [
+        ", which cannot be read either: no right",
+        "",
+    ]
+
+
+async def test_it_knows_who_is_beside_whom_and_keeps_samples_of_who_is_alone(
+    node: ProfiledNode,
+) -> None:
+    def process(pid: int, path: str) -> ProcessSample:
+        node.machine.process(pid, path)
+        stat = node.machine.proc / str(pid) / "stat"
+        stat.write_text(f"{pid} (x) R" + " 1" * 18 + " 4242 0\n")
+        return ProcessSample(pid, 40.0)
+
+    path = node.pod()
+    mine = process(17, path)
+    at = 1_800_000_000.0
+    for number in range(5):
+        node.driver_samples = tuple((at + number + part / 6, 50.0) for part in range(6))
+        await node.second(mine, path=path)
+    times, percents = node.profiler.busy.of(UID)[GPU]
+    assert len(times) == 24, "all but the first look's"
+    assert set(percents) == {50.0}
+    since, beside = node.profiler.neighbours.of(UID)
+    assert beside == frozenset()
+
+    other = process(18, node.pod(STRANGER, OTHER, "other"))
+    await node.second(mine, other, path=path)
+    assert node.profiler.busy.of(UID) == {}, "they are of both now"
+    then, beside = node.profiler.neighbours.of(UID)
+    assert beside == frozenset({"team/other"})
+    assert then > since

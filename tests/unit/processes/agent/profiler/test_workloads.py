@@ -9,15 +9,19 @@ import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.errors import ApiError, NotFound, ServerUnavailable
+from alnair.kube.objects.annotations import rfc3339
+from alnair.kube.timestamps import timestamp
 from alnair.model import names, usage
 from alnair.model.api_types import Workload
+from alnair.model.job_facts import CudaCalls, Declared, Figure, InputPlace, ModelFacts, Name
 from alnair.node.pods.container_logs import ContainerLogs
 from alnair.processes.agent.profiler.training_logs import TrainingLogs
-from alnair.processes.agent.profiler.workloads import Workloads, is_news
-from alnair.profiler.samples import ProcessSample
+from alnair.processes.agent.profiler.workload_annotations import is_news
+from alnair.processes.agent.profiler.workloads import Workloads
+from alnair.profiler.samples import GpuSample, NetworkSample, ProcessSample
 from alnair.sharing.matching.node_state import PodOnNode
 from kit.fake_cgroups import UID
-from kit.profiled_node import ProfiledNode
+from kit.profiled_node import GPU, ProfiledNode
 
 _STEP = "Train Epoch: 1 [{}/60000 ({:.0f}%)]\tLoss: 0.5"
 
@@ -46,6 +50,8 @@ class _Scene:
         self.now = 1_800_000_000.0
         self.pod = PodOnNode(UID, "team", "train", 0.0)
         self.silent: tuple[str, ...] = ()
+        self.idle: float | None = None
+        self.events: list[tuple[Any, ...]] = []
 
     async def begin(self) -> Workloads:
         path = self.node.pod()
@@ -55,14 +61,17 @@ class _Scene:
         for _ in range(3):
             await self.node.second(ProcessSample(17, 40.0), path=path)
         self.uses(50.0)
-        return Workloads(
+        made = Workloads(
             cast("Client", self.server),
             self.node.profiler,
             lambda: {UID: self.pod},
             TrainingLogs(ContainerLogs(self.logs)),
             silent=self.silent,
+            idle_for=lambda _: self.idle,
             now=lambda: self.now,
         )
+        cast("Any", made)._recorder.record = lambda *event: self.events.append(event)
+        return made
 
     def uses(self, percent: float, period: int = 10) -> None:
         """Let the last ten minutes be a cycle of the GPU's use."""
@@ -77,6 +86,12 @@ class _Scene:
         with file.open("a") as log:
             for number, line in enumerate(lines):
                 log.write(f"2027-01-15T07:50:{number:02}Z stdout F {line}\n")
+
+    def says_at(self, at: float, line: str) -> None:
+        file = self.logs / f"team_train_{UID}" / "main" / "0.log"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as log:
+            log.write(f"{rfc3339(at)} stdout F {line}\n")
 
     def told(self) -> list[Workload]:
         texts = [one["annotations"][names.WORKLOAD] for one in self.server.applied]
@@ -94,9 +109,81 @@ async def test_a_cyclic_use_of_the_gpu_is_told_as_a_training(scene: _Scene) -> N
     assert await workloads.look() > 0
     (found,) = scene.told()
     assert found.type == "training"
-    assert found.period_s == pytest.approx(10, rel=0.02)
+    assert found.period_s is None, "samples of a second show no iteration for certain"
     assert found.progress is None
     assert scene.node.profiler.usage(UID).workload == found
+
+
+async def test_the_driver_s_own_samples_of_a_gpu_that_it_has_alone_tell_its_iterations(
+    scene: _Scene,
+) -> None:
+    workloads = await scene.begin()
+    busy = scene.node.profiler.busy
+    stamps = scene.now - 120 + np.arange(720) / 6
+    pairs = tuple((float(at), 100.0 * bool(at % 1.5 < 0.9)) for at in stamps)
+    for one in (), pairs:
+        busy.take({GPU: GpuSample(0.0, 60.0, busy=one)}, {GPU: UID})
+    await workloads.look()
+    (found,) = scene.told()
+    assert found.period_from == "gpu"
+    assert found.period_s == pytest.approx(1.5, rel=0.02)
+    assert found.busy_s == pytest.approx(0.75, rel=0.02)
+
+
+async def test_gpus_that_are_held_and_not_used_are_told_once_with_an_event(scene: _Scene) -> None:
+    scene.idle = 1500.0
+    workloads = await scene.begin()
+    scene.uses(0.0)
+    for _ in range(3):
+        await workloads.look()
+        scene.now += 31
+    (found,) = scene.told()
+    assert found.idle_since is not None
+    assert timestamp(found.idle_since) == pytest.approx(1_800_000_000.0 - 1500, abs=1)
+    assert len(scene.events) == 1
+    assert scene.events[0][1] == "GpuIdle"
+    scene.idle = None
+    await workloads.look()
+    assert scene.told()[0].idle_since is None
+
+
+async def test_memory_that_grows_is_told_before_it_is_full(scene: _Scene) -> None:
+    workloads = await scene.begin()
+    accounts = cast("Any", scene.node.profiler.accounts)
+    used = 10_000.0
+    for _ in range(65):
+        accounts.newest = lambda *_: [used]  # noqa: B023
+        await workloads.look()
+        scene.now += 31
+        used += 1000.0
+    reasons = {reason for _, reason, *_ in scene.events}
+    assert "GpuMemoryFilling" in reasons
+    found = scene.node.profiler.workloads[UID]
+    assert found.memory_full_s is not None
+    left = (81_559 - used) / 1000 * 31
+    assert 0.8 * left < found.memory_full_s < 1.6 * left
+
+
+async def test_a_training_beside_another_is_slower_than_alone_by_its_own_log(
+    scene: _Scene,
+) -> None:
+    workloads = await scene.begin()
+    others: frozenset[str] = frozenset()
+    since, done = 0.0, 0
+    neighbours = cast("Any", scene.node.profiler.neighbours)
+    for number in range(12):
+        if number == 6:
+            others, since = frozenset({"team/other"}), scene.now
+        neighbours.of = lambda _: (since, others)  # noqa: B023
+        done += 20 if others else 30
+        line = f"step={done}/9000 loss=0.5"
+        scene.says_at(scene.now, line)
+        await workloads.look()
+        scene.now += 31
+    found = scene.node.profiler.workloads[UID]
+    assert found.neighbours == ("team/other",)
+    assert found.slowdown == pytest.approx(1.5, rel=0.01)
+    assert found.slowdown_from == "log"
 
 
 async def test_a_log_tells_how_far_the_training_is(scene: _Scene) -> None:
@@ -138,6 +225,28 @@ async def test_a_pod_s_own_pattern_is_used_and_a_bad_one_said_once(
         scene.says("at 30 of 80")
         await again.look()
     assert caplog.text.count("its log pattern is not used") == 1
+
+
+async def test_what_a_pod_works_on_is_told_with_its_sources(scene: _Scene) -> None:
+    model = ModelFacts(Name("org/tiny", "option --model"))
+    place = InputPlace("nfs", "files:/export", "volume data at /data")
+    scene.pod = msgspec.structs.replace(scene.pod, declared=Declared(model, (place,)))
+    scene.says("Total params: 1,199,882 (4.58 MB)")
+    workloads = await scene.begin()
+    account = scene.node.profiler.accounts.pods[UID]
+    account.network = NetworkSample(1.0, 500 << 20, 7)
+    await workloads.look()
+    (found,) = scene.told()
+    assert found.type == "training"
+    assert found.model is not None
+    assert found.model.name == model.name
+    assert found.model.parameters == Figure(1_199_882, "log")
+    assert found.input is not None
+    assert found.input.places == (place,)
+    assert found.input.read_mib == Figure(500.0, "bytes received by network")
+    assert found.input.epoch_mib is None
+    assert found.cuda is not None
+    assert names.COUNT_CALLS in found.cuda.unknown
 
 
 async def test_each_pod_has_its_turn_and_no_more(scene: _Scene) -> None:
@@ -214,3 +323,25 @@ def test_news_is_what_changes_more_than_was_foreseen(
     after: int, old: dict[str, Any], new: dict[str, Any], *, news: bool
 ) -> None:
     assert is_news(_at(0, **old), _at(after, **new), _BEGIN + after) is news
+
+
+def _weights(mib: float) -> ModelFacts:
+    return ModelFacts(weights_mib=Figure(mib, "estimated"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_it"),
+    [
+        ({"model": _weights(1000)}, {"model": _weights(1050)}, False),
+        ({"model": _weights(1000)}, {"model": _weights(2000)}, True),
+        ({}, {"model": ModelFacts(Name("a", "b"))}, True),
+        ({"cuda": CudaCalls(9, {"launch": 0.9})}, {"cuda": CudaCalls(1, {"launch": 0.85})}, False),
+        ({"cuda": CudaCalls(9, {"launch": 0.9})}, {"cuda": CudaCalls(9, {"h2d": 0.9})}, True),
+        ({"cuda": CudaCalls(9, {"launch": 0.9})}, {}, False),
+    ],
+)
+def test_another_model_and_other_calls_are_news(
+    old: dict[str, Any], new: dict[str, Any], is_it: bool
+) -> None:
+    now = 1_800_000_000.0
+    assert is_news(_at(0, **old), _at(200, **new), now + 200) is is_it

@@ -5,16 +5,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from alnair.live.recording.record_lines import NodeRecord, PodWire
+from alnair.live.recording.record_lines import NodeRecord
 from alnair.model import names
 from alnair.model.nodes import Gpu
-from alnair.processes.controller.history.seen import PodSeen, SeePods, job_row, pod_row
+from alnair.processes.controller.history.seen import (
+    PodSeen,
+    RankedPodWire,
+    SeePods,
+    job_row,
+    pod_row,
+)
 
 NODE = NodeRecord(name="n", model="T4", gpus=(Gpu("G", 0, "T4", 16384),))
 
 
 def seen(
-    limits: dict[str, str] | None = None, status: dict[str, Any] | None = None, **meta: Any
+    limits: dict[str, str] | None = None,
+    status: dict[str, Any] | None = None,
+    node: str | None = "n",
+    **meta: Any,
 ) -> PodSeen:
     container = {"name": "c", "resources": {"limits": limits or {}, "requests": limits or {}}}
     container["ports"] = [{"containerPort": 9466}]
@@ -23,10 +32,10 @@ def seen(
             "name": "p", "namespace": "red", "uid": "u",
             "creationTimestamp": "2026-01-01T00:00:00Z", **meta,
         },
-        "spec": {"containers": [container], "nodeName": "n"},
+        "spec": {"containers": [container], "nodeName": node},
         "status": status or {"phase": "Running"},
     }  # fmt: skip
-    return SeePods()(msgspec.convert(pod, PodWire))
+    return SeePods()(msgspec.convert(pod, RankedPodWire))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +80,18 @@ def test_a_pod_began_when_its_first_container_did() -> None:
     ]
     row = pod_row(seen(status={"phase": "Running", "containerStatuses": states}), "j", NODE, 0.0)
     assert row.started == row.created + 5.0
+
+
+def test_a_pod_says_when_it_was_bound_and_until_then_why_not() -> None:
+    at = "2026-01-01T00:01:00Z"
+    waits = {"type": "PodScheduled", "status": "False", "message": "no GPU free"}
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+    rows = [
+        pod_row(seen(status={"conditions": [one]}, node=node), "job", NODE, 0.0)
+        for one, node in ((waits, None), (bound, "n"))
+    ]
+    told = [(row.bound and row.bound - row.created, row.waited) for row in rows]
+    assert told == [(None, "no GPU free"), (60.0, "")]
 
 
 def test_the_user_is_the_label_or_the_namespace() -> None:

@@ -1,0 +1,261 @@
+"""Carries out what was decided on a training job, by server-side apply under a name of its own.
+
+Every object belongs to the job, so that Kubernetes deletes it with the job.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Collection, Coroutine, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from alnair.elastic import supporting_objects
+from alnair.elastic.child_names import child_names
+from alnair.elastic.desired import Child, Desired
+from alnair.elastic.pod_templates import Manifest
+from alnair.elastic.troubles import Trouble, trouble
+from alnair.kube.client import Client
+from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound
+from alnair.kube.objects.wire import ObjectMeta, OwnerReference
+from alnair.kube.resources import (
+    CONFIGMAPS,
+    JOBS,
+    NETWORK_POLICIES,
+    PODGROUPS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from alnair.kube.timestamps import timestamp
+from alnair.model import names
+from alnair.model.elastic_types import JobStatus
+from alnair.model.training_job import TrainingJob
+from alnair.processes.controller.elastic import migrating
+from alnair.processes.controller.elastic.cache import RESOURCES
+from alnair.processes.controller.elastic.ssh_keys import draw_keys
+
+_KINDS: Final[dict[str, Resource[Any]]] = {
+    one.kind: one
+    for one in (CONFIGMAPS, JOBS, NETWORK_POLICIES, PODGROUPS, SECRETS, SERVICES, STATEFUL_SETS)
+}
+#: Seconds after which what was applied and has not been seen since is applied again. The news of a
+#: burst comes late, and to repeat its writes would make it later still.
+_UNSEEN: Final = 10.0
+#: Fields by which each kind says how many pods it makes.
+_SIZES: Final = {"StatefulSet": ("replicas",), "Job": ("parallelism", "completions")}
+
+
+class NameTakenError(KubeError):
+    """An object of the name that a job needs is there, and is not the job's."""
+
+
+class LeftBehindError(KubeError):
+    """An object of a former job of the name was there, and is being deleted: to be tried again."""
+
+
+class Applied:
+    """What was applied of one job, so that it is not applied again and again.
+
+    Args:
+        writes: Counts writes by what they do.
+
+    Attributes:
+        keys: Its Secret is there.
+    """
+
+    def __init__(self, writes: Counter[str] | None = None) -> None:
+        self.keys = False
+        self.writes: Counter[str] = Counter() if writes is None else writes
+        self._manifests: dict[Child, Manifest] = {}
+        self._when: dict[Child, float] = {}
+        #: Those that have been seen as they were applied.
+        self._seen: set[Child] = set()
+
+    def differs(self, manifest: Manifest) -> bool:
+        """Whether this was not applied the last time."""
+        return self._manifests.get(_child(manifest)) != manifest
+
+    def note(self, manifest: Manifest) -> None:
+        """Note that this was applied."""
+        self._manifests[_child(manifest)] = manifest
+        self._when[_child(manifest)] = time.monotonic()
+        self._seen.discard(_child(manifest))
+
+    def forget(self, child: Child) -> None:
+        """Note that an object is gone."""
+        self._manifests.pop(child, None)
+
+    def mend(self, complaint: str, job: TrainingJob) -> bool:
+        """Note that one of our objects is gone, if a complaint says so; returns whether one is."""
+        children = child_names(job)
+        if "not found" not in complaint:
+            return False
+        if children.keys in complaint:
+            self.keys = False
+            return True
+        self.forget(Child("ConfigMap", children.hosts))
+        return children.hosts in complaint
+
+    def look(self, applied: Iterable[Manifest], changed: Collection[Child]) -> None:
+        """Forget what is not as it was applied, unless the news of that is still on its way."""
+        for child in map(_child, applied):
+            if child not in changed:
+                self._seen.add(child)
+            elif child in self._seen or time.monotonic() - self._when.get(child, 0.0) >= _UNSEEN:
+                self.forget(child)
+
+
+async def carry_out(client: Client, job: TrainingJob, done: Desired, applied: Applied) -> None:
+    """Do what was decided; what was done is not undone if something fails in between.
+
+    Raises:
+        KubeError: The API server refuses something; all of it can be tried again.
+    """
+    for child in done.delete:
+        applied.forget(child)
+        applied.writes["delete"] += 1
+        try:
+            kind = _KINDS[child.kind]
+            await client.delete(kind, child.name, job.namespace, propagation="Background")
+        except NotFound:
+            continue
+    applied.look(done.apply, done.changed)
+    # What the pods need is made at once; the pods after all of it, the gang above all.
+    before = [_apply(client, job, one, applied) for one in done.apply if applied.differs(one)]
+    if done.keys and not applied.keys:
+        before.append(_draw_keys(client, job, applied))
+    await _all(before)
+    for manifest in done.create:
+        applied.writes["create"] += 1
+        await _create(client, job, manifest)
+    if done.resize is not None:
+        child, size = done.resize.child, done.resize.size
+        applied.writes["patch"] += 1
+        spec: Manifest = dict.fromkeys(_SIZES[child.kind], size)
+        await client.merge_patch(_KINDS[child.kind], child.name, {"spec": spec}, job.namespace)
+    await migrating.carry_out(client, job.namespace, done)
+    if done.tell is not None:
+        applied.writes["patch"] += 1
+        pod, hosts = done.tell
+        patch = {"metadata": {"annotations": {names.HOSTS_SEEN: hosts}}}
+        await client.merge_patch(PODS, pod, patch, job.namespace)
+
+
+async def write_status(client: Client, job: TrainingJob, status: JobStatus) -> None:
+    """Write the status.
+
+    Raises:
+        KubeError: The API server refuses it.
+    """
+    resource = RESOURCES[job.kind]
+    body: Manifest = {
+        "apiVersion": resource.api_version,
+        "kind": job.kind,
+        "metadata": {"name": job.name, "namespace": job.namespace, "uid": job.uid},
+        "status": msgspec.to_builtins(status),
+    }
+    await client.apply(resource, body, field_manager=names.CONTROLLER_ELASTIC, subresource="status")
+
+
+async def _create(client: Client, job: TrainingJob, manifest: Manifest) -> None:
+    kind = _KINDS[manifest["kind"]]
+    try:
+        await client.create(kind, owned(job, manifest), job.namespace)
+    except AlreadyExists:
+        if kind is not SECRETS:  # whose names are nobody else's
+            await _check_owner(client, job, manifest)
+
+
+async def _apply(client: Client, job: TrainingJob, manifest: Manifest, applied: Applied) -> None:
+    """Apply; what others have changed of our own object we take back, and nobody else's."""
+
+    async def apply(*, force: bool) -> None:
+        applied.writes["apply"] += 1
+        await client.apply(
+            _KINDS[manifest["kind"]],
+            owned(job, manifest),
+            namespace=job.namespace,
+            field_manager=names.CONTROLLER_ELASTIC,
+            force=force,
+        )
+
+    try:
+        await apply(force=False)
+    except Conflict:
+        await _check_owner(client, job, manifest)
+        await apply(force=True)
+    applied.note(manifest)
+
+
+async def _draw_keys(client: Client, job: TrainingJob, applied: Applied) -> None:
+    applied.writes["create"] += 1
+    # Nobody needs to read it: that there is one is all that is asked.
+    await _create(client, job, supporting_objects.secret(job, child_names(job), draw_keys()))
+    applied.keys = True
+
+
+async def _all(requests: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Make requests side by side; raises the first error when all have ended."""
+    for result in await asyncio.gather(*requests, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+
+
+async def _check_owner(client: Client, job: TrainingJob, manifest: Manifest) -> None:
+    kind, name = _KINDS[manifest["kind"]], manifest["metadata"]["name"]
+    found = await client.get(kind.typed(_Owned), name, job.namespace)
+    meta = found.metadata
+    owners = meta.owner_references or ()
+    if any(one.uid == job.uid for one in owners):
+        return
+    if kind in (STATEFUL_SETS, JOBS) and any(_is_former(one, job, meta) for one in owners):
+        # Kubernetes deletes it, but for when it has missed that the former job is gone (`orphans`).
+        await client.delete(kind, name, job.namespace, uid=meta.uid, propagation="Background")
+        raise LeftBehindError(f"{kind.kind} {name} of a former {job.kind} {job.name} is deleted")
+    raise NameTakenError(
+        f"{kind.kind} {name} is there and is not of this {job.kind}: delete it, or give the"
+        " job another name"
+    )
+
+
+def _is_former(owner: OwnerReference, job: TrainingJob, child: ObjectMeta) -> bool:
+    """Whether the owner is one that had the job's name before it, and so is no more."""
+    is_namesake = (owner.kind, owner.name) == (job.kind, job.name)
+    return is_namesake and timestamp(child.creation_timestamp) <= job.created
+
+
+def refusal(error: KubeError) -> Trouble | None:
+    """Return what the user must know of an error; None if it will pass, or is not theirs."""
+    if isinstance(error, NameTakenError):
+        return Trouble("NameTaken", str(error))
+    if isinstance(error, Forbidden) and " cannot " in error.message:
+        return None  # for want of rights of ours, as a server says that has just been started
+    if isinstance(error, Forbidden | Invalid):
+        return trouble(f"Refused: {error.message}", "worker")
+    return None
+
+
+def owned(job: TrainingJob, manifest: Manifest) -> Manifest:
+    """Return the manifest of an object that belongs to a job."""
+    owner = {
+        "apiVersion": RESOURCES[job.kind].api_version,
+        "kind": job.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {**manifest["metadata"], "namespace": job.namespace, "ownerReferences": [owner]}
+    return {**manifest, "metadata": metadata}
+
+
+def _child(manifest: Manifest) -> Child:
+    return Child(manifest["kind"], manifest["metadata"]["name"])
+
+
+class _Owned(msgspec.Struct):
+    metadata: ObjectMeta

@@ -1,0 +1,289 @@
+"""What there is of training jobs' objects: narrow types, and what decisions see of them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from alnair.elastic.observed import Ending
+from alnair.elastic.pod_templates import KINDS
+from alnair.kube.objects.training_jobs import JobMeta
+from alnair.kube.objects.wire import ObjectMeta
+from alnair.model import names
+from alnair.model.api_types import PodGroupStatus
+
+#: Kind, namespace and name of a training job.
+JobKey = tuple[str, str, str]
+
+#: Label of a pod with its place among those of an Indexed Job.
+_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+#: While one of these is why a container waits, it does not start by itself soon.
+_STUCK: Final = ("Err", "ImagePull", "InvalidImage", "CreateContainer", "CrashLoop", "RunContainer")
+
+
+class _State(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _ContainerState(msgspec.Struct):
+    waiting: _State | None = None
+
+
+class _ContainerStatus(msgspec.Struct):
+    state: _ContainerState | None = None
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str | None = None
+
+
+class _PodStatus(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+
+
+class PodWire(msgspec.Struct):
+    """A worker's or a launcher's pod."""
+
+    metadata: ObjectMeta
+    spec: _PodSpec
+    status: _PodStatus | None = None
+
+
+class _ReplicasSpec(msgspec.Struct):
+    replicas: int | None = None
+
+
+class _SetStatus(msgspec.Struct, rename="camel"):
+    observed_generation: int | None = None
+
+
+class StatefulSetWire(msgspec.Struct):
+    """The workers of Horovod."""
+
+    metadata: JobMeta
+    spec: _ReplicasSpec
+    status: _SetStatus | None = None
+
+
+class _JobSpec(msgspec.Struct):
+    parallelism: int | None = None
+
+
+class _JobStatus(msgspec.Struct):
+    succeeded: int | None = None
+    conditions: list[_Condition] | None = None
+
+
+class BatchJobWire(msgspec.Struct):
+    """A launcher, or the workers of torchrun."""
+
+    metadata: ObjectMeta
+    spec: _JobSpec
+    status: _JobStatus | None = None
+
+
+class _GroupSpec(msgspec.Struct, rename="camel"):
+    min_member: int = 0
+
+
+class GroupWire(msgspec.Struct):
+    """A PodGroup."""
+
+    metadata: ObjectMeta
+    spec: _GroupSpec = msgspec.field(default_factory=_GroupSpec)
+    status: PodGroupStatus | None = None
+
+
+class PartWire(msgspec.Struct):
+    """A Service, ConfigMap or NetworkPolicy: that it is there is all that counts."""
+
+    metadata: ObjectMeta
+
+
+class ChildPart(msgspec.Struct, frozen=True):
+    """The same, by the uid of the training job that it belongs to."""
+
+    job: JobKey | None
+    owner: str
+    name: str
+
+
+class ChildPod(msgspec.Struct, frozen=True):
+    """A pod of a training job; `owner` is the uid of what made it."""
+
+    job: JobKey | None
+    owner: str
+    role: str
+    name: str
+    uid: str
+    index: int
+    placed: bool
+    running: bool
+    ready: bool
+    ended: bool
+    leaving: bool
+    hosts_seen: str
+    problem: str
+    node: str = ""
+
+
+class ChildSet(msgspec.Struct, frozen=True):
+    """What makes workers or a launcher: how many, where not, and how it ended if it did.
+
+    Attributes:
+        owner: Uid of the training job that it belongs to: one of the same name that was deleted
+            may have left it behind.
+        avoids: Nodes that new pods keep away from.
+        settled: Its controller has read its latest version.
+    """
+
+    job: JobKey | None
+    owner: str
+    uid: str
+    role: str
+    size: int
+    ending: Ending | None = None
+    is_ending: bool = False
+    is_endless: bool = False
+    avoids: tuple[str, ...] = ()
+    settled: bool = True
+
+
+class ChildGroup(msgspec.Struct, frozen=True):
+    """A PodGroup: its bounds, whether all had a node once, and why it fits nowhere if so."""
+
+    job: JobKey | None
+    owner: str
+    members: int
+    least: str
+    placed: bool
+    refusal: str
+
+
+def project_pod(pod: PodWire) -> ChildPod:
+    """Return the pod as decisions see it."""
+    meta, status = pod.metadata, pod.status or _PodStatus()
+    labels = meta.labels or {}
+    number = labels.get(_INDEX) or meta.name.rpartition("-")[2]
+    ready = any(c.type == "Ready" and c.status == "True" for c in status.conditions or ())
+    return ChildPod(
+        job=_job(meta),
+        owner=_owner(meta),
+        role=labels.get("role", ""),
+        name=meta.name,
+        uid=meta.uid,
+        index=int(number) if number.isdecimal() else 0,
+        placed=bool(pod.spec.node_name),
+        running=status.phase == "Running",
+        ready=ready,
+        ended=status.phase in ("Succeeded", "Failed"),
+        leaving=meta.deletion_timestamp is not None,
+        hosts_seen=(meta.annotations or {}).get(names.HOSTS_SEEN, ""),
+        problem=_problem(status),
+        node=pod.spec.node_name or "",
+    )
+
+
+def project_set(made: StatefulSetWire) -> ChildSet:
+    """Return the StatefulSet as decisions see it."""
+    meta, replicas = made.metadata, made.spec.replicas
+    seen = made.status.observed_generation if made.status else None
+    return ChildSet(
+        _job(meta),
+        _owner(meta),
+        meta.uid,
+        "worker",
+        size=1 if replicas is None else replicas,
+        is_endless=True,
+        avoids=_avoids(meta),
+        settled=(seen or 0) >= meta.generation,
+    )
+
+
+def project_batch_job(made: BatchJobWire) -> ChildSet:
+    """Return the Job as decisions see it."""
+    meta = made.metadata
+    role = (meta.labels or {}).get("role", "")
+    size = made.spec.parallelism
+    ending = None
+    for one in (made.status.conditions if made.status else None) or ():
+        if one.status == "True" and one.type in ("Complete", "Failed"):
+            ending = Ending(one.type == "Complete", one.reason or "", one.message or "")
+    return ChildSet(
+        _job(meta),
+        _owner(meta),
+        meta.uid,
+        role,
+        size=1 if size is None else size,
+        ending=ending,
+        avoids=_avoids(meta),
+        is_ending=bool(made.status and made.status.succeeded),
+    )
+
+
+def project_group(group: GroupWire) -> ChildGroup:
+    """Return the PodGroup as decisions see it."""
+    conditions = (group.status.conditions if group.status else None) or []
+    placed = any(c.type == "InitiallyScheduled" and c.status == "True" for c in conditions)
+    refusal = ""
+    for one in conditions:
+        if one.type == "Scheduled" and one.status == "True":
+            placed = True
+        elif one.type == "Scheduled" and one.reason == "Unschedulable":
+            refusal = one.message
+    meta = group.metadata
+    return ChildGroup(
+        _job(meta),
+        _owner(meta),
+        members=group.spec.min_member,
+        least=(meta.annotations or {}).get(names.ELASTIC_MIN, ""),
+        placed=placed,
+        refusal=refusal,
+    )
+
+
+def project_part(part: PartWire) -> ChildPart:
+    """Return what is known of such an object."""
+    meta = part.metadata
+    return ChildPart(_job(meta), _owner(meta), meta.name)
+
+
+def _job(meta: ObjectMeta) -> JobKey | None:
+    """Return the training job that an object says it is part of; None if it says nothing."""
+    return job_of(meta.labels or {}, meta.namespace)
+
+
+def _owner(meta: ObjectMeta) -> str:
+    """Return the uid of what controls an object; empty if nothing does."""
+    return next((one.uid for one in meta.owner_references or () if one.controller), "")
+
+
+def job_of(labels: Mapping[str, str], namespace: str) -> JobKey | None:
+    """Return the training job that the labels name."""
+    for kind in KINDS:
+        if name := labels.get(kind):
+            return kind, namespace, name
+    return None
+
+
+def _avoids(meta: ObjectMeta) -> tuple[str, ...]:
+    said = (meta.annotations or {}).get(names.LEAVE_NODES, "")
+    return tuple(said.split(",")) if said else ()
+
+
+def _problem(status: _PodStatus) -> str:
+    for one in status.container_statuses or ():
+        waiting = one.state.waiting if one.state else None
+        if waiting is not None and (waiting.reason or "").startswith(_STUCK):
+            return f"{waiting.reason}: {waiting.message or 'its container does not start'}"
+    return ""

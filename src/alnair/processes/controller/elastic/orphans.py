@@ -1,0 +1,96 @@
+"""Pods of training jobs whose maker is gone, which Kubernetes should have deleted and has not.
+
+Its garbage collector forgets them if a StatefulSet or a Job is deleted and made anew under its name
+while the collector's watch is interrupted, as when an API server is killed: its local copy then
+tells it of a change, and not that the former one went (client-go's informers go by names). Such
+pods hold GPUs, and their names, for ever. They are evicted here.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from alnair.kube.client import Client
+from alnair.kube.errors import Conflict, NotFound, TooManyRequests
+from alnair.kube.objects.wire import ObjectMeta
+from alnair.kube.resources import JOBS, STATEFUL_SETS
+
+#: Seconds that the garbage collector has; as a rule it needs less than one.
+PATIENCE: Final = 10.0
+#: Seconds after which an eviction is tried again.
+_AGAIN: Final = 10.0
+
+
+class Orphan(msgspec.Struct, frozen=True):
+    """A pod that has not ended, is not being deleted, and whose maker is not known.
+
+    Attributes:
+        pod: Its name.
+        uid: Of the pod.
+        owner: Uid of what made it.
+        maker: Name that what makes such pods has.
+        is_set: The maker would be a StatefulSet, else a Job.
+    """
+
+    pod: str
+    uid: str
+    owner: str
+    maker: str
+    is_set: bool
+
+
+class Orphans:
+    """Remembers since when pods have been orphans."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        #: By uid of the job, then of the pod.
+        self._since: dict[str, dict[str, float]] = {}
+
+    def keep(self, present: Collection[str]) -> None:
+        """Forget all jobs but these, by their uids."""
+        for job in [job for job in self._since if job not in present]:
+            del self._since[job]
+
+    async def evict(
+        self, job: str, namespace: str, found: Sequence[Orphan], now: float
+    ) -> float | None:
+        """Evict those that have been orphans for long, and return when to look again.
+
+        Args:
+            job: Uid of the job.
+            namespace: Of the job.
+            found: Its orphans.
+            now: Seconds since the epoch.
+
+        Raises:
+            KubeError: The API server refuses something; all of it can be tried again.
+        """
+        known = self._since.pop(job, {})
+        if not found:
+            return None
+        self._since[job] = since = {one.uid: known.get(one.uid, now) for one in found}
+        for one in found:
+            if now >= since[one.uid] + PATIENCE and not await self._has_maker(one, namespace):
+                try:
+                    await self._client.evict(namespace, one.pod, one.uid)
+                except (NotFound, Conflict, TooManyRequests):
+                    continue  # it is gone; or a disruption budget keeps it for now
+        due = [at + PATIENCE for at in since.values()]
+        return min(at if at > now else now + _AGAIN for at in due)
+
+    async def _has_maker(self, one: Orphan, namespace: str) -> bool:
+        """Ask the API server: what we know of makers may be older than the pod."""
+        try:
+            if one.is_set:
+                made = await self._client.get(STATEFUL_SETS.typed(_Maker), one.maker, namespace)
+            else:
+                made = await self._client.get(JOBS.typed(_Maker), one.maker, namespace)
+        except NotFound:
+            return False
+        return made.metadata.uid == one.owner
+
+
+class _Maker(msgspec.Struct):
+    metadata: ObjectMeta

@@ -1,0 +1,117 @@
+"""Which objects count as a training job's: its own, and not those of a former one of its name."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from alnair.elastic.observed import Ending
+from alnair.kube.informer import Change, ChangeKind
+from alnair.kube.objects.training_jobs import ElasticTorchJobWire, project_training_job
+from alnair.processes.controller.elastic import children
+from alnair.processes.controller.elastic.cache import JobCache
+from alnair.processes.controller.elastic.complaints import Suspect
+from alnair.processes.controller.elastic.orphans import Orphan
+from kit import training_jobs as jobs
+
+KEY = ("ElasticTorchJob", "team", "a")
+LABELS = {"ElasticTorchJob": "a", "role": "worker"}
+DONE = {"type": "Complete", "status": "True", "reason": "R", "message": "m"}
+
+
+class Cluster:
+    """What the informers would tell the cache."""
+
+    def __init__(self) -> None:
+        self.marked: list[Any] = []
+        client: Any = None
+        self.cache = JobCache(client, self.marked.append)
+
+    def job(self, uid: str) -> None:
+        made = project_training_job(msgspec.convert(jobs.torch("a"), ElasticTorchJobWire))
+        made = msgspec.structs.replace(made, namespace="team", uid=uid)
+        self.cache._job(Change(ChangeKind.ADDED, ("team", "a"), None, made))
+
+    def workers(self, uid: str, owner: str, *conditions: dict[str, str]) -> None:
+        """The Job of the workers."""
+        wire = {
+            "metadata": self._meta("elastictorchjob-a-workers", uid, owner),
+            "spec": {"parallelism": 2},
+            "status": {"conditions": [*conditions]},
+        }
+        made = children.project_batch_job(msgspec.convert(wire, children.BatchJobWire))
+        told = self.cache._child("job", self.cache._sets)
+        told(Change(ChangeKind.ADDED, ("team", f"{uid}-workers"), None, made))
+
+    def pod(self, name: str, owner: str, **status: Any) -> None:
+        wire = {
+            "metadata": self._meta(name, f"uid-{name}", owner),
+            "spec": {"nodeName": "n"},
+            "status": status,
+        }
+        made = children.project_pod(msgspec.convert(wire, children.PodWire))
+        told = self.cache._child("pod", self.cache._pods)
+        told(Change(ChangeKind.ADDED, ("team", name), None, made))
+
+    def _meta(self, name: str, uid: str, owner: str) -> dict[str, Any]:
+        reference = {"uid": owner, "controller": True}
+        meta = {"name": name, "namespace": "team", "uid": uid, "labels": LABELS}
+        return {**meta, "ownerReferences": [reference]}
+
+
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def test_what_a_former_job_of_the_name_has_left_is_not_taken_for_the_jobs_own() -> None:
+    cluster = Cluster()
+    cluster.workers("old-set", "old", DONE)
+    cluster.pod("a-0", "old-set", **READY)
+    cluster.job("new")
+    seen = cluster.cache.observed(KEY, None, has_keys=False)
+    assert (seen.size, seen.ending, seen.staying) == (None, None, ())
+    assert [worker.leaving for worker in seen.workers] == [True]
+    cluster.workers("set", "new")
+    cluster.pod("a-1", "set", **READY)
+    seen = cluster.cache.observed(KEY, None, has_keys=False)
+    assert (seen.size, seen.ending, [w.index for w in seen.staying]) == (2, None, [1])
+    cluster.workers("set", "new", DONE)
+    ending = cluster.cache.observed(KEY, None, has_keys=False).ending
+    assert ending == Ending(succeeded=True, reason="R", message="m")
+
+
+def test_what_does_not_get_on_is_suspected_until_it_does() -> None:
+    cluster = Cluster()
+    cluster.job("new")
+    assert cluster.cache.suspects(KEY) == []
+    cluster.workers("set", "new")
+    made = Suspect("worker", "Job", "elastictorchjob-a-workers", "set")
+    assert cluster.cache.suspects(KEY) == [made]
+    cluster.pod("a-0", "set", phase="Pending")
+    slow = Suspect("worker", "Pod", "a-0", "uid-a-0")
+    assert cluster.cache.suspects(KEY) == [made, slow]
+    cluster.pod("a-0", "set", **READY)
+    cluster.pod("a-1", "set", **READY)
+    assert cluster.cache.suspects(KEY) == []
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_job_that_is_gone_or_has_ended_has_no_suspects(*, finished: bool) -> None:
+    cluster = Cluster()
+    cluster.workers("set", "new")
+    if finished:
+        cluster.job("new")
+        cluster.workers("set", "new", DONE)
+    assert cluster.cache.suspects(KEY) == []
+
+
+def test_pods_whose_maker_is_not_known_are_orphans_whichever_job_they_were_of() -> None:
+    cluster = Cluster()
+    cluster.pod("a-0", "former-set", **READY)
+    cluster.pod("a-1", "set", **READY)
+    assert cluster.cache.orphans(KEY) == []  # there is no such job to ask it for
+    cluster.job("new")
+    cluster.workers("set", "new")
+    found = cluster.cache.orphans(KEY)
+    assert found == [Orphan("a-0", "uid-a-0", "former-set", "elastictorchjob-a-workers", False)]
+    cluster.workers("former-set", "old")
+    assert cluster.cache.orphans(KEY) == []  # its maker goes first

@@ -1,0 +1,74 @@
+"""Pods whose maker is gone are evicted: after a while, and if the API server says so, too."""
+
+from typing import Any
+
+import pytest
+
+from alnair.kube.errors import NotFound, TooManyRequests
+from alnair.processes.controller.elastic import orphans
+from alnair.processes.controller.elastic.orphans import PATIENCE, Orphan, Orphans
+
+POD = Orphan("a-workers-0", "pod", "former", "a-workers", is_set=True)
+
+
+class FakeClient:
+    """Of an API server with at most one maker of pods."""
+
+    def __init__(self, maker: str | None = None) -> None:
+        self.maker, self.evicted, self.is_full = maker, list[tuple[str, str]](), False
+
+    async def get(self, resource: Any, name: str, namespace: str) -> Any:
+        if self.maker is None:
+            raise NotFound(404, "NotFound", name)
+        return orphans._Maker(orphans.ObjectMeta(uid=self.maker))
+
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        if self.is_full:
+            raise TooManyRequests(429, "TooManyRequests", "a budget")
+        self.evicted.append((name, uid))
+
+
+def watching(client: Any) -> Orphans:
+    return Orphans(client)
+
+
+@pytest.mark.parametrize("maker", [None, "made anew"])
+async def test_a_pod_is_evicted_once_its_maker_has_been_gone_for_long(maker: str | None) -> None:
+    client = FakeClient(maker)
+    looking = watching(client)
+    assert await looking.evict("job", "team", [POD], 100.0) == 100.0 + PATIENCE
+    assert await looking.evict("job", "team", [POD], 105.0) == 100.0 + PATIENCE
+    assert client.evicted == []
+    again = await looking.evict("job", "team", [POD], 100.0 + PATIENCE)
+    assert client.evicted == [("a-workers-0", "pod")]
+    assert again is not None
+    assert await looking.evict("job", "team", [], again) is None
+
+
+async def test_a_pod_stays_whose_maker_is_only_news_that_is_late() -> None:
+    client = FakeClient("former")
+    looking = watching(client)
+    for now in (100.0, 120.0):
+        await looking.evict("job", "team", [POD], now)
+    assert client.evicted == []
+
+
+async def test_a_pod_that_found_a_maker_in_between_has_all_the_time_again() -> None:
+    client = FakeClient()
+    looking = watching(client)
+    for now, found in ((100.0, [POD]), (105.0, []), (111.0, [POD]), (120.0, [POD])):
+        await looking.evict("job", "team", found, now)
+    assert client.evicted == []
+
+
+async def test_what_a_disruption_budget_keeps_is_tried_again() -> None:
+    client = FakeClient()
+    client.is_full = True
+    looking = watching(client)
+    await looking.evict("job", "team", [POD], 100.0)
+    again = await looking.evict("job", "team", [POD], 110.0)
+    assert again is not None
+    assert again > 110.0
+    client.is_full = False
+    await looking.evict("job", "team", [POD], again)
+    assert client.evicted == [("a-workers-0", "pod")]
