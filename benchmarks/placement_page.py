@@ -1,8 +1,8 @@
 """Writes the tables and plots of docs/concepts/placement.md anew (`make bench-placement`).
 
-Reads what placement.py, placement_wait.py and placement_bound.py have measured, and puts it between
-the markers `<!-- NAME: generated -->` and `<!-- end -->` of the page; the prose around them is by
-hand, and says nothing that a new measurement could make wrong.
+Reads what placement.py, placement_regimes.py, placement_wait.py and placement_bound.py have
+measured, and puts it between the markers `<!-- NAME: generated -->` and `<!-- end -->` of the page;
+the prose around them is by hand, and says nothing that a new measurement could make wrong.
 """
 
 import argparse
@@ -21,7 +21,9 @@ from matplotlib.figure import Figure
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.sim.placement import benchmark
 from lib import placement_cases as cases
+from lib.placement_mixes import mixes
 from lib.placement_profiles import profile_of
+from placement_regimes import table as regimes
 
 OURS = "opportunitycost"
 PROFILE = "alnair-low-fragmentation"
@@ -127,22 +129,22 @@ def speed(runs: Runs) -> str:
 def waits(runs: Runs) -> str:
     """Return the table of waits: means over the seeds, without the policy and with it."""
     rows = []
-    for load in sorted({run["load"] for run in runs}):
+    for workload, load in sorted({(run["workload"], run["load"]) for run in runs}):
         for policy in ("without", "with"):
-            these = [r for r in runs if (r["load"], r["policy"]) == (load, policy)]
-            each = [statistics.fmean(r["waits_mean_s"][size] for r in these) for size in WAITS]
-            figures = [statistics.fmean(r[name] for r in these) for name in ("wait_p99_s", "f_pct")]
-            rows.append(
-                [
-                    f"{load:g}",
-                    policy,
-                    *(f"{wait:,.0f}" for wait in each),
-                    f"{figures[0]:,.0f}",
-                    f"{figures[1]:.1f}",
-                ]
-            )
-    head = ["load", TITLES[OURS], "mean wait, s", *(f"{size} GPU" for size in WAITS[1:])]
-    return _table([*head, "p99, s", "F, %"], rows)
+            key = (workload, load, policy)
+            these = [r for r in runs if (r["workload"], r["load"], r["policy"]) == key]
+            each = [
+                f"{statistics.fmean(r['waits_mean_s'][size] for r in these):,.0f}"
+                if all(size in r["waits_mean_s"] for r in these)
+                else ""
+                for size in WAITS
+            ]
+            names = ("wait_p99_s", "gpu_used_pct")
+            p99, used = (statistics.fmean(r[name] for r in these) for name in names)
+            rows.append([workload, f"{load:g}", policy, *each, f"{p99:,.0f}", f"{used:.1f}"])
+    sizes = [f"{size} GPU" for size in WAITS[1:]]
+    head = ["workload", "load", TITLES[OURS], "mean wait, s", *sizes, "p99, s", "GPUs used, %"]
+    return _table(head, rows)
 
 
 def summary(found: Means, runs: Runs) -> dict[str, Any]:
@@ -275,12 +277,14 @@ def main() -> None:
     measured, bounds = read("placement"), read("placement-bounds")["bounds"]
     varied, waited = read("placement-variants")["runs"], read("placement-wait")["runs"]
     timed = read("placement-speed")["runs"]
+    of_regimes = read("placement-regimes")["runs"]
     runs = measured["runs"]
     found, of_variants = means(runs), means(varied)
     page = options.docs / "concepts" / "placement.md"
     text = page.read_text()
     text = put(text, "results", results(found, bounds))
     text = put(text, "variants", variants(of_variants))
+    text = put(text, "regimes", regimes(of_regimes, mixes()))
     text = put(text, "speed", speed(timed))
     text = put(text, "waits", waits(waited))
     text = put(text, "machine", f"Measured on: {measured['machine']}.")

@@ -63,6 +63,11 @@ def case(trace: str, seed: int, variant: str = "") -> Case:
     nodes, pods = found.nodes, found.pods
     if variant:
         nodes, pods = variants()[variant](nodes, pods, random.Random(f"{variant}/{seed}"))
+    return in_own_orders(nodes, pods, seed)
+
+
+def in_own_orders(nodes: Nodes, pods: Pods, seed: int) -> Case:
+    """Return the case with orders of ours."""
     return Case(
         tuple(nodes),
         tuple(pods),

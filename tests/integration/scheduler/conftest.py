@@ -1,5 +1,6 @@
 """A cluster with simulated GPU nodes, and scheduler processes that tests start and kill."""
 
+import contextlib
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
-from alnair.kube.resources import LEASES, NAMESPACES, NODES, PODS
+from alnair.kube.errors import AlreadyExists
+from alnair.kube.resources import LEASES, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS
 from alnair.local.components.components import BARE
 from alnair.local.controlplane import LocalCluster
 from alnair.local.nodelist import alike
@@ -20,6 +22,7 @@ from kit.live.scheduler_process import (
     SchedulerProcess,
     StartController,
     StartScheduler,
+    eventually,
 )
 from kit.live.shared_clusters import SharedClusters
 
@@ -100,6 +103,13 @@ async def namespace(admin: Client) -> AsyncIterator[str]:
     """A namespace whose pods are gone, and their room free, before the next test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     await admin.create(NAMESPACES, {"metadata": {"name": name}})
+    with contextlib.suppress(AlreadyExists):  # pods are refused until somebody has made it
+        await admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, name)
     yield name
-    await admin.delete_collection(PODS, name, grace_seconds=0)
-    await admin.delete(NAMESPACES, name)
+    await admin.delete(NAMESPACES, name)  # first, so that no controller makes further pods
+
+    async def is_empty() -> bool:
+        await admin.delete_collection(PODS, name, grace_seconds=0)
+        return not (await admin.list(PODS, name)).items
+
+    await eventually(is_empty, what=f"no pod left in {name}")

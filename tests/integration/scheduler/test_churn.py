@@ -49,6 +49,15 @@ async def unbound(client: Client, namespace: str) -> set[str]:
     return {name for name in waiting if gang[name] not in short}
 
 
+def is_late_news(violation: dict[str, str]) -> bool:
+    """Whether kube-scheduler bound a pod to a node of whose end it had not heard: no fault of ours.
+
+    Of pods of ours it stays one.
+    """
+    is_foreign = violation["object"].startswith("pod churn/foreign-")
+    return is_foreign and violation["rule"] == "node-exists"
+
+
 @pytest.mark.timeout(SECONDS + 240)
 async def test_nothing_is_over_committed_lost_or_leaked_whatever_happens(
     make_cluster: Callable[..., LocalCluster], tmp_path: Path
@@ -88,6 +97,6 @@ async def test_nothing_is_over_committed_lost_or_leaked_whatever_happens(
         "memory_mb": [round(warm, 1), round(end, 1)],
     }
     print("churn:", json.dumps(figures))
-    assert found["violations"] == []
+    assert [one for one in found["violations"] if not is_late_news(one)] == []
     assert {"API server kills", "scheduler kills", "lost nodes", "foreign", "gang"} <= {*churn.done}
     assert end <= warm * GROWTH + GROWTH_MB

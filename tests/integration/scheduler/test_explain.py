@@ -109,7 +109,12 @@ async def test_a_gang_says_how_much_of_it_fits(
             labels={names.POD_GROUP_LABEL: "g"},
         )
         await admin.create(PODS, manifest)
-    await eventually(lambda: refused(admin, namespace, "g-0"))
+
+    async def all_were_tried() -> bool:  # before, it is refused as its group is not complete
+        found = await admin.get(PODS, "g-0", namespace)
+        return "of the 9 pods that must start together" in str(found["status"].get("conditions"))
+
+    await eventually(all_were_tried)
     found = told(gpu_cluster, namespace, "g-0")
     assert found["gang"]["min_member"] == 9
     assert found["gang"]["fit"] == 6

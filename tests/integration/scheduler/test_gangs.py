@@ -89,12 +89,16 @@ async def test_a_member_that_fails_fails_its_group_with_a_condition_and_one_even
     failed = next(c for c in found["conditions"] if c["type"] == "Failed")
     assert (failed["status"], failed["reason"]) == ("True", "MemberFailed")
     assert "g-1" in failed["message"]
-    events = [
-        e
-        for e in (await admin.list(EVENTS, namespace)).items
-        if e["involvedObject"]["kind"] == "PodGroup" and e["type"] == "Warning"
-    ]
-    assert [e["reason"] for e in events] == ["MemberFailed"]
+
+    async def warnings() -> list[str]:
+        events = (await admin.list(EVENTS, namespace, field_selector="type=Warning")).items
+        return [e["reason"] for e in events if e["involvedObject"]["kind"] == "PodGroup"]
+
+    async def warned() -> bool:  # a moment after the status
+        return bool(await warnings())
+
+    await eventually(warned, what="an event of the failure")
+    assert await warnings() == ["MemberFailed"]
 
 
 async def test_a_controller_that_is_killed_is_followed_by_one_that_writes_nothing_twice(

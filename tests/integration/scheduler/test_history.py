@@ -21,6 +21,7 @@ from alnair.local.controlplane import LocalCluster
 from alnair.model import names, usage
 from alnair.model.usage import Digest, PodUsage
 from kit.command import COMMAND
+from kit.job_history import is_true
 from kit.live.scheduler_process import SHORT_LEASE, StartController, eventually, pod
 from kit.outbox import Outbox
 from kit.postgres import Postgres
@@ -60,6 +61,14 @@ def details(history: str, namespace: str, kind: str, name: str) -> Details:
         found = queries.find(connection, namespace, kind, name)
     assert found is not None
     return found
+
+
+def sums_are_true(history: str) -> bool:
+    engine = opening.open_history(history)
+    try:
+        return is_true(engine)
+    finally:
+        engine.dispose()
 
 
 def job(namespace: str, name: str, completions: int = 2, gpus: int = 1) -> Manifest:
@@ -110,10 +119,12 @@ async def test_a_job_is_kept_with_its_times_gpus_and_outcome_after_it_was_delete
     start_controller("--history", history, *FAST)
     await admin.create(JOBS, job(namespace, "train-7"))
 
-    async def completed() -> bool:
-        return any(one.state == "completed" for one in jobs(history, namespace=namespace))
+    async def completed() -> bool:  # its pods may be told of a moment later
+        return [(one.state, one.pods) for one in jobs(history, namespace=namespace)] == [
+            ("completed", 2)
+        ]
 
-    await eventually(completed, 60, "the job is completed in the history")
+    await eventually(completed, 60, "the job and both pods are completed in the history")
     (found,) = jobs(history, namespace=namespace)
     assert (found.kind, found.name, found.series, found.user) == (
         "Job", "train-7", "Job/train-#", namespace,
@@ -129,10 +140,15 @@ async def test_a_job_is_kept_with_its_times_gpus_and_outcome_after_it_was_delete
         return not (await admin.list(PODS, namespace)).items
 
     await eventually(gone)
+
+    async def ended() -> bool:
+        kept = details(history, namespace, "job", "train-7")
+        return [one.outcome for one in kept.pods] == ["completed"] * 2
+
+    await eventually(ended, 60, "both pods have their outcome in the history")
     kept = details(history, namespace, "job", "train-7")
     assert kept.job.state == "completed"
     assert kept.labels["team"] == "red"
-    assert [one.outcome for one in kept.pods] == ["completed"] * 2
 
 
 async def test_nothing_is_lost_or_doubled_when_the_controller_is_killed_again_and_again(
@@ -155,7 +171,7 @@ async def test_nothing_is_lost_or_doubled_when_the_controller_is_killed_again_an
                 wanted = last if round_ % 2 else f"lone-{round_}-0"  # noqa: B023
                 return wanted in {one.name for one in jobs(history, namespace=namespace)}
 
-            await eventually(written, 60, "something is written")
+            await eventually(written, 120, "something is written")
             for name in list(uids)[:3]:  # the last of them go while nobody looks
                 await admin.delete(PODS, name, namespace, grace_seconds=0)
                 outbox.add(life(namespace, name, uids[name]))
@@ -177,6 +193,7 @@ async def test_nothing_is_lost_or_doubled_when_the_controller_is_killed_again_an
             (life_of,) = details(history, namespace, "Pod", name).pods
             assert life_of.usage is not None
             assert life_of.usage["metrics"]["gpu_util"]["mean"] == 40.0
+        assert sums_are_true(history)
         assert outbox.forgotten == sorted(outbox.forgotten)
         assert outbox.forgotten[-1] == outbox.last
 
@@ -221,6 +238,7 @@ async def test_nothing_is_lost_when_the_database_and_the_api_server_are_killed(
 
         await eventually(all_there, 60, "all is in the history")
         assert len(jobs(postgres.url, namespace=namespace, limit=1000)) == len(states)
+        assert sums_are_true(postgres.url)
         for name in [name for name, state in states.items() if state == "deleted"]:
             (life_of,) = details(postgres.url, namespace, "Pod", name).pods
             assert life_of.usage is not None
@@ -279,6 +297,8 @@ async def test_the_controller_answers_for_its_history(
     await eventually(listed, 60, "the controller lists the pod")
     code, said, _ = await ran("history", "show", f"{namespace}/pod/lone", "--json", *at)
     assert (code, json.loads(said)["job"]["kind"]) == (0, "Pod")
+    code, said, _ = await ran("history", "show", "lone", "-n", namespace, "--json", *at)
+    assert (code, json.loads(said)["job"]["namespace"]) == (0, namespace)
     code, said, why = await ran("history", "show", f"{namespace}/pod/none", *at)
     assert (code, said) == (3, "")
     assert "there is no such job in the history" in why

@@ -7,14 +7,18 @@ import signal
 import time
 
 from alnair.kube.client import Client
-from alnair.kube.resources import NODES, PODGROUPS, PODS
+from alnair.kube.resources import LEASES, NODES, PODGROUPS, PODS
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
+from alnair.processes.scheduler.published_learning import read
+from alnair.scheduler.profiles import profiles
 from kit.live.scheduler_process import SHORT_LEASE, StartScheduler, bound, eventually, holder, pod
 
 #: Slices of 5 % of a GPU's compute: 24 GPUs hold 480 of them.
 COUNT = int(os.environ.get("ALNAIR_BURST_PODS", "200"))
 SLICE = {names.VGPU_MEMORY: "700", names.VGPU_COMPUTE: "5"}
+#: A lease that outlasts a test, unless it is given back.
+LONG_LEASE = ("--lease-duration=300", "--renew-deadline=200")
 
 
 class Binds:
@@ -110,6 +114,9 @@ async def test_an_api_server_killed_in_a_burst_costs_no_pod(
 async def test_of_two_schedulers_one_leads_and_the_other_takes_over(
     admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
+    # Before they start: what a leader has learned is first saved when it knows all there is, and
+    # then once in a minute.
+    await admin.create(PODS, pod(namespace, "before"))
     pair = {s.identity: s for s in (start_scheduler(), start_scheduler())}
 
     async def one_leads() -> bool:
@@ -118,17 +125,28 @@ async def test_of_two_schedulers_one_leads_and_the_other_takes_over(
     await eventually(one_leads)
     leader = pair[await holder(admin)]
     other = next(s for s in pair.values() if s is not leader)
-    await admin.create(PODS, pod(namespace, "before"))
 
     async def placed(count: int) -> bool:
         return len(await bound(admin, namespace)) == count
 
     await eventually(lambda: placed(1))
+
+    async def pods_seen() -> int:
+        """By what the lease says that the leader has learned."""
+        lease = await admin.get(LEASES, names.SCHEDULER, names.NAMESPACE)
+        saved = read(lease["metadata"]["annotations"].get(names.LEARNED, ""), profiles())
+        return int(saved["OpportunityCost"]["mix"]["seen"]) if saved else 0
+
+    async def is_saved() -> bool:
+        return await pods_seen() >= 1
+
+    await eventually(is_saved)
     leader.signal(signal.SIGKILL)
     killed = time.monotonic()
     await admin.create(PODS, pod(namespace, "after"))
-    await eventually(lambda: placed(2), 20, "take-over in under 20 s")
+    await eventually(lambda: placed(2), 60, "the other one takes over")
     assert await holder(admin) == other.identity
+    assert await is_saved(), "it says what the first one learned"
     print(f"took over after {time.monotonic() - killed:.1f} s")
 
 
@@ -142,12 +160,12 @@ async def test_a_leader_that_was_stopped_does_not_bind_when_it_wakes_up(
 
     await eventually(first_leads)
     first.signal(signal.SIGSTOP)
-    second = start_scheduler(*SHORT_LEASE)
+    second = start_scheduler(*LONG_LEASE)
 
     async def second_leads() -> bool:
         return await holder(admin) == second.identity
 
-    await eventually(second_leads, 20)
+    await eventually(second_leads)
     first.signal(signal.SIGCONT)
     await admin.create(PODS, pod(namespace, "one"))
 
@@ -155,22 +173,46 @@ async def test_a_leader_that_was_stopped_does_not_bind_when_it_wakes_up(
         return len(await bound(admin, namespace)) == 1
 
     await eventually(placed)
-    await asyncio.sleep(1)
+
+    async def stands_by() -> bool:
+        return "standing by" in first.log.read_text()
+
+    await eventually(stands_by, what="a deposed leader stands by")
     assert await holder(admin) == second.identity
-    assert first.process.poll() is None, "a deposed leader stands by"
-    assert "standing by" in first.log.read_text()
+    assert first.process.poll() is None
+
+
+async def test_a_leader_that_was_stopped_in_a_burst_leads_again_and_binds_the_rest(
+    admin: Client, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    binds = Binds()
+    watching = asyncio.create_task(binds.follow(admin, namespace))
+    only = start_scheduler(*SHORT_LEASE)
+    creating = asyncio.create_task(create_slices(admin, namespace))
+
+    async def some() -> bool:
+        return len(binds.nodes) > COUNT // 8
+
+    await eventually(some)
+    only.signal(signal.SIGSTOP)
+    await asyncio.sleep(2.5)  # longer than it may lead without a renewal
+    only.signal(signal.SIGCONT)
+    await creating
+    await all_are_bound_once(admin, namespace, binds)
+    assert "standing by" in only.log.read_text()
+    watching.cancel()
 
 
 async def test_a_graceful_end_hands_over_at_once(
     admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
-    first = start_scheduler()
+    first = start_scheduler(*LONG_LEASE)
 
     async def first_leads() -> bool:
         return await holder(admin) == first.identity
 
     await eventually(first_leads)
-    second = start_scheduler()
+    second = start_scheduler(*LONG_LEASE)
 
     async def second_waits() -> bool:
         return "serving health" in second.log.read_text()
@@ -182,7 +224,7 @@ async def test_a_graceful_end_hands_over_at_once(
     async def second_leads() -> bool:
         return await holder(admin) == second.identity
 
-    await eventually(second_leads, 6)
+    await eventually(second_leads, what="the second one, long before the lease would be over")
 
 
 async def test_a_gang_cut_short_by_a_kill_is_completed_as_planned(

@@ -38,10 +38,10 @@ async def report(client: Client, node: Manifest, util: float) -> None:
 async def test_slices_keep_off_gpus_that_are_measured_busy(
     gpu_cluster: LocalCluster, admin: Client, namespace: str, start_scheduler: StartScheduler
 ) -> None:
-    start_scheduler()
     lease = {
         "metadata": {"name": "alnair-agent-test", "namespace": names.NAMESPACE},
-        "spec": {"renewTime": rfc3339(time.time()).replace("Z", ".000000Z")},
+        # It is renewed no more, and is not to be over before the test.
+        "spec": {"renewTime": rfc3339(time.time() + 600).replace("Z", ".000000Z")},
     }
     await admin.create(LEASES, lease)
     nodes = (await admin.list(NODES)).items
@@ -49,6 +49,7 @@ async def test_slices_keep_off_gpus_that_are_measured_busy(
         calm = nodes[3]["metadata"]["name"]
         for node in nodes:
             await report(admin, node, 5.0 if node["metadata"]["name"] == calm else 60.0)
+        start_scheduler()  # and so it knows the reports before the pods
         for number in range(4):
             await admin.create(
                 PODS,
@@ -123,12 +124,23 @@ async def test_the_status_of_a_quota_says_what_its_namespace_holds(
         return str(used.get(names.GPU)) == str(gpus) and "cpu" in used
 
     await eventually(lambda: says(0), what="a status though nothing is held")
-    for number in range(3):
+    for number in range(2):
         await admin.create(PODS, pod(namespace, f"p-{number}", limits={names.GPU: 1}))
+
+    async def both_bound() -> bool:
+        return len(await bound(admin, namespace)) == 2
+
+    await eventually(both_bound)
+    await admin.create(PODS, pod(namespace, "p-2", limits={names.GPU: 1}, cpu="3"))
     await eventually(lambda: says(2), what="two that hold GPUs, and not the one that waits")
     await admin.delete(PODS, "p-0", namespace, grace_seconds=0)
     await admin.delete(PODS, "p-1", namespace, grace_seconds=0)
-    await eventually(lambda: says(1), what="the third one alone")
+
+    async def the_third_alone() -> bool:  # and not one of the first two, while the other leaves
+        used = (await seen())["status"]["used"]
+        return (str(used[names.GPU]), str(used["cpu"])) == ("1", "3")
+
+    await eventually(the_third_alone)
     version = (await seen())["metadata"]["resourceVersion"]
     await asyncio.sleep(2.5)
     assert (await seen())["metadata"]["resourceVersion"] == version, "only changes are written"

@@ -37,17 +37,6 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
     for node in (await admin.list(NODES)).items:
         capacity += int(node["status"]["allocatable"]["cpu"])
     full = capacity * 95 // 100
-    output = (tmp_path / "check.json").open("wb")
-    watcher = await asyncio.create_subprocess_exec(
-        sys.executable,
-        recorded_check.__file__,
-        str(tmp_path / "record.jsonl"),
-        "check",
-        "--watch",
-        "--json",
-        f"--kubeconfig={gpu_cluster.kubeconfig()}",
-        stdout=output,
-    )
     draw = random.Random(3)
     serial = 0
 
@@ -65,9 +54,20 @@ async def test_the_crossing_rule_holds_beside_a_foreign_scheduler_at_95_percent_
         await create(full // CPU - len(pods))  # in the place of those that crossed
         return sum("nodeName" in p["spec"] for p in pods) * CPU >= full
 
+    await create(full // CPU)
+    await eventually(filled, 60)
+    output = (tmp_path / "check.json").open("wb")
+    watcher = await asyncio.create_subprocess_exec(
+        sys.executable,
+        recorded_check.__file__,
+        str(tmp_path / "record.jsonl"),
+        "check",
+        "--watch",
+        "--json",
+        f"--kubeconfig={gpu_cluster.kubeconfig()}",
+        stdout=output,
+    )
     try:
-        await create(full // CPU)
-        await eventually(filled, 60)
         by_scheduler = dict.fromkeys((names.SCHEDULER, "default-scheduler"), 0)
         until = time.monotonic() + CHURN_SECONDS
         while time.monotonic() < until or min(by_scheduler.values()) < GONE:

@@ -42,7 +42,10 @@ class Muddle:
     def spec(self) -> PodSpec:
         kind = self.chance.random()
         if kind < 0.3:
-            return make.spec(slice_mib=self.chance.choice((4096, 12288)), compute=30)
+            size = self.chance.choice((4096, 12288))
+            workload = "train" if size == 4096 else ""  # no draw more: seeds mean what they did
+            spec = make.spec(slice_mib=size, compute=30)
+            return msgspec.structs.replace(spec, workload=workload)
         if kind < 0.6:
             return make.spec(whole=self.chance.choice((1, 2)))
         return make.spec(cpu=self.chance.choice((500, 3000)))

@@ -85,8 +85,8 @@ def test_a_gang_for_which_no_rack_has_room_waits_and_is_told_which_is_the_roomie
     start(world, "g", 4, required=RACK)
     assert not where(world, "g")
     assert message(world, "g") == (
-        f"gang default/g: none of 2 domains of {RACK} has room for the 4 pods that must start "
-        "together; the roomiest, a2, for 3"
+        "gang default/g: 3 of the 4 pods that must start together fit; none of 2 domains of "
+        f"{RACK} has room for the 4 pods that must start together; the roomiest, a2, for 3"
     )
     world.put(make.node("a1-9", gpus=2, labels={RACK: "a1", BLOCK: "a"}))
     world.settle()
@@ -97,8 +97,8 @@ def test_without_the_label_on_any_node_it_is_told_so() -> None:
     world = World(make.node("n", gpus=4))
     start(world, "g", 2, required=RACK)
     assert message(world, "g") == (
-        f"gang default/g: no node has the label {RACK}, in one of whose domains all its pods must "
-        "lie"
+        "gang default/g: 0 of the 2 pods that must start together fit; no node has the label "
+        f"{RACK}, in one of whose domains all its pods must lie"
     )
 
 
@@ -219,7 +219,8 @@ def test_a_gang_whose_min_resources_are_not_free_is_refused_before_it_is_tried()
     world.settle()
     assert world.placed() == {"other"}
     assert message(world, "g") == (
-        "gang default/g: resource gap: its minResources want cpu 6 (free 5)"
+        "gang default/g: none of the 2 pods that must start together is tried; resource gap: its "
+        "minResources want cpu 6 (free 5)"
     )
     world.delete("other")
     world.settle()

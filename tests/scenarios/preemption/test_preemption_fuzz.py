@@ -76,7 +76,10 @@ class Unrest:
     def new_gang(self) -> None:
         self.count += 1
         name, size = f"g{self.count}", self.chance.randrange(2, 5)
-        self.world.declare(make.gang(name, size))
+        gang = make.gang(name, size)
+        if self.saving.random() < 0.5:
+            gang = msgspec.structs.replace(gang, elastic_min=self.saving.randrange(1, size + 1))
+        self.world.declare(gang)
         spare = self.chance.randrange(2)
         priority = self.chance.randrange(5)
         self.world.create(*make.members(name, size + spare, self.spec(), priority=priority))

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from alnair.model.near_names import near
 from alnair.scheduler.advice.change_search import ChangeSearch
 from alnair.scheduler.advice.diagnosis import Diagnosis, GangDiagnosis, QueueDiagnosis, Stage
 from alnair.scheduler.advice.placed import placement
@@ -137,7 +138,12 @@ class _Waiting:
             return ""
         namespace, name = state.key
         if state.gang is None:
-            return f"PodGroup {namespace}/{name} does not exist"
+            there = {
+                one.key[1] for one in self._view.gangs() if one.gang and one.key[0] == namespace
+            }
+            alike = ", ".join(near(name, there))
+            hint = f"; did you mean {alike}?" if alike else ""
+            return f"PodGroup {namespace}/{name} does not exist{hint}"
         if state.gang.problem:
             return f"PodGroup {namespace}/{name} cannot be read: {state.gang.problem}"
         lacking = state.lacking() - len(state.unit.pods)

@@ -83,12 +83,12 @@ class UnmetLabel(msgspec.Struct, frozen=True):
 
     Attributes:
         field: where the pod says it; `metadata.annotations` for a list of GPU models.
-        key: of the label, the annotation, or `metadata.name`.
-        operator: In, Exists, Gt or Lt.
+        key: of the label, the annotation, or `metadata.name`; a resource.
+        operator: In, Exists, Gt or Lt; empty for a resource.
         asked: the values that would do.
         values: those that there are, near ones first, then those of the most nodes.
         more: how many further ones there are.
-        keys: labels that there are with a name like this one, if no node has this one.
+        keys: labels or resources that there are with a name like this one, if no node has this one.
     """
 
     field: str
@@ -165,6 +165,8 @@ class HeldGpu(msgspec.Struct, frozen=True):
         index: on its node.
         uuid: empty if the node's agent does not say it.
         model: empty if it is not known here.
+        beside: what its neighbours there do to its speed, in words; empty if it has none, or its
+            profile does not go by that.
     """
 
     index: int
@@ -173,6 +175,7 @@ class HeldGpu(msgspec.Struct, frozen=True):
     memory_mib: int
     compute: int
     whole: bool
+    beside: str = ""
 
 
 class ScoredNode(msgspec.Struct, frozen=True):

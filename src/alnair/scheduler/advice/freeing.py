@@ -86,6 +86,7 @@ class Freeing:
         movable: whether a pod may be moved.
         count: of whole GPUs to be free on a node.
         spare: pods may move to what a freed node has beyond these; else it takes none.
+        effort: placements that may be tried.
 
     Attributes:
         spent: the effort was spent before all was tried: there may be a plan, or a shorter one.
@@ -99,9 +100,11 @@ class Freeing:
         count: int,
         *,
         spare: bool = False,
+        effort: int = EFFORT,
     ) -> None:
         self.spent = False
         self._spare = spare
+        self._effort = effort
         self._view = view
         self._cluster = view.cluster
         self._experiment = experiment
@@ -111,7 +114,7 @@ class Freeing:
         self._guest_profile = _guest_profile(view)
         self._budgets = budgets(view.cluster.objects)
         #: Placements that may still be tried, and where the present choice of nodes must stop.
-        self._left = EFFORT
+        self._left = effort
         self._floor = 0
         #: Of the choices in their order: the moves that the first so many take.
         self._sums: list[int] = []
@@ -155,7 +158,7 @@ class Freeing:
             for choice in choices:
                 if len(rows) == nodes or len(steps) + len(choice.leaving) > most:
                     break
-                if self._left < EFFORT // 2:
+                if self._left < self._effort // 2:
                     break
                 if choice.row in rows or any(step.target == choice.row for step in steps):
                     continue

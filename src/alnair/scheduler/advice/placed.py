@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec.structs import replace
 
-from alnair.model.workload import Pod
+from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.advice.diagnosis import HeldGpu, Placement, ScoredNode
 from alnair.scheduler.engine.experiment import Experiment
 from alnair.scheduler.engine.view import View
@@ -13,6 +13,7 @@ from alnair.scheduler.gangs.gangs import lone_key
 from alnair.scheduler.placement.gang_placement import topology_of
 from alnair.scheduler.queue.unit import Unit
 from alnair.scheduler.state.accounts import Record
+from alnair.scheduler.state.gpus.devices import Booking
 from alnair.scheduler.state.nodes.columns import Mask
 
 
@@ -70,7 +71,11 @@ def _decided_again(
         experiment.attempt() as (statement, lifted),
     ):
         allowed = _allowed(view, record, profile, experiment)
+        bookings = sorted(record.bookings, key=lambda b: b.slot)
         lifted.lift(record)
+        beside = [_beside(view, again.spec, profile, row, booking) for booking in bookings]
+        gpus = tuple(replace(g, beside=b) for g, b in zip(found.gpus, beside, strict=True))
+        found = replace(found, gpus=gpus)
         evaluation = experiment.evaluate(again.spec, profile)
         if evaluation.refusal is not None:
             return replace(found, decided_again=True, why_not=(evaluation.refusal.text,))
@@ -97,6 +102,15 @@ def _decided_again(
         next=other,
         fitting=int(np.count_nonzero(ranks >= 0)),
     )
+
+
+def _beside(view: View, spec: PodSpec, profile: Profile, row: int, booking: Booking) -> str:
+    """Return what the profile's plugins say of the pod's neighbours on a GPU."""
+    if booking.whole:
+        return ""
+    plugins = profile.gpu_reasons
+    said = (plugin.why_gpu(spec, view.cluster, row, booking.slot) for plugin in plugins)
+    return "; ".join(filter(None, said))
 
 
 def _allowed(view: View, record: Record, profile: Profile, experiment: Experiment) -> Mask:

@@ -5,13 +5,13 @@ pods that will be replaced and may be disturbed are moved, each to a node where 
 placement puts its replacement, and never more of them than asked.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from alnair.model import names
-from alnair.scheduler.advice.freeing import Freeing, Step, free_already, size
+from alnair.scheduler.advice.freeing import EFFORT, Freeing, Step, free_already, size
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.disruption_budgets import budgets, split
@@ -69,14 +69,27 @@ class Rebalance:
 
     Args:
         view: of an engine that has learned the cluster.
+        also: says why a further pod must stay where it is; empty if it may be moved.
+        effort: placements that one search may try.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(
+        self, view: View, also: Callable[[Record], str] = lambda _: "", effort: int = EFFORT
+    ) -> None:
         self._view = view
         self._cluster = view.cluster
+        self._also = also
+        self._effort = effort
 
     def free_gpus(
-        self, count: int, most: int, node: str = "", nodes: int = 1, *, spare: bool = False
+        self,
+        count: int,
+        most: int,
+        node: str = "",
+        nodes: int = 1,
+        *,
+        spare: bool = False,
+        suits: Mask | None = None,
     ) -> RebalanceOutcome:
         """Return how so many nodes, or this one, get so many whole GPUs free each.
 
@@ -87,18 +100,26 @@ class Rebalance:
             nodes: how many are wanted.
             spare: pods may move to what a freed node has beyond these GPUs, so not all freed nodes
                 can be cordoned meanwhile.
+            suits: the rows that may be freed if no node is named; None: any that takes pods.
         """
         columns = self._cluster.columns
         if node and node not in columns.row_of:
             return RebalanceOutcome("", problem=f"node {node} does not exist")
         takes = columns.alive[: columns.n] & ~columns.unschedulable[: columns.n]
+        if suits is not None:
+            takes &= suits
         rows = [columns.row_of[node]] if node else np.flatnonzero(takes).tolist()
         free = free_already(self._view, rows, count)[:nodes]
         if len(free) == nodes:
             return self._outcome(free, ())
         with self._view.experiment() as experiment:
             search = Freeing(
-                self._view, experiment, lambda r: not self._why_not(r), count, spare=spare
+                self._view,
+                experiment,
+                lambda r: not self._why_not(r),
+                count,
+                spare=spare,
+                effort=self._effort,
             )
             plan = search.plan(rows, nodes, most)
         if plan is not None:
@@ -178,11 +199,15 @@ class Rebalance:
         if pod.scheduler not in self._view.profiles:
             return f"its scheduler is {pod.scheduler}"
         state = self._view.gang_of(record)
-        if state is not None and state.min_member > 1:
-            return "it is a member of a gang"
+        if state is not None and state.bound_together:
+            # One pod is moved at a time, and the next one when its replacement has a node.
+            if not state.elastic:
+                return "it is a member of a gang"
+            if len(state.placed()) <= state.min_member:
+                return "its elastic gang has no member to spare"
         if split([record], budgets(self._cluster.objects))[0]:
             return "its disruption budget allows no eviction now"
-        return ""
+        return self._also(record)
 
     def _moves(self, leaving: Sequence[Record], row: int) -> tuple[Move, ...] | None:
         """Place replacements off the row; None if they do not all fit.

@@ -15,13 +15,14 @@ from alnair.scheduler.state.cluster import Cluster
 #: Values that are named of one label, and requirements of one pod.
 _VALUES: Final = 8
 _REQUIREMENTS: Final = 8
+_RESOURCES: Final = "spec.containers[*].resources"
 _TERMS: Final = (
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 )
 
 
 def unmet_labels(spec: PodSpec, cluster: Cluster) -> list[UnmetLabel]:
-    """Return what the pod requires of labels, node names and GPU models that no node has.
+    """Return what the pod requires of resources, labels, names and GPU models that no node has.
 
     A term that is malformed matches nothing whatever nodes there are, so it is left out.
     """
@@ -60,6 +61,9 @@ def _required(spec: PodSpec, cluster: Cluster) -> Iterator[_Unmet]:
                 cluster.columns.labels.keys,
             )
 
+    for name in known_labels.unoffered_resources(spec, cluster):
+        requirement = Requirement(name, "")
+        yield _RESOURCES, requirement, Counter, lambda: known_labels.offered_resources(cluster)
     nodes = cluster.columns.row_of
     for key, value in spec.node_selector:
         yield from of_label("spec.nodeSelector", Requirement(key, "In", (value,)))

@@ -7,6 +7,7 @@ from alnair.model.workload import Planned, PodGpuAssignment
 from alnair.scheduler.engine.refusal_updates import without_counts
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import Profile
+from alnair.scheduler.gangs.gang_refusal import figures, untried
 from alnair.scheduler.gangs.gangs import GangState, in_turn
 from alnair.scheduler.gangs.readiness import not_ready, resource_gap
 from alnair.scheduler.placement.admission import Admission
@@ -137,7 +138,8 @@ class Attempts:
         gang = state.gang
         assert gang is not None
         if lacking and (gap := resource_gap(state, self._accounts.columns)):
-            text = f"gang {state.key[0]}/{state.key[1]}: resource gap: its minResources want {gap}"
+            text = f"resource gap: its minResources want {gap}"
+            text = untried(state.key, lacking, text)
             self._preemption.give_up(pods, actions)
             self._put_off(state, pods, None, text, now, actions)
             return
@@ -201,11 +203,15 @@ class Attempts:
         state.failed(now)
         state.line_up(self._profiles)
         self._queue.park(unit, key, now)
+        # One of them tells how many fit as soon as that changes, the others only what else is new.
+        first = min(pods, key=lambda r: r.pod.name)
         for record in pods:
-            self._refuse(record, message, actions)
+            self._refuse(record, message, actions, figures(message) if record is first else "")
 
-    def _refuse(self, record: Record, message: str, actions: list[Action]) -> None:
-        news = without_counts(message)
+    def _refuse(
+        self, record: Record, message: str, actions: list[Action], numbers: str = ""
+    ) -> None:
+        news = without_counts(message) + numbers
         if record.message != news:
             record.message = news
             actions.append(Report(record.pod, "FailedScheduling", message))

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from alnair.model.action import Action, Bind, Evict, Report, WritePlan
+from alnair.model.api_types import Holdings
 from alnair.model.workload import Gang, Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.attempts import Attempts
 from alnair.scheduler.engine.evictions import CROSSED, Evictions, evict_crossed
+from alnair.scheduler.engine.following import Following
 from alnair.scheduler.engine.refusal_updates import RefusalUpdates
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.evaluation_cache import Evaluations
@@ -100,6 +102,7 @@ class Engine:
         self._looking = False
         self._neighbour_changes = NeighbourChanges()
         self._in_flight = 0
+        self._following = Following(context, self._admission, self._preemption)
         self.view = View(context, self._admission, self._preemption)
 
     @property
@@ -134,6 +137,14 @@ class Engine:
             self._take(event, now, actions)
         self._observers.learn()
         assert not actions  # only results of actions lead to actions before `step`
+
+    def follow(
+        self, batch: Sequence[events.Event], now: float, held: Holdings | None = None
+    ) -> None:
+        """Take in what happened and what the leader holds, decide nothing: for those who ask."""
+        self.learn(batch, now)
+        self._note_loads(self._accounts.loads.expire(now))
+        self._following.follow(batch, held)
 
     def step(
         self, batch: Sequence[events.Event], now: float, limit: int = STEP_LIMIT

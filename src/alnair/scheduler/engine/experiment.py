@@ -1,11 +1,11 @@
 """Trying things on the engine's own books, to see what would become of pods; all is undone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
-from alnair.model.workload import PodSpec
+from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.extension_points import Profile
@@ -14,7 +14,10 @@ from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
 from alnair.scheduler.placement.statement import Statement
-from alnair.scheduler.state.accounts import Record
+from alnair.scheduler.placement.unit_placement import place_unit
+from alnair.scheduler.preemption.nominations import Nominations
+from alnair.scheduler.queue.unit import Unit
+from alnair.scheduler.state.accounts import Record, State
 from alnair.scheduler.state.without_pods import WithoutPods
 
 
@@ -26,6 +29,7 @@ class Experiment:
     Args:
         context: the engine's.
         admission: the engine's: quotas and the reservation hold here, too.
+        nominations: the engine's: room that is held for pods.
         now: seconds since the epoch.
 
     Attributes:
@@ -33,7 +37,10 @@ class Experiment:
         now: seconds since the epoch.
     """
 
-    def __init__(self, context: EngineContext, admission: Admission, now: float) -> None:
+    def __init__(
+        self, context: EngineContext, admission: Admission, nominations: Nominations, now: float
+    ) -> None:
+        self._nominations = nominations
         evaluations = Evaluations(context.accounts.cluster)
         self._context = msgspec.structs.replace(context, evaluations=evaluations)
         self.admission = admission
@@ -67,3 +74,30 @@ class Experiment:
             yield placement
         finally:
             placement.statement.rollback()
+
+    # --- one step after another, undone by whoever takes it ---------------------------------------
+
+    def record(self, pod: Pod) -> Record:
+        """Return a pod that nobody knows yet as one that waits."""
+        record = Record(pod)
+        record.group = pod.group
+        self._context.members.classify(record)
+        return record
+
+    def hold_for(self, pods: Sequence[Record], own: Iterable[Record] = ()) -> None:
+        """Book the room that is held against these pods, but for what is held for their own."""
+        uids = {r.pod.uid for r in (*pods, *own)}
+        self._nominations.hold(min(r.pod.priority for r in pods), uids)
+
+    def gang_placement(self, state: GangState, pods: Sequence[Record]) -> GangPlacement:
+        """Return a try to place pods of a gang by its rules; what it places stays."""
+        return GangPlacement(self._context, self.admission, state, pods, self.now)
+
+    def place_unit(self, unit: Unit, pods: Sequence[Record], count: int) -> list[Record]:
+        """Place so many pods of a unit, and more if they fit; returns those, which stay."""
+        allowed = self.admission.allowed(unit, pods[0], self.now)
+        return place_unit(self._context, self.admission, pods, count, self.now, allowed).placed
+
+    def take_back(self, record: Record) -> None:
+        """Take a pod that was placed here off the books."""
+        self._context.accounts.release(record, State.PENDING)

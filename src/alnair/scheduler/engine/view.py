@@ -13,14 +13,16 @@ from alnair.model.workload import PodSpec
 from alnair.scheduler.engine.experiment import Experiment
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import Profile
-from alnair.scheduler.gangs.gangs import GangState
+from alnair.scheduler.gangs.gangs import GangKey, GangState
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.reservation import Reservation
+from alnair.scheduler.preemption.nominations import Nomination
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.unit import Place, Unit
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.cluster import Cluster
+from alnair.scheduler.state.objects.elastic_quotas import Quotas
 
 _NOTHING: Final[Mapping[str, Record]] = {}
 
@@ -59,6 +61,14 @@ class View:
     def gangs(self) -> Iterable[GangState]:
         """Return all gangs: PodGroups, and groups whose PodGroup is missing."""
         return self._context.gangs.all()
+
+    def find_gang(self, key: GangKey) -> GangState | None:
+        """Return the gang of this namespace and name."""
+        return self._context.gangs.find(key)
+
+    def overcommitted(self, row: int) -> bool:
+        """Return whether more is booked on a row than it has, of anything."""
+        return self._context.accounts.overcommitted(row)
 
     def gang_of(self, record: Record) -> GangState | None:
         """Return the pod's gang."""
@@ -102,6 +112,19 @@ class View:
         """Return why the quota of the pod's namespace keeps it back; empty if it does not."""
         return self._admission.refuse([record])
 
+    @property
+    def quotas(self) -> Quotas:
+        """Elastic quotas, and what is used of them."""
+        return self._context.quotas
+
+    def borrows(self, namespace: str) -> bool:
+        """Return whether a namespace has no quota, or uses more than its `min` of anything."""
+        return self.quotas.of(namespace) is None or self.quotas.borrows(namespace)
+
+    def nominations(self) -> Iterator[Nomination]:
+        """Return the room that is held for pods until others have left."""
+        return iter(self._preemption.nominations)
+
     def nominated_node(self, record: Record) -> str:
         """Return the node where room is held for the pod until victims have left; mostly empty."""
         return self._preemption.nominations.node(record.pod)
@@ -123,6 +146,6 @@ class View:
         if pods:
             self._preemption.before(pods)
         try:
-            yield Experiment(self._context, self._admission, now)
+            yield Experiment(self._context, self._admission, self._preemption.nominations, now)
         finally:
             self._preemption.nominations.let_go()

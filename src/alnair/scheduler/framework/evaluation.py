@@ -9,6 +9,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from alnair.model import names
+from alnair.model.near_names import near
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.extension_points import (
     Depends,
@@ -20,6 +22,7 @@ from alnair.scheduler.framework.extension_points import (
     Refusal,
     Score,
 )
+from alnair.scheduler.framework.known_labels import offered_resources, unoffered_resources
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import TIES, Column, Mask, Rows, distinct, single
 
@@ -204,6 +207,19 @@ class Evaluation:
         if self._refusals is None:
             self._refusals = self._count_refusals()
         return self._refusals
+
+    def mistyped(self) -> list[tuple[str, str]]:
+        """Return what the class requests under a wrong name, it seems, each with the likest name.
+
+        No node has the one, and some the other.
+        """
+        return [
+            (name, meant)
+            for name in unoffered_resources(self.spec, self._cluster)
+            # These are right where all agents are down.
+            if name not in names.GPU_RESOURCES
+            for meant in near(name, offered_resources(self._cluster), 1)
+        ]
 
     def refused_by(self) -> tuple[str, ...]:
         """Return the plugins that refuse the class, or some nodes for it."""

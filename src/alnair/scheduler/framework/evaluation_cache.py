@@ -8,8 +8,13 @@ from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.state.cluster import Cluster
 
-#: Each evaluation holds some 50 bytes per node: 256 of them at 5,000 nodes are 64 MB.
-_KEPT: Final = 256
+#: So many are kept on any cluster, and more where all fit into so many bytes: each takes some per
+#: node, and some whatever the nodes. A queue with more classes than are kept computes each anew,
+#: over all nodes, whenever its turn comes.
+_FEWEST: Final = 256
+_MOST: Final = 64 << 20
+_PER_NODE: Final = 50
+_EACH: Final = 16 << 10
 
 
 class Evaluations:
@@ -33,10 +38,16 @@ class Evaluations:
         evaluation = self._kept.get(key)
         if evaluation is None or evaluation.outdated():
             evaluation = self._kept[key] = Evaluation(spec, profile, self._cluster)
-            if len(self._kept) > _KEPT:
+            most = kept(self._cluster.columns.n)
+            while len(self._kept) > most:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)
         if evaluation.refusal is None:
             evaluation.refresh()
         return evaluation
+
+
+def kept(nodes: int) -> int:
+    """Return how many evaluations are kept on so many nodes."""
+    return max(_FEWEST, _MOST // (_EACH + _PER_NODE * nodes))

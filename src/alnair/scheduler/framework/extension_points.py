@@ -257,6 +257,17 @@ class GpuScorePlugin(Protocol):
 
 
 @runtime_checkable
+class GpuReasonPlugin(Protocol):
+    """Says in words by what it judges a GPU that a pod shares."""
+
+    name: str
+
+    def why_gpu(self, spec: PodSpec, cluster: Cluster, row: int, slot: int) -> str:
+        """Return it of a GPU that the pod is not on; empty if there is nothing to say."""
+        ...
+
+
+@runtime_checkable
 class QuickPlugin(Protocol):
     """Knows of some pods without looking at nodes one by one that none will do.
 
@@ -402,6 +413,7 @@ class Profile:
         self.quick = [p for p in self.plugins if isinstance(p, QuickPlugin)]
         self.reserves = [p for p in self.plugins if isinstance(p, ReservePlugin)]
         self.gpu_scores = [p for p in self.plugins if isinstance(p, GpuScorePlugin)]
+        self.gpu_reasons = [p for p in self.plugins if isinstance(p, GpuReasonPlugin)]
         self.claimers = [p for p in self.plugins if isinstance(p, ClaimPlugin)]
         self.pre_enqueues = [p for p in self.plugins if isinstance(p, PreEnqueuePlugin)]
         self.sorts = [p for p in self.plugins if isinstance(p, QueueSortPlugin)]

@@ -1,10 +1,12 @@
-"""Which labels, values and GPU models the nodes have, for advice: nothing is kept of it."""
+"""Which labels, values, GPU models and resources nodes have, for advice: nothing is kept of it."""
 
 from collections import Counter
 
 import numpy as np
 
-from alnair.model.workload import Requirement
+from alnair.model import names
+from alnair.model.workload import PodSpec, Requirement
+from alnair.scheduler.framework.allocation_scores import is_extended
 from alnair.scheduler.framework.node_selectors import label_mask
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.labels import ABSENT
@@ -33,3 +35,25 @@ def is_met(requirement: Requirement, cluster: Cluster) -> bool:
     columns = cluster.columns
     rows = slice(0, columns.n)
     return bool((label_mask(requirement, columns, rows) & columns.alive[rows]).any())
+
+
+def offered_resources(cluster: Cluster) -> frozenset[str]:
+    """Return what people may ask for: resources that any node has to give, free or not."""
+    columns = cluster.columns
+    return frozenset(
+        name
+        for name, column in columns.resources.items()
+        if name != names.VGPU and columns.allocatable[column].any()
+    )
+
+
+def unoffered_resources(spec: PodSpec, cluster: Cluster) -> list[str]:
+    """Return the resources that a pod requests, none of Kubernetes' own, and no node has at all."""
+    columns = cluster.columns
+    return [
+        name
+        for name, amount in spec.requests
+        if amount
+        and is_extended(name)
+        and ((at := columns.resources.get(name)) is None or not columns.allocatable[at].any())
+    ]

@@ -38,6 +38,7 @@ _GUARDED: Final = (
     "is_idle",
     "observe",
     "relaxations",
+    "why_gpu",
 )
 
 
@@ -133,6 +134,12 @@ class Guarded:
             return found
 
         return scores
+
+    def _why_gpu(self, spec: PodSpec, cluster: Cluster, row: int, slot: int) -> str:
+        answer: str = self._faults.attempt(
+            "why_gpu", lambda: self._plugin.why_gpu(spec, cluster, row, slot), lambda fault: fault
+        )
+        return answer
 
     def _reserve(
         self, spec: PodSpec, row: int, cluster: Cluster, gpu_scores: Column | None = None

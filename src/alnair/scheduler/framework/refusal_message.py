@@ -6,7 +6,7 @@ from alnair.scheduler.framework.evaluation import Evaluation
 
 
 def refusal_message(evaluation: Evaluation) -> str:
-    """Return one sentence: how many nodes there are, and how many each reason refused."""
+    """Return how many nodes there are, how many each reason refused, and what is mistyped."""
     if evaluation.refusal is not None:
         return evaluation.refusal.text
     nodes, refusals = evaluation.refusals()
@@ -16,4 +16,5 @@ def refusal_message(evaluation: Evaluation) -> str:
     for _, reason, count in refusals:
         counts[reason.text] += count
     reasons = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
-    return f"0/{nodes} nodes are available: {reasons}."
+    hints = (f" No node has {name}: is {meant} meant?" for name, meant in evaluation.mistyped())
+    return f"0/{nodes} nodes are available: {reasons}.{''.join(hints)}"

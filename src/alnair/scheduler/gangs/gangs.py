@@ -43,7 +43,17 @@ class GangState:
     @property
     def min_member(self) -> int:
         """Pods that must be placed together."""
-        return self.gang.min_member if self.gang else 1
+        return self.gang.needed if self.gang else 1
+
+    @property
+    def elastic(self) -> bool:
+        """Whether it shrinks to its minimum before it breaks."""
+        return self.gang is not None and self.gang.elastic_min > 0
+
+    @property
+    def bound_together(self) -> bool:
+        """Whether it matters to the others which of its members go."""
+        return self.min_member > 1 or self.elastic
 
     def update(self, gang: Gang, now: float) -> bool:
         """Take in the PodGroup; returns whether the gang's chances may be better now."""
@@ -158,7 +168,7 @@ def lone_key(profile: Profile, pod: Pod) -> SortKey:
 
 def _decisive(gang: Gang) -> tuple[object, ...]:
     """Return what of a PodGroup decides when and where its pods go."""
-    return gang.min_member, gang.min_resources, gang.topology, gang.problem, gang.created
+    return gang.needed, gang.min_resources, gang.topology, gang.problem, gang.created
 
 
 class Gangs:

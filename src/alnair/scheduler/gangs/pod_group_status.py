@@ -10,6 +10,9 @@ Failed; Volcano, whose jobs restart, decides on the phase anew in every cycle.
        ▲ enough pods  enough have     enough run     └─▶ Failed ─┐
        │                a node                 (Unknown while a lost node hides how pods are)
        └──────────────────────── new members ────────────────────┘
+
+An elastic group that was placed once goes on with its minimum: what it loses beyond that shrinks
+it, and does not fail it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +22,7 @@ import msgspec
 
 from alnair.model import names
 from alnair.model.api_types import Condition, PodGroupStatus
+from alnair.scheduler.gangs.gang_refusal import GangRefusal, read_refusal
 
 PENDING: Final = "Pending"
 #: The legacy API's word for Scheduling while no member has a node yet.
@@ -31,6 +35,16 @@ FINISHED: Final = "Finished"
 FAILED: Final = "Failed"
 
 FINAL: Final = (FINISHED, FAILED)
+#: Condition of an elastic group that was placed once; also what Kubernetes' own API calls it.
+INITIALLY_SCHEDULED: Final = "InitiallyScheduled"
+_PLACED_CONDITIONS: Final = (
+    INITIALLY_SCHEDULED,
+    "PodGroupInitiallyScheduled",
+    "PodGroupScheduled",
+)
+#: Phases that only a group has which was placed; custom resources of others keep no conditions.
+_PLACED_PHASES: Final = (SCHEDULED, RUNNING, UNKNOWN, FINISHED)
+UNSCHEDULABLE: Final = "Unschedulable"
 #: Characters of an RFC 3339 time down to its second.
 _SECOND: Final = len("2026-01-01T00:00:00")
 #: Members that a message names.
@@ -65,6 +79,15 @@ class PodGroupState(msgspec.Struct, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
     #: It is of the legacy API, which has a phase more.
     legacy: bool = False
+    #: With how few members it goes on once it was placed; 0 = it is not elastic.
+    elastic_min: int = 0
+
+    @property
+    def needed(self) -> int:
+        """Members that it needs now."""
+        if self.elastic_min and was_placed(self.status):
+            return min(self.elastic_min, self.min_member)
+        return self.min_member
 
 
 class GroupEvent(msgspec.Struct, frozen=True):
@@ -90,6 +113,11 @@ class Counts(msgspec.Struct, frozen=True):
         """Members that run or did."""
         return self.running + self.succeeded
 
+    @property
+    def ended(self) -> int:
+        """Members that will not run any more."""
+        return self.succeeded + self.failed
+
 
 def count(members: Iterable[Member]) -> Counts:
     """Count members by phase."""
@@ -109,12 +137,18 @@ def count(members: Iterable[Member]) -> Counts:
     )
 
 
+def was_placed(status: PodGroupStatus) -> bool:
+    """Return whether the status says that all who must start together were placed once."""
+    said = (c.status == "True" for c in status.conditions or () if c.type in _PLACED_CONDITIONS)
+    return any(said) or status.phase in _PLACED_PHASES
+
+
 def phase_of(group: PodGroupState, counts: Counts) -> str:
     """Return the phase that follows from the members."""
-    minimum = group.min_member
+    minimum = group.needed
     if counts.failed and counts.failed + counts.started >= minimum:
         return FAILED
-    if counts.succeeded >= minimum:
+    if counts.succeeded >= minimum and not (group.elastic_min and counts.ended < counts.pods):
         return FINISHED
     if counts.started >= minimum:
         return RUNNING
@@ -139,6 +173,12 @@ def group_status(group: PodGroupState, members: Sequence[Member], now: str) -> P
     if old.phase == FINISHED or (old.phase == FAILED and not _begun_anew(group, members)):
         return old  # its pods may be cleaned up; what became of it stays written
     counts = count(members)
+    noted = any(c.type == INITIALLY_SCHEDULED for c in old.conditions or ())
+    is_placed = counts.scheduled >= group.min_member or was_placed(old)
+    if group.elastic_min and is_placed and not noted:
+        placed = _initially_scheduled(group, now)
+        old = msgspec.structs.replace(old, conditions=[*(old.conditions or ()), placed])
+        group = msgspec.structs.replace(group, status=old)
     current = _not_replaced(group, members)
     current_counts = count(current)
     phase = phase_of(group, current_counts)
@@ -155,6 +195,7 @@ def group_status(group: PodGroupState, members: Sequence[Member], now: str) -> P
         failed=counts.failed,
         schedule_start_time=begun,
         conditions=_conditions(group, current, current_counts, phase, now),
+        fits=_fits(group, current, current_counts),
     )
 
 
@@ -168,7 +209,7 @@ def group_events(group: PodGroupState, status: PodGroupStatus) -> tuple[GroupEve
         failed = status.phase == FAILED
         return (GroupEvent(condition.reason, condition.message, warning=failed),)
     if status.phase == RUNNING:
-        return (GroupEvent("Running", f"at least {group.min_member} pods of the group run"),)
+        return (GroupEvent("Running", f"at least {group.needed} pods of the group run"),)
     return ()
 
 
@@ -202,17 +243,22 @@ def _begun_anew(group: PodGroupState, members: Iterable[Member]) -> bool:
     since = next((c for c in group.status.conditions or () if c.type == FAILED), None)
     alive = [m for m in members if m.phase != "Failed"]
     if since is None:  # the cluster has scheduler-plugins' own CRD, which keeps no conditions
-        return len(alive) >= group.min_member
-    return _after(since.last_transition_time, alive, group.min_member)
+        return len(alive) >= group.needed
+    return _after(since.last_transition_time, alive, group.needed)
 
 
 def _not_replaced(group: PodGroupState, members: Sequence[Member]) -> list[Member]:
-    """Return the members without failed ones since whose end the owner has made new ones."""
+    """Return the members without failed ones since whose end the owner has made new ones.
+
+    What an elastic group can spare it need not replace.
+    """
     alive = [m for m in members if m.phase != "Failed"]
+    if group.elastic_min and was_placed(group.status) and len(alive) >= group.needed:
+        return alive
     return [
         m
         for m in members
-        if m.phase != "Failed" or not m.ended or not _after(m.ended, alive, group.min_member)
+        if m.phase != "Failed" or not m.ended or not _after(m.ended, alive, group.needed)
     ]
 
 
@@ -231,7 +277,7 @@ def _conditions(
 ) -> list[Condition]:
     wanted = [_scheduled(group, members, counts)]
     if phase == FINISHED:
-        text = f"{counts.succeeded} of {group.min_member} needed pods succeeded"
+        text = f"{counts.succeeded} of {group.needed} needed pods succeeded"
         wanted.append((FINISHED, "True", "MembersSucceeded", text))
     if phase == FAILED:
         failed = sorted(m.name for m in members if m.phase == "Failed")
@@ -243,25 +289,69 @@ def _conditions(
     for kind, status, reason, message in wanted:
         old = before.get(kind)
         since = old.last_transition_time if old and old.status == status else now
+        if (
+            kind == SCHEDULED
+            and old
+            and _verdict(old.reason, old.message) != _verdict(reason, message)
+        ):
+            since = now  # that it cannot be placed, or that so many cannot, is true since now only
         if kind == FAILED:
             # When its pod ended, not when we saw that: the owner may have made a new one since.
             since = max((m.ended for m in members if m.phase == "Failed"), default="") or since
         made.append(Condition(kind, status, reason, message, since))
+    if group.elastic_min and INITIALLY_SCHEDULED in before:
+        made.append(before[INITIALLY_SCHEDULED])
     return made
+
+
+def _initially_scheduled(group: PodGroupState, now: str) -> Condition:
+    text = f"{group.min_member} pods had a node; from now on {group.elastic_min} are enough"
+    return Condition(INITIALLY_SCHEDULED, "True", "EnoughScheduled", text, now)
+
+
+def _verdict(reason: str, message: str) -> tuple[bool, int | None]:
+    """Return whether a condition says that the gang fits nowhere, and how many pods of it."""
+    found = read_refusal(message) if reason == UNSCHEDULABLE else None
+    return reason == UNSCHEDULABLE, found.needed if found else None
+
+
+def _refused(
+    group: PodGroupState, members: Sequence[Member], counts: Counts
+) -> tuple[Member, GangRefusal] | None:
+    """Return what the scheduler found when it tried the group as it is now; None if it did not.
+
+    What it said while the group had too few pods, or needed another number of them, does not count.
+    """
+    refused = [m for m in members if m.refusal and not m.bound]
+    if not refused or not counts.scheduled < group.needed <= counts.pods:
+        return None
+    first = min(refused, key=lambda m: m.name)
+    found = read_refusal(first.refusal)
+    if found is None or found.needed not in (None, group.needed - counts.scheduled):
+        return None
+    return first, found
+
+
+def _fits(group: PodGroupState, members: Sequence[Member], counts: Counts) -> int | None:
+    """Return with how many members the group could be now, if it was found to fit in part."""
+    refused = _refused(group, members, counts)
+    if refused is None or refused[1].room is None or refused[1].evicting:
+        return None
+    return counts.scheduled + refused[1].room
 
 
 def _scheduled(
     group: PodGroupState, members: Sequence[Member], counts: Counts
 ) -> tuple[str, str, str, str]:
-    minimum = group.min_member
+    minimum = group.needed
     if counts.scheduled >= minimum:
         # Not how many: pods beyond the minimum come and go, and nobody needs a write for each.
         return SCHEDULED, "True", "EnoughScheduled", f"at least {minimum} pods have a node"
     if counts.pods < minimum:
         text = f"the group needs {minimum} pods and has {counts.pods}"
         return SCHEDULED, "False", "NotEnoughPods", text
-    refused = [m for m in members if m.refusal and not m.bound]
-    if refused:
-        first = min(refused, key=lambda m: m.name)
-        return SCHEDULED, "False", "Unschedulable", first.refusal
+    if refused := _refused(group, members, counts):
+        member, found = refused
+        reason = "Preempting" if found.evicting else UNSCHEDULABLE
+        return SCHEDULED, "False", reason, member.refusal
     return SCHEDULED, "False", "Waiting", f"{counts.scheduled} of {minimum} needed pods have a node"

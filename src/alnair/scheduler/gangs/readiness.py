@@ -32,8 +32,8 @@ def not_ready(state: GangState) -> str:
 def resource_gap(state: GangState, columns: Columns) -> str:
     """Return what of the gang's `minResources` is not free, empty if all of it is."""
     gang = state.gang
-    if gang is None or not gang.min_resources:
-        return ""
+    if gang is None or not gang.min_resources or gang.needed < gang.min_member:
+        return ""  # those of an elastic gang are what all that start together need
     wanted = {**dict(gang.min_resources), "pods": gang.min_member}
     return missing(wanted, columns, state.members.values())
 

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from alnair.model.workload import GangTopology, Planned
+from alnair.scheduler.gangs.gang_refusal import too_few
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext
@@ -92,8 +93,8 @@ class GangPlacement:
         if refusal is None:
             assert self._topology is not None  # else the whole cluster was tried
             required = self._topology.required
-            text = lack_of_room(self._context.accounts.columns, required, demands, needed)
-            text = "gang {}/{}: {}".format(*self._state.key, text)
+            room, text = lack_of_room(self._context.accounts.columns, required, demands, needed)
+            text = too_few(self._state.key, room, needed, text)
             refusal = [(record, text) for record, _ in pods], text
         return refusal
 
@@ -201,11 +202,7 @@ class GangPlacement:
         record, message = left[0]
         if needed == 1:
             return message
-        namespace, name = self._state.key
-        return (
-            f"gang {namespace}/{name}: {placed} of the {needed} pods that must "
-            f"start together fit; for {record.pod.name}: {message}"
-        )
+        return too_few(self._state.key, placed, needed, f"for {record.pod.name}: {message}")
 
 
 def topology_of(state: GangState, pods: Sequence[Record]) -> GangTopology | None:

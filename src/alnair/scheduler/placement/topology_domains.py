@@ -161,18 +161,23 @@ def regions(
         yield Region("", None)
 
 
-def lack_of_room(columns: Columns, required: str, demands: Sequence[Demand], needed: int) -> str:
-    """Return why no domain of the required level will do, by room alone; empty if one may."""
+def lack_of_room(
+    columns: Columns, required: str, demands: Sequence[Demand], needed: int
+) -> tuple[int, str]:
+    """Return for how many pods the roomiest domain of the required level has room, and why not all.
+
+    It goes by room alone; the text is empty if one may do.
+    """
     level = Level(columns, required, "")
     takes, _ = level.room(demands)
     present = np.bincount(level.codes[level.codes != ABSENT], minlength=takes.size) > 0
     if not present.any():
-        return f"no node has the label {required}, in one of whose domains all its pods must lie"
+        return 0, f"no node has the label {required}, in one of whose domains all its pods must lie"
     takes = np.where(present, takes, -1.0)
     best = max(map(int, np.flatnonzero(present)), key=lambda code: takes[code])
     if takes[best] >= needed:
-        return ""
-    return (
+        return int(takes[best]), ""
+    return int(takes[best]), (
         f"none of {int(present.sum())} domains of {required} has room for the {needed} pods that "
         f"must start together; the roomiest, {level.domains[best]}, for {int(takes[best])}"
     )

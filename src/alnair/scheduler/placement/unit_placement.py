@@ -7,10 +7,16 @@ from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.state.accounts import Record
+from alnair.scheduler.state.nodes.columns import Mask
 
 
 def place_unit(
-    context: EngineContext, admission: Admission, pods: Sequence[Record], count: int, now: float
+    context: EngineContext,
+    admission: Admission,
+    pods: Sequence[Record],
+    count: int,
+    now: float,
+    allowed: Mask | None = None,
 ) -> Statement:
     """Try to place so many pods of a unit; decides nothing.
 
@@ -20,6 +26,7 @@ def place_unit(
         pods: of one unit, in their order.
         count: how many of them must be placed together.
         now: seconds since the epoch.
+        allowed: rows that a lone pod may use; None for all. A gang asks for them itself.
 
     Returns:
         The statement, on which they come first; the caller rolls it back.
@@ -31,5 +38,5 @@ def place_unit(
         return placement.statement
     statement = Statement(context.accounts, context.evaluations, now)
     if not admission.refuse(pods[:1]):
-        statement.place(pods[0], context.profiles[pods[0].pod.scheduler])
+        statement.place(pods[0], context.profiles[pods[0].pod.scheduler], allowed)
     return statement

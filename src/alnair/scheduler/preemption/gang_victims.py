@@ -1,6 +1,7 @@
-"""Gangs among the victims: a gang that would fall below minMember goes whole, or stays.
+"""Gangs among the victims: a gang that would fall below its minimum goes whole, or stays.
 
-Members beyond minMember are spare: they may go alone.
+Members beyond it are spare: they may go alone. The minimum is minMember; of an elastic gang that
+was placed once it is `elastic-min`, be it one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -86,9 +87,9 @@ class Units:
         found: list[int] = []
         for key in keys:
             state = find(key)
-            if state is None or state.gang is None or state.gang.min_member <= 1:
+            if state is None or not state.bound_together:
                 found.append(0)
-            elif state.gang.min_member < len(state.members):
+            elif state.min_member < len(state.members):
                 found.append(-1)
             else:
                 leaving = any(r.evicting or r.pod.deleting for r in state.members.values())
@@ -113,13 +114,30 @@ class Units:
                     whole[key] = parts[-1]
         return parts
 
+    def shrunk(self, record: Record) -> str:
+        """Return how the elastic gang of an evicted pod goes on; empty if it does not, or is none.
+
+        Args:
+            record: of a pod that is marked as evicted, as all who go with it are.
+        """
+        state = self._gangs.find((record.pod.namespace, record.group)) if record.group else None
+        if state is None or not state.elastic:
+            return ""
+        left = len(state.placed())
+        if left < state.min_member:
+            return ""
+        members = "member" if left == 1 else "members"
+        return "elastic gang {}/{} goes on with {} {}, at least {}".format(
+            *state.key, left, members, state.min_member
+        )
+
     def _part(self, records: Iterable[Record]) -> tuple[list[Record], dict[GangKey, list[Record]]]:
         lone: list[Record] = []
         by_gang: dict[GangKey, list[Record]] = {}
         for record in records:
             key = (record.pod.namespace, record.group)
             state = self._gangs.find(key) if record.group else None
-            if state is None or state.min_member <= 1 or record.evicting or record.pod.deleting:
+            if state is None or not state.bound_together or record.evicting or record.pod.deleting:
                 lone.append(record)  # what leaves anyway costs its gang nothing more
             else:
                 by_gang.setdefault(key, []).append(record)

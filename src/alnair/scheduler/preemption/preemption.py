@@ -13,6 +13,7 @@ from alnair.model.action import PREEMPTED, Action, Evict, Nominate
 from alnair.model.workload import Planned, Pod
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import PostFilterPlugin, Profile, Reason
+from alnair.scheduler.gangs.gang_refusal import EVICTING, WAITING_FOR_VICTIMS
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import topology_of
@@ -200,7 +201,7 @@ class Preemption:
             return ""
         nominated = [(r, node) for r in pods if (node := self.nominations.node(r.pod))]
         if any(self._waits(record, node) for record, node in nominated):
-            return " preemption: waiting for pods to leave."
+            return WAITING_FOR_VICTIMS
         topology = topology_of(state, pods)
         found = self._gang_room.best(
             list(zip(pods, allowed, strict=True)),
@@ -248,11 +249,13 @@ class Preemption:
                     self.give_up([other.record], actions)
             self.nominations.add(record, node.name, bookings, reclaimed=reclaimed)
             actions.append(Nominate(record.pod, node.name))
-        for victim in victims:
-            if victim.evicting or victim.pod.deleting:
-                continue
+        going = [v for v in victims if not (v.evicting or v.pod.deleting)]
+        for victim in going:
             victim.evicting = PREEMPTED
+        for victim in going:
             message = f"Preempted by pod {preemptor.uid} on node {victim.node}"
+            if shrunk := self._search.units.shrunk(victim):
+                message += f"; {shrunk}"
             actions.append(Evict(victim.pod, PREEMPTED, message))
         self.retries.succeeded(unit)
 
@@ -295,7 +298,7 @@ class Preemption:
 
 def _preempting(victims: int) -> str:
     pods = "pod" if victims == 1 else "pods"
-    return f" preemption: evicting {victims} {pods} to make room."
+    return f"{EVICTING}{victims} {pods} to make room."
 
 
 def _worth(pod: Pod) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking, Devices
 from alnair.scheduler.state.gpus.gpu_assignment import assigned, guess
 from alnair.scheduler.state.gpus.gpu_loads import Loads
+from alnair.scheduler.state.gpus.gpu_neighbours import Neighbours
 from alnair.scheduler.state.gpus.node_gpus import carried_over, gpus_of
 from alnair.scheduler.state.nodes.columns import Column, Columns
 from alnair.scheduler.state.nodes.node_images import NodeImages, image_kind
@@ -159,6 +160,7 @@ class Accounts:
         self.devices = Devices()
         self.zones = Zones()
         self.loads = Loads()
+        self.neighbours = Neighbours(self.devices)
         self.pods = PodIndex()
         self.objects = Objects()
         self.volumes = VolumeIndex()
@@ -172,6 +174,7 @@ class Accounts:
             devices=self.devices,
             zones=self.zones,
             loads=self.loads,
+            neighbours=self.neighbours,
             pods=self.pods,
             volumes=self.volumes,
             objects=self.objects,
@@ -279,8 +282,8 @@ class Accounts:
         held = assigned(record.pod, record.row, self.devices)
         if held is None or set(held) == set(record.bookings):
             return False
-        self.devices.book(record.row, record.bookings, sign=-1)
-        self.devices.book(record.row, held)
+        self._hold(record, record.row, record.bookings, sign=-1)
+        self._hold(record, record.row, held)
         record.bookings = held
         self.columns.booked.add(record.row)
         return True
@@ -396,7 +399,7 @@ class Accounts:
         vector = record.vector = self._vector(record.pod.spec)
         self.columns.book(row, vector.columns, vector.amounts, vector.scored)
         if bookings:
-            self.devices.book(row, bookings)
+            self._hold(record, row, bookings)
             self._expect(record, row, bookings)
         record.row = row
         record.bookings = bookings
@@ -416,7 +419,7 @@ class Accounts:
         cpu, memory = vector.scored
         self.columns.book(record.row, vector.columns, -vector.amounts, (-cpu, -memory))
         if record.bookings:
-            self.devices.book(record.row, record.bookings, sign=-1)
+            self._hold(record, record.row, record.bookings, sign=-1)
             self.loads.forget(record.pod.uid)
         self.pods.add(record.row, record.indexed, sign=-1, expected=record.expected)
         if vector.spec.ports:
@@ -429,6 +432,11 @@ class Accounts:
         record.row = -1
         record.vector = None
         record.bookings = ()
+
+    def _hold(self, record: Record, row: int, held: tuple[Booking, ...], sign: int = 1) -> None:
+        assert record.vector is not None  # what was booked counts, whatever the pod says since
+        self.devices.book(row, held, sign)
+        self.neighbours.book(row, record.vector.spec.workload, held, sign)
 
     def _count_volumes(self, record: Record, row: int, spec: PodSpec, sign: int = 1) -> None:
         namespace = record.pod.namespace
@@ -463,16 +471,17 @@ class Accounts:
                 guesses.append(record)
             else:
                 record.bookings = held
-                self.devices.book(row, held)
+                self._hold(record, row, held)
         for record in guesses:
             record.decided = False
             record.bookings = guess(record.pod, row, self.devices)
-            self.devices.book(row, record.bookings)
+            self._hold(record, row, record.bookings)
         self.columns.booked.add(row)
 
     def _describe(self, row: int, gpus: Sequence[Gpu], factor: float = 1.0) -> None:
         before = list(self.devices.there)
         self.devices.describe(row, gpus, factor)
+        self.neighbours.forget(row)
         if self.devices.there != before:
             self.columns.schema += 1  # prices depend on how many GPUs there are of which kind
 

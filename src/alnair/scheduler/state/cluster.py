@@ -4,6 +4,7 @@ import msgspec
 
 from alnair.scheduler.state.gpus.devices import Devices
 from alnair.scheduler.state.gpus.gpu_loads import Loads
+from alnair.scheduler.state.gpus.gpu_neighbours import Neighbours
 from alnair.scheduler.state.nodes.columns import Columns
 from alnair.scheduler.state.nodes.node_images import NodeImages
 from alnair.scheduler.state.numa.numa_zones import Zones
@@ -24,6 +25,7 @@ class Cluster(msgspec.Struct, frozen=True):
     devices: Devices
     zones: Zones
     loads: Loads
+    neighbours: Neighbours
     pods: PodIndex
     volumes: VolumeIndex
     objects: Objects

@@ -249,9 +249,19 @@ def test_a_gang_says_whom_it_waits_for() -> None:
     assert told.waits_for == ("the PodGroup default/g to be created, or the pod's label to go",)
     assert told.gang is not None
     assert not told.gang.exists
+    assert told.message == "PodGroup default/g does not exist"
     world.declare(make.gang("g", 3))
     world.settle()
     assert explained(world, "g-0").waits_for == ("gang default/g: 1 more pods to be created",)
+
+
+def test_a_mistyped_pod_group_is_told_with_those_that_are_near() -> None:
+    world = World(make.node("a"))
+    world.declare(make.gang("training", 3))
+    world.create(*make.members("trianing", 2))
+    world.settle()
+    said = "PodGroup default/trianing does not exist; did you mean training?"
+    assert explained(world, "trianing-0").message == said
 
 
 def test_a_large_gang_costs_a_bounded_number_of_placements() -> None:

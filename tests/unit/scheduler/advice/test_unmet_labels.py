@@ -2,6 +2,7 @@
 
 import pytest
 
+from alnair.cli.text import explanation
 from alnair.model import names
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
 from alnair.scheduler.advice.diagnose import diagnose, find
@@ -101,6 +102,16 @@ def test_a_node_that_is_not_there_and_a_model_that_nobody_has_are_named() -> Non
     assert (found.field, found.key) == ("metadata.annotations", names.GPU_MODELS)
     assert [each.value for each in found.values] == ["A100", "T4"]
     assert not unmet(make.spec(whole=1, models="A1000,T4"))
+
+
+def test_a_resource_that_no_node_offers_names_near_ones() -> None:
+    asked = make.spec(extended={"nvidia.com/gpus": 1})
+    (found,) = unmet(asked)
+    assert (found.field, found.key) == ("spec.containers[*].resources", "nvidia.com/gpus")
+    assert (found.values, found.keys[0]) == ((), "nvidia.com/gpu")
+    said = explanation.render(explained(asked))
+    assert "spec.containers[*].resources: nvidia.com/gpus; no node has nvidia.com/gpus;" in said
+    assert not unmet(make.spec(whole=9)), "too many of what there is"
 
 
 def test_many_values_are_cut_short_and_counted() -> None:

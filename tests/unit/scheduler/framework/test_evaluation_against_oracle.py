@@ -358,7 +358,7 @@ def small_limits() -> Iterator[None]:
     """Logs overflow and evaluations are dropped all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_LOG_LIMIT", 4)
-        patch.setattr(evaluation_cache, "_KEPT", 4)
+        patch.setattr(evaluation_cache, "kept", lambda nodes: 4)
         yield
 
 

@@ -1,5 +1,6 @@
 """Why a pod is pending, in kube-scheduler's words and form."""
 
+from alnair.model import names
 from alnair.model.nodes import Node, Taint
 from alnair.model.workload import NodeAffinity, PodSpec, Requirement, Term
 from alnair.scheduler.framework.evaluation_cache import Evaluations
@@ -78,3 +79,17 @@ def test_what_is_free_but_in_use_and_what_is_never_there_count_together() -> Non
         used=make.spec(extended={"example.com/fpga": 1}),
     )
     assert text == "0/2 nodes are available: 2 Insufficient example.com/fpga."
+
+
+def test_a_resource_that_no_node_has_is_compared_with_those_that_there_are() -> None:
+    node = make.node("a", extended={names.GPU: 2, names.VGPU: 200})
+    asked = {"nvidia.com/gpus": 1}
+    assert message(make.spec(extended=asked), node) == (
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpus. "
+        "No node has nvidia.com/gpus: is nvidia.com/gpu meant?"
+    )
+    unlike = message(make.spec(extended={"example.com/fpga": 1}), node)
+    assert unlike == "0/1 nodes are available: 1 Insufficient example.com/fpga."
+    # Without its agent a node has no GPUs, but they are asked for by the right name.
+    silent = make.node("a", extended={"nvidia.com/mig-1g.10gb": 2})
+    assert "meant" not in message(make.spec(extended={names.GPU: 1}), silent)

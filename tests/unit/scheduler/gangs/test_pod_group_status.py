@@ -7,12 +7,14 @@ import pytest
 
 from alnair.kube.pod_groups.group_members import MemberWire, project_member
 from alnair.model.api_types import Condition, PodGroupStatus
+from alnair.scheduler.gangs.gang_refusal import EVICTING, WAITING_FOR_VICTIMS, too_few, untried
 from alnair.scheduler.gangs.pod_group_status import (
     Member,
     PodGroupState,
     group_events,
     group_status,
     native_conditions,
+    was_placed,
 )
 
 NOW, LATER = "2026-11-21T12:00:00Z", "2026-11-21T12:05:00Z"
@@ -107,7 +109,7 @@ def test_the_start_is_when_there_were_enough_pods_and_stays() -> None:
     assert group_status(group, members(running=2), LATER).schedule_start_time == NOW
 
 
-def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
+def test_a_condition_says_since_when_it_holds() -> None:
     group = PodGroupState("ns", "g", 3)
     status = group_status(group, members(waiting=1), NOW)
     assert condition(status, "Scheduled").reason == "NotEnoughPods"
@@ -115,7 +117,7 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     refused = [*members(waiting=2), Member("x", "Pending", False, refusal="0/1 nodes")]
     status = group_status(group, refused, LATER)
     assert condition(status, "Scheduled") == Condition(
-        "Scheduled", "False", "Unschedulable", "0/1 nodes", NOW
+        "Scheduled", "False", "Unschedulable", "0/1 nodes", LATER
     )
     group = msgspec.structs.replace(group, status=status)
     status = group_status(group, members(bound=3), LATER)
@@ -284,3 +286,147 @@ def test_a_failed_pod_ended_with_its_last_container(status: dict[str, object], e
     member = project_member(wire).member
     assert member is not None
     assert (member.created, member.ended) == (at(0), ended)
+
+
+# --- elastic groups -------------------------------------------------------------------------------
+
+
+def elastic(target: int = 3, least: int = 1, status: PodGroupStatus | None = None) -> PodGroupState:
+    return PodGroupState("ns", "g", target, status or PodGroupStatus(), elastic_min=least)
+
+
+def follow(group: PodGroupState, pods: Sequence[Member], now: str = NOW) -> PodGroupState:
+    return msgspec.structs.replace(group, status=group_status(group, pods, now))
+
+
+def test_an_elastic_group_needs_its_target_until_it_was_placed_and_then_its_minimum() -> None:
+    group = follow(elastic(), members(bound=2, waiting=1))
+    assert not was_placed(group.status)
+    assert group.status.phase == "Scheduling"
+    group = follow(group, members(bound=3))
+    assert condition(group.status, "InitiallyScheduled").status == "True"
+    for pods in (members(running=1, waiting=2), members(running=1), members(waiting=3), []):
+        group = follow(group, pods, LATER)
+        assert was_placed(group.status)
+        assert condition(group.status, "InitiallyScheduled").last_transition_time == NOW
+    group = follow(group, members(running=1, waiting=2), LATER)
+    assert group.status.phase == "Running"
+    assert condition(group.status, "Scheduled").status == "True"
+
+
+def test_a_resource_that_keeps_no_conditions_tells_by_its_phase_that_it_was_placed() -> None:
+    group = follow(elastic(), members(running=3))
+    bare = msgspec.structs.replace(group.status, conditions=None)
+    group = follow(msgspec.structs.replace(group, status=bare), members(running=1, waiting=2))
+    assert group.status.phase == "Running"
+
+
+def test_members_that_an_elastic_group_can_spare_do_not_fail_it() -> None:
+    group = follow(elastic(least=2), members(running=3))
+    group = follow(group, members(running=2, failed=1))
+    assert group.status.phase == "Running"
+    assert group.status.failed == 1
+    group = follow(group, members(running=1, failed=2))
+    assert group.status.phase == "Failed"
+    made = [Member("new", "Running", True, created="2026-11-21T13:00:00Z")]
+    group = follow(group, [*members(running=1, failed=2), *made])
+    assert group.status.phase == "Running", "its owner has made new members"
+
+
+def test_an_elastic_group_is_finished_when_no_member_runs_any_more() -> None:
+    group = follow(elastic(), members(running=3))
+    group = follow(group, members(running=2, succeeded=1))
+    assert group.status.phase == "Running"
+    assert follow(group, members(succeeded=2, failed=1)).status.phase == "Finished"
+
+
+def test_other_groups_have_no_condition_about_having_been_placed() -> None:
+    status = group_status(PodGroupState("ns", "g", 3), members(running=3), NOW)
+    assert [c.type for c in status.conditions or ()] == ["Scheduled"]
+
+
+# --- why it is not scheduled ----------------------------------------------------------------------
+
+
+def refused(text: str, count: int = 4, bound: int = 0) -> list[Member]:
+    said = [Member(f"w-{i}", "Pending", False, refusal=text) for i in range(count)]
+    return [*members(bound=bound), *said]
+
+
+def fit(room: int, needed: int) -> str:
+    return too_few(("ns", "g"), room, needed, "for w-3: 0/3 nodes are available")
+
+
+def test_a_group_that_was_tried_says_for_how_many_members_there_is_room() -> None:
+    status = group_status(PodGroupState("ns", "g", 4), refused(fit(3, 4)), NOW)
+    found = condition(status, "Scheduled")
+    assert (found.status, found.reason) == ("False", "Unschedulable")
+    assert status.fits == 3
+    status = group_status(PodGroupState("ns", "g", 5), refused(fit(2, 3), bound=2), NOW)
+    assert status.fits == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gang ns/g needs 4 pods and has 3: waiting for 1 more",
+        "PodGroup ns/g does not exist: create it, or drop the pod's label",
+        "PodGroup ns/g cannot be read: spec.minResources: x",
+        fit(3, 5),
+        untried(("ns", "g"), 2, "resource gap: its minResources want cpu 6 (free 5)"),
+    ],
+)
+def test_what_the_scheduler_said_of_another_number_of_pods_does_not_count(text: str) -> None:
+    status = group_status(PodGroupState("ns", "g", 4), refused(text), NOW)
+    assert condition(status, "Scheduled").reason == "Waiting"
+    assert status.fits is None
+
+
+def test_a_gap_of_resources_is_unschedulable_without_a_figure() -> None:
+    text = untried(("ns", "g"), 4, "resource gap: its minResources want cpu 6 (free 5)")
+    status = group_status(PodGroupState("ns", "g", 4), refused(text), NOW)
+    assert condition(status, "Scheduled").reason == "Unschedulable"
+    assert status.fits is None
+
+
+def test_while_others_leave_for_it_a_group_is_not_unschedulable() -> None:
+    for more in (f"{EVICTING}2 pods to make room.", WAITING_FOR_VICTIMS):
+        status = group_status(PodGroupState("ns", "g", 4), refused(fit(3, 4) + more), NOW)
+        assert condition(status, "Scheduled").reason == "Preempting"
+        assert status.fits is None
+
+
+def test_the_time_of_unschedulable_is_since_when_so_many_cannot_be_placed() -> None:
+    group = follow(PodGroupState("ns", "g", 4), members(waiting=3))
+    assert condition(group.status, "Scheduled").last_transition_time == NOW
+    group = follow(group, refused(fit(3, 4)), LATER)
+    assert condition(group.status, "Scheduled").last_transition_time == LATER
+    # Other numbers of nodes, or of members that fit, are no other verdict.
+    group = follow(group, refused(fit(2, 4)), "2026-11-21T12:06:00Z")
+    assert condition(group.status, "Scheduled").last_transition_time == LATER
+    assert group.status.fits == 2
+    # A smaller target is.
+    smaller = msgspec.structs.replace(group, min_member=3)
+    group = follow(smaller, refused(fit(2, 3), 3), "2026-11-21T12:07:00Z")
+    assert condition(group.status, "Scheduled").last_transition_time == "2026-11-21T12:07:00Z"
+
+
+def test_a_slow_image_pull_is_not_unschedulable() -> None:
+    status = group_status(PodGroupState("ns", "g", 4), members(bound=4), NOW)
+    assert condition(status, "Scheduled").status == "True"
+    assert status.fits is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("SchedulingGated", ""), ("Unschedulable", "why")]
+)
+def test_a_pod_that_is_gated_was_not_refused(reason: str, expected: str) -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "why"}
+    manifest = {
+        "metadata": {"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}},
+        "spec": {},
+        "status": {"phase": "Pending", "conditions": [said]},
+    }
+    found = project_member(msgspec.convert(manifest, MemberWire)).member
+    assert found is not None
+    assert found.refusal == expected

@@ -194,7 +194,7 @@ def test_what_is_learned_takes_the_place_of_the_plain_model() -> None:
 
     there = world(loaded("n", (0.0, 0)))
     there.step()
-    scores = Interference(Learned()).gpus(slice_pod("p").spec, there.engine.view.cluster)
+    scores = Interference(model=Learned()).gpus(slice_pod("p").spec, there.engine.view.cluster)
     assert scores is not None
     assert scores(slice(0, 1))[0, 0] == 50.0
 

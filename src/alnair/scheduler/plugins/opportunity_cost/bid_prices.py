@@ -26,7 +26,7 @@ EVERY: Final = 128
 _PRIOR: Final = 8.0
 #: Load from which on there is a price, 1 being a group that is used up when the cluster is full;
 #: prices go up in so many steps, and follow only a change of more than this many of them.
-_FROM: Final = 0.7
+_FROM: Final = 0.5
 _STEPS: Final = 4
 _INERTIA: Final = 0.75
 #: The highest price of shares: on a node with too few cores, a pod that asks for hardly any is
@@ -118,9 +118,9 @@ class BidPrices:
         total = float(supply.sum())
         if total <= 1 or not asked:
             return False
-        weight = sum(asked.values()) + _PRIOR
+        weight, gone = _until_full(asked, supply)
         before = dict(self._steps)
-        self._set(1, self._scarcity(asked, supply, weight), supply > 0)
+        self._set(1, self._scarcity(asked, supply, weight, gone), supply > 0)
         for k in sorted({k for k, _ in asked if k > 1}):
             free_sets = devices.whole_free[rows] // k * k
             sets: Column = np.bincount(group, free_sets, len(self._groups)).astype(float)
@@ -182,7 +182,11 @@ class BidPrices:
         return max(ask.whole, 1), ask.whole + part, sum(1 << bit for _, bit in groups)
 
     def _scarcity(
-        self, asked: Mapping[tuple[int, int], float], supply: Column, weight: float
+        self,
+        asked: Mapping[tuple[int, int], float],
+        supply: Column,
+        weight: float,
+        gone: NDArray[np.bool_],
     ) -> Column:
         """Return how much more is asked of each group than if all could go everywhere.
 
@@ -193,6 +197,8 @@ class BidPrices:
         load = np.zeros_like(supply)
         for (_, takers), gpus in asked.items():
             there = _bits(takers, supply.size)
+            if not gone[there].all():
+                there = there[~gone[there]]
             if (within := supply[there].sum()) > 0:
                 load[there] += gpus * (total / within - 1.0)
         by_model: dict[str, list[int]] = {}
@@ -234,6 +240,42 @@ def _pressure(wanted: Mapping[int, float], sets: Column, k: int) -> Column:
                 reserve[there] = np.maximum(reserve[there], 1.0 / within)
     load += k * reserve
     return load
+
+
+def _until_full(
+    asked: Mapping[tuple[int, int], float], supply: Column
+) -> tuple[float, NDArray[np.bool_]]:
+    """Return how much is asked for until all is taken, and the groups that are used up before.
+
+    Who can go to few groups only takes no more than there is. What he asks for beyond takes nothing
+    of the others, so more of what others ask for comes until they are full.
+
+    Args:
+        asked: GPUs so far, by who could give them (bits).
+        supply: (groups,), free GPUs.
+    """
+    gpus: dict[int, float] = {}
+    for (_, takers), amount in asked.items():
+        gpus[takers] = gpus.get(takers, 0.0) + amount
+    demand = np.array(list(gpus.values()))
+    where = np.zeros((demand.size, supply.size), bool)
+    for number, takers in enumerate(gpus):
+        where[number, _bits(takers, supply.size)] = True
+    total = left = float(supply.sum())
+    coming = float(demand.sum()) + _PRIOR
+    gone = np.zeros(supply.size, bool)
+    while left > 1:
+        # Sums rather than products of matrices: those depend on the machine's library.
+        room = np.where(where & ~gone, supply, 0.0).sum(axis=1)
+        part = np.where(demand > 0, demand / np.maximum(room, 1.0), 0.0)
+        first = int(part.argmax())
+        if part[first] * left <= coming:
+            break
+        left -= room[first]
+        coming -= demand[first]
+        demand[first] = 0.0
+        gone |= where[first]
+    return coming * total / max(left, 1.0), gone
 
 
 def _bits(mask: int, size: int) -> NDArray[np.intp]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand
 from alnair.scheduler.plugins.opportunity_cost.cutting_stock import UNITS, worth
+from alnair.scheduler.plugins.opportunity_cost.partners import Wanted
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask
 from alnair.scheduler.state.nodes.columns import Column
 
@@ -22,6 +23,7 @@ GRAIN: Final = 2.0**-20
 _COST_STEP: Final = 2**11
 #: What a slice costs where it has no place, in half grains: more than anywhere else.
 NO_PLACE: Final = 2**22
+_MIB: Final = 2.0**20
 
 
 class GpuPrices:
@@ -35,8 +37,7 @@ class GpuPrices:
     Attributes:
         worth: (kinds · (UNITS + 1),), what free room on a GPU is worth, in GPUs, by kind and level
             as `Devices.cell` numbers them.
-        per_gpu: millicores and bytes of memory that pods with GPUs ask for per GPU; None before any
-            came.
+        cpu, memory: what goes with GPUs, in millicores and bytes.
     """
 
     def __init__(
@@ -47,7 +48,10 @@ class GpuPrices:
     ) -> None:
         self._kinds = kinds
         self._there = there
-        asks = [(ask, count) for ask, count in mix if ask.whole or ask.memory_mib]
+        asks: list[tuple[Ask, float]] = []
+        others: list[tuple[Ask, float]] = []
+        for ask, count in mix:
+            (asks if ask.whole or ask.memory_mib else others).append((ask, count))
         self._worth: Column = np.zeros((len(kinds), UNITS + 1))
         solved: dict[tuple[tuple[int, float], ...], Column] = {}
         for kind in range(1, len(kinds)):
@@ -56,10 +60,15 @@ class GpuPrices:
                 solved[sizes] = np.round(worth(dict(sizes)) / GRAIN) * GRAIN
             self._worth[kind] = solved[sizes]
         self.worth = self._worth.ravel()
-        gpus = sum(count * self._taken(ask) for ask, count in asks)
-        cores = sum(count * ask.cpu_milli for ask, count in asks)
-        ram = sum(count * ask.ram_mib for ask, count in asks)
-        self.per_gpu = (cores / gpus, ram * 2.0**20 / gpus) if gpus else None
+        taken = [count * self._taken(ask) for ask, count in asks]
+        self.cpu = Wanted(
+            tuple((gpus, n * ask.cpu_milli) for gpus, (ask, n) in zip(taken, asks, strict=True)),
+            sum(count * ask.cpu_milli for ask, count in others),
+        )
+        self.memory = Wanted(
+            tuple((g, n * ask.ram_mib * _MIB) for g, (ask, n) in zip(taken, asks, strict=True)),
+            sum(count * ask.ram_mib * _MIB for ask, count in others),
+        )
         self._tables: dict[GpuDemand, NDArray[np.int64]] = {}
 
     def cost_of_slice(self, demand: GpuDemand) -> NDArray[np.int64]:

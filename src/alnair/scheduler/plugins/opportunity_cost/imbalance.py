@@ -3,11 +3,13 @@
 Kept for all rows and shared by all classes of pods, since it depends on the node alone.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GpuPrices
+from alnair.scheduler.plugins.opportunity_cost.partners import Partner
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
@@ -26,35 +28,29 @@ class Imbalance:
     Args:
         cluster: its state.
         prices: for a mix.
-        softness: m of the soft maximum m ln(1 + e^(x/m)), in GPUs.
+        partners: cores and memory.
 
     Attributes:
         excess: (2, rows), the worth of free GPUs less the GPUs that the free cores, the free
             memory suffice for.
-        cost: (rows,), the sum of both as soft maxima with 0, in GPUs.
-        idle: (rows,), whether no GPU of the row is in use.
+        cost: (rows,), the sum of both as soft maxima with 0, m ln(1 + e^(x/m)), in GPUs.
+        idle: (rows,), whether the row has GPUs, and none is in use.
     """
 
-    def __init__(self, cluster: Cluster, prices: GpuPrices, softness: float) -> None:
+    def __init__(self, cluster: Cluster, prices: GpuPrices, partners: Sequence[Partner]) -> None:
         self._columns, self._devices = cluster.columns, cluster.devices
         self._worth = prices.worth
-        self._softness = softness
-        self._scale = _FINE / softness
-        per_gpu = prices.per_gpu or self._own()
-        self.each = np.array([[1.0 / max(amount, 1.0)] for amount in per_gpu])
+        softness = [partner.softness for partner in partners]
+        self._softness = np.array([[m] for m in softness])
+        self._scale = _FINE / self._softness
+        self._of_cpu, self._of_memory = ((m, _FINE / m) for m in softness)
+        self.each = np.array([[1.0 / max(partner.per_gpu, 1.0)] for partner in partners])
         self._cpu, self._memory = (float(part) for part in self.each[:, 0])
         self.excess: Column = np.zeros((2, 0))
         self.cost: Column = np.zeros(0)
         self.idle: Mask = np.zeros(0, bool)
         self._epoch = -1
         self._nodes_read = self._booked_read = 0
-
-    def _own(self) -> tuple[float, float]:
-        """Return the cores and the memory per GPU of the nodes that have GPUs."""
-        count = self._devices.count[: self._columns.n]
-        there = self._columns.allocatable[:2, : self._columns.n][:, count > 0].sum(axis=1)
-        cpu, memory = (there / max(float(count.sum()), 1.0)).tolist()
-        return cpu, memory
 
     def refresh(self) -> None:
         """Follow what was booked."""
@@ -88,11 +84,7 @@ class Imbalance:
 
     def soft_of(self, cpu: float, memory: float) -> float:
         """Return the same of one row, in plain numbers."""
-        return self._soft(cpu) + self._soft(memory)
-
-    def _soft(self, excess: float) -> float:
-        at = min(abs(excess) * self._scale, len(_BENDS) - 1)
-        return _BENDS[int(at)] * self._softness + max(excess, 0.0)
+        return _soft(cpu, *self._of_cpu) + _soft(memory, *self._of_memory)
 
     def _all(self) -> None:
         columns, devices = self._columns, self._devices
@@ -101,7 +93,8 @@ class Imbalance:
         self.excess = worth - columns.free[:2, rows] * self.each
         self.excess[:, devices.count[rows] == 0] = _NEVER
         self.cost = self.soft(self.excess)
-        self.idle = devices.whole_free[rows] == devices.count[rows]
+        count = devices.count[rows]
+        self.idle = (devices.whole_free[rows] == count) & (count > 0)
 
     def _one(self, row: int) -> None:
         columns, devices = self._columns, self._devices
@@ -113,4 +106,8 @@ class Imbalance:
             memory = worth - columns.free.item(1, row) * self._memory
         self.excess[0, row], self.excess[1, row] = cpu, memory
         self.cost[row] = self.soft_of(cpu, memory)
-        self.idle[row] = devices.whole_free[row] == devices.count[row]
+        self.idle[row] = devices.whole_free[row] == devices.count[row] > 0
+
+
+def _soft(excess: float, softness: float, scale: float) -> float:
+    return _BENDS[int(min(abs(excess) * scale, len(_BENDS) - 1))] * softness + max(excess, 0.0)

@@ -5,13 +5,16 @@ What a placement costs, in GPUs, is the sum of
 - what is taken of GPUs. A slice takes the worth of its GPU's room before less that after
   (`alnair.scheduler.plugins.opportunity_cost.cutting_stock`), so one in a hole that no other could
   use costs nothing, and one that leaves such a hole costs a whole GPU;
-- by how much more GPUs of the node lack the cores and the memory that usually go with them
+- by how much more GPUs of the node lack the cores and the memory that go with them
   (`alnair.scheduler.plugins.opportunity_cost.imbalance`). So pods without GPUs keep to nodes that
-  have cores to spare.
+  have cores to spare, the more strictly the sooner cores run out
+  (`alnair.scheduler.plugins.opportunity_cost.partners`).
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
 one after another, in the order that breaks ties; pods with whole GPUs open no idle node among them
-while another will do, and go where most pods are.
+while another will do, and go where most pods are. Where pods leave again, to open an idle node
+costs as much as a GPU more, and nodes with fewer free GPUs come first: who wants a whole node lives
+on those that stay idle.
 """
 
 import math
@@ -27,6 +30,7 @@ from alnair.scheduler.framework.score_weights import PARTS
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
+from alnair.scheduler.plugins.opportunity_cost.partners import partner
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 
@@ -35,23 +39,32 @@ _NAME: Final = "OpportunityCost"
 _EVEN = 400.0
 #: Of nodes that cost alike, a pod with whole GPUs opens no idle one, which may be wanted whole:
 #: what that scores less. Then it goes where most pods are, as that node will be free later anyway.
-#: Both are less than a step of the costs.
+#: Both are less than a step of the costs, together with how few GPUs are free, which counts before
+#: pods do where pods leave.
 _IDLE: Final = 0.5
 _MOST_PODS: Final = 31.0
+_MOST_FREE: Final = 15.0
+#: What opening an idle node costs beside all else, in GPUs, where as many pods leave as come. Room
+#: on nodes in use comes back by itself; a whole node does only if nobody opened it meanwhile.
+_OPENING: Final = 1.0
 
 
 class OpportunityCostArguments(Arguments, frozen=True):
     """Arguments of OpportunityCost.
 
     Attributes:
-        step: costs are rounded to this many GPUs, which is one point of the score.
-        softness: m of the soft maximum, in GPUs: the smaller, the sharper.
+        step: costs are rounded to this many GPUs, which is one point of the score, or to some
+            steps where cores or memory are scarce and pods ask for nothing else.
+        softness: m of the soft maximum, in GPUs, for what there is plenty of beside GPUs: the
+            smaller, the sharper.
+        least_softness: the same for what runs out together with GPUs.
         until_learned: score plugins that decide as long as too few pods came to learn from, and
             then have no say.
     """
 
     step: float = 0.05
     softness: float = 0.2
+    least_softness: float = 0.05
     until_learned: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
@@ -59,6 +72,7 @@ class OpportunityCostArguments(Arguments, frozen=True):
         return [
             *out_of_range("step", self.step, 0.001, 1.0),
             *out_of_range("softness", self.softness, 0.001, 10.0),
+            *out_of_range("leastSoftness", self.least_softness, 0.001, 10.0),
         ]
 
 
@@ -110,27 +124,38 @@ class OpportunityCost:
 
     def _know(self, cluster: Cluster) -> "_Known":
         if self._known is None or not self._known.still_holds(cluster):
-            self._known = _Known(cluster, self._arguments.softness)
+            self._known = _Known(cluster, self._arguments)
         return self._known
 
 
 class _Known:
     """What all classes share, for one mix and the GPUs that there are."""
 
-    def __init__(self, cluster: Cluster, softness: float) -> None:
+    def __init__(self, cluster: Cluster, arguments: OpportunityCostArguments) -> None:
         self._cluster = cluster
         demand = _learned(cluster)
         self._mix = demand.mix.version
+        self.turnover = demand.mix.turnover
         self.bids = demand.bids
         self._there = list(cluster.devices.there)
         kinds = tuple(cluster.devices.kinds)
         self.prices = GpuPrices(demand.mix.demand, kinds, self._there)
-        self.imbalance = Imbalance(cluster, self.prices, softness)
+        self._supply = demand.supply.version
+        there = demand.supply.known
+        softness = arguments.softness, arguments.least_softness
+        cpu = partner(self.prices.cpu, there.cpu, *softness)
+        memory = partner(self.prices.memory, there.memory, *softness)
+        self.imbalance = Imbalance(cluster, self.prices, (cpu, memory))
+        #: Costs of pods without GPUs are rounded to so many steps: the sharper, the further apart
+        #: are costs of nodes that are much alike.
+        sharpest = min(cpu.softness, memory.softness)
+        self.steps_apart = math.floor(arguments.softness / sharpest + 0.5)
 
     def still_holds(self, cluster: Cluster) -> bool:
         return (
             self._cluster is cluster
             and self._mix == _learned(cluster).mix.version
+            and self._supply == _learned(cluster).supply.version
             and self._there == cluster.devices.there
         )
 
@@ -160,7 +185,10 @@ class _Cost:
         sliced = demand is not None and bool(demand.memory_mib)
         self._table = known.prices.cost_of_slice(demand) if demand and sliced else None
         gpus = self._whole + sliced
+        self._steps = 1 if gpus else known.steps_apart
         self._takes = gpus > 0
+        self._opening = _OPENING * known.turnover
+        self._per_free = math.floor(known.turnover * (_MOST_PODS + 1.0)) / PARTS
         priced = known.bids.priced
         self._shares = 1 in priced
         #: Sets of so many GPUs that the pod may break.
@@ -193,13 +221,19 @@ class _Cost:
             left = np.maximum(free - opened, 0.0)
             for k in self._sets:
                 cost += self._bids.sets[k][rows] * (free // k - left // k)
+        if self._opening:
+            cost += np.where(imbalance.idle[rows], self._opening, 0.0)
         cost -= self._whole
-        cost /= self._step
+        cost /= self._step * self._steps
         cost += 0.5
         np.floor(cost, out=cost)
+        cost *= self._steps
         np.subtract(_EVEN, cost, out=cost)
         if self._whole:
             pods = np.minimum(self._columns.pods(rows), _MOST_PODS) / PARTS
+            if self._per_free:
+                free = np.minimum(self._devices.whole_free[rows], _MOST_FREE)
+                pods += (_MOST_FREE - free) * self._per_free
             cost += np.where(imbalance.idle[rows], -_IDLE, pods)
         return np.maximum(cost, 0.0, out=cost)
 
@@ -228,9 +262,14 @@ class _Cost:
             left = max(free - opened, 0.0)
             for k in self._sets:
                 cost += self._bids.sets[k].item(row) * (free // k - left // k)
+        if self._opening and imbalance.idle.item(row):
+            cost += self._opening
         cost -= self._whole
         even = _EVEN
         if self._whole:
             pods = min(self._columns.pods_on(row), _MOST_PODS) / PARTS
+            if self._per_free:
+                free = min(self._devices.whole_free.item(row), _MOST_FREE)
+                pods += (_MOST_FREE - free) * self._per_free
             even += -_IDLE if imbalance.idle.item(row) else pods
-        return max(even - math.floor(cost / self._step + 0.5), 0.0)
+        return max(even - self._steps * math.floor(cost / (self._step * self._steps) + 0.5), 0.0)

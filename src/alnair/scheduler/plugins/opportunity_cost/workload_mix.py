@@ -20,6 +20,8 @@ MEMORY: Final = 8192
 FIRST: Final = 16
 GROWTH: Final = 1.5
 MOST_APART: Final = 4096
+#: Steps of the turnover. A power of two, so that what is made of it is exact.
+_TURNS: Final = 32
 #: Counts that were halved below this are dropped.
 _LEAST: Final = 0.6
 
@@ -48,12 +50,18 @@ class MixState(msgspec.Struct, frozen=True):
         demand: the same when the copy that plugins read was made.
         seen: pods in all.
         due: how many there will be when the copy is made anew.
+        copied: pods in all when the copy was made.
+        left: pods that had a node and left it since.
+        turnover: as plugins read it.
     """
 
     counts: tuple[tuple[Ask, float], ...] = ()
     demand: tuple[tuple[Ask, float], ...] = ()
     seen: int = 0
     due: int = FIRST
+    copied: int = 0
+    left: int = 0
+    turnover: float = 0.0
 
 
 class WorkloadMix:
@@ -64,6 +72,8 @@ class WorkloadMix:
         version: changes with `demand`.
         counts: how many lately asked for what, as of now.
         seen: pods in all.
+        turnover: for each pod that came between the last two copies, how many left a node, at most
+            1: 0 where pods stay for ever, 1 where as many leave as come. In steps.
     """
 
     def __init__(self) -> None:
@@ -72,12 +82,18 @@ class WorkloadMix:
         self.counts: dict[Ask, float] = {}
         self._total = 0.0
         self.seen = 0
+        self.turnover = 0.0
+        self._left = self._copied = 0
         self._due = FIRST
         self._new: list[Pod] = []
 
     def gather(self, pod: Pod) -> None:
         """Take note of a pod that is new."""
         self._new.append(pod)
+
+    def leaves(self, pod: Pod) -> None:
+        """Take note of a pod that is gone."""
+        self._left += bool(pod.node)
 
     def learn(self) -> bool:
         """Take in the pods gathered, in the order of their creation; returns whether that shows."""
@@ -92,12 +108,18 @@ class WorkloadMix:
             return False
         self._due = min(math.ceil(self.seen * GROWTH), self.seen + MOST_APART)
         self.demand = tuple(self.counts.items())
+        turns = min(self._left / (self.seen - self._copied), 1.0)
+        self.turnover = math.floor(turns * _TURNS + 0.5) / _TURNS
+        self._left, self._copied = 0, self.seen
         self.version += 1
         return True
 
     def state(self) -> MixState:
         """Return all that was learned."""
-        return MixState(tuple(self.counts.items()), self.demand, self.seen, self._due)
+        counts, left = tuple(self.counts.items()), self._left
+        return MixState(
+            counts, self.demand, self.seen, self._due, self._copied, left, self.turnover
+        )
 
     def restore(self, state: MixState) -> None:
         """Know what another mix had learned, and nothing else."""
@@ -105,6 +127,7 @@ class WorkloadMix:
         self.counts = dict(state.counts)
         self._total = sum(self.counts.values())
         self.seen, self._due = state.seen, state.due
+        self._copied, self._left, self.turnover = state.copied, state.left, state.turnover
         self.demand = state.demand
         self.version += 1
 

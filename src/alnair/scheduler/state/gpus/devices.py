@@ -191,6 +191,11 @@ class Devices:
         held: Mask = (self._tenants[:, row] > 0) | (self._holders[:, row] > 0)
         return held
 
+    def tenants(self, rows: Rows) -> NDArray[np.int32]:
+        """Return how many slices each GPU holds, shape (GPUs per node, rows)."""
+        tenants: NDArray[np.int32] = self._tenants[:, rows]
+        return tenants
+
     def shared_mask(self, rows: Rows) -> Mask:
         """Return which GPUs have tenants by slices, shape (GPUs per node, rows)."""
         shared: Mask = self._tenants[:, rows] > 0

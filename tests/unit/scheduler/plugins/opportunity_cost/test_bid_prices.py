@@ -45,6 +45,19 @@ def test_gpus_that_many_pods_name_are_left_to_them() -> None:
     assert scarce.place(T4)[0] == "t"
 
 
+def test_pods_that_find_no_room_leave_more_to_come_of_the_others() -> None:
+    nodes = [node("t", model="T4"), node("p", model="P100"), *(node(f"a{i}") for i in range(6))]
+    p100 = make.spec(whole=1, cpu=1000, models="P100")
+    t4_or_p100 = make.spec(whole=1, cpu=1000, models="T4,P100")
+    even, crowded, either = Stream(*nodes), Stream(*nodes), Stream(*nodes)
+    even.hear_of(*[ONE] * 60, *[p100] * 4)
+    crowded.hear_of(*[ONE] * 28, *[p100] * 4, *[T4] * 32)
+    either.hear_of(*[ONE] * 28, *[t4_or_p100] * 4, *[T4] * 32)
+    assert priced(even) == {("P100", 1): 0.25}
+    assert priced(crowded) == {("P100", 1): 1.0, ("T4", 1): 1.0}
+    assert priced(either) == priced(crowded), "the T4 are gone first"
+
+
 def test_a_pod_goes_to_scarce_gpus_rather_than_nowhere() -> None:
     stream = Stream(node("t", model="T4", gpus=1), node("a", gpus=2))
     stream.hear_of(*[T4] * 64)

@@ -17,6 +17,7 @@ from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.plugins.opportunity_cost.cutting_stock import UNITS
+from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
 from alnair.scheduler.plugins.opportunity_cost.workload_mix import Ask
@@ -94,6 +95,49 @@ def test_without_history_nodes_are_filled_in_their_order() -> None:
     assert [fresh.place(share(40)) for _ in range(3)] == [("a", [0]), ("a", [0]), ("a", [1])]
 
 
+@pytest.mark.parametrize(("passing", "taken"), [(0, "idle"), (200, "part")], ids=["stay", "leave"])
+def test_where_pods_leave_again_no_idle_node_is_opened_for_a_share(
+    passing: int, taken: str
+) -> None:
+    stream = Stream(node("idle", gpus=4), node("part", gpus=4), make.node("bare", cpu=64000))
+    pinned = make.spec(whole=1, cpu=1000, selector={"kubernetes.io/hostname": "part"})
+    assert stream.place(pinned)[0] == "part"
+    stream.hear_of(*[make.spec(whole=1, cpu=1000)] * 64)
+    stream.pass_by(passing, "bare")
+    assert stream.place(share(50))[0] == taken
+
+
+def test_where_pods_leave_again_whole_gpus_come_from_the_node_with_the_fewest_free() -> None:
+    stream = Stream(node("many-pods", gpus=4), node("few-free", gpus=4))
+    one = make.spec(whole=1, cpu=1000)
+    for name, spec, count in (
+        ("many-pods", one, 1),
+        ("few-free", one, 3),
+        ("many-pods", make.spec(cpu=1), 4),
+    ):
+        pinned = msgspec.structs.replace(spec, node_selector=(("kubernetes.io/hostname", name),))
+        assert [stream.place(pinned)[0] for _ in range(count)] == [name] * count
+    stream.hear_of(*[one] * 16)
+    assert stream.place(one)[0] == "many-pods"
+    stream.pass_by(200, "many-pods")
+    assert stream.place(one)[0] == "few-free"
+
+
+def test_turnover_counts_pods_that_left_a_node_and_goes_with_what_was_learned() -> None:
+    stream = Stream(node("a"))
+    stream.hear_of(*[make.spec(whole=1)] * 64)
+    learned: DemandObserver = stream.engine.view.cluster.observations.of("OpportunityCost")
+    assert learned.mix.turnover == 0.0, "no node had them"
+    stream.pass_by(2000, "a")
+    assert 0.9 < learned.mix.turnover <= 1.0
+    again = DemandObserver(stream.engine.view.cluster)
+    saved = learned.save()
+    assert saved is not None
+    again.restore(saved)
+    assert again.mix.turnover == learned.mix.turnover
+    assert again.save() == saved
+
+
 def test_prices_follow_a_mix_that_shifts() -> None:
     early, late = (Stream(node("a", gpus=1), node("b", gpus=1)) for _ in range(2))
     for stream in (early, late):
@@ -110,6 +154,7 @@ def test_what_is_kept_is_what_would_be_computed_anew(seed: int) -> None:
     chance = random.Random(seed)
     stream = Stream(*random_nodes(chance))
     specs = [random_spec(chance) for _ in range(12)]
+    stream.pass_by(300 * (seed % 2), "nameless")
     for _ in range(150):
         stream.place(chance.choice(specs))
         if chance.random() < 0.3:

@@ -1,0 +1,242 @@
+"""Training jobs in a real control plane: what is made, grown, shrunk, given back and left."""
+
+import asyncio
+import signal
+import time
+from typing import Any, Final
+
+import pytest
+
+from alnair.elastic.fair_plan import PlanOptions
+from alnair.kube.client import Client
+from alnair.kube.crds.elastic_crds import TRAINING_JOBS
+from alnair.kube.resources import (
+    CONFIGMAPS,
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    Manifest,
+)
+from alnair.local.controlplane import LocalCluster
+from alnair.model import names
+from kit import training_jobs as jobs
+from kit.live.scheduler_process import StartController, StartScheduler, eventually, pod
+
+KINDS: Final = {one.kind: one.resource() for one in TRAINING_JOBS}
+#: A pod of a Job ends at once on simulated nodes, but for this.
+LASTS: Final = {"annotations": {"ai.centaurus.io/simulated-duration": "3600s"}}
+
+
+def lasting(manifest: Manifest, **run: Any) -> Manifest:
+    """The job, whose launcher does not end by itself."""
+    spec = manifest["spec"]
+    spec["workersSpec"] |= LASTS
+    if "launcherSpec" in spec:
+        spec["launcherSpec"] |= LASTS
+    spec["elasticPolicy"] = {"scaleDownGraceSeconds": 1}
+    spec["network"] = {"isolated": True}
+    spec["runPolicy"] = run
+    return manifest
+
+
+class Team:
+    """A namespace with training jobs."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+
+    async def make(self, manifest: Manifest) -> None:
+        await self.client.create(KINDS[manifest["kind"]], manifest, self.namespace)
+
+    async def status(self, kind: str, name: str) -> Manifest:
+        found = await self.client.get(KINDS[kind], name, self.namespace)
+        return found.get("status") or {}
+
+    async def becomes(self, kind: str, name: str, **expected: Any) -> Manifest:
+        """Wait until the status says so."""
+        deadline = time.monotonic() + 60
+        while True:
+            last = await self.status(kind, name)
+            if all(last.get(key) == value for key, value in expected.items()):
+                return last
+            if time.monotonic() > deadline:
+                pytest.fail(f"{kind} {name} is not {expected}: {last}")
+            await asyncio.sleep(0.1)
+
+    async def change(self, kind: str, name: str, spec: Manifest) -> None:
+        await self.client.merge_patch(KINDS[kind], name, {"spec": spec}, self.namespace)
+
+    async def names(self, *resources: Any) -> list[str]:
+        """All objects of these kinds that belong to jobs."""
+        found = []
+        for resource in resources:
+            listed = (await self.client.list(resource, self.namespace)).items
+            mine = (one for one in listed if "Job" in str(one["metadata"].get("labels")))
+            found += [f"{resource.kind}/{one['metadata']['name']}" for one in mine]
+        return found
+
+    async def leaves_nothing(self) -> None:
+        """Delete all jobs, and wait until nothing of them is left; others use the cluster, too."""
+        for resource in KINDS.values():
+            await self.client.delete_collection(resource, self.namespace)
+
+        async def nothing() -> bool:
+            every = (PODS, STATEFUL_SETS, JOBS, PODGROUPS, SERVICES, CONFIGMAPS, SECRETS)
+            return await self.names(*every) == []
+
+        await eventually(nothing, 40)
+
+
+async def test_a_job_is_made_scaled_suspended_resumed_and_leaves_nothing(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    team, kind = Team(admin, namespace), "ElasticHorovodJob"
+    await team.make(lasting(jobs.elastic("mnist", 2, 5)))
+    status = await team.becomes(kind, "mnist", phase="Running", availableReplicas=5)
+    assert (status["targetReplicas"], status["replicas"], status["scheduledReplicas"]) == (5, 5, 5)
+    group = await admin.get(PODGROUPS, "podgroup-ehjob-mnist", namespace)
+    assert group["spec"]["minMember"] == 5
+    assert group["metadata"]["annotations"][names.ELASTIC_MIN] == "2"
+    pods = (await admin.list(PODS, namespace)).items
+    assert (
+        min(p["metadata"]["creationTimestamp"] for p in pods)
+        >= group["metadata"]["creationTimestamp"]
+    )
+    hosts = await admin.get(CONFIGMAPS, "elastichorovodjob-mnist-hosts", namespace)
+    assert hosts["data"]["discover_hosts.sh"].count("echo ") == 5
+    # As kubectl scale does.
+    scale: Manifest = {"spec": {"replicas": 3}}
+    await admin.merge_patch(KINDS[kind], "mnist", scale, namespace, subresource="scale")
+    await team.becomes(kind, "mnist", phase="Running", replicas=3, targetReplicas=3)
+    workers = await admin.get(STATEFUL_SETS, "elastichorovodjob-mnist-workers", namespace)
+    assert workers["spec"]["replicas"] == 3
+    await team.change(kind, "mnist", {"runPolicy": {"suspend": True}})
+    await team.becomes(kind, "mnist", phase="Suspended", replicas=0, targetReplicas=0)
+
+    async def nothing_is_left() -> bool:
+        return await team.names(PODS, STATEFUL_SETS, JOBS, PODGROUPS) == []
+
+    await eventually(nothing_is_left)
+    await team.change(kind, "mnist", {"runPolicy": {"suspend": False}})
+    await team.becomes(kind, "mnist", phase="Running", availableReplicas=3)
+
+    async def told() -> bool:
+        events = (await admin.list(EVENTS, namespace)).items
+        reasons = {e["reason"] for e in events if e["involvedObject"]["kind"] == kind}
+        return {"LauncherRuns", "Suspended"} <= reasons
+
+    await eventually(told)
+    await team.leaves_nothing()
+
+
+async def test_a_job_makes_room_for_those_that_wait(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    team = Team(admin, namespace)
+    await team.make(lasting(jobs.elastic("wide", 4, 24)))
+    await team.becomes("ElasticHorovodJob", "wide", phase="Running", availableReplicas=24)
+    # kwok ends its pods at once: a training that is short.
+    await team.make(jobs.fixed("short", 2, gpusPerWorker=4))
+    await team.becomes("HorovodJob", "short", phase="Succeeded", replicas=0)
+    status = await team.status("ElasticHorovodJob", "wide")
+    # Two whole nodes are needed, and the last workers leave, wherever they are.
+    assert 4 <= status["targetReplicas"] <= 16
+    found = await admin.list(PODS, namespace, label_selector="HorovodJob=short")
+    assert [p["status"]["phase"] for p in found.items] == ["Succeeded"], "the log stays"
+    torch = lasting(jobs.torch("torch", 2, 2))
+    await team.make(torch)
+    await team.becomes("ElasticTorchJob", "torch", phase="Running", availableReplicas=2)
+    made = await admin.get(JOBS, "elastictorchjob-torch-workers", namespace)
+    assert (made["spec"]["parallelism"], made["spec"]["completions"]) == (2, 2)
+    brief = jobs.changed(jobs.fixed("brief", 1), "spec.runPolicy.ttlSecondsAfterFinished", 0)
+    await team.change("ElasticHorovodJob", "wide", {"runPolicy": {"suspend": True}})
+    await team.make(brief)
+
+    async def forgotten() -> bool:
+        left = (await admin.list(KINDS["HorovodJob"], namespace)).items
+        return "brief" not in {one["metadata"]["name"] for one in left}
+
+    await eventually(forgotten, 40)
+    await team.leaves_nothing()
+
+
+async def test_a_gang_that_fits_nowhere_has_one_worker_less_and_one_that_waits_for_images_has_not(
+    gpu_cluster: LocalCluster,
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_controller()
+    team, kind = Team(admin, namespace), "ElasticTorchJob"
+    nodes = [node["metadata"]["name"] for node in (await admin.list(NODES)).items]
+    every = len(nodes)
+    # Nobody starts containers: so it looks while all images are being pulled.
+    await gpu_cluster.stop("kwok", signal.SIGKILL)
+    try:
+        await team.make(lasting(jobs.torch("wide", 2, every, gpusPerWorker=4)))
+        await team.becomes(kind, "wide", targetReplicas=every, replicas=every)
+        taken = pod(namespace, "other", limits={names.GPU: "4"})
+        taken["spec"]["nodeName"] = nodes[0]
+        await admin.create(PODS, taken)
+        start_scheduler()
+        await team.becomes(kind, "wide", targetReplicas=every - 1, scheduledReplicas=every - 1)
+        await asyncio.sleep(PlanOptions().reduce_after + 1)
+        status = await team.status(kind, "wide")
+        assert (status["targetReplicas"], status.get("availableReplicas", 0)) == (every - 1, 0)
+    finally:
+        await gpu_cluster.start("kwok")
+    await team.becomes(kind, "wide", phase="Running", availableReplicas=every - 1)
+    told: list[str] = []
+
+    async def is_told() -> bool:
+        selector = "reason=Unschedulable"
+        events = (await admin.list(EVENTS, namespace, field_selector=selector)).items
+        told[:] = [one["message"] for one in events if one["involvedObject"]["kind"] == kind]
+        return f"{every} → {every - 1} workers: one worker less, as they fit nowhere" in told
+
+    await eventually(is_told)
+    assert not [one for one in told if one.startswith(f"{every - 1} →")]
+    await team.leaves_nothing()
+
+
+async def test_a_namespace_with_running_jobs_ends_when_it_is_deleted(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    controller = start_controller()
+    team = Team(admin, f"{namespace}-ends")
+    await admin.create(NAMESPACES, {"metadata": {"name": team.namespace}})
+    await team.make(lasting(jobs.elastic("mnist", 2, 3)))
+    await team.make(lasting(jobs.torch("torch", 2, 2)))
+    await team.becomes("ElasticHorovodJob", "mnist", phase="Running", availableReplicas=3)
+    await team.becomes("ElasticTorchJob", "torch", phase="Running", availableReplicas=2)
+    await admin.delete(NAMESPACES, team.namespace)
+
+    async def gone() -> bool:
+        return team.namespace not in {
+            one["metadata"]["name"] for one in (await admin.list(NAMESPACES)).items
+        }
+
+    await eventually(gone, 60)
+    assert controller.process.poll() is None
