@@ -6,7 +6,9 @@ from msgspec.structs import replace
 
 from alnair.configuration import scheduler_file
 from alnair.configuration.profile_assembly import find_profile
+from alnair.model.pair_rates import PairTables
 from alnair.scheduler.framework.extension_points import Profile
+from alnair.sim.elastic import FairPlan
 from alnair.sim.inputs import Loaded
 from alnair.sim.interference import measured
 from alnair.sim.simulation import Simulation, SimulationOptions
@@ -19,6 +21,8 @@ def begin(
     options: SimulationOptions,
     *,
     interference: bool,
+    pairs: PairTables | None = None,
+    elastic: bool = True,
     timer: Callable[[], float],
 ) -> Simulation:
     """Return the simulation of what was read.
@@ -29,6 +33,8 @@ def begin(
         profiles: Of the configuration.
         options: How to simulate; `loads` and `patience` follow from the configuration.
         interference: Jobs that share a GPU slow one another down, as was measured.
+        pairs: Further measured pairs; None = those that ship.
+        elastic: A plan says how many pods elastic jobs have; else they have what they ask for.
         timer: Seconds of real time, from anywhere.
 
     Raises:
@@ -48,7 +54,8 @@ def begin(
         found.scenario,
         profiles,
         options,
-        interference=measured() if interference else None,
+        interference=measured(pairs) if interference else None,
+        elastic=FairPlan() if elastic else None,
         timer=timer,
         source=found.source,
     )

@@ -7,9 +7,10 @@ from typing import Final
 import msgspec
 
 from alnair.history.history import End
-from alnair.model.workload import Pod
+from alnair.model.elastic_plan import ElasticDemand
+from alnair.model.workload import Gang, Pod
+from alnair.scheduler.advice.worker_room import WorkerTemplate
 from alnair.sim.duration_estimates import Estimates
-from alnair.sim.elastic import ElasticJob
 from alnair.sim.event_queue import Ends, EventQueue
 from alnair.sim.jobs import Job
 from alnair.sim.recorder import Recorder
@@ -24,13 +25,17 @@ _ROUGHLY: Final = 5.0
 class _JobState:
     """A job that has been submitted and has not finished."""
 
-    __slots__ = ("created", "job", "tasks")
+    __slots__ = ("created", "job", "resized", "size", "started", "submitted", "tasks")
 
-    def __init__(self, job: Job, tasks: list[Task]) -> None:
+    def __init__(self, job: Job, tasks: list[Task], now: float) -> None:
         self.job = job
         self.tasks = tasks
         #: Pods that were created beyond those that it was submitted with.
         self.created = 0
+        #: Pods that an elastic job shall have, since when, and whether all once had a node.
+        self.size = len(job.pods)
+        self.submitted = self.resized = now
+        self.started = False
 
 
 class Controller:
@@ -44,6 +49,7 @@ class Controller:
         estimates: what is expected of durations.
         checkpoint: seconds of work between checkpoints of jobs; 0 = there are none.
         profile: scheduler name of all pods; empty = as their jobs say.
+        planned: a plan says how many pods elastic jobs have, from the begin.
         expects: pods tell the scheduler which part of a GPU's time they use.
 
     Attributes:
@@ -60,6 +66,7 @@ class Controller:
         *,
         checkpoint: float,
         profile: str,
+        planned: bool,
         expects: bool,
     ) -> None:
         self._api = api
@@ -69,6 +76,7 @@ class Controller:
         self._estimates = estimates
         self._checkpoint = checkpoint
         self._profile = profile
+        self._planned = planned
         self._expects = expects
         self._jobs: dict[str, _JobState] = {}
         self._members: dict[str, Member] = {}
@@ -92,7 +100,13 @@ class Controller:
         self._recorder.submitted(job, now)
         self._begin(job, now)
         if job.gang is not None:
-            self._api.declare(msgspec.structs.replace(job.gang, created=now))
+            gang = msgspec.structs.replace(job.gang, created=now)
+            if self._planned and job.elastic is not None:
+                gang = msgspec.structs.replace(gang, min_member=job.elastic.least)
+            self._api.declare(gang)
+        if self._planned and job.elastic is not None:
+            self._jobs[job.name].size = 0
+            return
         for index, pod in enumerate(job.pods):
             self._create(_named(pod), self._task(job, index), now)
 
@@ -157,7 +171,9 @@ class Controller:
         if member.works:
             self._stop(member, now)
         self._remove(uid, how, now)
-        self._create_further(template, task, now)
+        state = self._jobs[task.job.name]
+        if task.job.elastic is None or len(task.members) < state.size:
+            self._create_further(template, task, now)
 
     def on_node(self, name: str) -> list[str]:
         """Return the uids of the pods on a node."""
@@ -183,20 +199,36 @@ class Controller:
 
     # --- elastic jobs -----------------------------------------------------------------------------
 
-    def elastic(self) -> list[ElasticJob]:
+    def elastic(self) -> list[tuple[ElasticDemand, WorkerTemplate]]:
         """Return the elastic jobs that are there, in the order in which they were submitted."""
         found = []
         for state in self._jobs.values():
             job = state.job
             if job.elastic is None:
                 continue
-            members = state.tasks[0].members.values()
-            running = sum(member.works for member in members)
-            waiting = sum(not member.node for member in members)
-            left = job.duration - state.tasks[0].done
-            gpus = self._recorder.gpus_of(job.pods[0])
-            asked = len(job.pods)
-            found.append(ElasticJob(job.name, job.elastic, asked, running, waiting, gpus, left))
+            members = state.tasks[0].members
+            there = tuple(uid for uid, member in members.items() if member.node)
+            state.started = state.started or len(there) >= state.size > 0
+            template = _named(job.pods[0])
+            demand = ElasticDemand(
+                key=job.name,
+                created=state.submitted,
+                priority=template.priority,
+                least=job.elastic.least,
+                wish=job.elastic.most,
+                size=state.size,
+                placed=len(there),
+                gpus=self._recorder.gpus_of(template),
+                started=state.started,
+                # It is asked when the scheduler rests: what waits then fits nowhere.
+                unschedulable=len(there) < len(members),
+                resized=state.resized,
+                speeds=job.elastic.speeds,
+            )
+            pod = msgspec.structs.replace(template, scheduler=self._profile or template.scheduler)
+            waiting = tuple(uid for uid, member in members.items() if not member.node)
+            gang = job.gang or Gang(pod.namespace, job.name, job.elastic.least, state.submitted)
+            found.append((demand, WorkerTemplate(gang, pod, (*there, *waiting))))
         return found
 
     def resize(self, wanted: Mapping[str, int], now: float) -> bool:
@@ -207,7 +239,10 @@ class Controller:
             job, task = state.job, state.tasks[0]
             if job.elastic is None:
                 raise ValueError(f"the elastic plan resizes {name}, which is not elastic")
-            count = min(max(count, job.elastic.least), job.elastic.most)
+            if count or state.size:
+                count = min(max(count, job.elastic.least), job.elastic.most)
+            if count != state.size:
+                state.size, state.resized = count, now
             staying = [uid for uid, m in task.members.items() if m.works or not m.node]
             # Those without a node go first, then the youngest: an elastic job saves its work.
             staying.sort(key=lambda uid: not self._members[uid].works)
@@ -215,26 +250,18 @@ class Controller:
                 self._remove(uid, "evicted", now)
                 self._touched[task] = None
                 changed = True
-            for _ in range(count - len(staying)):
+            for _ in range(count - len(task.members)):
                 template = _named(job.pods[state.created % len(job.pods)])
                 self._create_further(template, task, now)
                 changed = True
         return changed
-
-    def waiting_gpus(self) -> float:
-        """Return the GPUs that pods without a node ask for, but those of elastic jobs that run."""
-        total = 0.0
-        for uid, member in self._members.items():
-            if not member.node and (member.task.job.elastic is None or not member.task.rate):
-                total += self._recorder.gpus_of(self._templates[uid])
-        return total
 
     # --- parts ------------------------------------------------------------------------------------
 
     def _begin(self, job: Job, now: float) -> None:
         together = job.gang is not None or job.elastic is not None
         tasks = [Task(job, None if together else i, now) for i in range(len(job.pods))]
-        self._jobs[job.name] = _JobState(job, tasks[:1] if together else tasks)
+        self._jobs[job.name] = _JobState(job, tasks[:1] if together else tasks, now)
 
     def _task(self, job: Job, index: int) -> Task:
         tasks = self._jobs[job.name].tasks
@@ -254,6 +281,8 @@ class Controller:
         spec = pod.spec
         if self._expects and spec.gpu is not None and not spec.expected_util:
             spec = msgspec.structs.replace(spec, expected_util=_roughly(task.job.util))
+        if self._expects and spec.gpu and task.job.kind and not spec.workload:
+            spec = msgspec.structs.replace(spec, workload=task.job.kind)
         created = msgspec.structs.replace(
             pod,
             spec=spec,

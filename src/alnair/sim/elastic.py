@@ -1,52 +1,38 @@
-"""What decides how many pods elastic jobs run with: the interface, filled by an elastic plan."""
+"""How many workers elastic jobs run with in a simulation: by the plan of live clusters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
-
-from alnair.sim.jobs import Elastic
-
-
-class ElasticJob(msgspec.Struct, frozen=True):
-    """An elastic job that has been submitted and has not finished.
-
-    Attributes:
-        name: its name.
-        elastic: its bounds, and its speed by number of pods.
-        asked: pods that it was submitted with.
-        running: pods that are on nodes.
-        waiting: pods that have no node yet.
-        gpus: that one of its pods asks for, a half is 0.5.
-        remaining: seconds of work that are left at the speed of `asked` pods.
-    """
-
-    name: str
-    elastic: Elastic
-    asked: int
-    running: int
-    waiting: int
-    gpus: float
-    remaining: float
+from alnair.elastic import fair_plan
+from alnair.elastic.fair_plan import PlanOptions
+from alnair.model.elastic_plan import Cluster, ElasticDemand, Plan
 
 
 class ElasticPlan(Protocol):
-    """Says with how many pods elastic jobs shall run."""
+    """Says with how many workers elastic jobs shall run."""
 
-    def plan(
-        self, jobs: Sequence[ElasticJob], free_gpus: int, waiting_gpus: float, now: float
-    ) -> Mapping[str, int]:
-        """Return the number of pods of each job that shall have another than now.
+    def plan(self, jobs: Sequence[ElasticDemand], cluster: Cluster, now: float) -> Plan:
+        """Return how many workers every job shall have.
 
-        It is asked once after everything that happens at a moment. Further pods are created and
-        queue as all others do; if there are too many, those that wait go first, then the youngest.
-        What a job has done is never lost by it. Numbers beyond the job's bounds are cut to them.
+        It is asked once after everything that happens at a moment, and when it wants to be.
+        Workers are created and queue as all other pods do; if there are too many, those that wait
+        go first, then the youngest. What a job has done is never lost by it. Numbers beyond the
+        job's bounds are cut to them; a job that never had a worker may have 0.
 
         Args:
-            jobs: in the order in which they were submitted.
-            free_gpus: GPUs of the cluster that nobody uses.
-            waiting_gpus: that pods ask for which have no node, without those of elastic jobs that
-                run already.
-            now: seconds since the epoch.
+            jobs: In the order in which they were submitted.
+            cluster: The scheduler's books, and what waits besides.
+            now: Seconds since the epoch.
         """
         ...
+
+
+class FairPlan:
+    """The plan of live clusters (`alnair.elastic.fair_plan`)."""
+
+    def __init__(self, options: PlanOptions | None = None) -> None:
+        self._options = options
+
+    def plan(self, jobs: Sequence[ElasticDemand], cluster: Cluster, now: float) -> Plan:
+        """Return how many workers every job shall have."""
+        return fair_plan.plan(jobs, cluster, now, self._options)

@@ -9,9 +9,15 @@ measured together run as fast as they were measured to (Gavel: Narayanan et al.,
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
+
+from alnair.model.pair_rates import TIME_SLICED, Pairs, PairTables
+from alnair.traces import pair_tables
+
+#: Its table stands for all models that have none.
+DEFAULT_MODEL: Final = "V100"
 
 
 class Tenant(msgspec.Struct, frozen=True, gc=False):
@@ -20,10 +26,12 @@ class Tenant(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         util: percent of the GPU's time that it would use alone.
         kind: what it computes; empty if nobody knows.
+        mode: how it shares the GPU (`alnair.model.pair_rates.MODES`).
     """
 
     util: float
     kind: str = ""
+    mode: str = TIME_SLICED
 
 
 class SpeedModel(Protocol):
@@ -48,22 +56,6 @@ class Proportional:
         return [min(1.0, 100.0 / asked) if asked > 0 else 1.0] * len(tenants)
 
 
-class PairRates(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Measured speeds of pairs on one GPU model.
-
-    Attributes:
-        kinds: names of what was measured.
-        rates: row by row, the speed of the row's kind beside the column's, as a part of its speed
-            alone; 0 where the two do not fit together, or were not measured.
-        alone: steps per second of each kind alone, 0 where that was not measured; None where
-            nothing is known of it.
-    """
-
-    kinds: tuple[str, ...]
-    rates: tuple[tuple[float, ...], ...]
-    alone: tuple[float, ...] | None = None
-
-
 class MeasuredPairs:
     """Measured speeds where two tenants are both known, the rest proportional.
 
@@ -72,32 +64,31 @@ class MeasuredPairs:
         default: the model whose table stands for all others.
     """
 
-    def __init__(self, tables: dict[str, PairRates], default: str) -> None:
-        self._tables = {
-            model: {
-                (row, column): table.rates[i][j]
-                for i, row in enumerate(table.kinds)
-                for j, column in enumerate(table.kinds)
-            }
-            for model, table in tables.items()
-        }
-        self._default = self._tables[default]
+    def __init__(self, tables: PairTables, default: str) -> None:
+        self._pairs = Pairs(tables, default)
         self._rest = Proportional()
 
     def rates(self, tenants: Sequence[Tenant], model: str) -> Sequence[float]:
         """Return measured speeds, or else the shares of the GPU's time."""
         if len(tenants) == 2:
             first, second = tenants
-            table = self._tables.get(model, self._default)
-            own = table.get((first.kind, second.kind), 0.0)
-            other = table.get((second.kind, first.kind), 0.0)
-            if own > 0 and other > 0:
-                return own, other
+            mode = first.mode if first.mode == second.mode else TIME_SLICED
+            if found := self._pairs.measured(model, mode, first.kind, second.kind):
+                return found.own, found.other
         return self._rest.rates(tenants, model)
 
 
 @cache
-def measured() -> MeasuredPairs:
-    """Return the default model, with the pairs that ship with Alnair."""
+def shipped() -> PairTables:
+    """Return the tables that ship with Alnair."""
     data = (resources.files("alnair") / "data" / "gavel" / "pairs.json").read_bytes()
-    return MeasuredPairs(msgspec.json.decode(data, type=dict[str, PairRates]), "V100")
+    return pair_tables.parse(data, "the shipped pairs")
+
+
+def measured(more: PairTables | None = None) -> MeasuredPairs:
+    """Return the default model, by the pairs that ship with Alnair.
+
+    Args:
+        more: further tables; they take the place of shipped ones of their GPU models.
+    """
+    return MeasuredPairs({**shipped(), **(more or {})}, DEFAULT_MODEL)

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from alnair.model.nodes import Gpu, GpuLoad, Node
+from alnair.model.pair_rates import TIME_SLICED, mode_of
 from alnair.model.workload import Pod
 from alnair.sim.interference import SpeedModel, Tenant
 from alnair.sim.recorder import Recorder
@@ -72,7 +73,9 @@ class Tenancy:
             memory = demand.memory_mib if demand and not share.whole else share.memory_mib
             member.gpus += (uuid,)
             member.util += util / _FULL
-            occupants = [*shared.occupants, _Occupant(member, Tenant(util, job.kind), memory)]
+            mode = mode_of(demand) if demand and not share.whole else TIME_SLICED
+            tenant = Tenant(util, job.kind or pod.spec.workload, mode)
+            occupants = [*shared.occupants, _Occupant(member, tenant, memory)]
             changed += self._change(shared, occupants, now)
         return changed
 

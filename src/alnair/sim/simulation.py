@@ -17,6 +17,8 @@ import msgspec
 
 from alnair.history.history import End, History
 from alnair.model.action import PREEMPTED, Action, Bind, Evict, Report
+from alnair.scheduler.advice.holdings import holdings
+from alnair.scheduler.advice.worker_room import worker_room
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.extension_points import Profile
@@ -123,6 +125,7 @@ class Simulation:
             Estimates(options.durations),
             checkpoint=options.checkpoint,
             profile=options.profile,
+            planned=elastic is not None,
             expects=options.loads,
         )
         self._elastic = elastic
@@ -327,11 +330,13 @@ class Simulation:
         """Ask the elastic plan; returns whether it changed anything."""
         if self._elastic is None or not (jobs := self._controller.elastic()):
             return False
-        cluster = self.engine.view.cluster
-        alive = cluster.columns.alive[: cluster.columns.n]
-        free = int(cluster.devices.whole_free[: cluster.columns.n][alive].sum())
-        wanted = self._elastic.plan(jobs, free, self._controller.waiting_gpus(), self.now)
-        return self._controller.resize(wanted, self.now)
+        view = self.engine.view
+        templates = {demand.key: template for demand, template in jobs}
+        with worker_room(view, templates, self.now, holdings(view).quota) as room:
+            plan = self._elastic.plan([demand for demand, _ in jobs], room.cluster(), self.now)
+        if plan.again is not None and plan.again > self.now:
+            self._wake = min(plan.again, math.inf if self._wake is None else self._wake)
+        return self._controller.resize(plan.sizes, self.now)
 
 
 def _no_time() -> float:

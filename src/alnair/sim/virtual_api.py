@@ -66,10 +66,12 @@ class VirtualApi:
         self.inbox.append(events.PodGone(uid))
 
     def declare(self, gang: Gang) -> None:
-        """Create or change a PodGroup; the plan annotation stays."""
+        """Create or change a PodGroup; the plan annotation and the status stay."""
         old = self.gangs.get((gang.namespace, gang.name))
-        if old is not None and not gang.plan:
-            gang = msgspec.structs.replace(gang, plan=old.plan, planned=old.planned)
+        if old is not None:
+            gang = msgspec.structs.replace(gang, placed=gang.placed or old.placed)
+            if not gang.plan:
+                gang = msgspec.structs.replace(gang, plan=old.plan, planned=old.planned)
         self.declare_exactly(gang)
 
     def declare_exactly(self, gang: Gang) -> None:
@@ -141,7 +143,17 @@ class VirtualApi:
                 here, node=node, assignment=assignment, bound_at=now, started=here.started or now
             )
         )
+        self._note_placed((here.namespace, here.group))
         return ""
+
+    def _note_placed(self, key: tuple[str, str]) -> None:
+        """Note on an elastic gang that it was placed once, as the controller does."""
+        gang = self.gangs.get(key)
+        if gang is None or not gang.elastic_min or gang.placed:
+            return
+        bound = sum(bool(p.node) and (p.namespace, p.group) == key for p in self.pods.values())
+        if bound >= gang.min_member:
+            self.declare_exactly(msgspec.structs.replace(gang, placed=True))
 
     def _evict(self, pod: Pod, reason: str) -> None:
         if not self.graceful:

@@ -8,9 +8,9 @@ import pytest
 
 from alnair.history.history import History, Stay
 from alnair.history.metrics import compute
+from alnair.model.elastic_plan import Cluster, ElasticDemand, Plan
 from alnair.scheduler.profiles import profiles
 from alnair.sim.duration_estimates import Durations, Estimates
-from alnair.sim.elastic import ElasticJob
 from alnair.sim.interference import Proportional, Tenant, measured
 from alnair.sim.jobs import Elastic, Job, NodeEvent
 from alnair.sim.simulation import Simulation, SimulationOptions
@@ -210,17 +210,15 @@ def test_learned_durations_are_high_quantiles_of_what_the_user_ran_before() -> N
 class Greedy:
     """Grows each job into what is idle; shrinks all to their least while others wait."""
 
-    def plan(
-        self, jobs: Sequence[ElasticJob], free_gpus: int, waiting_gpus: float, now: float
-    ) -> dict[str, int]:
-        if waiting_gpus > free_gpus:
-            return {each.name: each.elastic.least for each in jobs}
+    def plan(self, jobs: Sequence[ElasticDemand], cluster: Cluster, now: float) -> Plan:
+        if not all(cluster.room.place(claim.key, 1) for claim in cluster.claims):
+            return Plan({each.key: each.least for each in jobs})
         found = {}
         for each in jobs:
-            grown = min(each.elastic.most, each.running + each.waiting + free_gpus)
-            free_gpus -= grown - each.running - each.waiting
-            found[each.name] = grown
-        return found
+            found[each.key] = each.size
+            while found[each.key] < each.wish and cluster.room.place(each.key, 1):
+                found[each.key] += 1
+        return Plan(found)
 
 
 def test_an_elastic_job_grows_into_idle_gpus_and_shrinks_on_demand() -> None:

@@ -3,9 +3,9 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import Connection, and_, func, select
 
-from alnair.history.database import opening, queries
+from alnair.history.database import facts, opening, queries
 from alnair.history.database.addresses import HistoryError
 from alnair.history.database.tables import JOBS, PODS
 from alnair.model import names
@@ -36,7 +36,13 @@ class _PodRecord(msgspec.Struct):
     memory_mib: int = 0
 
 
-def read(source: str, options: InputOptions, nodes: tuple[Node, ...]) -> Found:
+def read(
+    source: str,
+    options: InputOptions,
+    nodes: tuple[Node, ...],
+    *,
+    last: float | None = None,
+) -> Found:
     """Return the jobs of a history that have ended or run, and its nodes.
 
     A job comes with as many pods as it had at one time, alike, and runs as long as it ran then; its
@@ -46,21 +52,23 @@ def read(source: str, options: InputOptions, nodes: tuple[Node, ...]) -> Found:
         source: URL or path.
         options: How long jobs run that have not ended.
         nodes: Instead of the history's.
+        last: Only jobs that came in so many seconds before the history's end.
 
     Raises:
         TraceFileError: It cannot be read, or has no nodes.
     """
     try:
         with opening.readable(source) as connection:
-            rows = [
-                dict(row)
-                for row in connection.execute(
-                    select(JOBS).where(JOBS.c.started.is_not(None)).order_by(JOBS.c.submitted)
-                ).mappings()
-            ]
+            begin = 0.0 if last is None else (_end(connection) or 0.0) - last
+            of_time = and_(JOBS.c.started.is_not(None), JOBS.c.submitted >= begin)
+            wanted = select(JOBS).where(of_time).order_by(JOBS.c.submitted)
+            rows = [dict(row) for row in connection.execute(wanted).mappings()]
             shapes: dict[str, list[Any]] = {}
             for job, gpus, record in connection.execute(
-                select(PODS.c.job, PODS.c.gpus, PODS.c.record).order_by(PODS.c.created, PODS.c.uid)
+                select(PODS.c.job, PODS.c.gpus, PODS.c.record)
+                .join(JOBS, JOBS.c.uid == PODS.c.job)
+                .where(of_time)
+                .order_by(PODS.c.created, PODS.c.uid)
             ):
                 shapes.setdefault(job, []).append((gpus, record))
             known = nodes or tuple(_node(record) for record, _ in queries.nodes(connection))
@@ -71,6 +79,11 @@ def read(source: str, options: InputOptions, nodes: tuple[Node, ...]) -> Found:
             f"--from-history {source}: it knows no nodes: name some with --nodes, such as 20x8xA100"
         )
     return _found(rows, shapes, options, known)
+
+
+def _end(connection: Connection) -> float | None:
+    """Return when the history ends: at the last look, or with its last job."""
+    return facts.looked(connection) or connection.scalar(select(func.max(JOBS.c.submitted)))
 
 
 def _found(

@@ -19,6 +19,7 @@ from alnair.sim.inputs import (
     unplaceable_jobs,
     utilisation,
 )
+from alnair.sim.inputs.elastic_jobs import some_elastic
 from alnair.sim.inputs.node_failures import failures
 from alnair.sim.inputs.options import DEFAULTS, Found, InputOptions, Loaded
 from alnair.sim.jobs import Job, Scenario
@@ -182,6 +183,9 @@ def _loaded(found: Found, source: str, options: InputOptions) -> Loaded:
         jobs = timing.estimated(jobs, options.estimate)
     if options.utilisation:
         jobs = utilisation.measured(jobs, options.seed)
+    if options.elastic_share:
+        share = options.elastic_share
+        jobs = some_elastic(jobs, share, options.seed, options.profile, found.nodes)
     scenario = Scenario(
         nodes=found.nodes,
         jobs=tuple(jobs),

@@ -12,6 +12,7 @@ from alnair.kube.objects.wire import NodeWire
 from alnair.kube.pod_groups import dialects
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang
+from alnair.sim.inputs import training_jobs
 from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.submissions import Submissions
 from alnair.sim.inputs.workloads import KINDS, PriorityClass, workload
@@ -83,6 +84,7 @@ class _Reader:
             self._submissions.add_priority(one)
         self._seen: dict[tuple[str, str, str], str] = {}
         self._ignored: Counter[str] = Counter()
+        self._trainings: dict[tuple[str, str], training_jobs.Bounds] = {}
 
     def take(self, document: Document, text: str) -> None:
         """Read an object."""
@@ -117,8 +119,16 @@ class _Reader:
         before = self._seen.setdefault((kind, meta.namespace, meta.name), place)
         if before != place:
             wrong("$.metadata.name", f"{kind} {meta.name!r} is also at {before}: names must differ")
-        elif key in KINDS:
+        else:
+            self._keep(key, made, wrong)
+
+    def _keep(self, key: tuple[str, str], made: Any, wrong: Callable[[str, str], None]) -> None:
+        """Note an object that can be read."""
+        kind, meta = key[1], made.metadata
+        if key in KINDS:
             self._submissions.add(workload(kind, made), wrong)
+        elif key in training_jobs.KINDS:
+            self._take_training(kind, made, wrong)
         elif key in _GROUPS:
             self._submissions.add_gang(_GROUPS[key][1](made), wrong)
         elif key == _PRIORITY:
@@ -130,6 +140,23 @@ class _Reader:
             self._nodes.append(node)
         else:
             self._objects.append((kind, meta.namespace, meta.name, _OTHERS[key][1](made)))
+
+    def _take_training(
+        self, kind: str, made: training_jobs.TrainingManifest, wrong: Callable[[str, str], None]
+    ) -> None:
+        """Read a training job: its workers, and their PodGroup; a launcher takes no GPU."""
+        limits = training_jobs.bounds(kind, made)
+        gang = training_jobs.group(made, limits)
+        try:
+            work = training_jobs.workers(kind, made, limits)
+        except msgspec.ValidationError as error:
+            wrong("$.spec.workersSpec", str(error).replace("`", ""))
+            return
+        self._trainings[gang.namespace, gang.name] = limits
+        self._submissions.add_gang(gang, wrong)
+        self._submissions.add(work, wrong)
+        if made.spec.launcher_spec is not None:
+            self._ignored[f"launcher of a {kind}"] += 1
 
     def result(self, nodes: tuple[Node, ...]) -> Found:
         """Return all that was read; what is wrong with it as a whole goes to the problems."""
@@ -152,12 +179,14 @@ class _Reader:
             )
         found = self._submissions.result(nodes)
         found.objects = tuple(self._objects)
+        found.trainings = self._trainings
         found.notes = notes + found.notes
         return found
 
 
 _KNOWN: Final[dict[tuple[str, str], Any]] = {
     **KINDS,
+    **training_jobs.KINDS,
     **{key: kind for key, (kind, _) in _GROUPS.items()},
     **{key: kind for key, (kind, _) in _OTHERS.items() if key not in KINDS},
     _NODE: NodeWire,

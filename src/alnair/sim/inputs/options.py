@@ -8,6 +8,7 @@ import msgspec
 
 from alnair.model import names
 from alnair.model.nodes import Node
+from alnair.sim.inputs.training_jobs import Bounds
 from alnair.sim.jobs import Job, Scenario
 
 #: The formats, by the names that people choose them by; empty = told by the content.
@@ -61,6 +62,7 @@ class InputOptions(msgspec.Struct, frozen=True, kw_only=True):
         utilisation: `measured` gives each GPU job the kind and the utilisation of a measured
             training run, drawn by the seed.
         history: Reads a history of the controller's, in place of a trace; None = there is none.
+        elastic_share: of the jobs with several GPUs, this part can have fewer or more.
         seed: of all draws.
         node_mtbf: mean seconds between failures of one node; 0 = none fail.
         node_mttr: mean seconds until it is back.
@@ -82,6 +84,7 @@ class InputOptions(msgspec.Struct, frozen=True, kw_only=True):
     pod_units: int = 0
     shares: Literal["compute", "memory"] = "compute"
     utilisation: Literal["", "measured"] = ""
+    elastic_share: float = 0.0
     seed: int = 0
     node_mtbf: float = 0.0
     node_mttr: float = 3600.0
@@ -103,6 +106,7 @@ class Found(msgspec.Struct, kw_only=True):
         objects: as in `Scenario`.
         running: as in `Scenario`.
         notes: what was left out or taken for granted, for people.
+        trainings: jobs that start with as many workers as there is room for, by their PodGroup.
     """
 
     format: Format
@@ -112,6 +116,7 @@ class Found(msgspec.Struct, kw_only=True):
     objects: tuple[tuple[str, str, str, object], ...] = ()
     running: tuple[Job, ...] = ()
     notes: list[str] = []
+    trainings: dict[tuple[str, str], Bounds] = {}
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):

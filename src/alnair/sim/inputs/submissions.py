@@ -15,6 +15,7 @@ from alnair.model.workload import Gang, LabelSelector, NodeAffinity, Pod, Requir
 from alnair.scheduler.state.nodes.tolerations import tolerated
 from alnair.scheduler.state.pods.label_selectors import matches
 from alnair.sim.inputs.options import Found, InputOptions
+from alnair.sim.inputs.refused_requests import refused_requests
 from alnair.sim.inputs.workloads import (
     EVERY_NODE,
     SYSTEM_PRIORITIES,
@@ -73,7 +74,11 @@ class Submissions:
         if sum(max(w.count, 0) for w, _ in self._works) + work.count > _MOST_PODS:
             wrong("$.spec.replicas", f"more than {_MOST_PODS} pods in all: check the numbers")
             return
-        self._works.append((work, wrong))
+        refused = [*refused_requests(work.template.spec)]
+        for path, what in refused:
+            wrong(f"{prefix}.{path}", what)
+        if not refused:
+            self._works.append((work, wrong))
 
     def add_gang(self, gang: Gang, wrong: Wrong) -> None:
         """Take a PodGroup."""

@@ -8,6 +8,7 @@ from alnair.scheduler.advice.diagnosis import Change, ChangePair
 from alnair.scheduler.advice.rebalance import RebalanceOutcome
 from alnair.sim.whatif.changes import Stays
 from alnair.sim.whatif.figures import Figures
+from alnair.sim.whatif.trainings import WorkersResult
 
 #: Why a pod is looked at: it is new, it waited before and found a place, its node was drained or
 #: removed, or the scheduler evicted it for others.
@@ -58,6 +59,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         plan: how GPUs are freed, if that was asked; of the state after the changes.
         moved: the cluster after the plan's moves.
         notes: what the answer rests on.
+        workers: with how many workers submitted training jobs would start.
     """
 
     time: float
@@ -69,6 +71,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     plan: RebalanceOutcome | None = None
     moved: Figures | None = None
     notes: tuple[str, ...] = ()
+    workers: tuple[WorkersResult, ...] = ()
 
     @property
     def satisfied(self) -> bool:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from alnair.model import names
 from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
+from alnair.sim.inputs.training_jobs import Bounds
 from alnair.sim.whatif import budgets
 from alnair.sim.whatif.lookahead import Lookahead
 
@@ -31,6 +32,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         drain: nodes that take no more pods and whose pods are evicted.
         objects: of other kinds that are created or changed: kind, namespace, name, value.
         gangs, pods: what is submitted then.
+        trainings: of the gangs, those that start with as many pods as there is room for.
     """
 
     add: tuple[Node, ...] = ()
@@ -40,6 +42,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[tuple[str, str, str, object], ...] = ()
     gangs: tuple[Gang, ...] = ()
     pods: tuple[Pod, ...] = ()
+    trainings: dict[tuple[str, str], Bounds] = {}
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -110,7 +113,7 @@ def _near(name: str, nodes: dict[str, Node]) -> str:
 
 
 def make(changes: Changes, lookahead: Lookahead) -> tuple[list[Left], list[Stays]]:
-    """Make the changes; the scheduler decides only in between evictions of a drain.
+    """Make the changes but what is submitted; the scheduler decides only during a drain.
 
     Returns:
         The pods that left their nodes, and those that a drain could not evict.
@@ -130,11 +133,16 @@ def make(changes: Changes, lookahead: Lookahead) -> tuple[list[Left], list[Stays
     drained, staying = _drain(lookahead, changes.drain)
     for kind, namespace, name, value in changes.objects:
         api.set_object(kind, name, value, namespace)
+    return left + [Left(pod, "drained") for pod in drained], staying
+
+
+def submit(changes: Changes, lookahead: Lookahead) -> None:
+    """Create what is submitted."""
+    api = lookahead.api
     for gang in changes.gangs:
         api.declare(replace(gang, created=gang.created or lookahead.now))
     for pod in changes.pods:
         api.set_pod(lookahead.ours(replace(pod, created=pod.created or lookahead.now)))
-    return left + [Left(pod, "drained") for pod in drained], staying
 
 
 def _on(lookahead: Lookahead, node: str) -> list[Pod]:

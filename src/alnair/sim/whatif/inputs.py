@@ -131,6 +131,7 @@ def changes(wanted: Wanted, found: Files, state: State) -> tuple[Changes, tuple[
             objects=asked.objects,
             gangs=asked.gangs,
             pods=asked.pods,
+            trainings=asked.trainings,
         ),
         asked.notes,
     )

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from alnair.scheduler.engine import events
 from alnair.scheduler.framework.extension_points import Profile
 from alnair.sim.whatif.answer import Answer
-from alnair.sim.whatif.changes import Changes, check, make
+from alnair.sim.whatif.changes import Changes, check, make, submit
 from alnair.sim.whatif.figures import figures, mix
 from alnair.sim.whatif.lookahead import Lookahead
 from alnair.sim.whatif.plans import Freeing, freed, moved
 from alnair.sim.whatif.pod_results import PodResults
+from alnair.sim.whatif.trainings import WorkersResult, sized, workers_now
 
 #: Seconds that the scheduler gets to work off the changes: it backs off after preemptions.
 SETTLE: Final = 60.0
@@ -48,6 +51,14 @@ def ask(
     before = figures(lookahead.engine.view, workload)
     fates = PodResults(lookahead, horizon)
     left, staying = make(changes, lookahead)
+    workers: list[WorkersResult] = []
+    if changes.trainings:
+        lookahead.settle()  # what waits already goes before
+        view = lookahead.engine.view
+        workers = workers_now(view, changes.trainings, changes.gangs, changes.pods, now)
+        gangs, pods = sized(workers, changes.gangs, changes.pods)
+        changes = msgspec.structs.replace(changes, gangs=gangs, pods=pods)
+    submit(changes, lookahead)
     lookahead.run(now + SETTLE)
     after = figures(lookahead.engine.view, workload)
     fates.look([*changes.pods, *(one.pod for one in left)])
@@ -69,6 +80,7 @@ def ask(
         plan=plan,
         moved=then,
         notes=tuple(_notes(lookahead)),
+        workers=tuple(workers),
     )
 
 

@@ -11,6 +11,7 @@ from alnair.model.nodes import Node
 from alnair.model.workload import Gang, Pod
 from alnair.sim.inputs import manifests
 from alnair.sim.inputs.options import InputOptions
+from alnair.sim.inputs.training_jobs import Bounds
 from alnair.sim.inputs.workloads import PriorityClass
 from alnair.sim.jobs import Job
 from alnair.traces.csv_table import Problem, TableError
@@ -26,12 +27,14 @@ class Submission(msgspec.Struct, frozen=True):
     Attributes:
         objects: of other kinds, such as quotas: kind, namespace, name, value.
         notes: what was left out or taken for granted.
+        trainings: of the gangs, those that start with as many pods as there is room for.
     """
 
     pods: tuple[Pod, ...] = ()
     gangs: tuple[Gang, ...] = ()
     objects: tuple[tuple[str, str, str, object], ...] = ()
     notes: tuple[str, ...] = ()
+    trainings: dict[tuple[str, str], Bounds] = {}
 
 
 def submission(
@@ -64,6 +67,7 @@ def submission(
         tuple(job.gang for job in found.jobs if job.gang is not None),
         found.objects,
         tuple(found.notes),
+        found.trainings,
     )
 
 
@@ -88,10 +92,11 @@ def new_nodes(texts: Texts) -> tuple[Node, ...]:
 def copies(one: Submission, count: int) -> Submission:
     """Return a submission so many times: the second time `-2` is added to the names, and so on."""
     own = {(gang.namespace, gang.name) for gang in one.gangs}
-    pods, gangs = list(one.pods), list(one.gangs)
+    pods, gangs, trainings = list(one.pods), list(one.gangs), dict(one.trainings)
     for number in range(2, count + 1):
         end = f"-{number}"
         gangs += [replace(gang, name=gang.name + end) for gang in one.gangs]
+        trainings |= {(ns, name + end): found for (ns, name), found in one.trainings.items()}
         pods += [
             replace(
                 pod,
@@ -101,7 +106,7 @@ def copies(one: Submission, count: int) -> Submission:
             )
             for pod in one.pods
         ]
-    return replace(one, pods=tuple(pods), gangs=tuple(gangs))
+    return replace(one, pods=tuple(pods), gangs=tuple(gangs), trainings=trainings)
 
 
 def _pod(pod: Pod, job: Job) -> Pod:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from alnair.history.database import facts
 from alnair.history.database.rows import NodeRow
 from alnair.sim.inputs import history_jobs
 from alnair.sim.inputs.loading import load
@@ -75,3 +76,12 @@ def test_a_history_without_nodes_says_how_to_name_some(tmp_path: Path) -> None:
         read(kept(tmp_path, nodes=False))
     with pytest.raises(TraceFileError, match="there is no such history"):
         read(str(tmp_path / "none.db"))
+
+
+def test_of_a_history_its_last_days_may_be_taken(tmp_path: Path) -> None:
+    source = kept(tmp_path)
+    with opened(tmp_path).begin() as connection:
+        facts.put_looked(connection, 3500.0)
+    found = history_jobs.read(source, InputOptions(), (), last=1600.0)
+    assert [(job.submitted, job.duration) for job in found.jobs] == [(0.0, 300.0)]
+    assert len(history_jobs.read(source, InputOptions(), (), last=1e9).jobs) == 2

@@ -297,3 +297,24 @@ def test_too_many_replicas_are_refused(tmp_path: Path) -> None:
     assert "Expected `int` >= 0".replace("`", "") in refusal(
         tmp_path, controller("Deployment", "  replicas: -1\n")
     )
+
+
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        ("limits: {nvidia.com/gpu: 0.5}", "limits: nvidia.com/gpu: '0.5' is no whole number"),
+        ("limits: {nvidia.com/gpu: 1500m}", "limits: nvidia.com/gpu: '1500m' is no whole number"),
+        ("requests: {nvidia.com/gpu: 1}", "requests: nvidia.com/gpu has no limit"),
+        (
+            "{limits: {alnair/vgpu-memory: 2048}, requests: {alnair/vgpu-memory: 1024}}",
+            "requests: alnair/vgpu-memory differs from its limit",
+        ),
+    ],
+)
+def test_a_pod_that_the_api_server_refuses_has_no_answer(
+    tmp_path: Path, resources: str, said: str
+) -> None:
+    head, _, _ = POD.partition("    resources:")
+    assert said in refusal(tmp_path, f"{head}    resources:\n      {resources}\n")
+    fits = "{limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1, cpu: 500m}}"
+    assert jobs(tmp_path, f"{head}    resources: {fits}\n")
