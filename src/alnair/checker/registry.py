@@ -67,6 +67,7 @@ WATCH_RULES: Final = (
     "pod-affinity",
     "quota-max",
     "preemption-priority",
+    "gang-minimum",
     "pod-lost",
     "pods-expected",
 )

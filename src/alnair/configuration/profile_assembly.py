@@ -20,9 +20,11 @@ from alnair.configuration.scheduler_file import (
     PluginSet,
     ProfileConfiguration,
     load,
+    pairs_file,
 )
 from alnair.configuration.strict_yaml import DocumentError, did_you_mean, read
 from alnair.model import names
+from alnair.model.pair_rates import PairTables
 from alnair.scheduler.framework.extension_points import (
     Plugin,
     Profile,
@@ -30,7 +32,9 @@ from alnair.scheduler.framework.extension_points import (
     ScorePlugin,
 )
 from alnair.scheduler.framework.plugin_errors import Faults, Guarded
+from alnair.scheduler.plugins.interference import Interference
 from alnair.scheduler.profiles import PROFILES, QUEUE_SORT, WEIGHTS, registry
+from alnair.traces import pair_tables
 
 _log = logging.getLogger(__name__)
 
@@ -50,8 +54,13 @@ class _Use:
         self.weight_path = ""
 
 
-def assemble(configuration: Configuration, source: str) -> "Assembly":
-    """Return what makes the profiles; `source` is where the configuration is written.
+def assemble(configuration: Configuration, source: str, folder: Path | None = None) -> "Assembly":
+    """Return what makes the profiles.
+
+    Args:
+        configuration: Read.
+        source: Where it is written, for messages.
+        folder: From which the files that it names are looked for; None = the working directory.
 
     Raises:
         ConfigurationError: Anything about it cannot be.
@@ -59,19 +68,36 @@ def assemble(configuration: Configuration, source: str) -> "Assembly":
     if problems := configuration.problems():
         raise ConfigurationError(source, problems)
     try:
-        return Assembly(configuration)
+        return Assembly(configuration, _pairs(pairs_file(configuration, folder)))
     except DocumentError as error:
         raise ConfigurationError(source, error.lines) from None
 
 
-def load_profiles(path: Path | None) -> tuple[Configuration, tuple[Profile, ...]]:
+def load_profiles(
+    path: Path | None, pairs: Path | None = None
+) -> tuple[Configuration, tuple[Profile, ...]]:
     """Read a configuration file, or the defaults if there is none, and make its profiles.
 
+    Args:
+        path: Of the configuration file.
+        pairs: Of measured pairs, which count where the configuration names none.
+
     Raises:
-        ConfigurationError: The file cannot be used.
+        ConfigurationError: A file cannot be used.
     """
     configuration = load(path)
-    return configuration, assemble(configuration, str(path or "command line")).profiles()
+    if pairs is not None and not configuration.pairs:
+        configuration = msgspec.structs.replace(configuration, pairs=str(pairs.absolute()))
+    folder = path.parent if path else None
+    return configuration, assemble(configuration, str(path or "command line"), folder).profiles()
+
+
+def _pairs(path: Path | None) -> PairTables:
+    """Return the measured pairs of a file, if there is one."""
+    try:
+        return pair_tables.load(path) if path else {}
+    except pair_tables.PairTableError as error:
+        raise DocumentError(f"pairs: {line}" for line in str(error).splitlines()) from None
 
 
 class UnknownProfileError(Exception):
@@ -96,13 +122,18 @@ class Assembly:
 
     Args:
         configuration: Read and checked by itself.
+        pairs: Measured pairs, for each Interference whose arguments have none.
+
+    Attributes:
+        pairs: The same.
 
     Raises:
         DocumentError: A plugin is unknown, refuses its arguments, or cannot be loaded; or a profile
             has no or several queue sorts.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, pairs: PairTables | None = None) -> None:
+        self.pairs = dict(pairs or {})
         self._factories: dict[str, Callable[..., Any]] = dict(registry())
         self._announced = plugin_packages.announced()
         self._origins: dict[str, str] = {}
@@ -175,6 +206,12 @@ class Assembly:
         base = PROFILES[like if like in PROFILES else names.SCHEDULER]
         return {use.plugin: _Use(use.weight, use.arguments, path) for use in base}
 
+    def _with_pairs(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments, and for Interference with them the pairs of the file."""
+        if name != Interference.name or not self.pairs or arguments.get("pairs"):
+            return arguments
+        return {**arguments, "pairs": msgspec.to_builtins(self.pairs)}
+
     def _is_known(self, name: str, path: str) -> bool:
         if name in self._factories:
             return True
@@ -223,7 +260,8 @@ class Assembly:
         kind: type[msgspec.Struct] | None = getattr(factory, "Args", None)
         try:
             if kind is not None:
-                plugin = factory(read(dict(use.arguments), kind, use.path))
+                arguments = self._with_pairs(name, use.arguments)
+                plugin = factory(read(dict(arguments), kind, use.path))
             elif use.arguments:
                 raise DocumentError([f"{use.path}: {name} takes no arguments: drop them"])
             else:
@@ -271,7 +309,8 @@ class Assembly:
         for name, use in uses.items():
             kind: type[msgspec.Struct] | None = getattr(self._factories[name], "Args", None)
             if kind is not None:
-                full = msgspec.to_builtins(msgspec.convert(dict(use.arguments), kind))
+                arguments = self._with_pairs(name, use.arguments)
+                full = msgspec.to_builtins(msgspec.convert(dict(arguments), kind))
                 yield PluginConfig(name, full)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from alnair.configuration.scheduler_file import Configuration
 
 #: Taken over by a running scheduler. charts/alnair restarts it for all others, by the same names.
-RELOADED: Final = ("backfill", "logging", "profiles", "seed")
+RELOADED: Final = ("backfill", "logging", "pairs", "profiles", "seed")
 
 
 def taken_over(running: Configuration, wanted: Configuration) -> tuple[Configuration, list[str]]:

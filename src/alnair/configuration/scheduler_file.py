@@ -176,6 +176,8 @@ class Configuration(_Section, frozen=True):
     Attributes:
         seed: Chooses the order in which equally good nodes are taken.
         dry_run: Decide and say so, and write nothing to the API server.
+        pairs: A file of measured pairs of workloads, for the plugin Interference; from the folder
+            of the configuration file if it is no absolute path. Empty = there is none.
         profiles: None = the built-in ones.
     """
 
@@ -188,6 +190,7 @@ class Configuration(_Section, frozen=True):
     backfill: Backfilling = Backfilling()
     seed: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0
     dry_run: bool = False
+    pairs: str = ""
     profiles: tuple[ProfileConfiguration, ...] | None = None
 
     def problems(self) -> list[str]:
@@ -240,6 +243,11 @@ def _require_version(raw: object) -> None:
             raise DocumentError(
                 [f"apiVersion, kind: write {API_VERSION}, {KIND} (found {found[0]}, {found[1]})"]
             )
+
+
+def pairs_file(configuration: Configuration, folder: Path | None) -> Path | None:
+    """Return the file of measured pairs that a configuration of this folder names, if any."""
+    return (folder or Path()) / configuration.pairs if configuration.pairs else None
 
 
 def override(

@@ -8,9 +8,15 @@ from typing import Annotated
 
 import msgspec
 
+from alnair.model.job_facts import CudaCalls, InputFacts, ModelFacts
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 #: A Kubernetes quantity: a number, or a number with a suffix.
 Quantity = str | int
+#: One that rules are about: the API server takes none that go through what has no end.
+Amount = Annotated[str, msgspec.Meta(max_length=32)] | int
+#: Amounts by resource.
+Bounds = Annotated[dict[str, Amount], msgspec.Meta(max_length=32)]
 
 
 class PodGroupSpec(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -56,15 +62,17 @@ class PodGroupStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     schedule_start_time: Timestamp | None = None
     """When there first were enough members to be tried, RFC 3339."""
     conditions: list[Condition] | None = None
-    """Scheduled, Finished and Failed."""
+    """Scheduled, Finished and Failed; InitiallyScheduled of an elastic group."""
+    fits: Count | None = None
+    """While Scheduled is False by Unschedulable: with so many members it could be placed now."""
 
 
 class ElasticQuotaSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     """A namespace's share of the cluster."""
 
-    min: dict[str, Quantity] | None = None
+    min: Bounds | None = None
     """Guaranteed to the namespace."""
-    max: dict[str, Quantity] | None = None
+    max: Bounds | None = None
     """Never exceeded, also when others leave their share idle."""
 
 
@@ -163,6 +171,41 @@ class GangPlan(msgspec.Struct, frozen=True):
     pods: dict[str, PlannedPod]
 
 
+class HeldRoom(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Room on a node that the scheduler holds for a pod until others have left."""
+
+    uid: str
+    pod: str
+    """As namespace/name."""
+    node: str
+    reclaimed: bool = False
+    """It was taken back by quota: it is held against pods of any priority."""
+
+
+class HeldNodes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The backfill reservation: nodes that are kept for what has waited longest."""
+
+    unit: str
+    """The uid of a pod, or of a gang `gang:NAMESPACE/NAME`."""
+    nodes: tuple[str, ...]
+    until: int
+    """When it fits there if pods end as their limits say; seconds since the epoch."""
+
+
+class Holdings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The annotation `holdings` of the scheduler's Lease: what its holder keeps for others."""
+
+    v: int
+    t: str = ""
+    """Since when it is so, RFC 3339."""
+    room: tuple[HeldRoom, ...] = ()
+    nodes: HeldNodes | None = None
+    quota: dict[str, dict[str, int]] = {}
+    """By namespace: what waiting pods within its quota's `min` will take back, in base units."""
+    left_out: int = 0
+    """Further pods that room is held for: status.nominatedNodeName of each says where."""
+
+
 class PodUtilization(msgspec.Struct, frozen=True):
     """What scheduling reads of the pod annotation `utilization`; times are RFC 3339."""
 
@@ -221,6 +264,17 @@ class Expected(msgspec.Struct, frozen=True):
     """Who says so: `trial`, `history` or `user`."""
 
 
+class UtilizationAhead(msgspec.Struct, frozen=True):
+    """What a pod will use of its GPUs, percent: the mean of the time to come, between bounds."""
+
+    mean: Percent
+    low: Percent
+    high: Percent
+    coverage: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    """In what part of such times the mean lies between them, at least."""
+    horizon_s: float
+
+
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     """The pod annotation `workload`: what a pod does, as far as is known; the rest is absent."""
 
@@ -246,5 +300,65 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     """Between these two in about 80 of 100 cases."""
     bottleneck: str | None = None
     """`GPU-bound`, `memory-bound`, `input-bound`, `communication-bound` or `idle`."""
-    straggler: float | None = None
-    """How many times slower than it should be, of a rank that is slow."""
+    type_source: str | None = None
+    """What tells the type, where that is neither its use nor its log: `CUDA calls`."""
+    model: ModelFacts | None = None
+    """What is trained or served."""
+    input: InputFacts | None = None
+    """What it reads."""
+    cuda: CudaCalls | None = None
+    """Which calls of CUDA it makes."""
+    period_from: str | None = None
+    """What `period_s` was told from: `log`, or `gpu`, the driver's samples."""
+    busy_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Seconds of an iteration in which it used its GPUs: what others wait for."""
+    idle_since: str | None = None
+    """RFC 3339; while it holds GPUs and has not used them for long."""
+    memory_full_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Seconds from `t` on, after which its GPU memory will be full, if it goes on as it did."""
+    memory_full_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    """In what part of such times it has grown so much, at least."""
+    gpu_util_ahead: UtilizationAhead | None = None
+    neighbours: tuple[str, ...] | None = None
+    """NAMESPACE/NAME of the pods that use the same GPUs."""
+    slowdown: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Its steps' time beside others over that alone."""
+    slowdown_from: str | None = None
+    """What that was told from: `log`."""
+
+
+class SlowRank(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rank of a job that holds up the others."""
+
+    pod: str
+    slowdown: float
+    """How many times as long its steps take as they should."""
+    since: str
+    """RFC 3339, when it was found."""
+    rank: int | None = None
+
+
+class JobWorkload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The annotation `workload` of what owns pods: what all of them do; see `Workload`."""
+
+    v: int
+    t: str
+    pods: Count = 0
+    """Of how many pods it is known what they do."""
+    type: str | None = None
+    framework: str | None = None
+    period_s: float | None = None
+    """The slowest pod's."""
+    phase: str | None = None
+    step: Count | None = None
+    """The last pod's; so are `epoch` and `progress`."""
+    epoch: float | None = None
+    progress: float | None = None
+    eta_s: float | None = None
+    """Until the last pod is done; from `t` on."""
+    eta_low_s: float | None = None
+    eta_high_s: float | None = None
+    bottleneck: str | None = None
+    idle: Count = 0
+    """Pods that hold GPUs and do not use them."""
+    stragglers: tuple[SlowRank, ...] = ()

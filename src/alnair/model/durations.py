@@ -1,12 +1,14 @@
-"""Spans of time, as people write them: `90s`, `45m`, `24h`, `7d`."""
+"""Spans of time, as people write them: `90s`, `45m`, `24h`, `7d`, `2w`."""
 
 import contextlib
 import re
 from datetime import UTC, datetime
 from typing import Final
 
-_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
+_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+#: Days that have a name: how many ago they were.
+_DAYS: Final = {"today": 0, "yesterday": 1}
+_PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw])")
 
 
 def seconds(text: str) -> float:
@@ -17,16 +19,22 @@ def seconds(text: str) -> float:
     """
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError(f"{text!r} is no span of time: write a number and s, m, h or d, as in 24h")
+        raise ValueError(
+            f"{text!r} is no span of time: write a number and s, m, h, d or w, as in 24h"
+        )
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def moment(text: str, now: float) -> float:
     """Return a time, seconds since the epoch: `7d` before now, or one in ISO 8601 (UTC by default).
 
+    `today` and `yesterday` are when those days began, in UTC.
+
     Raises:
         ValueError: It is neither.
     """
+    if text in _DAYS:
+        return (now // _UNITS["d"] - _DAYS[text]) * _UNITS["d"]
     with contextlib.suppress(ValueError):
         return now - seconds(text)
     time = datetime.fromisoformat(text)

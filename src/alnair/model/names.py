@@ -67,19 +67,33 @@ VGPU_ISOLATION: Final = _PREFIX + "vgpu-isolation"
 UTILIZATION: Final = _PREFIX + "utilization"
 #: On a pod: what it does, as far as its use and its log tell (`api_types.Workload`).
 WORKLOAD: Final = _PREFIX + "workload"
+#: On a pod, by people: what it computes, by the names of the stored pairs (`model.pair_rates`).
+WORKLOAD_KIND: Final = _PREFIX + "workload-kind"
 #: On a pod, by people: `false` if its log is not read; and how its lines say how far it is.
 READ_LOG: Final = _PREFIX + "read-log"
 LOG_PATTERN: Final = _PREFIX + "log-pattern"
+#: On a pod, by people: the name of its model (a label will do), how many parameters it has, and the
+#: size of its weights, as quantities (8G, 15Gi).
+MODEL: Final = _PREFIX + "model"
+MODEL_PARAMETERS: Final = _PREFIX + "model-parameters"
+MODEL_WEIGHTS: Final = _PREFIX + "model-weights"
+#: On a pod with whole GPUs, by people: `true` if its calls of CUDA shall be counted.
+COUNT_CALLS: Final = _PREFIX + "count-cuda-calls"
 #: Label of a pod or its controller: whose work it is, in the history; without it the namespace's.
 USER: Final = _PREFIX + "user"
 #: On a pod: `idle` if it may be evicted while its GPUs are idle, `never` if not.
 RECLAIMABLE: Final = _PREFIX + "reclaimable"
+#: On a pod, or label of a namespace: `enabled` if it is evicted when it does not use its GPUs for
+#: long; on a pod, `never` if not.
+EVICT_IDLE: Final = _PREFIX + "evict-idle"
 #: On a pod: when it last saved its work, RFC 3339: what came before is not lost by an eviction.
 LAST_CHECKPOINT: Final = _PREFIX + "last-checkpoint"
 #: On a pod: `false` if it must not be moved to another node.
 EVICTABLE: Final = _PREFIX + "evictable"
 #: On a PodGroup: where each member goes, written before the first of them is bound.
 GANG_PLAN: Final = _PREFIX + "gang-plan"
+#: On a PodGroup: with how few members it goes on once it was placed; until then `minMember` counts.
+ELASTIC_MIN: Final = _PREFIX + "elastic-min"
 
 #: On a PodGroup: the node label whose values are the domains in one of which all its pods must lie.
 TOPOLOGY_REQUIRED: Final = _PREFIX + "topology-required"
@@ -90,6 +104,22 @@ KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"
 KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"
 #: A level without a slash, such as `rack`, means the label of this prefix.
 TOPOLOGY_PREFIX: Final = "topology.kubernetes.io/"
+
+#: The group of the custom resources of training jobs, as the original has it.
+JOBS_GROUP: Final = "ai.centauruscloud.io"
+#: Whose fields the parts of a training job are.
+CONTROLLER_ELASTIC: Final = "alnair-controller-elastic"
+#: Label of a training job's Service, ConfigMap and NetworkPolicy, with any value.
+JOB_PART: Final = _PREFIX + "training-job-part"
+#: On a training job's ConfigMap: since when it lists just these hosts, RFC 3339.
+HOSTS_SINCE: Final = _PREFIX + "hosts-since"
+#: On a training job, by people: nodes that its workers are to leave, `NODE[,NODE][@TIME]`. On what
+#: makes the workers: nodes that new ones keep away from, comma-separated.
+LEAVE_NODES: Final = _PREFIX + "leave-nodes"
+#: On a node: why rebalancing has cordoned it; without it, a cordon is somebody else's.
+REBALANCING: Final = _PREFIX + "rebalancing"
+#: On a launcher's pod: which hosts it shall see; a change has the kubelet bring them at once.
+HOSTS_SEEN: Final = _PREFIX + "hosts"
 
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 POD_GROUP_LABEL_LEGACY: Final = "pod-group.scheduling.sigs.k8s.io"
@@ -122,6 +152,10 @@ TOKEN_AUDIENCE: Final = "alnair"
 #: The service account whose tokens read /debug and /metrics, for those who may make them.
 DEBUG_ACCOUNT: Final = "alnair-debug"
 
+#: On the Lease of the scheduler: what its holder keeps for others (`api_types.Holdings`).
+HOLDINGS: Final = _PREFIX + "holdings"
+#: On the same Lease: what the holder's plugins have learned, compressed, for the next one.
+LEARNED: Final = _PREFIX + "learned"
 #: On the Lease of the scheduler or the controller: where the leader serves its health and figures:
 #: a URL, or of a pod its path at the API server.
 METRICS_URL: Final = _PREFIX + "metrics-url"

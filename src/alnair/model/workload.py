@@ -213,6 +213,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     #: nobody knows.
     expected_util: float = 0.0
     expected_memory_mib: int = 0
+    #: What the pod computes, by the names of measured pairs; empty if nobody says.
+    workload: str = ""
     namespace: str = ""
     labels: Labels = ()
     #: Its QoS class is Guaranteed: its containers may get cores and memory of their own.
@@ -333,3 +335,14 @@ class Gang(msgspec.Struct, frozen=True):
     plan: dict[str, Planned] = {}
     #: When the plan was written, seconds since the epoch; 0 without one.
     planned: float = 0.0
+    #: With how few members it goes on once it was placed; 0 = it is not elastic.
+    elastic_min: int = 0
+    #: All that must start together were placed once, as its status says.
+    placed: bool = False
+
+    @property
+    def needed(self) -> int:
+        """Pods that must be placed together, and below which it goes whole or not at all."""
+        if self.elastic_min and self.placed:
+            return min(self.elastic_min, self.min_member)
+        return self.min_member

@@ -31,6 +31,8 @@ CHOICES: Final = (
 #: What a pod says of the GPUs that it asks for.
 ABOUT_GPUS: Final = (MODELS, MODELS_NOT, *(name for name, _ in CHOICES))
 
+#: On a PodGroup: with how few pods it goes on once it was placed.
+ELASTIC_MIN: Final = "ai.centaurus.io/elastic-min"
 #: On a PodGroup: the node label in one of whose domains all its pods lie.
 TOPOLOGY_REQUIRED: Final = "ai.centaurus.io/topology-required"
 #: A level without a slash is the rest of such a label.

@@ -1,7 +1,9 @@
-"""Gangs over time: how long each has been partly bound."""
+"""Gangs over time: how long each has been partly bound, and what evictions leave of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from alnair.checker import registry
 from alnair.checker.objects.groups import CheckedGang, group_of
@@ -10,6 +12,18 @@ from alnair.checker.violation import Violation
 
 #: API group and version, namespace, name.
 _Key = tuple[str, str, str]
+#: Seconds within which the rest of a gang follows the member that is evicted.
+FOLLOWS: Final = 30.0
+#: Seconds in which the scheduler may not know yet that a gang lost a member in another way.
+_UNCLEAR: Final = 5.0
+
+
+class _Cut(msgspec.Struct):
+    """An eviction of ours that left too few of a gang, and who was left then."""
+
+    moment: float
+    key: _Key
+    left: set[str]
 
 
 class GangWatch:
@@ -27,6 +41,9 @@ class GangWatch:
         #: Gangs that had all their pods, and still have some: what they lose later, they lose.
         self._complete: set[_Key] = set()
         self._partial: dict[_Key, float] = {}
+        self._cuts: list[_Cut] = []
+        #: By namespace and name: when a gang last lost a member that was not preempted.
+        self._lost: dict[tuple[str, str], float] = {}
 
     def take(
         self,
@@ -68,12 +85,28 @@ class GangWatch:
             return
         name = (pod.namespace, pod.group)
         members = self._members.setdefault(name, {})
+        before = members.get(uid)
+        if before and before.node and not pod.preempted and (gone or pod.deleting):
+            self._lost[name] = now
         if gone:
             members.pop(uid, None)
         else:
             members[uid] = pod
         for key in self._of_name.get(name, ()):
+            if not gone and pod.preempted and before and not before.preempted:
+                self._note_cut(key, now)
             self._judge(key, now)
+
+    def _note_cut(self, key: _Key, now: float) -> None:
+        """Note an eviction of ours from a gang that runs, if it leaves too few."""
+        left = self._staying(key)
+        unclear = now - self._lost.get(key[1:], -_UNCLEAR) < _UNCLEAR
+        if key in self._complete and left and len(left) < self._groups[key].least and not unclear:
+            self._cuts.append(_Cut(now, key, left))
+
+    def _staying(self, key: _Key) -> set[str]:
+        members = self._members.get(key[1:], {})
+        return {u for u, p in members.items() if p.node and not (p.deleting or p.preempted)}
 
     def _judge(self, key: _Key, now: float) -> None:
         group = self._groups[key]
@@ -89,7 +122,18 @@ class GangWatch:
             self._partial.pop(key, None)
 
     def overdue(self, now: float) -> Iterator[tuple[str, Violation]]:
-        """Yield what has been partial for too long, with its namespace."""
+        """Yield what has been partial for too long, or was cut and is, with its namespace."""
+        due = [cut for cut in self._cuts if now - cut.moment > FOLLOWS]
+        self._cuts = [cut for cut in self._cuts if now - cut.moment <= FOLLOWS]
+        for cut in due:
+            cut_group = self._groups.get(cut.key)
+            left = self._staying(cut.key)
+            if cut_group and left & cut.left and len(left) < cut_group.least:
+                title, least = cut_group.title, cut_group.least
+                yield (
+                    cut_group.namespace,
+                    Violation("gang-minimum", title, used=len(left), limit=least),
+                )
         for key, since in self._partial.items():
             if now - since > self._grace:
                 group = self._groups[key]

@@ -344,5 +344,5 @@ def test_a_gang_that_is_deleted_is_none() -> None:
 
 
 def test_the_watch_rules_are_those_that_are_tested_here() -> None:
-    elsewhere = {"pod-affinity", "quota-max", "preemption-priority"}  # test_bindings.py
+    elsewhere = {"pod-affinity", "quota-max", "preemption-priority", "gang-minimum"}
     assert set(WATCH_RULES) == {"bound-once", "pod-lost", "pods-expected"} | elsewhere
