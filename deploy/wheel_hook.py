@@ -39,6 +39,9 @@ class WheelHook(BuildHookInterface):
             native = Path(os.environ["ALNAIR_NATIVE"])
             for name, place in LIBRARIES.items():
                 build_data["force_include"][str(native / name)] = place
+            table = "native/vgpu/symbols.tsv"  # for `alnair agent doctor`
+            folder = Path(LIBRARIES["libalnair_vgpu.so"]).parent
+            build_data["force_include"][str(root / table)] = str(folder / "symbols.tsv")
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-manylinux2014_{machine}"
 

@@ -13,6 +13,7 @@ import json
 import os
 import py_compile
 import shutil
+import struct
 import subprocess
 import sys
 import uuid
@@ -34,8 +35,12 @@ UNUSED = {"distutils", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", 
 #: Of packages: what is for builds or tests of others.
 DROPPED = (
     *("**/tests", "**/*.pyi", "**/*.pxd", "**/*.pyx", "**/*.h", "**/*.a", "numpy/f2py", "bin"),
+    *("numpy/distutils", "numpy/_core/*_tests.*.so", "numpy/_core/_simd.*.so"),
     *("alembic/testing", "sqlalchemy/testing", "sqlalchemy/dialects/oracle"),
     *("sqlalchemy/dialects/mssql", "sqlalchemy/dialects/mysql"),
+    # Languages to be coloured: a traceback of ours is Python.
+    *("pygments/lexers/[a-oq-z]*.py", "pygments/lexers/p[!y]*.py"),
+    "pygments/lexers/_*_builtins.py",
 )
 COMMAND = "#!/usr/bin/python3\nfrom alnair.cli.main import main\n\nmain()\n"
 
@@ -73,8 +78,28 @@ def pip_install(site: Path, *what: str) -> None:
     )
 
 
+def strip(library: Path) -> None:
+    """Cut off what follows the segments that are loaded: sections for debuggers, and their table.
+
+    A linker puts them last, and no loader reads them (ELF-64, the gABI's chapters 4 and 5).
+    """
+    data = bytearray(library.read_bytes())
+    if data[:6] != b"\x7fELF\x02\x01":
+        return
+    (begin,) = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    end = begin + size * count
+    for at in range(begin, end, size):
+        offset, _, _, length = struct.unpack_from("<QQQQ", data, at + 8)
+        end = max(end, offset + length)
+    del data[end:]
+    struct.pack_into("<Q", data, 40, 0)  # where the table of sections is,
+    struct.pack_into("<HH", data, 60, 0, 0)  # how long, and which one has their names
+    library.write_bytes(data)
+
+
 def packages(lock: Path) -> None:
-    """Install the packages of a lock, without what is for builds and tests."""
+    """Install the packages of a lock, without what is for builds, tests and debuggers."""
     site = OUT / "packages" / SITE
     pip_install(site, "--require-hashes", f"--requirement={lock}")
     for pattern in DROPPED:
@@ -83,6 +108,8 @@ def packages(lock: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+    for library in site.rglob("*.so*"):
+        strip(library)
     compile_all(site, SITE, OUT / "packages")
 
 

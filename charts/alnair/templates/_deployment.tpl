@@ -101,6 +101,8 @@ spec:
           livenessProbe:
             httpGet: *health
             periodSeconds: 10
+            # A busy node is slow, and not dead.
+            timeoutSeconds: 5
             failureThreshold: 3
           readinessProbe:
             httpGet:
@@ -108,6 +110,7 @@ spec:
               port: http
               scheme: {{ include "alnair.scheme" .root }}
             periodSeconds: 5
+            timeoutSeconds: 3
           securityContext: {{- include "alnair.restricted" . | nindent 12 }}
           resources: {{- toYaml .values.resources | nindent 12 }}
           volumeMounts:

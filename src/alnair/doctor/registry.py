@@ -7,6 +7,7 @@ from alnair.doctor.cluster import (
     agents,
     clock,
     crds,
+    elastic_quotas,
     leaders,
     nvidia_plugin,
     policies,
@@ -34,6 +35,7 @@ CLUSTER: Final[dict[str, ClusterCheck]] = {
     "runtimes": runtimes.runtimes,
     "gpus": agents.gpus,
     "nvidia-plugin": nvidia_plugin.nvidia_plugin,
+    "elastic-quotas": elastic_quotas.elastic_quotas,
 }
 #: Checks of a part that may be left out: nothing is to be found of it then.
 OF_A_PART: Final = {

@@ -41,7 +41,7 @@ async def test_a_file_of_the_node_that_cannot_be_read_is_an_error_of_its_check()
 
 def test_every_check_says_in_a_sentence_what_must_hold() -> None:
     every = {**registry.CLUSTER, **registry.node_checks()}
-    assert len(every) == 19
+    assert len(every) == 20
     for name, check in every.items():
         assert registry.explanation(check).endswith("."), name
         assert "\n" not in registry.explanation(check), name

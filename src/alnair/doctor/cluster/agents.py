@@ -1,6 +1,5 @@
 """Does an agent run on each node that shall have one, and do its GPUs work?"""
 
-import time
 from typing import Final
 
 import msgspec
@@ -9,7 +8,7 @@ from alnair.doctor.cluster.look import ClusterLook
 from alnair.doctor.finding import Finding, error, ok, warning
 from alnair.kube.objects.node_projection import project_node
 from alnair.kube.objects.wire import NodeWire
-from alnair.kube.resources import NODES, Manifest
+from alnair.kube.resources import LEASES, NODES, Manifest
 from alnair.kube.timestamps import timestamp
 from alnair.local.simnodes import LEASE as SIMULATED
 from alnair.model import names
@@ -22,7 +21,8 @@ _KUBECTL: Final = f"kubectl --namespace {names.NAMESPACE}"
 async def agents(look: ClusterLook) -> list[Finding]:
     """On each node with the agent's label an agent renews its lease and tells of its GPUs."""
     nodes = {one["metadata"]["name"]: one for one in await look.all(NODES)}
-    leases, wanted, now = await look.leases(), await look.agent_nodes(), time.time()
+    leases, wanted = await look.leases(), await look.agent_nodes()
+    now = look.read_at(LEASES, names.NAMESPACE)
     bad = []
     for node, lease in sorted(wanted.items()):
         problem = _problem(nodes[node], leases.get(lease), now)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from alnair.doctor.cluster.look import INSTALL, ClusterLook
 from alnair.doctor.finding import Finding, error, ok, warning
+from alnair.kube.crds.elastic_crds import TRAINING_JOBS
 from alnair.kube.crds.manifests import crd
 from alnair.kube.crds.our_crds import DEFINITIONS, LEGACY_POD_GROUP
 from alnair.kube.resources import CRDS, Manifest
@@ -14,6 +15,7 @@ _WITHOUT: Final = {
     "podgroups.scheduling.x-k8s.io": "no pods are placed as a gang",
     "elasticquotas.scheduling.x-k8s.io": "no namespace has a guaranteed share",
     "noderesourcetopologies.topology.node.k8s.io": "pods are placed without regard to NUMA nodes",
+    **{one.name: f"no {one.kind} can be made" for one in TRAINING_JOBS},
 }
 
 

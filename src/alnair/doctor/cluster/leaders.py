@@ -1,6 +1,5 @@
 """Who leads, is that fresh, and is it one?"""
 
-import time
 from typing import Final
 
 from alnair.doctor.cluster.look import ClusterLook
@@ -18,13 +17,14 @@ _LATE: Final = 3.0
 async def leaders(look: ClusterLook) -> list[Finding]:
     """Of the scheduler and the controller one leads each, and renews its lease."""
     leases = await look.leases()
-    now = time.time()
+    now = look.read_at(LEASES, names.NAMESPACE)
     found = [
         _judged(component, leases.get(f"alnair-{component}"), now)
         for component in ("scheduler", "controller")
         if component not in look.without
     ]
-    return [*found, *_several(await look.all(LEASES), now)]
+    everywhere = await look.all(LEASES)
+    return [*found, *_several(everywhere, look.read_at(LEASES))]
 
 
 def _judged(component: str, lease: Manifest | None, now: float) -> Finding:

@@ -1,6 +1,7 @@
 """What several checks read of a cluster: each kind is listed once."""
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ class ClusterLook:
         self.progress = progress
         self.without = frozenset(without)
         self._lists: dict[str, asyncio.Task[list[Manifest]]] = {}
+        self._read_at: dict[str, float] = {}
 
     async def all(self, kind: Resource[Manifest], namespace: str | None = None) -> list[Manifest]:
         """Return all objects of a kind, read once; none where the kind is not served.
@@ -58,7 +60,12 @@ class ClusterLook:
             self._lists[path] = asyncio.ensure_future(self._list(kind, namespace))
         return await self._lists[path]
 
+    def read_at(self, kind: Resource[Manifest], namespace: str | None = None) -> float:
+        """Return when a kind was read, in seconds since the epoch: other checks may take long."""
+        return self._read_at[kind.collection(namespace)]
+
     async def _list(self, kind: Resource[Manifest], namespace: str | None) -> list[Manifest]:
+        self._read_at[kind.collection(namespace)] = time.time()
         try:
             return (await self.client.list(kind, namespace)).items
         except NotFound:

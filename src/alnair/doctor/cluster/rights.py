@@ -26,8 +26,8 @@ _AT_ONCE: Final = 16
 #: Of more missing rights only so many are named.
 _NAMED: Final = 4
 _WHAT: Final = "asking for rights"
-#: Roles that depend on a value: controller.history.enabled.
-_BY_VALUE: Final = ("alnair-controller-history",)
+#: Roles that depend on a value: controller.history.enabled, controller.rebalancing.every.
+_BY_VALUE: Final = ("alnair-controller-history", "alnair-controller-rebalancing")
 
 
 async def rights(look: ClusterLook) -> list[Finding]:
