@@ -74,8 +74,8 @@ def _judge_requests(shared: SharedClusters) -> None:
     # A server that has just been started refuses all for a moment, until it has read the roles.
     refused = {(component, right) for component, right, _ in asked} - allowed
     assert not refused, "the chart's rights do not suffice"
-    if os.environ.get("ALNAIR_RECORD_REQUESTS"):
-        rights.write(allowed)
+    if noted := os.environ.get("ALNAIR_RECORD_REQUESTS"):
+        rights.note(allowed, Path(noted))
     else:
         new = rights.unknown(allowed)
         assert not new, "a component asks for something new: run make record-requests"

@@ -50,7 +50,23 @@ def check_books(accounts: Accounts) -> None:
         assert columns.scored[0, row] == sum(r.pod.spec.scored_cpu for r in records)
         assert columns.scored[1, row] == sum(r.pod.spec.scored_memory for r in records)
         _check_devices(accounts, row, records)
+        _check_neighbours(accounts, row, records)
     assert devices.slice_memory.shape[1] >= columns.n or not columns.n
+
+
+def _check_neighbours(accounts: Accounts, row: int, records: list[Record]) -> None:
+    """Fail unless the kind of a GPU's only tenant is told, and no other."""
+    on_gpu: dict[int, list[str]] = {}
+    for record in records:
+        for booking in record.bookings:
+            if not booking.whole:
+                assert record.vector is not None
+                on_gpu.setdefault(booking.slot, []).append(record.vector.spec.workload)
+    kinds = list(accounts.neighbours.number)
+    told = accounts.neighbours.kinds(slice(row, row + 1))[:, 0]
+    for slot, number in enumerate(told):
+        tenants = on_gpu.get(slot, [])
+        assert kinds[number] == (tenants[0] if len(tenants) == 1 else "")
 
 
 def check_pods(accounts: Accounts) -> None:

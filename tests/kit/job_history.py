@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
+from pytest import approx  # noqa: PT013
+from sqlalchemy import Connection, Engine, select
 
-from alnair.history.database import opening, writing
+from alnair.history.database import daily, opening, writing
 from alnair.history.database.rows import Changes, JobRow, PodRow
+from alnair.history.database.tables import DAYS, JOBS
 from alnair.model import usage
 from alnair.model.usage import Digest, PodUsage, UsedGpu
 
@@ -46,3 +48,30 @@ def put(engine: Engine, now: float = 2000.0, **changes: Any) -> set[str]:
     """Write changes in one transaction."""
     with engine.begin() as connection:
         return writing.write(connection, Changes(**changes), now)
+
+
+def plain_days(connection: Connection) -> dict[daily.Key, list[float]]:
+    """What days shall say, by reading every job."""
+    found: dict[daily.Key, list[float]] = {}
+    for job in connection.execute(select(JOBS)).mappings():
+        if job["completed"] is None or not job["gpus"]:
+            continue
+        for dimension in daily.DIMENSIONS:
+            key = (int(job["completed"] // DAY), dimension, job[dimension])
+            sums = found.setdefault(key, [0, 0.0, 0.0, 0.0])
+            sums[0] += 1
+            for place, name in enumerate(daily.AMOUNTS, 1):
+                sums[place] += job[name]
+    return found
+
+
+def kept_days(connection: Connection) -> dict[daily.Key, list[float]]:
+    """What days say."""
+    return {(row[0], row[1], row[2]): list(row[3:]) for row in connection.execute(select(DAYS))}
+
+
+def is_true(engine: Engine) -> bool:
+    """Whether days are the sums of their jobs."""
+    with engine.connect() as connection:
+        wanted = plain_days(connection)
+        return kept_days(connection) == {key: approx(sums) for key, sums in wanted.items()}

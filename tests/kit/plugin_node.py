@@ -110,6 +110,9 @@ class Node:
         assert pod.demand is not None
         return self._edits(given.uuid, slices_name)
 
+    def counted(self, uuids: Iterable[str], slices_name: str) -> Edits:
+        return self._edits(*uuids, slices_name)
+
     def missing(self, pod: PodOnNode) -> str:
         return self.lacking if pod.demand else ""
 

@@ -27,9 +27,16 @@ def programs() -> Path | None:
 
 
 class Postgres:
-    """A server that can be killed and started again; it refuses to run as root."""
+    """A server that can be killed and started again; it refuses to run as root.
 
-    def __init__(self) -> None:
+    Args:
+        address: Of this machine, at which others reach it by a password; empty: nobody does.
+    """
+
+    #: Of its one user.
+    password = "of-the-history"
+
+    def __init__(self, address: str = "") -> None:
         bin_folder = programs()
         if bin_folder is None:
             pytest.skip(MISSING)
@@ -43,6 +50,10 @@ class Postgres:
         self._data = self.folder / "data"
         flags = ["--username=alnair", "--auth=trust", "--encoding=UTF8", "--locale=C"]
         self._run("initdb", "-D", str(self._data), *flags)
+        self._address = address
+        if address:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all all scram-sha-256\n")
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -58,6 +69,12 @@ class Postgres:
         """Where a database is."""
         return f"postgresql://alnair@/{name}?host={self.folder}"
 
+    def open_to_others(self) -> str:
+        """Where a pod or another machine finds it, once it runs."""
+        words = f"ALTER USER alnair PASSWORD '{self.password}'"
+        self._run("psql", "-h", str(self.folder), "-U", "alnair", "-c", words, "postgres")
+        return f"postgresql://alnair:{self.password}@{self._address}/postgres"
+
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [self._bin / program, *arguments],
@@ -68,24 +85,33 @@ class Postgres:
         )
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it answers.
+
+        It is started again where children of one that was killed have not ended yet.
+        """
+        deadline = time.monotonic() + 30
+        ready = [self._bin / "pg_isready", "-q", "-h", self.folder]
+        self.process = self._spawn()
+        while subprocess.run(ready, check=False, cwd=self.folder).returncode:
+            if time.monotonic() > deadline:
+                pytest.fail((self.folder / "log").read_text()[-2000:])
+            if self.process.poll() is not None:
+                self.process = self._spawn()
+            time.sleep(0.05)
+
+    def _spawn(self) -> "subprocess.Popen[bytes]":
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 [
                     *(self._bin / "postgres", "-D", self._data, "-k", self.folder),
-                    *("-c", "listen_addresses=", "-c", "shared_buffers=16MB"),
+                    *("-c", f"listen_addresses={self._address}"),
+                    *("-c", "shared_buffers=16MB"),
                 ],
                 user=self._user,
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 30
-        ready = [self._bin / "pg_isready", "-q", "-h", self.folder]
-        while subprocess.run(ready, check=False, cwd=self.folder).returncode:
-            if time.monotonic() > deadline:
-                pytest.fail((self.folder / "log").read_text()[-2000:])
-            time.sleep(0.05)
 
     def kill(self) -> None:
         """Kill it, and all its children."""

@@ -40,6 +40,7 @@ class ProfiledNode:
 
     Attributes:
         names: What the API server says, by uid.
+        driver_samples: The driver's own since the last look.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,6 +49,7 @@ class ProfiledNode:
         self.names: dict[str, Names] = {}
         self.given: list[GpuHolder] = []
         self.micros = 0
+        self.driver_samples: tuple[tuple[float, float], ...] = ()
         self.profiler = self.start()
 
     def start(self) -> PodProfiler:
@@ -81,5 +83,12 @@ class ProfiledNode:
     def look(self, processes: Iterable[ProcessSample]) -> None:
         """Tell the profiler of the GPU."""
         now = time.monotonic()
-        sample = GpuSample(now, 60.0, memory_copy=5.0, power_w=300.0, processes=tuple(processes))
+        sample = GpuSample(
+            now,
+            60.0,
+            busy=self.driver_samples,
+            memory_copy=5.0,
+            power_w=300.0,
+            processes=tuple(processes),
+        )
         self.profiler.take(GpuLook(now, 1, {}, {}, samples={GPU: sample}))

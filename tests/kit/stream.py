@@ -61,6 +61,14 @@ class Stream:
         self.engine.step(batch, float(self.count))
         self.count += 1
 
+    def pass_by(self, count: int, node: str) -> None:
+        """Let pods come, run on a node and leave, one after another."""
+        for i in range(count):
+            pod = make.pod(f"b{self.count}-{i}", make.spec(cpu=1), scheduler="test", node=node)
+            self.engine.step([events.PodChanged(pod)], float(self.count))
+            self.engine.step([events.PodGone(pod.uid)], float(self.count))
+        self.count += 1
+
 
 def share(percent: int, cpu: int = 100, **rest: object) -> PodSpec:
     return make.spec(cpu=cpu, slice_mib=percent * 100, compute=percent, **rest)  # type: ignore[arg-type]

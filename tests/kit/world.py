@@ -16,6 +16,7 @@ from alnair.model.nodes import Node
 from alnair.model.workload import Pod
 from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.disruption_budgets import KIND as BUDGETS
 from alnair.sim.virtual_api import VirtualApi
@@ -28,9 +29,15 @@ class World(VirtualApi):
     """The cluster as the API server has it, and one engine that schedules on it."""
 
     def __init__(
-        self, *nodes: Node, seed: int = 0, order: Sequence[str] = (), check: bool = True
+        self,
+        *nodes: Node,
+        seed: int = 0,
+        order: Sequence[str] = (),
+        check: bool = True,
+        profiles: Callable[[], tuple[Profile, ...]] = profiles,
     ) -> None:
         super().__init__(now=1000.0)
+        self._profiles = profiles
         self.seed = seed
         self.order = order
         self.check = check
@@ -153,7 +160,7 @@ class World(VirtualApi):
         self.engine.learn(known[half:], self.now)
 
     def _new_engine(self) -> Engine:
-        return Engine(profiles(), seed=self.seed, order=self.order)
+        return Engine(self._profiles(), seed=self.seed, order=self.order)
 
     # --- what must hold ---------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What Alnair needs in an API server: namespace, custom resources, permissions, policy."""
 
 import asyncio
+import contextlib
 import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +13,7 @@ import yaml
 
 from alnair.kube.client import Client
 from alnair.kube.crds.our_crds import DEFINITIONS, LEGACY_POD_GROUP
-from alnair.kube.errors import Forbidden, Invalid
+from alnair.kube.errors import Forbidden, Invalid, NotFound
 from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -32,7 +33,7 @@ from alnair.local.errors import LocalClusterError
 from alnair.model.names import FIELD_MANAGER, NAMESPACE, VGPU, VGPU_COMPUTE, VGPU_MEMORY
 
 #: How long something installed may take to come into force.
-_IN_FORCE_SECONDS = 20.0
+_IN_FORCE_SECONDS = 60.0
 _FOLDER = Path(__file__).parent / "manifests"
 #: Where both APIs of PodGroups are served, `kubectl get podgroup` means the legacy one.
 _DEFINITIONS = tuple(one for one in DEFINITIONS if one is not LEGACY_POD_GROUP)
@@ -42,6 +43,9 @@ _FILES = ("alnair.yaml", "kwok-rbac.yaml")
 BESIDE_THE_CHART = _FILES[1:]
 #: The policy that is installed last: by it one sees that all are in force.
 _REFUSING = "vgpu-requests.alnair"
+#: Of what is of a release of Helm's.
+_RELEASE = "meta.helm.sh/release-name"
+_RIGHTS = (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
 _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
     (resource.api_version, resource.kind): resource
     for resource in (
@@ -59,14 +63,35 @@ _RESOURCES: dict[tuple[str, str], Resource[Manifest]] = {
 }
 
 
+#: The one in C takes a tenth of the time; it is missing where PyYAML was built without it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def documents(files: Sequence[str] = _FILES) -> list[Manifest]:
     """All manifests, in the order of installing."""
     found = [
         cast("Manifest", document)
         for name in files
-        for document in yaml.safe_load_all((_FOLDER / name).read_text())
+        for document in yaml.load_all((_FOLDER / name).read_text(), Loader=_LOADER)
     ]
     return sorted(found, key=lambda one: _REFUSING in str(one["metadata"]["name"]))
+
+
+async def leave_to_release(client: Client) -> None:
+    """Remove rights that a former `up` gave and Helm's release, which is there, does not have.
+
+    Args:
+        client: Of the cluster's administrator.
+    """
+    for document in documents(_FILES[:1]):
+        resource = _RESOURCES[document["apiVersion"], document["kind"]]
+        if resource not in _RIGHTS:
+            continue
+        name, namespace = (document["metadata"].get(key) for key in ("name", "namespace"))
+        with contextlib.suppress(NotFound):
+            found = await client.get(resource, name, namespace)
+            if _RELEASE not in found["metadata"].get("annotations", {}):
+                await client.delete(resource, name, namespace)
 
 
 async def install(client: Client, files: Sequence[str] = _FILES) -> None:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from alnair.kube.client import Client
-from alnair.local import release
+from alnair.local import installation, release
 from alnair.local.own_images import images
 from alnair.local.real_node.node import RealNode
 from alnair.local.release import Release
@@ -33,4 +33,5 @@ async def ensure(
         await asyncio.to_thread(node.import_archive, image.archive, image.digest)
     values = release.values([image.name for image in built], node.pod_logs, only=only)
     await Release(kubeconfig, report).install(values)
+    await installation.leave_to_release(client)
     await release.agents_ready(client)

@@ -31,6 +31,7 @@ _IN_FLIGHT = 32
 class _Metadata(msgspec.Struct):
     name: str
     annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
 
 class _Status(msgspec.Struct):
@@ -42,6 +43,27 @@ class _Present(msgspec.Struct):
 
     metadata: _Metadata
     status: _Status
+
+
+async def refuse_machines(client: Client) -> None:
+    """Fail in a cluster where others work: simulated nodes have no business beside theirs.
+
+    Raises:
+        LocalClusterError: A node is neither simulated nor the real one of a local cluster.
+    """
+    there = (await client.list(NODES.typed(_Present))).items
+    machines = sorted(
+        node.metadata.name
+        for node in there
+        if node.metadata.annotations.get(FAKE) != "fake"
+        and names.REAL_NODE not in node.metadata.labels
+    )
+    if machines:
+        more = f" and {len(machines) - 1} more" if machines[1:] else ""
+        raise LocalClusterError(
+            f"the cluster has nodes that are machines ({machines[0]}{more}), and simulated ones"
+            " would stand among them: use a local cluster (alnair up --scheduler), by its --name"
+        )
 
 
 async def ensure(

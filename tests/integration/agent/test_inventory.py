@@ -207,7 +207,7 @@ async def test_an_agent_that_starts_again_writes_nothing(
         return {}
 
     publisher = InventoryPublisher(client, node, DescribedDriver(BOTH), problems=problems)
-    async with running(publisher.run()), asyncio.timeout(20):
+    async with running(publisher.run()), asyncio.timeout(60):
         await looked.wait()
     assert (await read(client))["metadata"]["resourceVersion"] == version
 
@@ -277,6 +277,28 @@ async def test_a_node_is_closed_by_its_gpus_and_opened_by_the_next_agent(
     after = InventoryPublisher(client, node, DescribedDriver(BOTH), soft_factor=1.5)
     async with running(after.run()):
         await tells(client, lambda node: not problems(node), "the next one opens it")
+
+
+async def test_a_node_is_closed_at_once_though_another_has_just_written(
+    client: Client, node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "PAUSE", 60.0)
+    async with Client(client.connection) as own:
+        publisher, get = InventoryPublisher(own, node, DescribedDriver(BOTH)), own.get
+        others = iter(range(3))
+
+        async def and_then_another_writes(*args: Any) -> Any:
+            found = await get(*args)
+            if (one := next(others, None)) is not None:
+                await set_by(client, "other", {"other": str(one)})
+            return found
+
+        async with running(publisher.run()):
+            await tells(client, has_resources, "resources are there")
+            monkeypatch.setattr(own, "get", and_then_another_writes)
+            await asyncio.wait_for(publisher.close("it ends"), 60)
+    assert "it ends" in (await read(client))["metadata"]["annotations"][names.GPU_STATIC]
+    assert next(others, None) is None, "each of these writes was in the way"
 
 
 async def test_at_no_moment_does_a_gpus_health_seem_to_change_the_soft_factor(

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from alnair.profiler.samples import NetworkSample, ProcessSample
 from alnair.serving.exposition import text_of
 from alnair.serving.server import Server
 from kit.fake_cgroups import UID
+from kit.ports import free_port
 from kit.profiled_node import GPU, MIB, ProfiledNode
 
 RULES = Path(__file__).parents[3] / "charts" / "alnair" / "files" / "rules.yaml"
@@ -43,13 +43,6 @@ async def node(tmp_path: Path) -> ProfiledNode:
         await made.second(ProcessSample(17, 40.0, 5.0, 100 * MIB), path=path)
     made.profiler.accounts.pods[UID].network = NetworkSample(1.0, 5, 7)
     return made
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
@@ -127,8 +120,7 @@ async def test_prometheus_has_what_pods_use_and_the_rules_made_of_it(
         assert found["metric"]["owner_name"] == "nightly"
         (found,) = await wait_for(session, "alnair:pod_cpu_usage_cores:rate1m")
         assert found["metric"]["pod"] == "train"
-        (up,) = await query(session, "up")
-        assert up["value"][1] == "1"
+        await wait_for(session, "up == 1")
         async with session.get("/api/v1/rules") as answer:
             groups = (await answer.json())["data"]["groups"]
         said = [rule.get("lastError") for group in groups for rule in group["rules"]]

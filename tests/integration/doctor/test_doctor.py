@@ -24,6 +24,7 @@ from alnair.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CRDS,
+    ELASTIC_QUOTAS,
     LEASES,
     MUTATING_POLICIES,
     NODES,
@@ -67,7 +68,8 @@ async def admin(bare: LocalCluster) -> AsyncIterator[Client]:
         yield client
         for kind, namespace in ((LEASES, names.NAMESPACE), (PODS, "default"), (NODES, None)):
             await client.delete_collection(kind, namespace, grace_seconds=0)
-        await client.delete_collection(DAEMON_SETS, "default")
+        for kind in (DAEMON_SETS, ELASTIC_QUOTAS):
+            await client.delete_collection(kind, "default")
         await installation.install(client)
 
 
@@ -187,7 +189,7 @@ async def test_rights_that_were_taken_away_are_named(admin: Client) -> None:
 
     async def is_seen() -> bool:
         said = await bad(admin, "rights")
-        return len(said) == 1 and "the controller may not create events, list elast" in said[0][1]
+        return len(said) == 1 and "the controller may not create" in said[0][1]
 
     await eventually(is_seen, what="the API server knows that the binding is gone")
 
@@ -195,8 +197,8 @@ async def test_rights_that_were_taken_away_are_named(admin: Client) -> None:
 async def test_a_component_without_rights_is_an_error_only_if_it_was_ever_there(
     admin: Client,
 ) -> None:
-    for name in ("alnair-controller", "alnair-controller-history"):
-        await admin.delete(CLUSTER_ROLE_BINDINGS, name)
+    for name in ("", "-history", "-rebalancing"):
+        await admin.delete(CLUSTER_ROLE_BINDINGS, f"alnair-controller{name}")
     await admin.delete(ROLE_BINDINGS, "alnair-controller", names.NAMESPACE)
 
     async def is_seen() -> bool:
@@ -259,6 +261,7 @@ async def test_another_schema_and_a_missing_kind_are_told(admin: Client) -> None
     quotas = await admin.get(CRDS, "elasticquotas.scheduling.x-k8s.io")
     fields = quotas["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     fields["properties"].pop("max")
+    fields.pop("x-kubernetes-validations")  # they speak of it
     await admin.replace(CRDS, quotas)
     topologies = "noderesourcetopologies.topology.node.k8s.io"
     await admin.delete(CRDS, topologies)
@@ -288,6 +291,27 @@ async def test_an_agent_that_is_late_or_was_never_seen_is_an_error(admin: Client
     assert "its agent was seen 10" in late[1]
     assert never[1] == "node/never: no agent has been seen on it"
     assert gone[0] == "warning"
+
+
+async def test_quotas_that_nodes_cannot_keep_or_do_not_know_are_told(admin: Client) -> None:
+    async def quota(name: str, **spec: dict[str, Any]) -> None:
+        metadata = {"name": name, "namespace": "default"}
+        of = {"apiVersion": ELASTIC_QUOTAS.api_version, "kind": ELASTIC_QUOTAS.kind}
+        await admin.create(ELASTIC_QUOTAS, {**of, "metadata": metadata, "spec": spec})
+
+    assert await bad(admin, "elastic-quotas") == []
+    await node(admin, "n", capacity={names.GPU: "8", "cpu": "4"})
+    await quota("a", min={"cpu": "4500m"}, max={names.GPU: 4, "memory": "1Gi"})
+    sums, *more = await bad(admin, "elastic-quotas")
+    assert more == []
+    assert sums[0] == "warning"
+    assert "guarantee 4.5 of cpu, and nodes have 4: not every" in sums[1]
+    await quota("b", min={"cpu": 2}, max={"nvidia.com/gpuz": 1})
+    said = await bad(admin, "elastic-quotas")
+    assert [text for _, text in said] == [
+        "elasticquota/b in default: no node offers nvidia.com/gpuz: is nvidia.com/gpu meant?",
+        "namespace/default: of several quotas (a, b) the least of each bound counts",
+    ]
 
 
 async def test_two_leaders_and_a_clock_that_is_ahead_are_told(admin: Client) -> None:

@@ -5,19 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import func, select
+from sqlalchemy import MetaData, create_engine, func, insert, select
 
-from alnair.history.database import efficiency, opening, queries, retention
+from alnair.history.database import efficiency, facts, migrations, opening, queries, retention
 from alnair.history.database.addresses import HistoryError
 from alnair.history.database.filters import filter_of
 from alnair.history.database.queries import Filter
 from alnair.history.database.rows import Gone, NodeRow, Position
 from alnair.history.database.tables import JOBS, METADATA, PODS
 from alnair.live.recording import known_from_database
-from kit.job_history import job_row, life, pod_row, put
+from alnair.model import usage
+from alnair.model.usage import Digest
+from kit.job_history import is_true, job_row, life, pod_row, put
 from kit.postgres import Postgres
+from kit.stuck_writer import kill_in_the_middle
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,21 @@ def test_a_server_that_is_away_is_said_without_the_password(tmp_path: Path) -> N
     assert "secret" not in str(refused.value)
 
 
+def test_what_pods_without_gpus_used_is_kept_beside_the_others(either: str) -> None:
+    engine = opening.open_history(either, writes=True)
+    memory = {usage.MEMORY_MIB: Digest(10.0, 20.0, 15.0, 100.0)}
+    put(engine, usages=[life("cpus", metrics=memory, gpus=[]), life()])
+    put(engine, usages=[life("idle", metrics={}, ended=None)])
+    with engine.connect() as connection:
+        found = connection.execute(select(PODS.c.uid, PODS.c.gpu_util, PODS.c.used_gpu_seconds))
+        assert {uid: tuple(of) for uid, *of in found} == {
+            "cpus": (None, 0.0),
+            "pod": (40.0, 40.0),
+            "idle": (None, 0.0),
+        }
+    engine.dispose()
+
+
 def test_what_is_asked_has_the_same_answers_of_both_databases(either: str) -> None:
     engine = opening.open_history(either, writes=True)
     ran = {"started": 1010.0, "ended": 8210.0, "outcome": "completed", "node": "n"}
@@ -127,16 +147,18 @@ def test_those_who_write_at_once_lose_nothing(either: str) -> None:
     failed: list[BaseException] = []
 
     def work(writer: int) -> None:
-        engine = opening.open_history(either, writes=True)
         begin.wait()
         try:
-            for number in range(20):
-                job = f"{writer}-{number}"
-                put(engine, jobs=[job_row(job, job)], pods=[pod_row(job, job)], usages=[life(job)])
+            engine = opening.open_history(either, writes=True)
+            try:
+                for number in range(20):
+                    job = f"{writer}-{number}"
+                    row = {"jobs": [job_row(job, job)], "pods": [pod_row(job, job)]}
+                    put(engine, **row, usages=[life(job)])
+            finally:
+                engine.dispose()
         except BaseException as error:  # noqa: BLE001
             failed.append(error)
-        finally:
-            engine.dispose()
 
     threads = [threading.Thread(target=work, args=[writer]) for writer in range(4)]
     for thread in threads:
@@ -146,3 +168,76 @@ def test_those_who_write_at_once_lose_nothing(either: str) -> None:
     assert failed == []
     with opening.readable(either) as connection:
         assert len(queries.jobs(connection, Filter(limit=1000))) == 80
+
+
+def test_sums_of_days_are_true_whoever_writes_at_once_or_is_killed(either: str) -> None:
+    kill_in_the_middle(either)
+    engines = [opening.open_history(either, writes=True) for _ in range(3)]
+
+    def work(mine: int) -> None:
+        for number in range(8):
+            name = f"own-{mine}-{number}"
+            pod = pod_row(f"p{name}", name, started=1010.0, ended=1110.0, outcome="completed")
+            put(engines[mine], jobs=[job_row(name, name)], pods=[pod])
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with engines[0].connect() as connection:
+        (share,) = efficiency.shares(connection, "namespace", None)
+    # Two of the one that was killed, and not its third.
+    assert share.jobs == 2 + 3 * 8
+    assert is_true(engines[0])
+    with engines[0].begin() as connection:
+        facts.put_decided(connection, 10, 1.0, 60.0)
+        facts.put_decided(connection, 15, 1.5, 61.0)
+        facts.put_decided(connection, 15, 1.5, 62.0)
+        facts.put_decided(connection, 3, 0.25, 185.0)
+        assert facts.decided(connection)[-1] == (240.0, 8, 0.75)
+        facts.claim(connection, "one")
+        facts.claim(connection, "one")
+        with pytest.raises(HistoryError, match="history of another cluster"):
+            facts.claim(connection, "two")
+    for engine in engines:
+        engine.dispose()
+
+
+def test_pods_of_a_version_before_say_when_they_were_bound_and_why_they_waited(either: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    engine = create_engine(opening.address(either))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        then = MetaData()
+        then.reflect(connection)
+        job = {"uid": "job", "namespace": "red", "kind": "Job", "name": "train"}
+        connection.execute(insert(then.tables["jobs"]), job)
+        for uid, record in {
+            "told": {"bound": 1005.5, "refused": "0/2 nodes: no GPU"},
+            "untold": {"bound": None, "refused": None, "name": "untold"},
+            "other": {"name": "other"},
+        }.items():
+            row = {"uid": uid, "job": "job", "record": record}
+            connection.execute(insert(then.tables["pods"]), row)
+        connection.execute(insert(then.tables["pods"]), {"uid": "without", "job": "job"})
+    engine.dispose()
+
+    engine = opening.open_history(either, writes=True)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        found = connection.execute(select(PODS.c.uid, PODS.c.bound, PODS.c.waited))
+        assert {uid: (bound, waited) for uid, bound, waited in found} == {
+            "told": (1005.5, "0/2 nodes: no GPU"),
+            "untold": (None, ""),
+            "other": (None, ""),
+            "without": (None, ""),
+        }
+    put(engine, usages=[life("told")])
+    with opening.readable(either) as connection:
+        details = queries.find(connection, "red", "job", "train")
+        assert details is not None
+        assert {pod.uid: pod.bound for pod in details.pods}["told"] == 1005.5
+    engine.dispose()

@@ -20,7 +20,7 @@ from alnair.local.own_images.base_images import FINAL, PACKAGES
 from alnair.local.report import NO_REPORT
 
 #: Megabytes, of files: what a change may cost before somebody looks.
-MOST = {"alnair": 240, "alnair-agent": 225}
+MOST = {"alnair": 215, "alnair-agent": 205}
 SHELLS = re.compile(r"(^|/)bin/(sh|bash|dash|busybox|apt|dpkg|pip3?)$")
 #: Runs a command as a user in a root that nobody can write to but in /run, as in a pod.
 READ_ONLY = """

@@ -210,6 +210,7 @@ async def test_the_author_of_a_template_is_warned_at_once(
     def workload(name: str, limits: dict[str, str]) -> Manifest:
         template = one("", limits).template
         template["metadata"]["labels"] = {"app": name}
+        template["spec"]["schedulerName"] = names.SCHEDULER
         spec: Manifest = {"template": template}
         if kind is DEPLOYMENTS:
             spec |= {"selector": {"matchLabels": {"app": name}}, "replicas": 0}
@@ -226,6 +227,46 @@ async def test_the_author_of_a_template_is_warned_at_once(
     [warning] = await asyncio.to_thread(warnings, client.connection, path, wrong)
     assert "container 'main' asks for alnair/vgpu-compute without alnair/vgpu-memory" in warning
     assert await asyncio.to_thread(warnings, client.connection, path, good) == []
+
+
+NEITHER = "which most likely no node offers: write "
+SLICE = NEITHER + "alnair/vgpu-memory (MiB) and alnair/vgpu-compute (percent)"
+
+
+@pytest.mark.parametrize(
+    ("limits", "annotations", "scheduler", "told"),
+    [
+        (WHOLE, {}, "", []),
+        (HALF, {}, names.SCHEDULER, []),
+        (HALF, {}, "volcano", []),
+        (MIG, {}, "", []),
+        ({"nvidia.com/gpumem": "1", "nvidia.com/gpu.shared": "1", "amd.com/gpu": "1"}, {}, "", []),
+        (WHOLE, {names.GPU_MODELS: "A100", "example.com/gpu-model": "A100"}, "", []),
+        ({"nvidia.com/gpus": "1"}, {}, "", [NEITHER + "nvidia.com/gpu"]),
+        ({"nvidia.com/GPU": "1"}, {}, "", [NEITHER + "nvidia.com/gpu"]),
+        ({"nvdia.com/gpu": "1"}, {}, "", [NEITHER + "nvidia.com/gpu"]),
+        ({"alnair.io/vgpu-memory": "1024"}, {}, "", [SLICE]),
+        ({"nvidia.com/gpu-memory": "1024"}, {}, "", [SLICE]),
+        (WHOLE, {"ai.centaurus.io/gpu-model": "A100"}, "", ["gpu-model does nothing on a pod"]),
+        (WHOLE, {names.TOPOLOGY_REQUIRED: "rack"}, "", ["does nothing on a pod"]),
+        (HALF, {}, "", ["Write schedulerName: alnair-scheduler"]),
+    ],
+)
+async def test_what_is_most_likely_a_typing_error_is_taken_with_a_warning(
+    client: Client,
+    namespace: str,
+    limits: dict[str, str],
+    annotations: dict[str, str],
+    scheduler: str,
+    told: list[str],
+) -> None:
+    meta = {"name": "p", "annotations": annotations}
+    spec = {"containers": [container("main", limits)], "schedulerName": scheduler}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    path = PODS.collection(namespace) + "?dryRun=All"
+    found = await asyncio.to_thread(warnings, client.connection, path, pod)
+    assert len(found) == len(told)
+    assert all(words in warning for words, warning in zip(told, found, strict=True))
 
 
 async def test_the_policies_fit_every_kind_that_they_are_for(client: Client) -> None:

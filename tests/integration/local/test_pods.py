@@ -40,7 +40,7 @@ def pod(
     }
 
 
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Waits for something that the cluster does in its own time."""
     async with asyncio.timeout(seconds):
         while True:

@@ -20,15 +20,16 @@ import pytest
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import LEASES, NODES, PODS, SERVICES, Manifest
+from alnair.local.components import processes
 from alnair.local.controlplane import LocalCluster
-from alnair.local.real_node import images
+from alnair.local.real_node import images, inhabitants
 from alnair.local.real_node.choice import RealNodeWish
 from alnair.local.real_node.init_script import driver_libraries
-from alnair.local.real_node.programs import NAMES
+from alnair.local.real_node.programs import NAMES, NODE
 from alnair.local.real_node.settings import NAME
 from alnair.local.status import status
 from alnair.model.names import REAL_NODE, VGPU_MEMORY
-from kit.live.machine_traces import namespaces, processes_in, traces
+from kit.live.machine_traces import traces
 
 
 def pod(
@@ -311,14 +312,15 @@ async def test_down_leaves_no_trace_on_the_machine(
 ) -> None:
     await client.create(PODS, python("last", "import time; time.sleep(3600)"))
     await reached(client, "last", "Running")
-    node = namespaces(cluster.running()["kubelet"].pid)
-    assert len(processes_in(node)) > len(NAMES)
-    during = traces()
+    real = [one.pid for one in processes.find(cluster.layout.folder) if one.component == NODE]
+    node = inhabitants.of_node(real)
+    assert len(inhabitants.living(node)) > len(NAMES)
+    during = traces(cluster.layout)
     assert during["control groups"] != machine_before["control groups"]
     assert during["links"] != machine_before["links"]
     await cluster.down(keep_data=True)
-    assert traces() == machine_before
-    assert processes_in(node) == []
+    assert traces(cluster.layout) == machine_before
+    assert inhabitants.living(node) == []
 
 
 async def test_a_cluster_that_shall_have_no_real_node_any_more_forgets_it(
@@ -332,5 +334,5 @@ async def test_a_cluster_that_shall_have_no_real_node_any_more_forgets_it(
         names = {one["metadata"]["name"] for one in (await client.list(NODES)).items}
     assert names == {"a100x8-0000", "a100x8-0001"}
     await cluster.down()
-    assert traces() == machine_before
+    assert traces(cluster.layout) == machine_before
     assert not cluster.layout.folder.exists()

@@ -78,7 +78,7 @@ async def test_what_is_beyond_a_slice_is_refused_and_the_pod_beside_goes_on(
     greedy = ["cuda_load", "--memory-mib", "5000"]
     await pods.create(pod("greedy", container(images.CUDA, *greedy, limits=sliced(4096, 40))))
     assert "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY" in await pods.failed("greedy")
-    before = reports(await pods.log("beside"))[-1]["kernels"]
+    before = reports(await pods.says("beside", "}"))[-1]["kernels"]
 
     async def goes_on() -> bool:
         return reports(await pods.log("beside"))[-1]["kernels"] > before

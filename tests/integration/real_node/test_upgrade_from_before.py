@@ -19,7 +19,7 @@ import yaml
 from alnair.kube.access import client_config
 from alnair.kube.client import Client
 from alnair.kube.resources import PODGROUPS, PODS, SECRETS, Manifest
-from alnair.local import controlplane, nodelist, release
+from alnair.local import nodelist, release
 from alnair.local.controlplane import LocalCluster
 from alnair.local.own_images import images as own_images
 from alnair.local.own_images import requirements as of_images
@@ -58,8 +58,8 @@ def cluster(
     made = shared_clusters.make(f"before-{uuid.uuid4().hex[:8]}", real_node=wish)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(controlplane.own_images, "build", lambda *_: older.images)
-            patch.setattr(release, "values", lambda _: older.values)
+            patch.setattr(own_images, "build", lambda *_: older.images)
+            patch.setattr(release, "values", lambda *_, **__: older.values)
             patch.setattr(release, "CHART", older.chart)
             asyncio.run(made.up())
         asyncio.run(made.add_nodes(nodelist.alike(3, 8, "A100")))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alnair.kube.client import Client
-from alnair.kube.resources import NAMESPACES, PODS
+from alnair.kube.resources import NAMESPACES, NODES, PODS
 from alnair.local.controlplane import LocalCluster
 from kit.command import COMMAND, alnair, last_json
 from kit.live.scheduler_process import bound, eventually
@@ -216,6 +216,21 @@ async def test_a_wrong_trace_is_told_before_anything_is_made(
         assert said in done.stderr
     names = [item["metadata"]["name"] for item in (await admin.list(NAMESPACES)).items]
     assert "never-made" not in names
+
+
+async def test_nothing_is_made_in_a_cluster_where_machines_work(
+    replay_cluster: LocalCluster, admin: Client, small_trace: Trace
+) -> None:
+    options = small_trace()
+    await admin.create(NODES, {"metadata": {"name": "gpu-1"}})
+    try:
+        done = await asyncio.to_thread(alnair, "replay", *options, *at(replay_cluster))
+    finally:
+        await admin.delete(NODES, "gpu-1")
+    assert done.returncode != 0
+    assert "the cluster has nodes that are machines (gpu-1)" in done.stderr
+    there = [item["metadata"]["name"] for item in (await admin.list(NAMESPACES)).items]
+    assert namespace_of(options) not in there
 
 
 async def test_a_pod_that_is_evicted_meanwhile_is_created_again(

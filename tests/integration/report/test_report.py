@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import json
+import shlex
 import signal
 import subprocess
 from collections.abc import AsyncIterator
@@ -12,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from alnair.kube.client import Client
+from alnair.history.database import facts, opening
+from alnair.history.database.addresses import HistoryError
+from alnair.kube.client import STRATEGIC_MERGE, Client
 from alnair.kube.objects.simulated_nodes import gpu_uuid
-from alnair.kube.resources import PODGROUPS, PODS
-from alnair.live.recording import record_file
-from alnair.live.recording.record_file import RecordError
+from alnair.kube.resources import PODGROUPS, PODS, grouped
+from alnair.live.recording import known_from_database
 from alnair.local.controlplane import LocalCluster
 from kit.command import COMMAND, alnair, last_json
+from kit.job_history import job_row, life, opened, pod_row, put
 from kit.live.scheduler_process import eventually
 
 NODE, OTHER = "t4x2-0000", "t4x2-0001"
@@ -97,7 +100,7 @@ async def test_one_look_tells_what_became_of_the_pods_that_are_there(
 
 @asynccontextmanager
 async def recording(cluster: LocalCluster, path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A recorder that has read all there is; it is killed if it still runs."""
+    """One that has read all there is; it is killed if it still runs."""
     process = await asyncio.create_subprocess_exec(
         *(*COMMAND, "report", "scheduling", "--record", str(path)),
         *("--kubeconfig", str(cluster.kubeconfig())),
@@ -114,61 +117,101 @@ async def recording(cluster: LocalCluster, path: Path) -> AsyncIterator[asyncio.
             await process.wait()
 
 
-async def test_a_record_knows_what_is_gone_and_goes_on_after_a_kill(
+async def test_a_history_kept_from_outside_knows_what_is_gone_and_goes_on_after_a_kill(
     objects_cluster: LocalCluster, admin: Client, namespace: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "record.jsonl"
+    path = tmp_path / "record.db"
 
     def known(name: str, field: str) -> Any:
         try:
-            pods = record_file.load(path).pods.values()
-        except RecordError:
+            pods = known_from_database.load(str(path)).pods.values()
+        except HistoryError:
             return None
         return next((getattr(p, field) for p in pods if p.record.name == name), None)
 
     async def has(name: str, field: str) -> bool:
         return known(name, field) is not None
 
+    group = {"apiVersion": PODGROUPS.api_version, "kind": "PodGroup", "metadata": {"name": "g"}}
+    await admin.create(PODGROUPS, group | {"spec": {"minMember": 3}}, namespace)
     async with recording(objects_cluster, path) as process:
         await bind(admin, namespace, "deleted", 0)
         await eventually(lambda: has("deleted", "bound"))
         await admin.delete(PODS, "deleted", namespace, grace_seconds=0)
         await eventually(lambda: has("deleted", "gone"))
         await bind(admin, namespace, "between", 0)
-        await bind(admin, namespace, "stays", 1)
+        await bind(admin, namespace, "stays", 1, labels={"scheduling.x-k8s.io/pod-group": "g"})
         await eventually(lambda: has("stays", "bound"))
         process.send_signal(signal.SIGKILL)
         await process.wait()
-    last = record_file.load(path).last
-    with path.open("ab") as file:
-        file.write(b'{"t":17')  # a line that it did not come to the end of
+    last = known_from_database.load(str(path)).last
     await admin.delete(PODS, "between", namespace, grace_seconds=0)
     async with recording(objects_cluster, path) as process:
-        again = await asyncio.to_thread(report, objects_cluster, "--record", path)
-        assert again.returncode == 2
-        assert "somebody records into it now" in again.stderr
         await eventually(lambda: has("between", "gone"))
         await finish(admin, namespace, "stays")
-        await eventually(lambda: has("stays", "ended"))
         process.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(process.wait(), 20) == 0
     assert known("between", "gone") == pytest.approx(last)
+    found = known_from_database.load(str(path))
+    assert found.groups == {(namespace, "g"): 3}
     done = await asyncio.to_thread(
         alnair, "report", "scheduling", "--history", path, "--namespace", namespace, "--json"
     )
     assert done.returncode == 0, done.stderr
-    found = last_json(done)["runs"]["record"]
-    assert found["jobs"] == {"total": 3, "finished": 1, "left": 2, "running": 0, "waiting": 0}
-    assert found["nodes"] == 2
+    figures = last_json(done)["runs"]["record"]
+    assert figures["jobs"]["total"] == 3
+    assert (figures["jobs"]["left"], figures["nodes"]) == (2, 2)
 
 
-async def test_a_record_of_another_cluster_is_not_gone_on_with(
+async def test_a_history_of_another_cluster_is_not_gone_on_with(
     objects_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    path = tmp_path / "record.jsonl"
-    path.write_text('{"t":1.0,"head":{"format":"alnair-record","v":1,"cluster":"another"}}\n')
-    before = path.read_bytes()
+    path = tmp_path / "record.db"
+    with opening.open_history(str(path), writes=True).begin() as connection:
+        facts.claim(connection, "another")
     done = await asyncio.to_thread(report, objects_cluster, "--record", path, "--for", 5)
     assert done.returncode == 2
-    assert "record of another cluster" in done.stderr
-    assert path.read_bytes() == before
+    assert "history of another cluster" in done.stderr
+    with opening.readable(str(path)) as connection:
+        assert facts.looked(connection) is None
+
+
+async def test_the_patch_of_a_report_gives_the_next_pods_of_a_deployment_a_slice(
+    admin: Client, namespace: str, tmp_path: Path
+) -> None:
+    deployments = grouped("apps", "v1", "deployments", "Deployment")
+    limits = {"nvidia.com/gpu": "1", "cpu": "2"}
+    main = {"name": "main", "image": "pause", "resources": {"limits": limits}}
+    template = {
+        "metadata": {"labels": {"app": "serve"}},
+        "spec": {"containers": [main, {"name": "side", "image": "pause"}]},
+    }
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "serve"},
+        "spec": {"selector": {"matchLabels": {"app": "serve"}}, "template": template},
+    }
+    await admin.create(deployments, body, namespace)
+    ran = {"started": 0.0, "ended": 36000.0, "outcome": "completed"}
+    put(
+        opened(tmp_path),
+        jobs=[job_row(name="serve", namespace=namespace, api_group="apps", kind="Deployment")],
+        pods=[pod_row(namespace=namespace, **ran)],
+        usages=[life(util=20.0, started=0.0, ended=36000.0)],
+    )
+    path = tmp_path / "history.db"
+    done = await asyncio.to_thread(alnair, "report", "efficiency", "--history", path, "--json")
+    assert done.returncode == 0, done.stderr
+    command = shlex.split(last_json(done)["jobs"][0]["advice"]["apply"])
+    assert command[:7] == ["kubectl", "patch", "deployment", "serve", "-n", namespace, "-p"]
+    where = f"/apis/apps/v1/namespaces/{namespace}/deployments/serve"
+    # As kubectl patches by default.
+    await admin.raw("PATCH", where, body=command[7].encode(), content_type=STRATEGIC_MERGE)
+    found = await admin.get(deployments, "serve", namespace)
+    first, second = found["spec"]["template"]["spec"]["containers"]
+    wanted = {"alnair/vgpu-memory": "2560", "alnair/vgpu-compute": "40"}
+    assert first["resources"]["limits"] == {**wanted, "cpu": "2"}
+    assert first["resources"]["requests"].items() >= wanted.items()
+    assert "nvidia.com/gpu" not in first["resources"]["requests"]
+    assert second["name"] == "side"

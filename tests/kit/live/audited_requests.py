@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +10,10 @@ from alnair.doctor.cluster.chart_rights import Right
 from alnair.model.names import NAMESPACE
 
 _ACCOUNTS: Final = f"system:serviceaccount:{NAMESPACE}:"
-#: Users and groups of our components, and nobody else; the server writes a line for each request.
+_RIGHTS: Final = "rbac.authorization.k8s.io"
+#: For how long a component may go on after its rights were deleted: pods end in that time.
+_ENDING_S: Final = 40.0
+#: Our components, and who takes away their rights; the server writes a line for each request.
 _POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -20,17 +24,22 @@ _POLICY: Final = {
             "users": [
                 *("alnair-scheduler", "alnair-controller"),
                 # The same as pods.
-                *(_ACCOUNTS + name for name in ("alnair-scheduler", "alnair-controller")),
+                *(f"{_ACCOUNTS}alnair-{name}" for name in ("scheduler", "controller", "agent")),
             ],
         },
         {"level": "Metadata", "userGroups": ["alnair-agents"]},
+        {
+            "level": "Metadata",
+            "verbs": ["delete"],
+            "resources": [{"group": _RIGHTS, "resources": ["clusterroles", "clusterrolebindings"]}],
+        },
         {"level": "None"},
     ],
 }
 #: The user agent of tests that try what a component may not.
 TRESPASSER: Final = "alnair-trespasser"
 #: What everybody may ask who is known: about oneself.
-_ABOUT_ONESELF: Final = "authorization.k8s.io"
+_ABOUT_ONESELF: Final = "selfsubject"
 
 
 def audit_flags(folder: Path, cluster: str) -> list[str]:
@@ -42,18 +51,38 @@ def audit_flags(folder: Path, cluster: str) -> list[str]:
 
 
 def requests(folder: Path) -> Iterator[tuple[str, Right, bool]]:
-    """Each request of a component in all logs of a folder: whose, what for, whether allowed."""
+    """Each request of a component in all logs of a folder: whose, what for, whether allowed.
+
+    What is refused to one that has just lost its rights, as at an uninstall, is left out.
+    """
     for log in sorted(folder.glob("*.log")):
-        with log.open() as lines:
-            for line in lines:
-                # The last line of a server that was killed may be cut.
-                if line.endswith("}\n"):
-                    yield from _of(json.loads(line))
+        lost = float("-inf")
+        for event in _events(log):
+            at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+            if _deletes_rights(event):
+                if str(event["objectRef"].get("name")).startswith("alnair"):
+                    lost = at
+                continue
+            for component, right, is_allowed in _of(event):
+                if is_allowed or at - lost > _ENDING_S:
+                    yield component, right, is_allowed
+
+
+def _events(log: Path) -> Iterator[dict[str, Any]]:
+    with log.open() as lines:
+        for line in lines:
+            # The last line of a server that was killed may be cut.
+            if line.endswith("}\n"):
+                yield json.loads(line)
+
+
+def _deletes_rights(event: dict[str, Any]) -> bool:
+    return event["verb"] == "delete" and (event.get("objectRef") or {}).get("apiGroup") == _RIGHTS
 
 
 def _of(event: dict[str, Any]) -> Iterator[tuple[str, Right, bool]]:
     about = event.get("objectRef")
-    if about is None or about.get("apiGroup") == _ABOUT_ONESELF:
+    if about is None or about["resource"].startswith(_ABOUT_ONESELF):
         return  # discovery and health, or what everybody may ask
     if event.get("userAgent") == TRESPASSER:
         return

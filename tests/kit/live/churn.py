@@ -11,6 +11,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -32,15 +33,20 @@ ARRIVAL, FLAP, API_KILL, SCHEDULER_KILL = 0.15, 6.0, 27.0, 17.0
 #: In less time than this (seconds) faults come faster, so that each kind occurs.
 UNHURRIED = 80.0
 HIGH = "churn-high"
+#: Seconds for a checker to read all.
+_READ = 60.0
 _SLICES = ((2000, 15), (4000, 30), (7000, 45))
 
 
 class Checker:
-    """`alnair check --watch`, which judges every instant until it is asked for its result."""
+    """`alnair check --watch`, which judges every instant until it is asked for its result.
+
+    It has read all when it is made: faults that come at once meet it at work.
+    """
 
     def __init__(self, cluster: LocalCluster, folder: Path, gang_grace: float) -> None:
-        self._output = folder / "check.json"
-        with self._output.open("wb") as output:
+        self._output, said = folder / "check.json", folder / "check.txt"
+        with self._output.open("wb") as output, said.open("wb") as errors:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "alnair", "check", "--watch", "--json"),
@@ -48,7 +54,14 @@ class Checker:
                     f"--gang-grace={gang_grace}",
                 ],
                 stdout=output,
+                stderr=errors,
             )
+        until = time.monotonic() + _READ
+        while "all is read" not in said.read_text():
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.close()
+                raise AssertionError(f"alnair check did not begin: {said.read_text()}")
+            time.sleep(0.05)
 
     def result(self) -> Any:
         """End it and return what it found."""

@@ -1,19 +1,17 @@
 """What a real node could leave on the machine: everything that is of the kernel and of no file.
 
-Tests of others run at the same time, so things that have names of their own are looked for by name.
+Tests of others run at the same time, so things that have names of their own are looked for by name;
+and what has the name of another cluster's node is left out: it may come and go meanwhile.
 """
 
-import contextlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-import psutil
-
-from alnair.local.components.processes import is_alive
+from alnair.local.layout import Layout
+from alnair.local.real_node.settings import cgroup_name, link_name
 
 #: Of these, the kubelet would set those of `kernel` and `vm` for the whole machine.
 _SYSCTLS = (
@@ -24,10 +22,22 @@ _SYSCTLS = (
 _FOLDERS = ("/run", "/var/lib", "/var/log", "/etc", "/opt", "/mnt")
 #: Groups of kubelets, container runtimes and ourselves.
 _GROUPS = re.compile(r"/(alnair-|kube|cri-|containerd|runc|system\.slice)[^/]*$")
+#: The control group of a cluster's node, or of a slice that somebody runs beside; and its link.
+_ITS_NAME = re.compile(r"^/sys/fs/cgroup/.*?/(alnair-[^/]+)|\b(aln[0-9a-f]{10})")
 
 
-def traces() -> dict[str, list[str]]:
-    """Mounts, control groups, network, packet rules, sysctls, and folders that are everybody's."""
+def traces(own: Layout | None = None) -> dict[str, list[str]]:
+    """Mounts, control groups, network, packet rules, sysctls, and folders that are everybody's.
+
+    Args:
+        own: The cluster whose node counts; None: there is no such node yet.
+    """
+    names = {link_name(own), cgroup_name(own)} if own else set()
+
+    def counts(line: str) -> bool:
+        found = _ITS_NAME.search(line)
+        return found is None or (found[1] or found[2]) in names
+
     groups = [folder for folder, _, _ in os.walk("/sys/fs/cgroup")]
     found = {
         "mounts": Path("/proc/self/mounts").read_text().splitlines(),
@@ -40,29 +50,7 @@ def traces() -> dict[str, list[str]]:
         "sysctls": [f"{name} {Path('/proc/sys', name).read_text()}" for name in _SYSCTLS],
         "folders": [str(path) for folder in _FOLDERS for path in Path(folder).iterdir()],
     }
-    return {what: sorted(lines) for what, lines in found.items()}
-
-
-def namespaces(process: int | str) -> frozenset[str]:
-    """The namespaces of a process that are not those of this one; none when it is gone."""
-
-    def of(process: int | str) -> set[str]:
-        found = set()
-        for kind in ("mnt", "pid", "net", "ipc", "uts"):
-            with contextlib.suppress(OSError):
-                found.add(str(Path(f"/proc/{process}/ns/{kind}").readlink()))
-        return found
-
-    return frozenset(of(process) - of("self"))
-
-
-def processes_in(wanted: AbstractSet[str]) -> list[int]:
-    """The processes that live in any of these namespaces; one that waits to be reaped does not."""
-    return [
-        process.pid
-        for process in psutil.process_iter()
-        if namespaces(process.pid) & wanted and is_alive(process)
-    ]
+    return {what: sorted(line for line in lines if counts(line)) for what, lines in found.items()}
 
 
 def _said(*command: str) -> list[str]:

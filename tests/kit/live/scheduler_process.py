@@ -93,7 +93,7 @@ def pod(
 
 
 async def eventually(
-    check: Callable[[], Awaitable[bool]], seconds: float = 30.0, what: str = ""
+    check: Callable[[], Awaitable[bool]], seconds: float = 60.0, what: str = ""
 ) -> None:
     """Wait until the check holds."""
     deadline = time.monotonic() + seconds

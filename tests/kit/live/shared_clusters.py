@@ -37,9 +37,14 @@ class SharedClusters:
             cluster = self.make(f"{name}-{uuid.uuid4().hex[:8]}", **options)
 
             async def start() -> None:
-                await cluster.up()
-                if prepare is not None:
-                    await prepare(cluster)
+                try:
+                    await cluster.up()
+                    if prepare is not None:
+                        await prepare(cluster)
+                except BaseException:
+                    # The next test would start another one beside it.
+                    await discard(cluster)
+                    raise
 
             asyncio.run(start())
             self._up[name] = cluster

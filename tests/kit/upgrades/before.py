@@ -15,13 +15,15 @@ from alnair.built_from import ROOT
 from alnair.local.own_images.images import Built, described
 
 _BUILD = """
-import os, json
+import inspect, json, os
 from alnair.local import release
 from alnair.local.own_images import images
 from alnair.local.report import NO_REPORT
 built = images.build(os.environ, NO_REPORT)
 names = [image.name for image in built]
-print(json.dumps([[str(image.archive) for image in built], release.values(names)]))
+known = inspect.signature(release.values).parameters
+options = {"only": False} if "only" in known else {}
+print(json.dumps([[str(image.archive) for image in built], release.values(names, **options)]))
 """
 
 

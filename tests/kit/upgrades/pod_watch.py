@@ -17,7 +17,7 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.kube.errors import NotFound
 from alnair.kube.informer import Change, Informer
-from alnair.kube.resources import PODS, Manifest
+from alnair.kube.resources import EVENTS, PODS, Manifest
 
 
 class Course(msgspec.Struct):
@@ -84,6 +84,16 @@ class PodWatch:
     def _wait_is_over(self, key: tuple[str, str]) -> None:
         what = "it does not start" if self.courses[key].bound else "it is not bound"
         self.lost.setdefault("/".join(key), what)
+
+    async def told(self) -> list[str]:
+        """What events say of the pods that were lost."""
+        found = []
+        for namespace in {name.partition("/")[0] for name in self.lost}:
+            for event in (await self._client.list(EVENTS, namespace)).items:
+                name = f"{namespace}/{event['involvedObject']['name']}"
+                if name in self.lost:
+                    found.append(f"{name}: {event.get('reason')}: {event.get('message')}")
+        return found
 
     def end(self) -> None:
         """Judge those that still wait."""

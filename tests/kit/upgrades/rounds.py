@@ -34,7 +34,7 @@ async def helm(cluster: LocalCluster, *arguments: str) -> str:
         check=False,
     )
     assert found.returncode == 0, found.stdout + found.stderr
-    return found.stdout
+    return found.stdout + found.stderr
 
 
 def tag_images(cluster: LocalCluster, names: Sequence[str]) -> None:

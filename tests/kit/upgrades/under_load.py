@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from alnair.kube.client import Client
+from alnair.kube.resources import EVENTS
 from alnair.local.controlplane import LocalCluster
 from kit.live.churn import Checker
 from kit.live.real_pods import until
@@ -86,13 +87,24 @@ async def under_load(
                 await comes_and_goes
             watch.end()
             held = await limits.of_programs(client)
+            if watch.lost:
+                await _show_events(client)
         checked = checker.result()
     finally:
         checker.close()
     log = audits / f"{cluster.name}.log"
     await asyncio.to_thread(leaders.settled, log)
+    print(*await watch.told(), sep="\n")
     await load.end()  # whatever is found: others use the cluster, too
     _judge(seen, held, checked, leaders.writes(log), refused)
+
+
+async def _show_events(client: Client) -> None:
+    """Print why pods did not start or had to go: by their end, their events are all there is."""
+    for event in (await client.list(EVENTS)).items:
+        if event["type"] != "Normal":
+            about = event["involvedObject"]
+            print(event["lastTimestamp"], about["name"], event["reason"], event["message"])
 
 
 def _judge(

@@ -43,15 +43,23 @@ IDENTITIES: dict[str, Identity] = {
     "alnair-scheduler": Identity("alnair-scheduler"),
     "alnair-controller": Identity("alnair-controller"),
 }
+
+
+def node_identities(node: str) -> dict[str, Identity]:
+    """The further identities that a real node of this name needs."""
+    return {
+        "kubelet": Identity(f"system:node:{node}", ("system:nodes",)),
+        "kube-proxy": Identity("system:kube-proxy"),
+        "coredns": Identity("alnair-coredns"),
+        "agent": Identity(f"alnair-agent:{node}", ("alnair-agents",)),
+        # The API server as a client of the kubelet.
+        "kubelet-client": Identity("alnair-kubelet-client"),
+    }
+
+
+REAL_NODE = "real-0"
 #: The further identities of a cluster with a real node.
-NODE_IDENTITIES: dict[str, Identity] = {
-    "kubelet": Identity("system:node:real-0", ("system:nodes",)),
-    "kube-proxy": Identity("system:kube-proxy"),
-    "coredns": Identity("alnair-coredns"),
-    "agent": Identity("alnair-agent:real-0", ("alnair-agents",)),
-    # The API server as a client of the kubelet.
-    "kubelet-client": Identity("alnair-kubelet-client"),
-}
+NODE_IDENTITIES = node_identities(REAL_NODE)
 _SERVER_NAMES = (
     x509.DNSName("localhost"),
     x509.DNSName("kubernetes"),
@@ -100,12 +108,15 @@ class Pki:
         """The files `NAME.crt` and `NAME.key`."""
         return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
 
-    def ensure(self, now: dt.datetime, kubelet_address: str | None = None) -> None:
+    def ensure(
+        self, now: dt.datetime, kubelet_address: str | None = None, node: str = REAL_NODE
+    ) -> None:
         """Makes what is missing or no longer good.
 
         Args:
             now: The present, with time zone.
             kubelet_address: Of the real node; None: there is none.
+            node: The real node's name.
         """
         authority = _read(self.ca)
         if authority is None or not _is_good(*authority, issuer=authority[0], now=now):
@@ -116,7 +127,7 @@ class Pki:
         self._ensure_signed(self.server, authority, _SERVER_NAMES, Identity("alnair-local"), now)
         identities = dict(IDENTITIES)
         if kubelet_address is not None:
-            identities |= NODE_IDENTITIES
+            identities |= node_identities(node)
             names = (x509.IPAddress(ipaddress.ip_address(kubelet_address)),)
             kubelet = Identity(f"kubelet {kubelet_address}")
             self._ensure_signed(self.pair("kubelet-server"), authority, names, kubelet, now)

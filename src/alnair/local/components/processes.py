@@ -53,6 +53,8 @@ def find(folder: Path) -> list[Running]:
     user = os.getuid()
     found = []
     for process in psutil.process_iter():
+        if not _may_be_of(process.pid, folder):
+            continue
         try:
             if process.uids().real != user or process.status() == psutil.STATUS_ZOMBIE:
                 continue
@@ -63,6 +65,18 @@ def find(folder: Path) -> list[Running]:
         if component is not None and environment.get(CLUSTER_MARK) == str(folder):
             found.append(Running(component, environment.get(COMMAND_MARK, ""), process))
     return found
+
+
+def _may_be_of(pid: int, folder: Path) -> bool:
+    """Whether a process may have a cluster's mark: one read where the kernel has a file for it."""
+    try:
+        # Of hundreds of processes it is asked about again and again.
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (a path takes longer)
+            return f"{CLUSTER_MARK}={folder}\0".encode() in file.read()
+    except FileNotFoundError:
+        return not os.path.exists("/proc/self")  # noqa: PTH110 (likewise)
+    except OSError:
+        return False
 
 
 def components(processes: Iterable[Running]) -> dict[str, Running]:

@@ -6,7 +6,6 @@ of the image of that name, and the build base those and pip.
 """
 
 import io
-import os
 import shutil
 import subprocess
 import tarfile
@@ -14,18 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from alnair.local.errors import LocalClusterError
-from alnair.local.own_images.requirements import KEYRING
+from alnair.local.own_images import debian_packages
 
 FINAL: Final = "gcr.io/distroless/python3-debian12"
 BUILD: Final = "docker.io/library/python:3.11-slim-bookworm"
-SUITE: Final = "bookworm"
-_MIRROR: Final = "http://deb.debian.org"
-_SOURCES: Final = (
-    f"deb [signed-by={KEYRING}] {{mirror}}/debian {SUITE} main\n"
-    f"deb [signed-by={KEYRING}] {{mirror}}/debian {SUITE}-updates main\n"
-    f"deb [signed-by={KEYRING}] {{mirror}}/debian-security {SUITE}-security main\n"
-)
 _LIBRARIES: Final = (
     *("base-files", "netbase", "tzdata", "media-types", "libc6", "libssl3", "libgcc-s1"),
     *("libgomp1", "libstdc++6", "ca-certificates"),
@@ -80,58 +71,12 @@ def write(name: str, architecture: str, archive: Path, environ: Mapping[str, str
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        mirror = environ.get("ALNAIR_DEBIAN_MIRROR", _MIRROR)
-        packages = _fetch(PACKAGES[name], architecture, work, mirror)
+        packages = debian_packages.fetch(PACKAGES[name], architecture, work, environ)
         partial = work / "partial.tar"
         _merge(packages, partial)
         partial.rename(archive)
     finally:
         shutil.rmtree(work)
-
-
-def _fetch(names: Sequence[str], architecture: str, work: Path, mirror: str) -> list[Path]:
-    """Downloads packages, which apt verifies; this machine's own settings of apt stay."""
-    for folder in ("lists/partial", "cache/archives/partial", "etc/parts", "packages"):
-        (work / folder).mkdir(parents=True)
-    (work / "sources.list").write_text(_SOURCES.format(mirror=mirror.rstrip("/")))
-    (work / "status").touch()
-    settings = {
-        "Dir::State::lists": work / "lists",
-        "Dir::State::status": work / "status",
-        "Dir::Cache": work / "cache",
-        "Dir::Etc::sourcelist": work / "sources.list",
-        "Dir::Etc::sourceparts": work / "etc" / "parts",
-        "Dir::Etc::preferencesparts": work / "etc" / "parts",
-        "APT::Architecture": architecture,
-        "APT::Architectures::": architecture,
-        "APT::Sandbox::User": "root",
-        "Acquire::Languages": "none",
-        "Acquire::Retries": "3",
-    }
-    configuration = work / "apt.conf"
-    # Architectures of this machine are none of the image's.
-    lines = [
-        "#clear APT::Architectures;",
-        *(f'{key} "{value}";' for key, value in settings.items()),
-    ]
-    configuration.write_text("\n".join(lines))
-    environment = {**os.environ, "APT_CONFIG": str(configuration), "LC_ALL": "C"}
-    for command in (["update"], ["download", *names]):
-        result = subprocess.run(
-            ["apt-get", "-q", *command],
-            cwd=work / "packages",
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if result.returncode != 0 or "E:" in result.stderr:
-            raise LocalClusterError(
-                f"Debian's packages for the base images cannot be fetched from {mirror}"
-                f" ({result.stderr.strip()[-300:]}): check the network, or name another mirror by"
-                " ALNAIR_DEBIAN_MIRROR"
-            )
-    return sorted((work / "packages").glob("*.deb"))
 
 
 def _merge(packages: Sequence[Path], archive: Path) -> None:

@@ -20,7 +20,14 @@ _MANYLINUX: Final = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_17", "many
 _LOCKED: Final = ("--no-deps", "--require-hashes")
 
 
-def wheels(name: str, machine: str, environ: Mapping[str, str], report: ProgressReport) -> Path:
+def wheels(
+    name: str,
+    machine: str,
+    environ: Mapping[str, str],
+    report: ProgressReport,
+    *,
+    python: str = "3.11",
+) -> Path:
     """The folder with the wheels of an image's lock.
 
     Args:
@@ -28,21 +35,23 @@ def wheels(name: str, machine: str, environ: Mapping[str, str], report: Progress
         machine: The image's processor, as the kernel calls it.
         environ: Names the cache folder.
         report: Told of the download.
+        python: That they are for; images have 3.11.
 
     Raises:
         LocalClusterError: They cannot be fetched.
     """
     lock = LOCKS / f"image-{name}.txt"
     platforms = [f"--platform={one}_{machine}" for one in _MANYLINUX]
-    abis = ["--abi=cp311", "--abi=abi3", "--abi=none"]
-    options = ["--only-binary=:all:", "--implementation=cp", "--python-version=3.11"]
+    abis = [f"--abi=cp{python.replace('.', '')}", "--abi=abi3", "--abi=none"]
+    options = ["--only-binary=:all:", "--implementation=cp", f"--python-version={python}"]
 
     def fetch(folder: Path) -> None:
         report.step(f"fetching the packages of {lock.name} for {machine}")
         command = ["download", *_LOCKED, *platforms, *abis, *options]
         _pip(*command, "--dest", str(folder), "--requirement", str(lock))
 
-    folder = cache_folder(environ) / "wheels" / f"{lock.stem}-{machine}-{digest([lock])[:20]}"
+    kind = machine if python == "3.11" else f"{machine}-{python}"
+    folder = cache_folder(environ) / "wheels" / f"{lock.stem}-{kind}-{digest([lock])[:20]}"
     return _once(folder, fetch)
 
 
@@ -60,6 +69,20 @@ def build_tools(environ: Mapping[str, str], report: ProgressReport) -> Path:
 
     key = digest([lock], sys.version)[:20]
     return _once(cache_folder(environ) / "tools" / f"{lock.stem}-{key}", install)
+
+
+def install(folder: Path, packages: Sequence[str]) -> None:
+    """Installs packages of exact versions into a folder, for the Python that runs this.
+
+    Args:
+        folder: Made, if it is not there.
+        packages: All of them: what they need besides is not added.
+
+    Raises:
+        LocalClusterError: They cannot be fetched.
+    """
+    options = ["--no-deps", "--no-compile", "--only-binary=:all:", "--no-cache-dir"]
+    _pip("install", *options, "--target", str(folder), *packages)
 
 
 def _once(folder: Path, make: Callable[[Path], None]) -> Path:

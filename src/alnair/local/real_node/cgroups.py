@@ -10,6 +10,11 @@ from alnair.local.errors import LocalClusterError
 ROOT = Path("/sys/fs/cgroup")
 #: A killed process leaves its group when the kernel has cleaned up after it.
 _GONE_SECONDS = 10.0
+#: The machine's other processes are in no group, so each would weigh as much as all pods together:
+#: on a busy machine these would get next to no processor. They weigh as much as so many processes
+#: for each processor; by version, the file and what a process has.
+_PROCESSES = 2
+_WEIGHTS = {"cpu.shares": 1024, "cpu.weight": 100}
 
 
 def hierarchies(root: Path = ROOT) -> list[Path]:
@@ -24,7 +29,13 @@ def hierarchies(root: Path = ROOT) -> list[Path]:
 
 
 def make(name: str, root: Path = ROOT) -> None:
-    """Makes a group in each hierarchy; one of v1 gets all CPUs and memory nodes, as it has none."""
+    """Makes a group in each hierarchy; one of v1 gets all CPUs and memory nodes, as it has none.
+
+    Args:
+        name: Of the group.
+        root: Where the hierarchies are.
+    """
+    processes = _PROCESSES * (os.cpu_count() or 1)
     for hierarchy in hierarchies(root):
         group = hierarchy / name
         group.mkdir(exist_ok=True)
@@ -32,6 +43,10 @@ def make(name: str, root: Path = ROOT) -> None:
             file = group / limit
             if hierarchy != root and file.exists() and not file.read_text().strip():
                 file.write_text((hierarchy / limit).read_text())
+        for weight, one in _WEIGHTS.items():
+            if (group / weight).exists():
+                # 100 of them are the most that v2 knows.
+                (group / weight).write_text(str(one * min(processes, 100)))
 
 
 def remove(name: str, root: Path = ROOT) -> None:

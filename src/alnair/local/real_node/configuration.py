@@ -143,8 +143,11 @@ def kubelet(node: NodeSettings, pki: Pki) -> str:
             "clusterDNS": [DNS_ADDRESS],
             "clusterDomain": DOMAIN,
             "resolvConf": str(node.configuration / "resolv.conf"),
+            # What device plugins offer is told with the node's status: every 10 s by default.
+            "nodeStatusUpdateFrequency": "2s",
             "podLogsDir": str(node.pod_logs),
             "volumePluginDir": str(node.folder / "volume-plugins"),
+            "staticPodPath": str(node.static_pods),
             # The disk is the user's own: pods go only when next to nothing is left, images never.
             "evictionHard": {
                 "memory.available": "64Mi",

@@ -9,9 +9,11 @@ import json
 import os
 import platform
 import tarfile
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -42,12 +44,17 @@ def write(images: Sequence[Image], path: Path) -> None:
         for image in images:
             layers = []
             for layer in image.layers:
-                blob = _layer(layer)
-                name = hashlib.sha256(blob).hexdigest()
-                layers.append(name)
-                if name not in held:
-                    _add(archive, f"{name}.tar", blob)
-                    held.add(name)
+                # Not in memory: a layer may have many hundred megabytes.
+                with tempfile.TemporaryFile(dir=path.parent) as blob:
+                    _write_layer(layer, blob)
+                    size = blob.tell()
+                    blob.seek(0)
+                    name = hashlib.file_digest(blob, "sha256").hexdigest()
+                    layers.append(name)
+                    if name not in held:
+                        blob.seek(0)
+                        _entry(archive, f"{name}.tar", tarfile.REGTYPE, 0o644, blob, size)
+                        held.add(name)
             config = _config(image, layers)
             name = f"{hashlib.sha256(config).hexdigest()}.json"
             if name not in held:
@@ -77,10 +84,9 @@ def _config(image: Image, layers: Sequence[str]) -> bytes:
     return json.dumps(document).encode()
 
 
-def _layer(layer: Layer) -> bytes:
-    """The layer as a tar file; the same files give the same bytes, whoever makes it and when."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
+def _write_layer(layer: Layer, file: IO[bytes]) -> None:
+    """Writes a layer as a tar file; the same files give the same bytes, by whom and whenever."""
+    with tarfile.open(fileobj=file, mode="w") as tar:
         names = {*layer.copied, *layer.links, *layer.written}
         for folder in sorted({str(parent) for name in names for parent in Path(name).parents}):
             if folder != "." and folder not in layer.links:
@@ -91,19 +97,25 @@ def _layer(layer: Layer) -> bytes:
             _entry(tar, name, tarfile.SYMTYPE, 0o777, link=target)
         for name, path in sorted(layer.copied.items()):
             mode = 0o755 if os.access(path, os.X_OK) else 0o644
-            _entry(tar, name, tarfile.REGTYPE, mode, path.read_bytes())
-        for name, content in sorted(layer.written.items()):
-            _entry(tar, name, tarfile.REGTYPE, 0o644, content)
-    return buffer.getvalue()
+            with path.open("rb") as content:
+                _entry(tar, name, tarfile.REGTYPE, mode, content, path.stat().st_size)
+        for name, text in sorted(layer.written.items()):
+            _entry(tar, name, tarfile.REGTYPE, 0o644, io.BytesIO(text), len(text))
 
 
 def _entry(
-    tar: tarfile.TarFile, name: str, kind: bytes, mode: int, content: bytes = b"", link: str = ""
+    tar: tarfile.TarFile,
+    name: str,
+    kind: bytes,
+    mode: int,
+    content: IO[bytes] | None = None,
+    size: int = 0,
+    link: str = "",
 ) -> None:
     info = tarfile.TarInfo(name)
-    info.type, info.mode, info.size, info.linkname = kind, mode, len(content), link
-    tar.addfile(info, io.BytesIO(content))
+    info.type, info.mode, info.size, info.linkname = kind, mode, size, link
+    tar.addfile(info, content)
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    _entry(archive, name, tarfile.REGTYPE, 0o644, content)
+    _entry(archive, name, tarfile.REGTYPE, 0o644, io.BytesIO(content), len(content))

@@ -97,22 +97,31 @@ def images(programs: Path, sources: Path) -> list[Image]:
         programs: The folder of `pause` and `cuda_load`.
         sources: The folder of `cuda_load.py`.
     """
+    load = _Files()
+    load.add_programs([programs / "cuda_load"])
+    load.content.pop(str(programs / "cuda_load")[1:], None)
+    common, python = python_layers(sources)
+    compiled = load.layer({}, {"usr/local/bin/cuda_load": programs / "cuda_load"})
+    return [
+        Image(PAUSE, (Layer({"pause": programs / "pause"}, {}, {}),), ("/pause",)),
+        Image(CUDA, (common, compiled), ("/usr/local/bin/cuda_load",)),
+        Image(PYTHON, (common, python), ("/usr/bin/python3",)),
+    ]
+
+
+def python_layers(sources: Path) -> tuple[Layer, Layer]:
+    """The layers of the image with Python: a shell with a few tools, and this very Python.
+
+    Args:
+        sources: The folder of `cuda_load.py`.
+    """
     base = _Files()
     tops = (Path("/", name) for name in ("bin", "sbin", "lib", "lib64"))
     base.links |= {top.name: str(top.readlink()) for top in tops if top.is_symlink()}
     base.add_programs(Path(found) for tool in _TOOLS if (found := which(tool)))
     libc = next(one for one in linked(Path("/bin/sh")) if one.name == "libc.so.6")
     base.add_programs(part for name in _C_LIBRARY if (part := libc.with_name(name)).exists())
-    common = base.layer(_FILES)
-    load = _Files()
-    load.add_programs([programs / "cuda_load"])
-    load.content.pop(str(programs / "cuda_load")[1:], None)
-    compiled = load.layer({}, {"usr/local/bin/cuda_load": programs / "cuda_load"})
-    return [
-        Image(PAUSE, (Layer({"pause": programs / "pause"}, {}, {}),), ("/pause",)),
-        Image(CUDA, (common, compiled), ("/usr/local/bin/cuda_load",)),
-        Image(PYTHON, (common, _python(sources / "cuda_load.py")), ("/usr/bin/python3",)),
-    ]
+    return base.layer(_FILES), _python(sources / "cuda_load.py")
 
 
 def _python(script: Path) -> Layer:

@@ -4,7 +4,7 @@ import shlex
 import sysconfig
 from pathlib import Path
 
-from alnair.local.real_node.settings import NAME, NodeSettings
+from alnair.local.real_node.settings import NodeSettings
 
 #: In the node's own /run: gone with the node.
 READY = "/run/alnair-node-ready"
@@ -54,7 +54,7 @@ mount -t proc -o ro proc {FAKE_GPU}/proc
 mount -t overlay -o lowerdir={shlex.quote(str(node.driver))}:{libraries} driver {libraries}
 # The kubelet would change these for the whole machine.
 {own}
-echo {NAME} >/proc/sys/kernel/hostname
+echo {node.name} >/proc/sys/kernel/hostname
 : >{READY}
 # Orphans of containers become children of this process: each wait takes note of those that ended.
 while :; do

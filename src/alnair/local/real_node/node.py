@@ -19,6 +19,7 @@ from alnair.kube.errors import NotFound
 from alnair.kube.resources import NODES
 from alnair.local.access.certificates import Pki
 from alnair.local.components import health, processes, supervision
+from alnair.local.components.locks import exclusive
 from alnair.local.components.supervision import Supervised
 from alnair.local.errors import LocalClusterError
 from alnair.local.layout import Layout, cache_folder, write_atomically
@@ -30,11 +31,12 @@ from alnair.local.real_node import (
     forwarder,
     image_archive,
     images,
+    inhabitants,
     init_script,
     network,
     programs,
 )
-from alnair.local.real_node.settings import NAME, NodeSettings, cgroup_name, link_name
+from alnair.local.real_node.settings import NodeSettings, cgroup_name, link_name
 from alnair.local.report import ProgressReport
 
 _READY_SECONDS = 60.0
@@ -59,9 +61,18 @@ class RealNode:
         self._report = report
 
     @property
+    def static_pods(self) -> Path:
+        """Where the kubelet looks for pods from files."""
+        return self._node.static_pods
+
+    @property
     def pod_logs(self) -> Path:
         """Where the kubelet keeps what containers write."""
         return self._node.pod_logs
+
+    def beside(self, node: NodeSettings, pki: Pki) -> "RealNode":
+        """Another one with the same programs; making this object does nothing yet, either."""
+        return RealNode(node, pki, self._programs, self._report)
 
     async def up(self, client: Client) -> None:
         """Starts what does not run, and waits until the node is Ready.
@@ -110,7 +121,7 @@ class RealNode:
 
     def _write_files(self) -> None:
         node = self._node
-        for folder in (node.kubelet, node.containerd, node.folder / "opt"):
+        for folder in (node.kubelet, node.containerd, node.folder / "opt", node.static_pods):
             folder.mkdir(parents=True, exist_ok=True)
         texts = configuration.files(node, self._pki, self._programs)
         texts[self._script] = init_script.text(node)
@@ -235,14 +246,15 @@ class RealNode:
         made_from = (fake_gpu.BUILT / "workload", fake_gpu.SOURCES / "workload")
         key = images.key(*made_from)
         archive = cache_folder(os.environ) / "images" / f"{key}.tar"
-        if not archive.exists():
-            self._report.step("making the images of the real node")
-            for old in archive.parent.glob("*.tar"):
-                old.unlink()
-            archive.parent.mkdir(parents=True, exist_ok=True)
-            partial = archive.with_suffix(".partial")
-            image_archive.write(images.images(*made_from), partial)
-            partial.replace(archive)
+        # Another cluster's node may be making the same, for the first time here.
+        with exclusive(archive.parent / "lock", lambda: None):
+            if not archive.exists():
+                self._report.step("making the images of the real node")
+                for old in archive.parent.glob("*.tar"):
+                    old.unlink()
+                partial = archive.with_suffix(".partial")
+                image_archive.write(images.images(*made_from), partial)
+                partial.replace(archive)
         self._import(pid, archive, key, self._node.folder / "images")
 
     def import_archive(self, archive: Path, key: str) -> None:
@@ -272,7 +284,7 @@ class RealNode:
         said = "the kubelet did not register it"
         while time.monotonic() < until:
             with contextlib.suppress(NotFound):
-                found = await client.get(NODES, NAME)
+                found = await client.get(NODES, self._node.name)
                 conditions = found["status"].get("conditions") or []
                 ready = [one for one in conditions if one["type"] == "Ready"]
                 if ready and ready[0]["status"] == "True":
@@ -280,7 +292,7 @@ class RealNode:
                 said = ready[0]["message"] if ready else said
             await asyncio.sleep(0.2)
         raise LocalClusterError(
-            f"node {NAME} is not Ready after {_READY_SECONDS:g} s ({said}): look into"
+            f"node {self._node.name} is not Ready after {_READY_SECONDS:g} s ({said}): look into"
             f" {self._node.layout.log('kubelet')}, then run the same command again"
         )
 
@@ -297,11 +309,14 @@ async def remove(layout: Layout, *, keep_data: bool) -> None:
     """
     running = processes.find(layout.folder)
     found = [one.process for one in running if one.component in programs.NODE_COMPONENTS]
+    nodes = [one.pid for one in running if one.component == programs.NODE]
+    its_own = await asyncio.to_thread(inhabitants.of_node, nodes)
     # All at once: the kernel ends what is in the node with its PID 1, containers too.
     await processes.stop(found, signal.SIGKILL, 0.0)
     await asyncio.to_thread(network.remove, link_name(layout))
     if cgroups.ROOT.exists():
         await asyncio.to_thread(cgroups.remove, cgroup_name(layout))
+    await inhabitants.gone(its_own)
     if not keep_data:
         await asyncio.to_thread(shutil.rmtree, layout.folder / "node", ignore_errors=True)
 

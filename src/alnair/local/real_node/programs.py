@@ -10,7 +10,6 @@ from alnair.local.real_node.settings import (
     AGENT_PORT,
     DNS_HEALTH_PORT,
     KUBELET_HEALTH_PORT,
-    NAME,
     PROXY_HEALTH_PORT,
     SHIM,
     NodeSettings,
@@ -72,7 +71,7 @@ def program(name: str, node: NodeSettings, programs: Mapping[str, Path]) -> Node
         arguments = [
             f"--config={file}",
             f"--kubeconfig={kubeconfig('kubelet')}",
-            f"--hostname-override={NAME}",
+            f"--hostname-override={node.name}",
             f"--node-ip={node.address}",
             f"--node-labels={REAL_NODE}=true",
         ]
@@ -80,7 +79,7 @@ def program(name: str, node: NodeSettings, programs: Mapping[str, Path]) -> Node
         return NodeProgram([path, *arguments], (file, kubeconfig("kubelet")), health)
     if name == "kube-proxy":
         file = etc / "kube-proxy.yaml"
-        arguments = [f"--config={file}", f"--hostname-override={NAME}"]
+        arguments = [f"--config={file}", f"--hostname-override={node.name}"]
         health = f"http://{node.address}:{PROXY_HEALTH_PORT}/livez"
         return NodeProgram([path, *arguments], (file, kubeconfig("kube-proxy")), health)
     file = etc / "Corefile"
@@ -92,7 +91,7 @@ def _agent(node: NodeSettings) -> list[str]:
     libraries = init_script.driver_libraries()
     return [
         *(sys.executable, "-m", "alnair", "agent"),
-        f"--node={NAME}",
+        f"--node={node.name}",
         f"--kubeconfig={node.layout.kubeconfig('agent')}",
         # Prometheus in a pod reaches it by the node's address.
         f"--metrics={node.address}:{AGENT_PORT}",

@@ -33,6 +33,7 @@ class NodeSettings:
         gpu_model: Their profile, one of native/fakegpu/profiles.
         api_port: The API server's port, on the machine's and on the node's loopback.
         installed: Whether Alnair's agent is a pod here, and no process.
+        name: Of the Node.
     """
 
     layout: Layout
@@ -41,11 +42,17 @@ class NodeSettings:
     gpu_model: str
     api_port: int
     installed: bool = False
+    name: str = NAME
 
     @property
     def folder(self) -> Path:
         """All files of the node."""
         return self.layout.folder / "node"
+
+    @property
+    def static_pods(self) -> Path:
+        """Where the kubelet looks for pods from files."""
+        return self.folder / "static-pods"
 
     @property
     def pod_logs(self) -> Path:

@@ -1,5 +1,6 @@
 """Control groups are made in each hierarchy, v1 or v2, and go with all below them."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,21 @@ def test_v2_has_one_hierarchy(tmp_path: Path) -> None:
     cgroups.make("alnair", tmp_path)
     assert (tmp_path / "alnair").is_dir()
     assert not (tmp_path / "system.slice" / "alnair").exists()
+
+
+@pytest.mark.parametrize(
+    ("weight", "of_one", "expected"),
+    [("cpu.shares", "1024\n", "4096"), ("cpu.weight", "100\n", "400")],
+)
+def test_on_two_processors_pods_weigh_as_much_as_four_processes(
+    first: Path, monkeypatch: pytest.MonkeyPatch, weight: str, of_one: str, expected: str
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    group = first / "cpu" / "alnair"
+    group.mkdir()
+    (group / weight).write_text(of_one)
+    cgroups.make("alnair", first)
+    assert (group / weight).read_text() == expected
 
 
 def test_a_group_goes_with_the_groups_in_it(first: Path) -> None:

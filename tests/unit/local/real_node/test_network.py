@@ -12,6 +12,8 @@ from alnair.local.real_node import network
 from alnair.local.real_node.settings import SLOTS, NodeSettings
 
 NODE = NodeSettings(Layout(Path("/clusters"), "one"), 3, 2, "h100", 16400)
+#: Where the search begins for the node behind `aln1`.
+FIRST = 45
 
 
 @pytest.fixture
@@ -29,24 +31,31 @@ def routes(*found: tuple[str, str]) -> str:
     return json.dumps([{"dst": destination, "dev": device} for destination, device in found])
 
 
-def test_the_first_network_that_nobody_uses_is_taken(ip: Path) -> None:
+def test_the_next_network_that_nobody_uses_is_taken(ip: Path) -> None:
     ip.write_text(routes(("default", "eth0"), ("192.168.0.0/16", "eth0")))
-    assert network.free_slot("aln1", None, []) == 0
-    assert network.free_slot("aln1", None, [0, 1]) == 2
+    assert network.free_slot("aln1", None, []) == FIRST
+    assert network.free_slot("aln1", None, [FIRST, FIRST + 1]) == FIRST + 2
+    assert network.free_slot("aln1", None, range(FIRST, SLOTS)) == 0
+
+
+def test_nodes_that_start_at_the_same_time_begin_to_look_in_different_places(ip: Path) -> None:
+    ip.write_text("[]")
+    links = [f"aln{number:010x}" for number in range(8)]
+    assert len({network.free_slot(link, None, []) for link in links}) == len(links)
 
 
 @pytest.mark.parametrize(
-    "route", ["10.213.0.0/30", "10.213.128.0/24", "10.213.0.2", "10.213.0.0/24"]
+    "route", ["10.213.45.0/30", "10.213.173.0/24", "10.213.45.2", "10.213.45.0/24"]
 )
 def test_a_network_that_the_machine_routes_elsewhere_is_not_taken(ip: Path, route: str) -> None:
     ip.write_text(routes((route, "docker0")))
-    assert network.free_slot("aln1", None, []) == 1
+    assert network.free_slot("aln1", None, []) == FIRST + 1
 
 
 def test_a_node_keeps_its_network_while_it_is_its_own(ip: Path) -> None:
     ip.write_text(routes(("10.213.5.0/30", "aln1"), ("10.213.6.0/30", "aln2")))
     assert network.free_slot("aln1", 5, [0]) == 5
-    assert network.free_slot("aln1", 6, [0]) == 1
+    assert network.free_slot("aln1", 6, [0]) == FIRST
 
 
 def test_a_machine_without_a_free_network_is_told(ip: Path) -> None:
