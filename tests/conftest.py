@@ -1,14 +1,18 @@
 """What holds for all tests: their order, stages end the run when they fail, no deadlines."""
 
+import gc
 import logging
 from collections.abc import Iterator
 
 import hypothesis
 import pytest
 
+from kit import images_ahead
 from kit.soak import cases
-from lanes import lane, place, stage
+from lanes import Took, lane, longest, order, place, stage
 
+#: Stages that had a failing test in this process.
+_FAILED = pytest.StashKey[set[str]]()
 #: Examples of each random test.
 EXAMPLES = len(cases(60))
 # How long an example takes says more of the machine than of the code.
@@ -20,6 +24,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keeps together what shares a cluster."""
     parallel = hasattr(config, "workerinput")
     items.sort(key=lambda item: place(item.nodeid, parallel=parallel))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begins what takes long and needs nobody: once, where there are processes to wait for it."""
+    config = session.config
+    # A process that shares the work out, and none of those that do it.
+    shares = getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput")
+    if shares and images_ahead.are_needed(config.args):
+        build = images_ahead.begin()
+        config.add_cleanup(lambda: images_ahead.end(build))
+
+
+def pytest_collection_finish() -> None:
+    """Takes all that was collected out of the garbage collector's rounds: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -53,10 +73,28 @@ def logging_as_before() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Ends the run after a stage with failures: what the next one says would be noise."""
+    session, before = item.session, item.session.testsfailed
     result = yield
-    session = item.session
-    if nextitem is not None and session.testsfailed:
-        failed, next_one = stage(item.nodeid), stage(nextitem.nodeid)
-        if failed != next_one:
-            session.shouldstop = f"{failed} tests failed: {next_one} tests are not run"
+    failed = item.config.stash.setdefault(_FAILED, set())
+    if session.testsfailed > before:
+        failed.add(stage(item.nodeid))
+    if nextitem is not None:
+        next_one = stage(nextitem.nodeid)
+        # What is long has begun before its stage: what it finds does not end the stages before.
+        if first := min((one for one in failed if order(one) < order(next_one)), default=""):
+            session.shouldstop = f"{first} tests failed: {next_one} tests are not run"
     return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tells of a run in several processes what its time went to, beside the slowest tests."""
+    took = [
+        Took(report.nodeid, report.node.gateway.id, report.start, report.stop)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport) and hasattr(report, "node")
+    ]
+    if took:
+        terminalreporter.section("longest lanes")
+        for line in longest(took):
+            terminalreporter.write_line(line)

@@ -1,19 +1,29 @@
 """In which order tests run, and which of them in one process: those that share a cluster."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
 #: Folders and files whose tests share a cluster, or have a long one of their own, in the order of
 #: starting: what takes longest comes first. In a lane what is named later, and more exactly, comes
 #: later. Any other file is on its own.
 LANES = (
-    # The last compares the whole machine before and after: no other real node may come meanwhile.
+    # Two with a real node each: that of the images and of Alnair as pods, and that of processes.
     (
         "integration/images",
         "integration/local/test_real_node_churn.py",
+        "integration/real_node/test_upgrade_from_before.py",
+        "integration/real_node/test_installed",
+    ),
+    # The last take the agent away, and then the node.
+    (
         "integration/real_node",
         "integration/real_node/test_upgrade.py",
         "integration/real_node/test_node.py",
     ),
     ("integration/agent", "integration/kube", "integration/local"),
     ("integration/scheduler/test_churn.py",),
+    ("integration/scheduler/test_elastic_chaos.py",),
     ("integration/replay",),
     ("integration/scheduler/test_differential",),
     ("integration/demo",),
@@ -22,8 +32,9 @@ LANES = (
     ("integration/scheduler",),
     ("integration",),
 )
-#: In parallel these tests keep one process busy, while the others run unit tests.
-LONGEST = "integration/scheduler"
+#: In parallel these lanes keep two processes busy from the beginning, while the third runs unit
+#: tests: what is longest, and waits most, is not what the others wait for in the end.
+LONGEST = ("integration/real_node", "integration/scheduler")
 STAGES = ("unit", "native", "scenarios", "integration")
 
 
@@ -37,6 +48,11 @@ def stage(nodeid: str) -> str:
     return inside(nodeid).partition("/")[0]
 
 
+def order(stage: str) -> int:
+    """Which stage comes first: a number."""
+    return STAGES.index(stage) if stage in STAGES else len(STAGES)
+
+
 def lane(nodeid: str) -> str:
     """What runs in one process, one after the other."""
     path = inside(nodeid)
@@ -46,9 +62,48 @@ def lane(nodeid: str) -> str:
 def place(nodeid: str, *, parallel: bool) -> tuple[int, int, int]:
     """Sorts tests by stage, then by lane, then by place in the lane."""
     its, name, path = stage(nodeid), lane(nodeid), inside(nodeid)
-    if parallel and name == LONGEST:
-        return -1, 0, 0
     rank = next((i for i, lane in enumerate(LANES) if lane[0] == name), len(LANES))
     parts = LANES[rank] if rank < len(LANES) else ()
     within = max((i for i, part in enumerate(parts) if path.startswith(part)), default=0)
-    return STAGES.index(its) if its in STAGES else len(STAGES), rank, within
+    if parallel and name in LONGEST:
+        return -1, rank, within
+    return order(its), rank, within
+
+
+class Took(NamedTuple):
+    """A part of a test (setup, call, teardown), with the seconds at which it began and ended."""
+
+    nodeid: str
+    process: str
+    began: float
+    ended: float
+
+
+def longest(took: Iterable[Took], count: int = 10) -> list[str]:
+    """Lines that say which lanes took the most seconds, when, and where: what a faster run cuts.
+
+    Args:
+        took: Parts of tests; their seconds count from anywhere.
+        count: Of lanes.
+    """
+    lanes, processes = defaultdict[str, list[Took]](list), defaultdict[str, list[Took]](list)
+    for one in took:
+        lanes[f"{lane(one.nodeid)} ({one.process}"].append(one)
+        processes[one.process].append(one)
+    start = min(one.began for parts in processes.values() for one in parts)
+
+    def work(parts: list[Took]) -> float:
+        return sum(one.ended - one.began for one in parts)
+
+    def end(parts: list[Took]) -> float:
+        return max(one.ended for one in parts) - start
+
+    most = sorted(lanes.items(), key=lambda item: -work(item[1]))[:count]
+    found = [
+        f"{work(parts):6.0f}s {name}, from {min(one.began for one in parts) - start:.0f}s"
+        f" to {end(parts):.0f}s)"
+        for name, parts in most
+    ]
+    each = (f"{name} {work(parts):.0f}s" for name, parts in sorted(processes.items()))
+    ends = (f"{name} at {end(parts):.0f}s" for name, parts in sorted(processes.items()))
+    return [*found, f"in all: {', '.join(each)}", f"done: {', '.join(ends)}"]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gpu.machine import Machine
+from gpu.nvml_account import settled
 from gpu.programs import Program, ran
 from gpu.tenants import Home, Tenants, tenants
 
@@ -49,6 +50,9 @@ def measured(machine: Machine, scale: float, *, served: bool) -> Iterator[Bench]
     for _ in range(3):
         program = Program("memory", "hold", 0, at=Home(machine.environment("context")))
         program.line()
+        if not found:
+            settled(machine.nvml.growth)
+            machine.nvml.learn(program.pid)
         found.append(machine.used("context", [program.pid]))
         program.go()
         program.end()

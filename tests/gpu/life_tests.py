@@ -1,4 +1,4 @@
-"""Tests 12, 13 and 15: limits that change, storms of processes, and who goes round the limits."""
+"""Tests 12 and 13: limits that change, and storms of processes that start and die."""
 
 import time
 from statistics import median, quantiles
@@ -6,7 +6,7 @@ from statistics import median, quantiles
 from gpu.bench import Bench
 from gpu.machine import MIB
 from gpu.programs import Program
-from gpu.report import Row, judged, skipped, timed
+from gpu.report import Row, judged, timed
 from gpu.tenants import Home
 
 WINDOW = 0.1
@@ -81,6 +81,7 @@ def storms(bench: Bench) -> list[Row]:
         holders = [Program("memory", "hold", 64, at=it.home) for _ in range(processes)]
         results = {h.line()["result"] for h in holders}
         full = it.held()
+        inside = sorted(it.starts())
         for h in holders[::2]:
             h.kill()
         killed = len(holders[::2])
@@ -105,6 +106,21 @@ def storms(bench: Bench) -> list[Row]:
             added <= 2,
             is_fake=fake,
         ),
+        judged(
+            13,
+            "starts that the hook measured",
+            f"{processes}",
+            f"{len(inside)}",
+            len(inside) == processes,
+        ),
+        timed(
+            13,
+            f"{processes} starts: p99 inside the hook",
+            "<= 2 ms",
+            f"{_p99(inside) / 1e6:.2f} ms, median {median(inside) / 1e6:.2f} ms",
+            _p99(inside) <= 2e6,
+            is_fake=fake,
+        ),
         judged(13, f"{processes} hold 64 MiB each", "[0]", f"{sorted(results)}", results == {0}),
         judged(
             13,
@@ -126,25 +142,3 @@ def _starts(processes: int, at: Home) -> list[int]:
 
 def _p99(values: list[int]) -> float:
     return quantiles(values, n=100, method="inclusive")[98]
-
-
-def escapes(bench: Bench) -> list[Row]:
-    """Test 15: a program of a container that never registers, and what the server makes of it."""
-    what = "use without registration seen after"
-    if (agent := bench.tenants.agent) is None:
-        return [skipped(15, what, "only a vGPU server sees it (needs root)")]
-    with bench.tenants.one(memory=1024 * MIB, percent=30) as it:
-        bare = Home(bench.machine.environment(it.tag), it.home.procs)
-        began = time.monotonic()
-        program = Program("memory", "hold", 4096, at=bare)
-        program.line()
-        seen = False
-        while not seen and time.monotonic() - began < 15:
-            time.sleep(0.1)
-            seen = f"container {it.tag}" in agent.log()
-        took = time.monotonic() - began
-        program.go()
-        program.end()
-    shown = f"{took:.1f} s" if seen else "not in 15 s"
-    fake = bench.machine.is_fake
-    return [timed(15, what, "<= 5 s", shown, seen and took <= 5, is_fake=fake)]

@@ -8,7 +8,9 @@
  *   hold MIB        takes that much and waits for a line on stdin
  *   follow SECONDS  tries to hold 64 MiB more every 2 ms, gives back on refusal: what a live limit does
  *   start           how long cuInit and the first context took
+ *   deep MIB FILE   has deep.so, loaded with RTLD_DEEPBIND, hold that much
  */
+#define _GNU_SOURCE
 #include "driver.h"
 
 #include <unistd.h>
@@ -240,6 +242,20 @@ static void race(double seconds, unsigned seed)
     step("race", "done", 0, 0);
 }
 
+static void deep(double mib, const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    int (*hold)(size_t) = NULL;
+
+    if (library)
+        *(void **)&hold = dlsym(library, "deep_hold");
+    if (!hold) {
+        fprintf(stderr, "memory: %s\n", dlerror());
+        exit(2);
+    }
+    step("deep", "taken", (uint64_t)mib * MIB, (CUresult)hold((size_t)mib * MIB));
+}
+
 static void follow(double seconds)
 {
     enum { MOST = 4096 };
@@ -268,6 +284,10 @@ int main(int argc, char **argv)
     size_t free_, total, whole;
     CUdeviceptr p;
 
+    if (!strcmp(what, "deep")) { /* the driver is not even opened here */
+        deep(first, argc > 3 ? argv[3] : "");
+        return 0;
+    }
     must(F(cuInit)(0), "cuInit");
     initialised = now_ns();
     gpu_open(&gpu, 0);

@@ -1,6 +1,7 @@
 """Builds and runs the C programs of this folder, and reads the JSON that they print."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -9,23 +10,46 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpu.place import is_bundle
 from gpu.tenants import Home
 from native import build
 
 HERE = Path(__file__).parent
+FOLDER = build.ROOT / "build" / "gpu" / "programs"
+#: Programs and libraries of the tests, by file name.
+SOURCES = {
+    "memory": HERE / "memory.c",
+    "load": HERE / "load.c",
+    "beside.so": HERE / "beside.c",
+    "deep.so": HERE / "deep.c",
+    "deepbind": build.CLIENTS / "deepbind.c",
+    "replay": build.CLIENTS / "replay.c",
+}
 
 
 @cache
 def built(name: str) -> Path:
-    """Compiles NAME.c of this folder; needs cuda.h only, and finds the driver when it runs."""
-    program = build.ROOT / "build" / "gpu" / name
+    """A program of SOURCES, compiled; in a bundle it is. It finds the driver when it runs."""
+    program = FOLDER / name
+    if not is_bundle():
+        compiled(name, program, ["cc"])
+    return program
+
+
+def compiled(name: str, program: Path, compiler: list[str]) -> None:
+    """Compiles one of SOURCES into a file; needs cuda.h, and no other header that is not libc's.
+
+    Raises:
+        RuntimeError: The compiler refuses; with what it said.
+    """
     program.parent.mkdir(parents=True, exist_ok=True)
-    command = ["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
-    command += ["-I", str(build.cuda_headers()), str(HERE / f"{name}.c"), "-o", str(program)]
-    done = subprocess.run([*command, "-ldl", "-lm"], capture_output=True, text=True, check=False)
+    command = [*compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+    command += ["-isystem", str(build.cuda_headers()), "-I", str(build.ROOT / "native" / "vgpu")]
+    command += ["-shared", "-fPIC"] if name.endswith(".so") else []
+    command += [str(SOURCES[name]), "-o", str(program), "-ldl", "-lm", "-lpthread"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stderr}")
-    return program
 
 
 class Program:
@@ -87,8 +111,12 @@ def ran(name: str, *arguments: object, at: Home) -> Any:
     return found
 
 
-def script(name: str, *arguments: object, at: Home) -> "subprocess.CompletedProcess[str]":
-    """Runs a Python script of this folder to its end."""
+def script(
+    name: str, *arguments: object, at: Home, python: str = sys.executable, packages: bool = False
+) -> "subprocess.CompletedProcess[str]":
+    """Runs a Python script of this folder to its end; with our packages, or what it has itself."""
     enter = 'test -z "$0" || echo $$ > "$0"; exec "$@"'
-    words = ["-c", enter, at.procs, sys.executable, HERE / name, *arguments]
-    return build.run("/bin/sh", *words, environment=at.environment, timeout=580)
+    words = ["-c", enter, at.procs, python, HERE / name, *arguments]
+    path = os.environ.get("PYTHONPATH") if packages else None
+    environment = {**at.environment, **({"PYTHONPATH": path} if path else {})}
+    return build.run("/bin/sh", *words, environment=environment, timeout=580)

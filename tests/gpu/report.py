@@ -1,5 +1,7 @@
 """Rows of the table: the required figure beside the measured one."""
 
+from collections import Counter
+
 import msgspec
 
 OK, FAILED, SKIPPED, NOTED = "ok", "FAILED", "skipped", "noted"
@@ -38,6 +40,12 @@ def timed(test: int, what: str, required: str, measured: str, holds: bool, *, is
 def skipped(test: int, what: str, why: str) -> Row:
     """A row of what could not be tried."""
     return Row(test, what, "", why, SKIPPED)
+
+
+def counted(rows: list[Row]) -> dict[str, int]:
+    """How many rows there are of each verdict."""
+    found = Counter(row.verdict for row in rows)
+    return {word.lower(): found[word] for word in (OK, FAILED, NOTED, SKIPPED)}
 
 
 def table(rows: list[Row]) -> str:

@@ -16,12 +16,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import pytest
-
+from gpu.groups import Group, NoControlGroupsError, control_group
 from gpu.machine import MIB, Machine
 from native import build
-from native.container import SOFT, Container, Counters
-from native.server_kit import Group, control_group
+from native.container import SOFT, Container, Counters, Slot
 
 _numbers = itertools.count(1)
 
@@ -48,6 +46,10 @@ class Tenant:
         """A field of its processes' slots, summed: "held", "contexts", "refused"..."""
         raise NotImplementedError
 
+    def starts(self) -> list[int]:
+        """Nanoseconds in which our library let each of its processes in, of those that run."""
+        raise NotImplementedError
+
     def held(self) -> int:
         """Bytes in its ledger."""
         return self.total("held")
@@ -66,6 +68,9 @@ class _Prepared(Tenant):
 
     def total(self, field: str) -> int:
         return self._made.total(field)
+
+    def starts(self) -> list[int]:
+        return [int(slot.start_ns) for slot in self._made.slots() if slot.start_ns]
 
 
 class _Served(Tenant):
@@ -87,12 +92,21 @@ class _Served(Tenant):
         self._agent.say("container", "change", self.tag, *words)
 
     def total(self, field: str) -> int:
+        return sum(int(getattr(slot.device[0], field)) for slot in self._slots())
+
+    def starts(self) -> list[int]:
+        return [int(slot.start_ns) for slot in self._slots() if slot.start_ns]
+
+    def _slots(self) -> list[Slot]:
         content = Counters.from_buffer_copy((self._folder / "counters").read_bytes())
-        return sum(int(getattr(slot.device[0], field)) for slot in content.slot if slot.owner)
+        return [slot for slot in content.slot if slot.owner]
 
 
 class Agent:
     """A running `alnair agent` with a folder of its own."""
+
+    #: Seconds until it answers: its modules are compiled at its first start.
+    PATIENCE = 60
 
     def __init__(self, machine: Machine) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="alnair-agent-", dir="/dev/shm")
@@ -105,11 +119,13 @@ class Agent:
             stdout=self._log,
             stderr=self._log,
         )
-        end = time.monotonic() + 20
+        end = time.monotonic() + self.PATIENCE
         while self._status().returncode:
-            if self._process.poll() is not None or time.monotonic() > end:
+            late = time.monotonic() > end
+            if self._process.poll() is not None or late:
                 self.close()
-                raise RuntimeError(f"the agent did not start: {self._said}")
+                how = f"did not answer in {self.PATIENCE} s" if late else "ended"
+                raise RuntimeError(f"the agent {how}: {self._said}")
             time.sleep(0.1)
 
     _command = (sys.executable, "-c", "from alnair.cli.main import main; main()", "agent")
@@ -158,10 +174,17 @@ class Agent:
 
 
 class Tenants:
-    """Makes containers on a machine, by the agent where there can be one."""
+    """Makes containers on a machine, by the agent where there can be one.
 
-    def __init__(self, machine: Machine, context: int, agent: Agent | None) -> None:
+    Attributes:
+        problem: Why an agent that could run does not, or "".
+    """
+
+    def __init__(
+        self, machine: Machine, context: int, agent: Agent | None, problem: str = ""
+    ) -> None:
         self.machine = machine
+        self.problem = problem
         self.agent = agent
         self._context = context
 
@@ -204,14 +227,16 @@ class Tenants:
 def tenants(machine: Machine, context: int, *, served: bool = True) -> Iterator[Tenants]:
     """Tenants of an agent where it can run (root, control groups), prepared ones elsewhere."""
     with ExitStack() as stack:
-        agent = None
+        agent, problem = None, ""
         if served and os.geteuid() == 0:
             try:
                 with control_group():
                     agent = stack.enter_context(Agent(machine))
-            except pytest.skip.Exception as why:
+            except NoControlGroupsError as why:
                 print(f"no vGPU server: {why}", file=sys.stderr)
-        yield Tenants(machine, context, agent)
+            except RuntimeError as why:
+                problem = str(why)
+        yield Tenants(machine, context, agent, problem)
 
 
 def rounded(size: int) -> int:

@@ -106,7 +106,9 @@ def test_every_yaml_example_is_what_the_scheduler_would_accept(page: Path) -> No
 
 def test_every_json_example_of_the_names_follows_its_type() -> None:
     documents = blocks(DOCS / "reference" / "names.md", "json")
-    static, load, use, workload, expected, assignment, plan = documents
+    static, load, use, workload, of_job, expected, assignment, plan, holdings = documents
+    assert msgspec.json.decode(of_job, type=api_types.JobWorkload).v == 1
+    assert msgspec.json.decode(holdings, type=api_types.Holdings).v == 1
     assert msgspec.json.decode(workload, type=api_types.Workload).v == 1
     assert msgspec.json.decode(static, type=api_types.GpuStatic).v == 1
     assert msgspec.json.decode(load, type=api_types.GpuLoadAnnotation).v == 1

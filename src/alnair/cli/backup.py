@@ -39,6 +39,8 @@ def backup(
     from alnair.history import atomic_file
     from alnair.live.backup import document, taking
 
+    if not file.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {file.parent}: make it", param_hint="FILE")
     with unreadable():
         connection = cluster.connection()
 

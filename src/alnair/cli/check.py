@@ -97,10 +97,13 @@ def check(
     scope = frozenset(namespace or ())
     watching = Watching(ours, scope, expect_pods, gang_grace)
 
+    def begun() -> None:
+        typer.echo("watching: all is read", err=True)
+
     async def judge(client: "Client") -> Finding:
         if not watch:
             return await checking.check(client, ours, scope, expect_pods)
-        await checking.watch(client, watching, until_interrupted(seconds), tell)
+        await checking.watch(client, watching, until_interrupted(seconds), tell, begun)
         return Finding(*watching.counts(), watching.violations)
 
     with unreadable(checking.UnreadError):

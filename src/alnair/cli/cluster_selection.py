@@ -70,13 +70,27 @@ def connection(kubeconfig: Path | None, context: str | None, name: str | None) -
     local = local_kubeconfig(name or DEFAULT_NAME)
     if local.exists():
         return client_config.load(local, context)
+    others = ", ".join(local_clusters())
     if name is None:
-        return client_config.load()  # ~/.kube/config, or the service account of this pod
+        try:
+            return client_config.load()  # ~/.kube/config, or the service account of this pod
+        except ConfigError as error:
+            hint = f"; --name takes the local clusters {others}" if others else ""
+            raise ConfigError(error.source, error.field, error.problem + hint) from None
+    there = f"there are {others}; " if others else ""
     raise ConfigError(
         f"local cluster {name}",
         "",
-        f"is not there: start it with 'alnair up --name {name}', or give --kubeconfig",
+        f"is not there: {there}start it with 'alnair up --name {name}', or give --kubeconfig",
     )
+
+
+def local_clusters() -> list[str]:
+    """Return the names of the local clusters that are there."""
+    from alnair.local.layout import clusters_folder
+
+    folder = clusters_folder(os.environ)
+    return sorted(path.parent.name for path in folder.glob("*/admin.kubeconfig"))
 
 
 def local_kubeconfig(name: str) -> Path:

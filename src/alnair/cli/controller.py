@@ -1,4 +1,4 @@
-"""`alnair controller`: the process that keeps the status of PodGroups and ElasticQuotas true."""
+"""`alnair controller`: the process that keeps statuses true and operates training jobs."""
 
 from typing import Annotated
 
@@ -6,6 +6,8 @@ import typer
 
 from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.controller_history import HistoryOptions
+from alnair.cli.controller_idle import IdleOptions
+from alnair.cli.controller_rebalancing import RebalancingOptions
 from alnair.cli.failures import expected
 from alnair.cli.option_groups import grouped
 from alnair.cli.serving_options import (
@@ -22,6 +24,8 @@ def controller(
     *,
     cluster: ClusterOptions,
     history: HistoryOptions,
+    idle: IdleOptions,
+    rebalancing: RebalancingOptions,
     leader_elect: Annotated[
         bool, typer.Option(help="Write only while holding the lease; several may then run.")
     ] = True,
@@ -44,16 +48,20 @@ def controller(
     tls_private_key_file: TlsKey = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Keep the status of PodGroups and ElasticQuotas true.
+    """Operate training jobs, and keep the status of PodGroups and ElasticQuotas true.
 
     Of a PodGroup: phase, counts, conditions, and an event when one fails. Of an
-    ElasticQuota: what is used. With --history, the lives of all jobs are kept, too.
+    ElasticQuota: what is used. Of a training job (ElasticHorovodJob, HorovodJob,
+    ElasticTorchJob): its workers and launcher, as many as fit. With --history, the
+    lives of all jobs are kept, too.
 
     Examples:
       alnair controller
       alnair controller --kubeconfig ~/.kube/config
       alnair controller --no-leader-elect
       alnair controller --history /var/lib/alnair/history.db
+      alnair controller --evict-idle 1h
+      alnair controller --rebalance-every 10m
     """
     import asyncio
     import logging
@@ -86,6 +94,8 @@ def controller(
         renew_deadline=renew_deadline,
         retry_period=retry_period,
         history=history.settings(),
+        idle=idle.settings(),
+        rebalancing=rebalancing.bounds(),
     )
     with expected(KubeError, ServeError, LocalClusterError, prefix="error: "):
         asyncio.run(serve(settings, cluster.connection()))

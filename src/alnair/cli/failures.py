@@ -47,7 +47,7 @@ def expected(
     except BaseException as error:
         if not all(isinstance(one, errors) for one in _leaves(error)):
             raise
-        fail(before + (str(next(_leaves(error))) or wordless), code=code, prefix=prefix)
+        fail(before + (_words(next(_leaves(error)), prefix) or wordless), code=code, prefix=prefix)
 
 
 def fail(text: str, *, code: int = FAILED, prefix: str = "alnair: ") -> NoReturn:
@@ -59,6 +59,14 @@ def fail(text: str, *, code: int = FAILED, prefix: str = "alnair: ") -> NoReturn
     for line in text.splitlines() or [""]:
         typer.echo(f"{prefix}{line}", err=True)
     raise typer.Exit(code)
+
+
+def _words(error: BaseException, prefix: str) -> str:
+    """Return what an error says: of the system's as `FILE: No such file`, without its number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    file = "" if error.filename is None else str(error.filename)
+    return error.strerror if not file or file in prefix else f"{file}: {error.strerror}"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

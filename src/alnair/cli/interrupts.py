@@ -18,7 +18,8 @@ def until_interrupted(seconds: float | None) -> Callable[[], Awaitable[None]]:
 
     async def stop() -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asked.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await asked.wait()
 
     return stop
 

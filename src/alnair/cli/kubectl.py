@@ -6,15 +6,20 @@ from typing import Annotated
 
 import typer
 
-from alnair.cli.cluster_selection import local_kubeconfig
+from alnair.cli.cluster_selection import local_kubeconfig, local_name
 from alnair.cli.failures import FAILED, USAGE, expected, fail
 
 
 def kubectl(
     context: typer.Context,
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Which local cluster; before the words.")
-    ] = "alnair",
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Which local cluster; before the words; default: $KUBECONFIG's, else alnair.",
+        ),
+    ] = None,
 ) -> None:
     """Run kubectl on the local cluster, with its kubeconfig; all other words are kubectl's.
 
@@ -25,7 +30,9 @@ def kubectl(
       alnair kubectl --name two describe node a100x8-0000
     """
     from alnair.local.errors import InvalidArgumentError
+    from alnair.local.layout import DEFAULT_NAME
 
+    name = name or local_name(None, None, None) or DEFAULT_NAME
     with expected(InvalidArgumentError, code=USAGE):
         kubeconfig = local_kubeconfig(name)
     if not kubeconfig.exists():

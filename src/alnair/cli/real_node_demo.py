@@ -22,7 +22,7 @@ NAMESPACE: Final = "default"
 #: Seconds that pods have to start, and to write what is looked at.
 _PATIENCE: Final = 180.0
 #: Reports of each program that count: one a second, when both have begun.
-_REPORTS: Final = 10
+_REPORTS: Final = 6
 #: Points of the GPU's time above its share at which a program was not held to it: on a machine
 #: with much else to do the fake GPU's clock slips by some.
 _MARGIN: Final = 15.0

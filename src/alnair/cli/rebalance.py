@@ -55,9 +55,12 @@ def rebalance(
     """Plan, and with --apply carry out, a few moves of pods that free whole GPUs or a node.
 
     Only pods are moved that a controller replaces, whose disruption budgets allow it, that are in
-    no gang, and that are not annotated `ai.centaurus.io/evictable: "false"`. Where their
-    replacements go is decided by the scheduler's own code. With --apply the node is cordoned
-    meanwhile, and pods are evicted one at a time, each after the replacement of the last is bound.
+    no gang (but members that an elastic gang can spare), and that are not annotated
+    `ai.centaurus.io/evictable: "false"`. Where their replacements go is decided by the scheduler's
+    own code. With --apply the node is cordoned meanwhile, and pods are evicted one at a time, each
+    after the replacement of the last is bound; of an elastic gang, when it runs. Of an elastic
+    training job all of whose workers leave a node, the training is told first, as by 'alnair
+    migrate'.
 
     Ends with 0 if the plan can be (or was) carried out, 1 if not, 2 on wrong usage.
 

@@ -18,6 +18,7 @@ class View(enum.StrEnum):
     GPUS = "gpus"
     PODS = "pods"
     OWNERS = "owners"
+    WORK = "work"
 
 
 @grouped
@@ -35,9 +36,9 @@ def top(
     cluster: ClusterOptions,
     json: Annotated[bool, json_option("one look")] = False,
 ) -> None:
-    """Show who holds which GPUs and what they do: nodes, GPUs, pods, or the pods' owners.
+    """Show who holds GPUs and what they do: nodes, GPUs, pods, the pods' owners, or their work.
 
-    On a terminal it goes on until q is pressed; n, g, p and o show the other views, s sorts by the
+    On a terminal it goes on until q is pressed; n, g, p, o, w show the other views, s sorts by the
     next column, r turns the order round. Agents are asked for the last second; where that is not
     allowed or there are more than 64 of them, the annotations that they write are shown.
 
@@ -45,6 +46,8 @@ def top(
       alnair top
 
       alnair top gpus --once
+
+      alnair top work --once
 
       alnair top pods -n team-a --json | jq '.pods[] | select(.idle_s > 600)'
     """

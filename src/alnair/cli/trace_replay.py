@@ -30,9 +30,10 @@ async def carry_out(
 
     Raises:
         KubeError: The cluster cannot be reached, or refuses.
-        LocalClusterError: Other nodes have the names of the trace's.
+        LocalClusterError: Other nodes have the names of the trace's, or are machines.
     """
     stop = asyncio.Event()
+    await simnodes.refuse_machines(client)
     with _Display() as display, setting(stop):
         return await replay(
             client,

@@ -26,6 +26,7 @@ _CONTAINER: Final = re.compile(
 )
 #: Hierarchies of v1 that every runtime uses, the most telling first; "" is v2.
 _PREFERRED: Final = ("", "devices", "memory", "pids", "cpu", "name=systemd")
+_PROC: Final = Path("/proc")
 #: Groups that are read below a container's at most, and processes: it may have made any number.
 MOST_GROUPS: Final = 1024
 MOST_PROCESSES: Final = 8192
@@ -168,7 +169,7 @@ class Proc:
         folder: Another folder, for tests.
     """
 
-    def __init__(self, folder: Path = Path("/proc")) -> None:
+    def __init__(self, folder: Path = _PROC) -> None:
         self._folder = folder
         self.mounts = Mounts.parse(self._read("self/mountinfo"))
         init = parse(self._read("1/cgroup"))
@@ -210,6 +211,18 @@ class Proc:
     def started(self, pid: int) -> int:
         """When a process started, in clock ticks since boot; 0 if it is gone."""
         return started(self._read(f"{pid}/stat"))
+
+    def watch(self, pid: int) -> int:
+        """Return a descriptor that becomes readable when a process ends.
+
+        -1 if there is none: it is gone, these are not this machine's files, or there is no room.
+        """
+        if self._folder != _PROC:
+            return -1
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            return -1
 
     def processes(self, path: str, controller: str = "") -> Processes | None:
         """The processes of a group and of all groups below; None if it is not there any more."""

@@ -107,11 +107,13 @@ class GpuLooks:
         now = time.monotonic()
         problems = {uuid: said for uuid, said in answers.items() if isinstance(said, str)}
         found = {uuid: said for uuid, said in answers.items() if isinstance(said, Reading)}
+        hanging = self._rounds.hanging.copy()
         late = set()
-        for uuid, since in self._rounds.hanging.copy().items():
-            if now - since < PATIENCE:
+        for uuid in self._known.keys() - found.keys() - problems.keys():
+            # One that hangs no more has answered too late for this look: it is asked at the next.
+            if now - hanging.get(uuid, now) < PATIENCE:
                 late.add(uuid)
-            elif uuid != _ERRORS:
+            else:
                 problems[uuid] = f"the NVIDIA driver has not answered for {PATIENCE:g} s"
         seen = GpuLook(
             now=now,
@@ -121,7 +123,7 @@ class GpuLooks:
             xids=xids,
             loads={uuid: one.load for uuid, one in found.items()},
             samples={uuid: one.sample for uuid, one in found.items()},
-            late=frozenset(late - {_ERRORS}),
+            late=frozenset(late),
             unmapped={uuid: one.unmapped for uuid, one in found.items() if one.unmapped},
             skipped=self._rate.skipped,
         )

@@ -15,6 +15,9 @@ from alnair.node.own_thread import in_own_thread
 
 #: Seconds that a GPU is waited for before the others are asked.
 BUDGET: Final = 0.5
+#: They are counted in so many parts, each of which the thread has, too: so a GPU is not taken for
+#: one that hangs where it is this process that stood still.
+_PARTS: Final = 5
 
 T = TypeVar("T")
 
@@ -41,7 +44,7 @@ class Rounds(Generic[T]):
             walk = _Walk(self._ask, left, self.hanging)
             walked = in_own_thread(walk.run)
             while not walked.done():
-                await asyncio.wait({walked}, timeout=BUDGET)
+                await asyncio.wait({walked}, timeout=BUDGET / _PARTS)
                 if not walked.done() and walk.leave():
                     break
             else:
@@ -68,6 +71,7 @@ class _Walk(Generic[T]):
         self._uuids = uuids
         self._hanging = hanging
         self._since = time.monotonic()
+        self._waited = 0
         self._is_left = False
         self._lock = threading.Lock()
 
@@ -75,7 +79,7 @@ class _Walk(Generic[T]):
         """Ask them all, unless left meanwhile."""
         for at, uuid in enumerate(self._uuids):
             with self._lock:
-                self.at, self._since = at, time.monotonic()
+                self.at, self._since, self._waited = at, time.monotonic(), 0
             try:
                 answer = self._ask(uuid)
             except BaseException:
@@ -89,10 +93,11 @@ class _Walk(Generic[T]):
                 self.answers[uuid] = answer
 
     def leave(self) -> bool:
-        """Leave it to the GPU that it is asking, if that has had its time."""
+        """Leave it to the GPU that it is asking, if that has had its time: one part more now."""
         with self._lock:
             uuid = self._uuids[self.at]
-            if uuid in self.answers or time.monotonic() - self._since < BUDGET:
+            self._waited += 1
+            if uuid in self.answers or self._waited < _PARTS:
                 return False
             self._is_left = True
             self._hanging[uuid] = self._since

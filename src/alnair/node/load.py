@@ -116,6 +116,12 @@ class GpusLoad:
                 parts.setdefault(plain, []).append(course)
         return {pod: together(courses, self._now) for pod, courses in parts.items()}
 
+    def idle_for(self, uid: str) -> float | None:
+        """Return for how many seconds a pod has not used its GPUs; None if it does, or unknown."""
+        loads = (load for pod, load in self.pods().items() if pod.uid == uid)
+        load = next(loads, None)
+        return None if load is None else load.idle_for
+
     def _parts(self) -> Iterator[tuple[OwningPod, Course]]:
         for name, container in self._containers.items():
             for share in container.assignment.shares:

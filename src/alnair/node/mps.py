@@ -264,7 +264,8 @@ class MpsDaemon:
         ended = asyncio.Event()
         loop.add_reader(fd, ended.set)
         try:
-            await asyncio.wait_for(ended.wait(), within_s)
+            async with asyncio.timeout(within_s):
+                await ended.wait()
         except TimeoutError:
             return False
         finally:

@@ -1,16 +1,24 @@
 """Calls that may never come back, in threads that nobody waits for.
 
 `asyncio.to_thread` would do, but the end of a process waits for its threads; one that hangs in a
-driver would keep it from ending.
+driver would keep it from ending. A thread whose call came back does the next one: to start a thread
+is to wait until it runs, which holds up the event loop where the machine is busy.
 """
 
 import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+_Work = Callable[[], None]
+
+#: Threads that wait for work at most: more end when theirs is done.
+_MOST_IDLE: Final = 4
+#: Where those that wait are told what to do.
+_idle: list[SimpleQueue[_Work]] = []
 
 
 def in_own_thread(work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":
@@ -34,5 +42,23 @@ def in_own_thread(work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, name="own-thread", daemon=True).start()
+    try:
+        _idle.pop().put(run)
+    except IndexError:
+        threading.Thread(target=_serve, args=(run,), daemon=True).start()
     return done
+
+
+def _serve(work: _Work) -> None:
+    """Work, and wait for more."""
+    told: SimpleQueue[_Work] = SimpleQueue()
+    thread = threading.current_thread()
+    while True:
+        thread.name = "own-thread"
+        work()
+        del work  # and with it what was found
+        if len(_idle) >= _MOST_IDLE:
+            return
+        thread.name = "own-thread, idle"
+        _idle.append(told)
+        work = told.get()

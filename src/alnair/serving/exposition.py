@@ -1,21 +1,21 @@
 """Metrics that are read off the present state, as families of `prometheus_client`, and as text.
 
 What is counted lies in plain numbers of our own (a count costs no lock); families are made of them
-when somebody asks, and the library writes them down in the format that was asked for.
+when somebody asks, and written down in the format that was asked for.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from aiohttp import web
-from prometheus_client.exposition import choose_encoder, generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
+from prometheus_client.samples import Sample
 
 from alnair.scheduler.metric_counters import Histogram
+from alnair.serving.written_families import number, written
 
 Labels = Mapping[str, str]
 
@@ -25,18 +25,12 @@ _PROCESS: Final = ProcessCollector(registry=None)
 
 def counter(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> Metric:
     """Return a family of counters; `text` says what it is, for people."""
-    family = Metric(name.removesuffix("_total"), text, "counter")
-    for labels, value in samples:
-        family.add_sample(name, dict(labels), value)
-    return family
+    return _family(name.removesuffix("_total"), text, "counter", name, samples)
 
 
 def gauge(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> Metric:
     """Return a family of gauges."""
-    family = Metric(name, text, "gauge")
-    for labels, value in samples:
-        family.add_sample(name, dict(labels), value)
-    return family
+    return _family(name, text, "gauge", name, samples)
 
 
 def histogram(name: str, text: str, samples: Iterable[tuple[Labels, Histogram]]) -> Metric:
@@ -52,6 +46,18 @@ def histogram(name: str, text: str, samples: Iterable[tuple[Labels, Histogram]])
     return family
 
 
+def _family(
+    name: str, text: str, kind: str, sample: str, samples: Iterable[tuple[Labels, float]]
+) -> Metric:
+    family = Metric(name, text, kind)
+    # Labels that several samples have in common stay one object, which is written once.
+    family.samples = [
+        Sample(sample, labels if isinstance(labels, dict) else dict(labels), value)
+        for labels, value in samples
+    ]
+    return family
+
+
 def of_this_process() -> Iterable[Metric]:
     """Return what there is of the process itself: processor time, memory, files, its start."""
     return _PROCESS.collect()
@@ -64,15 +70,15 @@ def exposition(families: Iterable[Metric], accept: str = "") -> tuple[bytes, str
         families: No name twice.
         accept: The header of that name: OpenMetrics for those who ask for it, else the text format.
     """
-    encode, content_type = choose_encoder(accept)
+    _, content_type = choose_encoder(accept)
     if content_type.startswith("application/openmetrics-text"):
-        return encode(_Families(map(_canonical, families))), content_type
-    return encode(_Families(families)), content_type
+        return written(map(_canonical, families), open_metrics=True), content_type
+    return written(families), content_type
 
 
 def text_of(families: Iterable[Metric]) -> str:
     """Return the families in the text format of Prometheus, version 0.0.4."""
-    return generate_latest(_Families(families)).decode()
+    return written(families).decode()
 
 
 def endpoint(
@@ -89,14 +95,6 @@ def endpoint(
     return metrics
 
 
-class _Families(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[Metric]:
-        return iter(self._families)
-
-
 def _bound(value: float) -> str:
     """Return a bucket's bound as Go's library writes it, and so kube-scheduler: `1`, not `1.0`."""
     if value == float("inf"):
@@ -104,15 +102,11 @@ def _bound(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
-def _go(number: str) -> object:
-    return floatToGoString(number)  # type: ignore[no-untyped-call]
-
-
 def _canonical(family: Metric) -> Metric:
     """Return the family with its bounds as OpenMetrics wants them: `1.0`."""
     if family.type == "histogram":
         family.samples = [
-            sample._replace(labels={**sample.labels, "le": str(_go(sample.labels["le"]))})
+            sample._replace(labels={**sample.labels, "le": number(float(sample.labels["le"]))})
             if "le" in sample.labels
             else sample
             for sample in family.samples

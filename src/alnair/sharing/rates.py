@@ -85,6 +85,8 @@ class TenantDemand(msgspec.Struct, frozen=True):
         pressed: how much of the time it is held back.
         used_long: share that it uses, over a longer time.
         limited: has a limit; whoever has none cannot be told to take turns.
+        room: share by which it may want more than it used.
+        most: share that it is believed to want at most.
     """
 
     guaranteed: float
@@ -96,13 +98,17 @@ class TenantDemand(msgspec.Struct, frozen=True):
     pressed: float = 0.0
     used_long: float = 0.0
     limited: bool = True
+    room: float = ROOM[1]
+    most: float = 1.0
 
     @property
     def wants(self) -> float:
         """Share that it is expected to use if it may."""
         if not self.active:
             return 0.0
-        expected = 1.0 if self.held_back else min(1.0, self.used * ROOM[0] + ROOM[1])
+        expected = self.most
+        if not self.held_back:
+            expected = min(expected, self.used * ROOM[0] + self.room)
         return expected if self.soft else min(expected, self.guaranteed)
 
 
@@ -118,6 +124,10 @@ class Turn(msgspec.Struct, frozen=True):
     extra: float = 0.0
 
 
+#: Measurements left out at the start, and when a limit changes.
+SETTLING: Final = 2
+
+
 class Price(msgspec.Struct, frozen=True):
     """How far a tenant's predicted GPU time is off: both sums forget what is long ago.
 
@@ -129,8 +139,10 @@ class Price(msgspec.Struct, frozen=True):
     measured: float = 0.0
     #: Who takes turns on the GPU with it.
     beside: frozenset[str] = frozenset()
+    #: Percent that is guaranteed to it.
+    percent: int = 0
     #: Measurements to leave out yet: NVML's samples come later than what is charged.
-    settling: int = 2
+    settling: int = SETTLING
     #: The factor until then.
     until_measured: float = 1.0
 
@@ -236,14 +248,22 @@ def turns(
     return found
 
 
-def moved(before: Price, beside: frozenset[str]) -> Price:
+def moved(before: Price, beside: frozenset[str], percent: int = 0) -> Price:
     """The price of a tenant that takes turns with these; what was known beside others is void.
 
     Prices that were too high were so because slices of others were timed, too, which turns end.
+    What was known under another limit stays, but the next figures mix both limits.
+
+    Args:
+        before: what was known.
+        beside: who takes turns with it.
+        percent: what is guaranteed to it.
     """
-    if beside == before.beside:
-        return before
-    return Price(beside=beside, until_measured=max(1.0, before.scale))
+    if beside != before.beside:
+        return Price(beside=beside, percent=percent, until_measured=max(1.0, before.scale))
+    if percent != before.percent:
+        return msgspec.structs.replace(before, percent=percent, settling=SETTLING)
+    return before
 
 
 def weigh(before: Price, *, predicted: float, measured: float) -> Price:

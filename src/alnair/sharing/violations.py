@@ -14,7 +14,11 @@ from typing import Final
 
 import msgspec
 
+from alnair.sharing.accounts import ProcessAccount
+
 _MIB: Final = 1 << 20
+#: Linux has no more threads than it has pids.
+_MOST_THREADS: Final = 1 << 22
 
 
 class Kind(StrEnum):
@@ -22,11 +26,14 @@ class Kind(StrEnum):
 
     #: A process of the container uses the GPU and has no slot: it went round the library.
     UNREGISTERED = "unregistered"
-    #: A process that has one has a driver library of its own beside ours.
+    #: A process that has one uses the GPU beside it: by a driver library of its own, or in a
+    #: context that its slot does not know.
     BYPASS = "bypass"
+    #: What the pages of its processes say is not what the driver measured.
+    FORGED = "forged"
     #: The driver charges more memory to the container than it may use.
     MEMORY = "memory"
-    #: Its processes use more GPU time than a hard share allows.
+    #: Its processes use more GPU time than they were granted.
     COMPUTE = "compute"
 
 
@@ -49,9 +56,15 @@ class ViolationRules(msgspec.Struct, frozen=True):
         settled: How long the driver must have listed a process without a slot: the server looks for
             new slots twice a second.
         zombie: How long the driver may still list a process that has ended.
-        slack: Memory above the limit that is no violation,
-        slack_per_process: and per process, for what its context costs beyond what was reckoned.
+        slack: Memory above the limit that is no violation; besides, what a context costs: once for
+            what contexts grow by, and for each process whose slot does not have its own yet.
+        context: What a context costs where nobody has measured it.
         margin: GPU time above the share that is none: kernels of others lie in the same samples.
+        margin_long: The same over minutes, in which such errors come out even,
+        excess: and GPU seconds beyond it that are a violation.
+        confirmed_forged: How long two accounts must differ.
+        judged: Age of a process, before which its accounts are not compared.
+        hidden: Part of a limit that may be missing in the ledger: more is not corrected any more.
     """
 
     grace: float = 5.0
@@ -61,8 +74,13 @@ class ViolationRules(msgspec.Struct, frozen=True):
     settled: float = 1.0
     zombie: float = 2.0
     slack: int = 64 * _MIB
-    slack_per_process: int = 256 * _MIB
+    context: int = 256 * _MIB
     margin: float = 0.2
+    margin_long: float = 0.05
+    excess: float = 10.0
+    confirmed_forged: float = 30.0
+    judged: float = 10.0
+    hidden: float = 0.5
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -77,6 +95,10 @@ class Process(msgspec.Struct, frozen=True):
         ended: Seconds since it ended, as far as is known; None while it lives.
         beside: Path of a driver library that it has mapped beside ours, or "".
         beside_for: Seconds for which that has been known.
+        held: Bytes that its slot says it holds; None without a slot.
+        contexts: That its slot says it has; None without a slot.
+        waiting: Threads that its slot says wait for GPU time.
+        account: Of its GPU time, by its slot and by NVML; None where there is nothing to compare.
     """
 
     pid: int
@@ -87,6 +109,10 @@ class Process(msgspec.Struct, frozen=True):
     ended: float | None = None
     beside: str = ""
     beside_for: float = 0.0
+    held: int | None = None
+    contexts: int | None = None
+    waiting: int = 0
+    account: ProcessAccount | None = None
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -101,6 +127,13 @@ class Observation(msgspec.Struct, frozen=True):
             driver does not say.
         share: The part that it may use; None if it is soft or has no limit.
         mps: Several processes share a server, to which older drivers charge their memory.
+        measured: As `used`, brought down to what the GPU did as a whole; None if not known.
+        granted: The part that it was granted lately, at most, borrowed time included; None if it
+            has no limit.
+        is_in_debt: It lives off what it was not granted (`alnair.sharing.debts`).
+        margin: Part by which `measured` may be wrong.
+        ledger: Bytes that its slots hold together; None if it has no slice there.
+        context: Bytes of a context on this GPU; 0 if nobody has measured it.
     """
 
     now: float
@@ -110,6 +143,12 @@ class Observation(msgspec.Struct, frozen=True):
     used: float | None = None
     share: float | None = None
     mps: bool = False
+    measured: float | None = None
+    granted: float | None = None
+    is_in_debt: bool = False
+    margin: float = 0.0
+    ledger: int | None = None
+    context: int = 0
 
 
 class SuspectedViolation(msgspec.Struct, frozen=True):
@@ -121,9 +160,10 @@ class SuspectedViolation(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """What is held against one container on one GPU."""
+    """What is held against one container on one GPU; `excess` are GPU seconds beyond its grants."""
 
     last: float = float("-inf")
+    excess: float = 0.0
     suspicions: Mapping[Kind, SuspectedViolation] = {}
 
     @property
@@ -165,8 +205,10 @@ def judge(before: Case, seen: Observation, rules: ViolationRules = ViolationRule
     if seen.now - seen.since < rules.grace:
         return Case(seen.now)
     is_gap = seen.now - before.last > rules.interrupted
+    excess = before.excess if is_gap else _excess(before, seen, rules)
+    needed = {Kind.COMPUTE: rules.confirmed_compute, Kind.FORGED: rules.confirmed_forged}
     suspicions = {}
-    for kind, message, since in _wrong(seen, rules):
+    for kind, message, since in _wrong(seen, excess, rules):
         old = before.suspicions.get(kind)
         if old is not None and old.is_confirmed:
             suspicions[kind] = old  # its sentence stays: one event, not one a second
@@ -175,9 +217,21 @@ def judge(before: Case, seen: Observation, rules: ViolationRules = ViolationRule
             since = seen.now
         elif old is not None:
             since = min(since, old.since)
-        needed = rules.confirmed_compute if kind is Kind.COMPUTE else rules.confirmed
-        suspicions[kind] = SuspectedViolation(since, message, seen.now - since >= needed)
-    return Case(seen.now, suspicions)
+        span = needed.get(kind, rules.confirmed)
+        is_confirmed = seen.now - since >= span or (kind is Kind.COMPUTE and excess >= rules.excess)
+        # Of two reasons for the same, the first one that is confirmed is told.
+        if kind not in suspicions or not suspicions[kind].is_confirmed:
+            suspicions[kind] = SuspectedViolation(since, message, is_confirmed)
+    return Case(seen.now, excess, suspicions)
+
+
+def _excess(before: Case, seen: Observation, rules: ViolationRules) -> float:
+    """GPU seconds beyond the grants, less what was left of them."""
+    if seen.measured is None or seen.granted is None or seen.mps:
+        return before.excess
+    beyond = seen.measured - seen.granted - rules.margin_long - seen.margin
+    # No more than twice what is a violation: it must end when the excess does.
+    return min(2 * rules.excess, max(0.0, before.excess + beyond * (seen.now - before.last)))
 
 
 def respond(policy: Policy, before: Case, after: Case) -> list[Action]:
@@ -193,7 +247,9 @@ def respond(policy: Policy, before: Case, after: Case) -> list[Action]:
     return actions
 
 
-def _wrong(seen: Observation, rules: ViolationRules) -> Iterator[tuple[Kind, str, float]]:
+def _wrong(
+    seen: Observation, excess: float, rules: ViolationRules
+) -> Iterator[tuple[Kind, str, float]]:
     """Yield what looks wrong at this moment, and since when it may have been so."""
     alive = [process for process in seen.processes if counts(process, rules)]
     strangers = [p for p in alive if not p.registered and p.listed >= rules.settled]
@@ -201,22 +257,83 @@ def _wrong(seen: Observation, rules: ViolationRules) -> Iterator[tuple[Kind, str
         shown = ", ".join(str(process.pid) for process in strangers[:5])
         message = f"{len(strangers)} process(es) use the GPU past the limits (host pid {shown})"
         yield Kind.UNREGISTERED, message, seen.now - max(process.listed for process in strangers)
+    yield from _beside(seen, alive, rules)
+    yield from _forged(seen, alive, excess, rules)
+    held = sum(process.memory or 0 for process in alive)
+    context = seen.context or rules.context
+    # Its own context is held against nobody; the ledger has it, or will have it in a moment.
+    unreckoned = sum(max(0, context - (process.held or 0)) for process in alive)
+    allowed = seen.memory_limit + rules.slack + context + unreckoned
+    if seen.memory_limit and held > allowed and not seen.mps:
+        limit = seen.memory_limit // _MIB
+        message = f"it holds {held // _MIB} MiB of GPU memory, its limit is {limit} MiB"
+        yield Kind.MEMORY, message, seen.now
+    if excess >= rules.excess:
+        message = f"it used {excess:.0f} s of GPU time more than it was granted"
+        yield Kind.COMPUTE, message, seen.now
+    elif _is_above(seen, rules):
+        message = f"it uses {seen.used:.0%} of the GPU's time, its share is {seen.share:.0%}"
+        yield Kind.COMPUTE, message, seen.now
+
+
+def _is_above(seen: Observation, rules: ViolationRules) -> bool:
+    if seen.used is None or seen.share is None or seen.mps:
+        return False
+    return seen.used > seen.share + rules.margin
+
+
+def _beside(
+    seen: Observation, alive: list[Process], rules: ViolationRules
+) -> Iterator[tuple[Kind, str, float]]:
+    """Yield what registered processes do beside the library."""
     evading = [process for process in alive if process.registered and process.beside]
     if evading:
         first = evading[0]
         message = f"host pid {first.pid} uses {first.beside} beside the library that limits it"
         yield Kind.BYPASS, message, seen.now - max(process.beside_for for process in evading)
-    held = sum(process.memory or 0 for process in alive)
-    allowed = seen.memory_limit + rules.slack + rules.slack_per_process * len(alive)
-    if seen.memory_limit and held > allowed and not seen.mps:
-        limit = seen.memory_limit // _MIB
-        message = f"it holds {held // _MIB} MiB of GPU memory, its limit is {limit} MiB"
-        yield Kind.MEMORY, message, seen.now
-    if seen.used is None or seen.share is None or seen.mps:
         return
-    if seen.used > seen.share + rules.margin:
-        message = f"it uses {seen.used:.0%} of the GPU's time, its share is {seen.share:.0%}"
-        yield Kind.COMPUTE, message, seen.now
+    for process in alive:
+        # What it holds by its slot may be of a context that just ended.
+        is_settled = process.registered and process.listed >= rules.settled and not seen.mps
+        is_unknown = process.contexts == 0 and seen.context and not process.held
+        if is_settled and is_unknown and (process.memory or 0) >= seen.context // 2:
+            message = f"host pid {process.pid} has a context that its library does not know"
+            yield Kind.BYPASS, message, seen.now
+            return
+
+
+def _forged(
+    seen: Observation, alive: list[Process], excess: float, rules: ViolationRules
+) -> Iterator[tuple[Kind, str, float]]:
+    """Yield where what the pages say is not what the driver says."""
+    if seen.mps:
+        return
+    for process in alive:
+        account = process.account
+        if process.waiting > _MOST_THREADS:
+            message = f"the page of host pid {process.pid} has {process.waiting} waiting threads"
+            yield Kind.FORGED, message, seen.now
+        if account is None or not process.registered or process.age < rules.judged:
+            continue
+        # Of a kernel that never ends the library cannot know: it wrongs nobody within a grant.
+        is_under = account.is_undercharged and (seen.is_in_debt or excess > 0)
+        if account.is_overcharged or is_under:
+            message = (
+                f"the page of host pid {process.pid} says that it was charged "
+                f"{account.charged:.0f} s of GPU time lately, the driver measured "
+                f"{account.used:.0f} s"
+            )
+            yield Kind.FORGED, message, seen.now
+    held = sum(process.memory or 0 for process in alive)
+    if seen.ledger is None or not seen.memory_limit:
+        return
+    context = seen.context or rules.context
+    hidden = held - seen.ledger - context * len(alive)
+    if hidden > seen.memory_limit * rules.hidden:
+        message = (
+            f"its pages say {seen.ledger // _MIB} MiB of GPU memory, the driver {held // _MIB} MiB"
+        )
+        yield Kind.FORGED, message, seen.now
 
 
 def counts(process: Process, rules: ViolationRules) -> bool:

@@ -54,6 +54,15 @@ def test_a_local_cluster_that_is_named_and_not_there_is_told_with_the_fix(home: 
         ClusterOptions(name="two").connection()
 
 
+def test_local_clusters_that_are_there_are_named(home: Path) -> None:
+    for name in ("one", "three"):
+        write(home / "clusters" / name / "admin.kubeconfig", name)
+    with pytest.raises(ConfigError, match="there are one, three; start it with"):
+        ClusterOptions(name="two").connection()
+    with pytest.raises(ConfigError, match="--name takes the local clusters one, three"):
+        ClusterOptions().connection()
+
+
 def test_the_scheduler_finds_the_running_local_cluster_unless_its_file_names_another(
     home: Path,
 ) -> None:

@@ -19,10 +19,13 @@ def cluster(tmp_path: Path) -> Path:
     return path
 
 
-def kubectl(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def kubectl(
+    tmp_path: Path, *words: str, kubeconfig: str = "not"
+) -> subprocess.CompletedProcess[str]:
     """Run it where only what is in `tmp_path` is on PATH."""
     state = str(tmp_path / "clusters")
-    environment = {**os.environ, "PATH": str(tmp_path), "ALNAIR_STATE": state, "KUBECONFIG": "not"}
+    environment = {**os.environ, "PATH": str(tmp_path), "ALNAIR_STATE": state}
+    environment["KUBECONFIG"] = kubeconfig
     command = [sys.executable, "-m", "alnair", "kubectl", *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -34,6 +37,16 @@ def test_all_words_are_kubectls_and_it_ends_as_kubectl_does(tmp_path: Path, clus
     words = ["get", "pods", "-n", "openb", "--name", "x", "--help", "-o", "json"]
     done = kubectl(tmp_path, "--name", "two", *words)
     assert (done.returncode, done.stdout) == (7, f"{cluster} {' '.join(words)}\n")
+
+
+def test_without_a_name_it_is_the_local_cluster_of_kubeconfig(
+    tmp_path: Path, cluster: Path
+) -> None:
+    program = tmp_path / "kubectl"
+    program.write_text(SCRIPT)
+    program.chmod(0o755)
+    done = kubectl(tmp_path, "get", "pods", kubeconfig=str(cluster))
+    assert done.stdout == f"{cluster} get pods\n"
 
 
 def test_without_kubectl_it_says_which_and_how_to_use_it(tmp_path: Path, cluster: Path) -> None:

@@ -4,12 +4,12 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
 from alnair.cli import main
 from alnair.history import history_file
-from alnair.live.recording.record_file import RecordFile
 from alnair.live.recording.record_lines import NodeRecord, PodRecord
 from alnair.live.recording.recorded_cluster import Head, Line
 from kit.histories import history, job, node, stay
@@ -25,19 +25,17 @@ def report(*arguments: object) -> Result:
 def record(tmp_path: Path) -> Path:
     """A record of 100 seconds, with two pods."""
     path = tmp_path / "record.jsonl"
-    with RecordFile(path) as file:
-        pods = [
-            PodRecord(uid=n, namespace=n, name=n, job=f"Pod/{n}", created=1e9, node="n", bound=1e9)
-            for n in ("a", "b")
-        ]
-        file.append(
-            [
-                Line(t=1e9, head=Head(cluster="c")),
-                Line(t=1e9, node=NodeRecord(name="n", created=1e9, gpu_count=1)),
-                *(Line(t=1e9, pod=pod) for pod in pods),
-                Line(t=1e9 + 100),
-            ]
-        )
+    pods = [
+        PodRecord(uid=n, namespace=n, name=n, job=f"Pod/{n}", created=1e9, node="n", bound=1e9)
+        for n in ("a", "b")
+    ]
+    lines = [
+        Line(t=1e9, head=Head(cluster="c")),
+        Line(t=1e9, node=NodeRecord(name="n", created=1e9, gpu_count=1)),
+        *(Line(t=1e9, pod=pod) for pod in pods),
+        Line(t=1e9 + 100),
+    ]
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     return path
 
 
@@ -52,7 +50,8 @@ def test_histories_are_compared(
     record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # plots take most of the time
-    monkeypatch.delitem(sys.modules, "alnair.history.report.plots", raising=False)
+    for name in ("plots", "drawing"):
+        monkeypatch.delitem(sys.modules, f"alnair.history.report.{name}", raising=False)
     other = tmp_path / "record.history.gz"
     history_file.save(history(50.0, [node("n")], job("j", 0, [stay("n", 0)])), other)
     done = report("--history", record, "--history", other, "--report", tmp_path / "both")
@@ -66,6 +65,8 @@ def test_histories_are_compared(
     [
         (("--record", "x", "--json"), "records and reports nothing"),
         (("--for", "3"), "it is the time of --record"),
+        (("--record", "RECORD"), "a record of an earlier version, which --history still reads"),
+        (("--record", "mysql://host/x"), "mysql cannot keep a history"),
         (("--history", "RECORD", "--name", "x"), "leave the cluster away"),
         (("--history", "RECORD", "--since", "soon"), "is not a time: write 90s"),
         (("--history", "RECORD", "--since", "2030-01-01"), "that is after the end, 2001-09-09"),

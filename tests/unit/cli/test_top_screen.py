@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from alnair.cli.text.top_screen import Screen
-from alnair.cli.text.use_tables import show
+from alnair.cli.text.use_tables import show, titles
 from alnair.kube.errors import ConnectionFailed
 from alnair.live.usage.use import ClusterUse, GpuUse, PodUse
+from alnair.model.job_facts import CudaCalls, ModelFacts, Name
 
 
 def _use(*notes: str) -> ClusterUse:
@@ -111,3 +112,21 @@ def test_one_look_is_printed_as_a_table() -> None:
     assert "80.0 %" in text
     assert "12m" in text
     assert text.splitlines()[-1].rstrip() == "note: no rights"
+
+
+def test_the_work_of_pods_is_a_view_of_its_own() -> None:
+    screen = _screen()
+    model = ModelFacts(Name("org/tiny", "option --model"))
+    calls = CudaCalls(1500.0, {"launch": 0.9, "h2d": 0.1}, "the slice's library")
+    pods = (
+        PodUse("a", "one", "n1", "Job/x", 1.0, type="training", model=model, cuda=calls),
+        PodUse("a", "two", "n1", "Job/x", 1.0),
+    )
+    screen._use = ClusterUse(1, (), (), pods, ())
+    screen.press("w")
+    for _ in range(len(titles("work"))):  # by each of its columns
+        screen.press("s")
+        text = _text(screen)
+        assert "org/tiny" in text
+        assert "launch 90%, h2d 10%" in text
+        assert "unknown" in text

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -55,17 +56,17 @@ class Wedge:
 
 @pytest.fixture
 def wedge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wedge]:
-    monkeypatch.setattr(gpu_rounds, "BUDGET", 0.02)
+    monkeypatch.setattr(gpu_rounds, "BUDGET", 0.2)
     made = Wedge()
     yield made
     made.over.set()
 
 
 async def left_behind(threads: int) -> None:
-    """Wait until there are so many threads; those that are done need a moment to end."""
+    """Wait until so many threads ask; those that are done need a moment to end."""
     async with asyncio.timeout(20):
         while True:
-            if threading.active_count() == threads:
+            if sum(one.name == "own-thread" for one in threading.enumerate()) == threads:
                 return
             await asyncio.sleep(0.001)
 
@@ -96,13 +97,13 @@ async def test_a_gpu_that_hangs_holds_up_no_other_and_is_asked_once(
     driver, seen = Driver("a", "b", "c"), list[GpuLook]()
     looks = GpuLooks(driver, [seen.append])
     driver.before, wedge.uuids = wedge, {"b"}
-    threads = threading.active_count()
+    await left_behind(0)
     for _ in range(5):
         await looks.look()
     assert [look.samples.keys() for look in seen] == [{"a", "c"}] * 5
     assert [look.late for look in seen] == [{"b"}] * 5
     assert not any(look.problems for look in seen)
-    await left_behind(threads + 1)
+    await left_behind(1)
     assert wedge.inside == 1
     monkeypatch.setattr(gpu_looks, "PATIENCE", 0.0)
     await looks.look()
@@ -116,14 +117,37 @@ async def test_a_gpu_that_hangs_holds_up_no_other_and_is_asked_once(
     assert (seen[-1].late, seen[-1].problems) == (frozenset(), {})
 
 
+async def test_a_gpu_that_answers_while_another_is_asked_is_late_and_not_silent(
+    wedge: Wedge,
+) -> None:
+    driver, seen = Driver("a", "b"), list[GpuLook]()
+    asking: dict[str, threading.Thread] = {}
+
+    def before(uuid: str) -> None:
+        asking[uuid] = threading.current_thread()
+        if uuid == "a":
+            wedge.over.wait()
+        elif uuid == "b" and not wedge.over.is_set():
+            wedge.over.set()
+            while asking["a"].name == "own-thread":  # it goes on waiting, for other work
+                time.sleep(0.001)
+
+    driver.before = before
+    looks = GpuLooks(driver, [seen.append])
+    await looks.look()
+    assert (seen[0].late, seen[0].problems) == ({"a"}, {})
+    await looks.look()
+    assert seen[1].samples.keys() == {"a", "b"}
+
+
 async def test_where_all_gpus_hang_there_is_one_thread_for_each(wedge: Wedge) -> None:
     driver, seen = Driver("a", "b"), list[GpuLook]()
     looks = GpuLooks(driver, [seen.append])
     driver.before, wedge.uuids = wedge, {"", "a", "b"}
-    threads = threading.active_count()
+    await left_behind(0)
     for _ in range(4):
         await looks.look()
-    await left_behind(threads + 3)
+    await left_behind(3)
     assert seen[-1].late == {"a", "b"}
 
 

@@ -3,9 +3,11 @@
 import asyncio
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from alnair.node import own_thread
 from alnair.node.own_thread import in_own_thread
 
 HANGS = """
@@ -17,11 +19,10 @@ async def main():
     def hang():
         began.set()
         threading.Event().wait()
-    try:
-        async with asyncio.timeout(0.1):
-            await in_own_thread(hang)
-    except TimeoutError:
-        print(began.is_set())
+    hanging = in_own_thread(hang)
+    while not began.is_set():
+        await asyncio.sleep(0.001)
+    print(hanging.cancel())
 
 asyncio.run(main())
 """
@@ -39,6 +40,25 @@ async def test_whoever_no_longer_waits_is_not_told() -> None:
     await in_own_thread(int)  # by then the first has ended, most often
     with pytest.raises(asyncio.CancelledError):
         await done
+
+
+async def test_a_thread_whose_call_came_back_does_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_thread, "_idle", [])
+    first = await in_own_thread(threading.current_thread)
+    while first.name == "own-thread":  # noqa: ASYNC110 (it has answered, and is about to wait)
+        await asyncio.sleep(0.001)
+    assert await in_own_thread(threading.current_thread) is first
+
+
+async def test_one_that_hangs_is_left_to_it() -> None:
+    over = threading.Event()
+    hanging = in_own_thread(over.wait)
+    assert await in_own_thread(divmod, 7, 2) == (3, 1)
+    assert not hanging.done()
+    over.set()
+    assert await hanging
 
 
 def test_a_process_ends_though_a_call_hangs() -> None:

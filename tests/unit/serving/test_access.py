@@ -4,44 +4,12 @@ Whom a real API server lets in is in tests/integration/scheduler/test_secure_ser
 """
 
 import asyncio
-from typing import Any, cast
-
-import msgspec
+from typing import cast
 
 from alnair.kube.client import Client
 from alnair.kube.errors import ConnectionFailed
-from alnair.kube.resources import Resource
 from alnair.serving.access import Access
-
-
-class Reviews:
-    """What an API server would answer, as values; counts what it is asked."""
-
-    def __init__(self) -> None:
-        self.known = {"t": "ann"}
-        self.allowed = {("ann", "/metrics")}
-        self.asked: list[str] = []
-        self.failures: list[Exception] = []
-        self.open = asyncio.Event()
-        self.open.set()
-
-    async def create(self, resource: Resource[Any], body: dict[str, Any]) -> Any:
-        self.asked.append(resource.kind)
-        await self.open.wait()
-        if self.failures:
-            raise self.failures.pop()
-        spec = body["spec"]
-        if resource.kind == "TokenReview":
-            user = self.known.get(spec["token"])
-            audiences = spec.get("audiences", ["api"])
-            status: dict[str, Any] = {"authenticated": user is not None, "audiences": audiences}
-            if user is not None:
-                status["user"] = {"username": user, "uid": "1", "groups": ["g"]}
-        else:
-            status = {
-                "allowed": (spec["user"], spec["nonResourceAttributes"]["path"]) in self.allowed
-            }
-        return msgspec.convert({"status": status}, resource.type)
+from kit.reviews import Reviews
 
 
 class Clock:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from alnair.sharing.accounts import ProcessAccount
 from alnair.sharing.violations import (
     Case,
     Cleared,
@@ -68,7 +69,91 @@ def test_what_stays_wrong_is_a_violation_and_not_before(
     assert list(after(*many(seconds + 1, **fields)).violations) == [kind]
 
 
+CONTEXT = 400 * MIB
+CLAIMS = msgspec.structs.replace(HONEST, account=ProcessAccount(15.0, 0.5))
+HIDES = msgspec.structs.replace(HONEST, account=ProcessAccount(0.5, 15.0))
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "seconds"),
+    [
+        ({"processes": (CLAIMS,)}, Kind.FORGED, 30),
+        ({"processes": (HIDES,), "is_in_debt": True}, Kind.FORGED, 30),
+        (
+            {
+                "processes": (msgspec.structs.replace(HONEST, memory=2 * GIB),),
+                "ledger": 0,
+                "context": CONTEXT,
+            },
+            Kind.FORGED,
+            30,
+        ),
+        (
+            {
+                "processes": (msgspec.structs.replace(HONEST, contexts=0, held=0),),
+                "context": CONTEXT,
+            },
+            Kind.BYPASS,
+            3,
+        ),
+        (
+            {
+                "processes": (msgspec.structs.replace(HONEST, memory=2600 * MIB, held=2 * GIB),),
+                "context": CONTEXT,
+            },
+            Kind.MEMORY,
+            3,
+        ),
+        ({"measured": 0.7, "granted": 0.5, "share": None}, Kind.COMPUTE, 66),
+    ],
+    ids=["claims", "hides time", "hides bytes", "unknown context", "memory", "soft, little"],
+)
+def test_what_the_driver_belies_is_a_violation(
+    fields: dict[str, object], kind: Kind, seconds: int
+) -> None:
+    assert kind not in after(*many(seconds, **fields)).violations
+    assert list(after(*many(seconds + 2, **fields)).violations) == [kind]
+
+
+def test_an_excess_ends_when_it_was_made_up_for() -> None:
+    case = after(*many(200, measured=1.0, granted=0.5, share=None))
+    assert list(case.violations) == [Kind.COMPUTE]
+    for second in range(200, 250):
+        case = judge(case, at(second, measured=0.2, granted=0.5, share=None))
+    assert not case.suspicions
+
+
 NO_VIOLATION = {
+    "a page just read of a process that just started": {
+        "processes": (msgspec.structs.replace(CLAIMS, age=9.0, listed=8.0),)
+    },
+    "a kernel that never ends, within what was granted": {"processes": (HIDES,)},
+    "four streams that overlap": {
+        "processes": (msgspec.structs.replace(HONEST, account=ProcessAccount(20.0, 5.0)),)
+    },
+    "a forged account under MPS, of which the driver knows nothing": {
+        "processes": (CLAIMS, HIDES),
+        "mps": True,
+        "is_in_debt": True,
+    },
+    "figures that add up to two GPUs": {
+        "measured": 0.7,
+        "granted": 0.5,
+        "margin": 0.25,
+    },
+    "a context that its slot will have in a moment": {
+        "processes": (msgspec.structs.replace(HONEST, contexts=0, held=0, listed=0.5),),
+        "context": CONTEXT,
+    },
+    "contexts that grew by what one costs": {
+        "processes": (msgspec.structs.replace(HONEST, memory=2440 * MIB, held=2 * GIB),),
+        "context": CONTEXT,
+    },
+    "memory that the pages have and the driver does not: managed": {
+        "processes": (msgspec.structs.replace(HONEST, memory=CONTEXT, held=2 * GIB),),
+        "ledger": 2 * GIB,
+        "context": CONTEXT,
+    },
     "a context that costs more than was reckoned": {
         "processes": (msgspec.structs.replace(HONEST, memory=2 * GIB + 300 * MIB),)
     },

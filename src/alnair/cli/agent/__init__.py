@@ -3,6 +3,7 @@
 import typer
 
 from alnair.cli.agent import container
+from alnair.cli.agent.doctor import doctor
 from alnair.cli.agent.forget import forget
 from alnair.cli.agent.process import agent
 from alnair.cli.agent.run import run
@@ -11,6 +12,7 @@ from alnair.cli.agent.status import status
 app = typer.Typer(invoke_without_command=True)
 app.callback()(agent)
 app.command("status")(status)
+app.command("doctor")(doctor)
 app.command("forget")(forget)
 app.command("run", context_settings={"ignore_unknown_options": True})(run)
 app.add_typer(container.app, name="container")

@@ -1,5 +1,6 @@
 """`alnair agent`: what runs on a GPU node."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -17,6 +18,7 @@ from alnair.cli.serving_options import (
 
 if TYPE_CHECKING:
     from alnair.node.kubelet.driver_files import DriverPlaces
+    from alnair.processes.agent.settings import Alignment, PluginSettings, WholeGpusMode
 
 #: `CONTEXT_DEFAULT` of `alnair.node.vgpu.pages.abi`, which the help must not import: that is slow.
 CONTEXT_DEFAULT_MIB: Final = 512
@@ -159,6 +161,29 @@ def agent(
             metavar="NAMESPACE", help="Do not read logs of its pods; '*': of none; repeat it."
         ),
     ] = None,
+    dcgm_exporter: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Read SM, tensor, DRAM and link activity from this dcgm-exporter where the driver "
+            "does not tell them.",
+        ),
+    ] = "",
+    idle_after: Annotated[
+        str,
+        typer.Option(metavar="SPAN", help="Tell of GPUs that are held and not used for so long."),
+    ] = "10m",
+    kubelet_page: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where no control groups of pods can be read: the kubelet's page of cAdvisor, "
+            "https://127.0.0.1:10250/metrics/cadvisor.",
+        ),
+    ] = "",
+    kubelet_token: Annotated[
+        Path, typer.Option(metavar="FILE", help="The token for it; with ca.crt beside.")
+    ] = Path("/var/run/secrets/kubernetes.io/serviceaccount/token"),
     stand_by: Annotated[
         bool,
         typer.Option(
@@ -185,27 +210,22 @@ def agent(
       alnair agent status
     """
     if context.invoked_subcommand:
-        if folder != DEFAULT_FOLDER:
-            raise typer.BadParameter(
-                f"give it after the command: alnair agent {context.invoked_subcommand} ...",
-                param_hint="--folder",
-            )
+        _check_folder(context.invoked_subcommand, folder)
         return
     import asyncio
     import platform
 
-    from alnair.processes.agent.settings import Alignment, PluginSettings, Settings
+    from alnair.processes.agent.settings import Alignment, Settings
     from alnair.processes.agent.start import expected_errors, serve
     from alnair.serving import logs
 
     host, port = _address(metrics)
     has_cluster = kubeconfig is not None or in_cluster
-    aligns = (topology_policy, topology_scope) != ("none", "container")
-    _check_cluster(kubelet, has_cluster=has_cluster, aligns=aligns, secure=bool(secure_serving))
+    alignment = Alignment(topology_policy, topology_scope)
+    _check_cluster(kubelet, has_cluster, alignment != Alignment(), bool(secure_serving))
     logs.set_up(log_format, "debug" if verbose else "info")
     node = node or platform.node()
     found = driver_libraries, driver_devices, driver_also, driver_capabilities, driver_root
-    alignment = Alignment(topology_policy, topology_scope)
     settings = Settings(
         folder=folder,
         host=host,
@@ -223,14 +243,16 @@ def agent(
         mps_memory_mib=mps_memory,
         context_mib=context_mib,
         probes=not no_probe,
-        plugin=None
-        if kubelet is None
-        else PluginSettings(node, kubelet, _places(*found), whole_gpus, alignment),
+        plugin=_plugin(kubelet, node, found, whole_gpus, alignment),
         soft_factor=soft_factor,
         usage_folder=usage_folder,
+        dcgm_exporter=_url(dcgm_exporter),
         legacy_metrics=legacy_metrics,
         pod_logs=pod_logs.absolute(),
         no_logs_of=tuple(no_logs_of or ()),
+        idle_after=_span(idle_after, "--idle-after"),
+        kubelet_page=_page(kubelet_page),
+        kubelet_token=kubelet_token.absolute(),
         stands_by=stand_by,
     )
     try:
@@ -239,6 +261,37 @@ def agent(
         # Named only now: to import them takes as long as the start.
         with expected(*expected_errors(), prefix="error: "):
             raise
+
+
+def _check_folder(verb: str, folder: Path) -> None:
+    """Raise where a folder is said before the verb that shall use it."""
+    if folder != DEFAULT_FOLDER:
+        raise typer.BadParameter(
+            f"give it after the command: alnair agent {verb} ...", param_hint="--folder"
+        )
+
+
+def _span(text: str, option: str) -> float:
+    from alnair.model import durations
+
+    try:
+        return durations.seconds(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _plugin(
+    kubelet: Path | None,
+    node: str,
+    found: tuple[Path | None, Path, Sequence[Path] | None, Path, Path],
+    whole: "WholeGpusMode",
+    alignment: "Alignment",
+) -> "PluginSettings | None":
+    if kubelet is None:
+        return None
+    from alnair.processes.agent.settings import PluginSettings
+
+    return PluginSettings(node, kubelet, _places(*found), whole, alignment)
 
 
 def _places(
@@ -267,7 +320,30 @@ def _address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _check_cluster(kubelet: Path | None, *, has_cluster: bool, aligns: bool, secure: bool) -> None:
+def _url(text: str) -> str:
+    """Return it, if it can be one of dcgm-exporter's metrics."""
+    from urllib.parse import urlsplit
+
+    with contextlib.suppress(ValueError):
+        found = urlsplit(text)
+        if not text or (found.scheme in ("http", "https") and found.hostname and found.port != 0):
+            return text
+    raise typer.BadParameter(
+        f"{text!r} is no URL: give one such as http://dcgm-exporter.gpu-operator:9400/metrics",
+        param_hint="--dcgm-exporter",
+    )
+
+
+def _page(url: str) -> str:
+    if url and not url.startswith("https://"):
+        raise typer.BadParameter(
+            f"{url!r} does not begin with https://: the agent's token must not be read by others",
+            param_hint="--kubelet-page",
+        )
+    return url
+
+
+def _check_cluster(kubelet: Path | None, has_cluster: bool, aligns: bool, secure: bool) -> None:
     """Raise where options miss what they are about."""
     if secure and not has_cluster:
         raise typer.BadParameter(

@@ -68,8 +68,9 @@ def log(
     if json:
         write_json(found)
     if not found.readings:
-        what = "the pattern matched no line" if pattern else "no line is of a known format"
-        fail(f"{file}: {what} of {found.lines}: say with --pattern how to read it", code=FAILED)
+        what = "is matched by the pattern" if pattern else "is of a known format"
+        text = f"{file}: none of {found.lines} lines {what}: say with --pattern how to read them"
+        fail(text, code=FAILED)
     if not json:
         from alnair.cli.text import log_findings
 
@@ -77,7 +78,7 @@ def log(
 
 
 def _compiled(pattern: str | None) -> "UserPattern | None":
-    from alnair.profiler.logs.linear.syntax import PatternError
+    from alnair.profiler.logs.linear_pattern import PatternError
     from alnair.profiler.logs.user_pattern import UserPattern
 
     if pattern is None:

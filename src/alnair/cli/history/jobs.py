@@ -1,5 +1,6 @@
 """`alnair history`: the jobs that there were."""
 
+import time
 from typing import Annotated, Literal
 
 import typer
@@ -30,11 +31,19 @@ def history(
             help="running, pending, completed, failed, preempted, evicted, lost or deleted.",
         ),
     ] = None,
+    series: Annotated[
+        str | None,
+        typer.Option(metavar="SERIES", help="Only runs of this work, such as CronJob/nightly."),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Only jobs that lasted after this: 7d, or 2026-01-31T12:00:00Z."
+            metavar="TIME",
+            help="Only jobs that lasted after this: 2d, yesterday, or 2026-01-31T12:00:00Z.",
         ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only jobs that were submitted before.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10000, metavar="N", help="The newest N.")] = 100,
     output: Annotated[
@@ -50,7 +59,8 @@ def history(
     Ends with 0, 2 on wrong usage, 3 if the history cannot be read.
 
     Examples:
-      alnair history --since 7d --state failed
+      alnair history --since 2d --state failed
+      alnair history --since yesterday --until today
       alnair history -n team-a --user ann -o csv
       alnair history show team-a/Job/train-7
       alnair history --history postgresql://alnair@db/alnair --json
@@ -58,7 +68,8 @@ def history(
     if called.invoked_subcommand is not None:
         return
     wanted = {
-        "namespace": namespace, "user": user, "kind": kind, "state": state, "since": since,
+        "namespace": namespace, "user": user, "kind": kind, "state": state, "series": series,
+        "since": since, "until": until,
     }  # fmt: skip
     query = {name: value for name, value in wanted.items() if value is not None}
     found = jobs(url, cluster, {**query, "limit": str(limit)})
@@ -72,4 +83,8 @@ def history(
         from alnair.cli.text import history as text
         from alnair.cli.text.console import console
 
-        text.show_jobs(found, console())
+        text.show_jobs(found, console(wide=True), time.time())
+        if not found:
+            typer.echo("no job is as wanted: leave a filter away, or name another time", err=True)
+        elif len(found) == limit:
+            typer.echo(f"the newest {limit}: for more, --limit", err=True)

@@ -1,55 +1,54 @@
 """`alnair profile pair`: how fast two workloads run beside one another."""
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.failures import FAILED, INTERRUPTED, USAGE, expected
+from alnair.cli.cluster_selection import ClusterOptions
+from alnair.cli.failures import FAILED, INTERRUPTED, UNREADABLE, USAGE, expected
 from alnair.cli.json_output import json_option_last, write_json
+from alnair.cli.option_groups import grouped
+from alnair.cli.profile.measured_gpu import (
+    MeasuredGpu,
+    checked_model,
+    limits,
+    measured_gpu,
+    shared,
+)
+from alnair.cli.profile.on_cluster import JobRunOptions, cluster_gpu, refuse_alone
+from alnair.cli.profile.pair_options import (
+    SharingOptions,
+    StepOptions,
+    TableOptions,
+    TimeOptions,
+)
+from alnair.cli.profile.pair_output import check_files, name_of, two_kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from alnair.node.pairing.workload import Command
 
-_PATTERN = (
-    "How the {} shows its steps: a regular expression with a group (?P<step>...), or one without"
-    " groups, of which each match is a step; by default as alnair analyze log reads it."
-)
 
-
+@grouped
 def pair(
     *,
-    first: Annotated[str, typer.Argument(metavar="CMD1", help="Runs until it is ended.")],
-    second: Annotated[str, typer.Argument(metavar="CMD2", help="The same.")],
-    pattern: Annotated[
-        str | None, typer.Option("--pattern", metavar="REGEX", help=_PATTERN.format("first"))
+    first: Annotated[
+        str | None, typer.Argument(metavar="CMD1", help="Runs until it is ended.")
     ] = None,
-    pattern2: Annotated[
-        str | None,
-        typer.Option("--pattern2", metavar="REGEX", help="The same of the second, if it differs."),
-    ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option("--gpu", metavar="ID", help="Both see this one alone (CUDA_VISIBLE_DEVICES)."),
-    ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measure so often.")] = 3,
-    warm_up: Annotated[
-        float, typer.Option("--warm-up", min=0, help="Seconds of each run that do not count.")
-    ] = 10.0,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Seconds that do.")] = 30.0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Add the pair to this table of pairs."),
-    ] = None,
-    kinds: Annotated[
-        str | None,
-        typer.Option("--kinds", metavar="A,B", help="What the two are called in the table."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="MODEL", help="The GPU model, for the table.")
-    ] = None,
-    json: Annotated[bool, json_option_last("the speeds")] = False,
+    second: Annotated[str | None, typer.Argument(metavar="CMD2", help="The same.")] = None,
+    suite: Annotated[
+        bool,
+        typer.Option("--suite", help="Six workloads of Alnair's own, and all pairs of them."),
+    ] = False,
+    steps: StepOptions,
+    sharing: SharingOptions,
+    times: TimeOptions,
+    jobs: JobRunOptions,
+    cluster: ClusterOptions,
+    table: TableOptions,
+    json: Annotated[bool, json_option_last("what was measured")] = False,
 ) -> None:
     r"""Measure how fast two workloads run beside one another, as a part of their speed alone.
 
@@ -57,46 +56,92 @@ def pair(
     first seconds do not count. A speed is the median of the rounds' own ratios, with half of
     their range. Commands are run without a shell, and ended with all of their processes.
 
-    Ends with 0, 1 if a workload cannot be measured, 2 on wrong usage, 130 after an interrupt.
+    With --suite it measures six workloads that need nothing but a driver, in all 21 pairs, and says
+    which to put on a GPU together.
+
+    With --on-cluster they run as Jobs on one GPU of a node, and their rates are read from their
+    logs; the Jobs are removed, by the cluster if need be.
+
+    Ends with 0, 1 if a workload cannot be measured, 2 on wrong usage, 3 if the cluster cannot be
+    reached, 130 after an interrupt.
 
     Examples:
       alnair profile pair 'python resnet.py' 'python bert.py' --gpu 0
       alnair profile pair ./a ./b --pattern 'iteration (?P<step>\d+)' --rounds 5
-      alnair profile pair ./a ./b --out pairs.json --model A100 --kinds resnet,bert
+      alnair profile pair ./a ./b --out pairs.json --kinds resnet,bert --mode mps
+      alnair profile pair --suite --out pairs.json --heat-map pairs.svg
+      alnair profile pair --suite --fake-gpu k80 --warm-up 1 --seconds 3
+      alnair profile pair --on-cluster --node gpu-1 --image team/train 'python a.py' 'python b.py'
     """
+    from alnair.cli.profile.suite import run_suite
+    from alnair.kube.errors import KubeError
+    from alnair.local.errors import LocalClusterError
+    from alnair.node.pairing.workload import RunError
+    from alnair.traces.pair_tables import PairTableError
+
+    limits(sharing)
+    check_files(table)
+    refuse_alone(jobs, cluster)
+    if suite and first is not None:
+        raise typer.BadParameter("the suite has workloads of its own", param_hint="CMD1")
+    if not suite and (first is None or second is None):
+        raise typer.BadParameter("give two commands, or --suite", param_hint="CMD1 CMD2")
+    commands = [
+        _command(text, pattern)
+        for text, pattern in ((first, steps.pattern), (second, steps.pattern2 or steps.pattern))
+        if text is not None
+    ]
+    with (
+        expected(KubeError, code=UNREADABLE, before="the cluster cannot be used: "),
+        expected(RunError, LocalClusterError, code=FAILED),
+        expected(OSError, PairTableError, code=USAGE),
+        expected(KeyboardInterrupt, code=INTERRUPTED, wordless="interrupted; nothing is kept"),
+    ):
+        there = cluster_gpu(jobs, cluster, sharing, times) if jobs.on_cluster else None
+        if suite:
+            run_suite(there, sharing, times, table, json=json)
+        else:
+            _run_pair(commands, there, sharing, times, table, json=json)
+
+
+def _run_pair(
+    commands: "Sequence[Command]",
+    there: MeasuredGpu | None,
+    sharing: SharingOptions,
+    options: TimeOptions,
+    table: TableOptions,
+    *,
+    json: bool,
+) -> None:
+    """Measure two commands, show what was found, and keep it in the table if there is one."""
+    from alnair.cli.profile.pair_output import keep
+    from alnair.cli.progress import Display
     from alnair.cli.text import pair_speeds
     from alnair.cli.text.console import console
     from alnair.node.pairing.measuring import Times
     from alnair.node.pairing.measuring import rounds as measure
-    from alnair.node.pairing.workload import RunError
     from alnair.profiler.pair_speeds import summarise
-    from alnair.sim import pair_tables
-    from alnair.sim.pair_tables import PairTableError
 
-    commands = _command(first, pattern, gpu), _command(second, pattern2 or pattern, gpu)
-    named = _kinds(kinds, out, model)
-    with (
-        expected(RunError, code=FAILED),
-        expected(OSError, PairTableError, code=USAGE),
-        expected(KeyboardInterrupt, code=INTERRUPTED, wordless="interrupted; nothing is kept"),
-    ):
-        tables = pair_tables.load(out) if out else {}
-        times = Times(warm_up, seconds)
-        found = summarise(
-            measure(*commands, times, rounds, lambda said: typer.echo(said, err=True))
-        )
-        if out and model:
-            tables[model] = pair_tables.with_pair(tables.get(model), named, found)
-            pair_tables.save(out, tables)
-    pair_speeds.show(found, named, console(json=json))
+    kinds = two_kinds(table)
+    if len(sharing.fake_gpu or ()) > 1:
+        raise typer.BadParameter("several GPUs go with --suite", param_hint="--fake-gpu")
+    fake = sharing.fake_gpu[0] if sharing.fake_gpu else None
+    with Display() as display, measured_gpu(fake, there, sharing, display) as gpu:
+        model = checked_model(table.model, gpu)
+        name = name_of(model, sharing.mode, needed=table.out is not None)
+        first, second = (shared(one, gpu, sharing, which) for which, one in enumerate(commands))
+        times = Times(options.warm_up, options.seconds)
+        found = summarise(measure(first, second, times, options.rounds, display.step, gpu.measure))
+    keep(table, name, {kinds: found})
+    pair_speeds.show(found, kinds, console(json=json))
     if json:
         write_json(found)
 
 
-def _command(text: str, pattern: str | None, gpu: str | None) -> "Command":
+def _command(text: str, pattern: str | None) -> "Command":
     """Return the command, after a look at its pattern."""
     from alnair.node.pairing.workload import Command
-    from alnair.profiler.logs.linear.syntax import PatternError
+    from alnair.profiler.logs.linear_pattern import PatternError
     from alnair.profiler.logs.step_counter import StepCounter
 
     try:
@@ -109,18 +154,4 @@ def _command(text: str, pattern: str | None, gpu: str | None) -> "Command":
         StepCounter(pattern)
     except PatternError as error:
         raise typer.BadParameter(str(error), param_hint="--pattern") from None
-    return Command(tuple(words), pattern, {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu})
-
-
-def _kinds(kinds: str | None, out: Path | None, model: str | None) -> tuple[str, str]:
-    """Return what the two are called; a table needs names and a model."""
-    if (out is None) != (model is None):
-        raise typer.BadParameter("say both --out and --model, or neither", param_hint="--out")
-    if kinds is None:
-        if out is not None:
-            raise typer.BadParameter("a table needs the names of the two", param_hint="--kinds")
-        return "first", "second"
-    first, comma, second = (part.strip() for part in kinds.partition(","))
-    if not (first and comma and second) or "," in second:
-        raise typer.BadParameter(f"{kinds!r} are not two names: A,B", param_hint="--kinds")
-    return first, second
+    return Command(tuple(words), pattern)

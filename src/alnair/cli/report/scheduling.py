@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 def scheduling(
     *,
     record: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--record",
-            metavar="FILE",
-            help="Append all that happens from now on to a record, until interrupted.",
+            metavar="DB",
+            help="Write all that happens from now on into a history (a file or a URL), until"
+            " interrupted.",
         ),
     ] = None,
     seconds: Annotated[
@@ -38,9 +39,9 @@ def scheduling(
         typer.Option(
             "--history",
             metavar="FILE",
-            help="Report on a record, on the controller's history (a file or a URL), or on one of"
-            " 'alnair simulate', and not on the cluster as it is; several are compared with the"
-            " first.",
+            help="Report on a history (a file or a URL), on a record of an earlier version, or on"
+            " one of 'alnair simulate', and not on the cluster as it is; several are compared with"
+            " the first.",
         ),
     ] = None,
     since: Annotated[
@@ -66,23 +67,24 @@ def scheduling(
 ) -> None:
     """Say how well a live cluster is scheduled: the metrics of a simulation, of real jobs.
 
-    One look knows only pods that are still there. So that deleted ones count too, keep a record:
-    --record writes down all that happens and may be killed at any moment; the same command goes
-    on. --history then reads it, also while it is written.
+    One look knows only pods that are still there. So that deleted ones count too, let the
+    controller keep a history. Where it keeps none, --record keeps one from outside: it may be
+    killed at any moment, and the same command goes on. --history reads both, also while they are
+    written.
 
     Ends with 0, 2 on wrong usage or a wrong file, 3 if the cluster cannot be read, 130 after an
     interrupt; an interrupt is how --record ends well, with 0.
 
     Examples:
       alnair report scheduling
-      alnair report scheduling --record cluster.jsonl
-      alnair report scheduling --history cluster.jsonl --since 7d --report week
-      alnair report scheduling --history before.jsonl --history after.jsonl --json
+      alnair report scheduling --record cluster.db
+      alnair report scheduling --history cluster.db --since 7d --report week
+      alnair report scheduling --history before.jsonl --history after.db --json
     """
     from alnair.history import report as reports
     from alnair.history.database.addresses import HistoryError
     from alnair.history.history_file import HistoryFileError
-    from alnair.live.recording import recorder, windows
+    from alnair.live.recording import one_look, windows
     from alnair.live.recording.record_file import RecordError
 
     if record is not None and (history or since or namespace or folder or json):
@@ -111,7 +113,7 @@ def scheduling(
         if history:
             found = windows.read(history, part, _database)
         else:
-            known = ask(cluster.connection(), "report", recorder.look)
+            known = ask(cluster.connection(), "report", one_look.look)
             what = "one look at a cluster: deleted pods are not in it"
             found = {"cluster": windows.history_of(known, part, what)}
         _show(found, folder, json=json)
@@ -139,18 +141,20 @@ def _bad_parameters() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _record(path: Path, cluster: ClusterOptions, seconds: float | None) -> None:
+def _record(name: str, cluster: ClusterOptions, seconds: float | None) -> None:
     from alnair.cli.interrupts import until_interrupted
-    from alnair.live.recording import recorder
-    from alnair.live.recording.record_file import RecordFile
+    from alnair.history.database import opening
+    from alnair.live.recording import windows
+    from alnair.processes.controller.history import recording
+
+    windows.check_no_record(name)
+    shown = opening.shown(opening.address(name))
 
     def tell(nodes: int, pods: int) -> None:
-        typer.echo(f"recording {nodes} nodes and {pods} pods to {path}; Ctrl-C ends it", err=True)
+        typer.echo(f"recording {nodes} nodes and {pods} pods to {shown}; Ctrl-C ends it", err=True)
 
     async def work(client: "Client") -> None:
-        stop = until_interrupted(seconds)
-        with RecordFile(path) as file:
-            await recorder.record(client, file, stop, tell)
+        await recording.record(client, name, until_interrupted(seconds), tell)
 
     ask(cluster.connection(), "report", work)
 

@@ -55,7 +55,8 @@ def scheduler(
 
     def read() -> Loaded:
         found = overrides.applied_to(conf.load(config))
-        return Loaded(found, assemble(found, str(config) if config is not None else "command line"))
+        folder = config.parent if config is not None else None
+        return Loaded(found, assemble(found, str(config or "command line"), folder))
 
     with expected(conf.ConfigurationError, prefix="error: "):
         loaded = read()

@@ -19,8 +19,10 @@ from alnair.cli.simulate.cluster_options import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from alnair.model.nodes import Node
+    from alnair.model.pair_rates import PairTables
     from alnair.sim.inputs import InputOptions, Loaded
     from alnair.sim.inputs.options import Found
     from alnair.sim.simulation import Simulation
@@ -61,8 +63,9 @@ def cluster(
       alnair simulate cluster openb --report out/
       alnair simulate cluster philly.csv --nodes 150x8xV100 --durations learned --json
       alnair simulate cluster philly.csv --nodes 300x8xV100 --checkpoint philly.sim
+      alnair simulate cluster synthetic --nodes 8x8xA100 --elastic-share 0.5 --elastic none
       alnair simulate cluster --resume philly.sim --report out/
-      alnair simulate cluster --from-history history.db --nodes 20x8xA100
+      alnair simulate cluster --from-history history.db --last 7d --nodes 20x8xA100
     """
     from alnair.cli.simulate.cluster_progress import carry_out
     from alnair.configuration.scheduler_file import ConfigurationError
@@ -70,6 +73,7 @@ def cluster(
     from alnair.sim.inputs import load
     from alnair.sim.outputs import OutputError, Outputs
     from alnair.traces.files import TraceFileError
+    from alnair.traces.pair_tables import PairTableError
 
     if results.resume is not None:
         _refuse_fixed(context)
@@ -79,8 +83,8 @@ def cluster(
         report=results.report,
         history=results.history,
     )
-    errors = (TraceFileError, ConfigurationError, checkpoint.CheckpointError, OutputError)
-    with expected(*errors, code=USAGE):
+    errors = TraceFileError, ConfigurationError, checkpoint.CheckpointError, OutputError
+    with expected(*errors, PairTableError, code=USAGE):
         outputs.check()
         if results.resume is not None:
             simulation = checkpoint.load(results.resume)
@@ -118,15 +122,23 @@ def _sources(sources: list[str] | None, trace: TraceOptions) -> list[str]:
     return [trace.from_history] if trace.from_history else sources or []
 
 
-def _history(url: str) -> "Callable[[InputOptions, tuple[Node, ...]], Found] | None":
+def _history(url: str, last: str) -> "Callable[[InputOptions, tuple[Node, ...]], Found] | None":
     """Return what reads a history; its packages are not always there."""
-    if not url:
-        return None
     from functools import partial
 
+    from alnair.model import durations
+
+    if last and not url:
+        raise typer.BadParameter("it is of a history: add --from-history", param_hint="--last")
+    if not url:
+        return None
+    try:
+        span = durations.seconds(last) if last else None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--last") from None
     from alnair.sim.inputs import history_jobs
 
-    return partial(history_jobs.read, url)
+    return partial(history_jobs.read, url, last=span)
 
 
 def _inputs(
@@ -149,12 +161,31 @@ def _inputs(
         shares=work.shares,
         estimate=work.estimate,
         utilisation=work.utilisation,
+        elastic_share=work.elastic_share,
         seed=seed,
         node_mtbf=failures.node_mtbf,
         node_mttr=failures.node_mttr,
-        history=_history(trace.from_history),
+        history=_history(trace.from_history, trace.last),
         mix=Mix(jobs=work.jobs, per_hour=work.per_hour),
     )
+
+
+def _pairs(found: "Loaded", path: "Path | None") -> "PairTables | None":
+    """Return the measured pairs, and say so where they are of other GPUs."""
+    from alnair.model.pair_rates import Pairs
+    from alnair.traces import pair_tables
+
+    if path is None:
+        return None
+    tables = pair_tables.load(path)
+    models = {gpu.model for node in found.scenario.nodes for gpu in node.gpus}
+    if not any(map(Pairs(tables).has, models)):
+        typer.echo(
+            f"alnair: {path} has pairs of {', '.join(sorted(tables)) or 'no GPU'}, and the GPUs"
+            f" here are {', '.join(sorted(models)) or 'none'}: it changes nothing",
+            err=True,
+        )
+    return tables
 
 
 def _begun(found: "Loaded", scheduling: SchedulingOptions, stop_at: float | None) -> "Simulation":
@@ -165,7 +196,8 @@ def _begun(found: "Loaded", scheduling: SchedulingOptions, stop_at: float | None
     from alnair.sim.beginning import begin
     from alnair.sim.simulation import SimulationOptions
 
-    configuration, profiles = load_profiles(scheduling.config)
+    pairs = _pairs(found, scheduling.pairs)
+    configuration, profiles = load_profiles(scheduling.config, scheduling.pairs)
     options = SimulationOptions(
         seed=scheduling.seed,
         until=math.inf if stop_at is None else stop_at,
@@ -181,6 +213,8 @@ def _begun(found: "Loaded", scheduling: SchedulingOptions, stop_at: float | None
             profiles,
             options,
             interference=scheduling.interference == "on",
+            pairs=pairs,
+            elastic=scheduling.elastic == "fair",
             timer=time.perf_counter,
         )
     except UnknownProfileError as error:

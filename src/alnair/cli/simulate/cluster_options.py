@@ -39,6 +39,14 @@ class TraceOptions(OptionGroup, frozen=True, kw_only=True):
             help="The jobs of a controller's history instead of a trace: a file or a URL.",
         ),
     ] = ""
+    last: Annotated[
+        str,
+        typer.Option(
+            "--last",
+            metavar="SPAN",
+            help="Of the history, only jobs that came in its last 7d, 12h or so.",
+        ),
+    ] = ""
     nodes: Annotated[
         str,
         typer.Option(
@@ -137,6 +145,17 @@ class WorkOptions(OptionGroup, frozen=True, kw_only=True):
         float,
         typer.Option("--per-hour", metavar="X", help="… so many an hour, on average."),
     ] = 60.0
+    elastic_share: Annotated[
+        float,
+        typer.Option(
+            "--elastic-share",
+            min=0,
+            max=1,
+            metavar="X",
+            help="This part of the jobs with several GPUs is elastic: they run with a quarter to "
+            "twice of what they ask for, a worker per GPU.",
+        ),
+    ] = 0.0
     utilisation: Annotated[
         Literal["", "measured"],
         typer.Option(
@@ -196,6 +215,23 @@ class SchedulingOptions(OptionGroup, frozen=True, kw_only=True):
             "--interference", metavar="on|off", help="Jobs that share a GPU slow one another down."
         ),
     ] = "on"
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Pairs that alnair profile pair measured: so fast neighbours run, and so much the"
+            " scheduler knows of it, unless its configuration names other pairs.",
+        ),
+    ] = None
+    elastic: Annotated[
+        Literal["fair", "none"],
+        typer.Option(
+            "--elastic",
+            metavar="fair|none",
+            help="How many workers elastic jobs have: as the fair plan says, or what they ask for.",
+        ),
+    ] = "fair"
     job_checkpoint: Annotated[
         float,
         typer.Option(

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alnair.cli.failures import USAGE, expected
+from alnair.cli.failures import UNREADABLE, USAGE, expected
 from alnair.cli.json_output import json_option_last, write_json
 
 if TYPE_CHECKING:
     from alnair.scheduler.framework.extension_points import Profile
     from alnair.scheduler.published.fragmentation import WorkloadClass
+    from alnair.sim.placement.benchmark import Run
+    from alnair.sim.placement.result import Result
 
 #: Demand that a list is inflated to, as a part of the GPUs there are.
 _TUNE = 1.3
@@ -71,6 +73,10 @@ def placement(
             "--config", metavar="FILE", help="A scheduler configuration with profiles of one's own."
         ),
     ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="Write a page, plots and a table there."),
+    ] = None,
     json: Annotated[bool, json_option_last("the result")] = False,
 ) -> None:
     """Place the pods of a GPU trace one after another, and say how much GPU nobody got.
@@ -79,12 +85,14 @@ def placement(
     benchmark of Weng et al., Beware of Fragmentation (USENIX ATC'23), and with the published
     orders a published policy gives the published figures.
 
-    Ends with 0 when all pods were tried, 2 on wrong usage or a wrong file, 130 after an interrupt.
+    Ends with 0 when all pods were tried, 2 on wrong usage or a wrong file, 3 if the report cannot
+    be written, 130 after an interrupt.
 
     Examples:
       alnair simulate placement
       alnair simulate placement --policy fgd --orders default-42.pods default-42.nodes
       alnair simulate placement --pods my_pods.csv --nodes my_nodes.csv --seed 7 --json
+      alnair simulate placement --profile alnair-low-fragmentation --report out/
     """
     import time
 
@@ -103,6 +111,7 @@ def placement(
 
     if orders is not None and (seed is not None or tune is not None):
         raise typer.BadParameter(_ORDERS, param_hint="--orders")
+    _check(folder)
     if policy is not None and (profile is not None or config is not None):
         raise typer.BadParameter(_POLICY, param_hint="--policy")
     try:
@@ -135,9 +144,31 @@ def placement(
         orders=orders or (),
         peak_rss_mb=peak_rss_mb(),
     )
+    _report(result, run, folder)
     placement_result.show(result, console(json=json))
     if json:
         write_json(result)
+
+
+def _check(folder: Path | None) -> None:
+    """Refuse a folder with something else in it, before anything is done."""
+    from alnair.history import report as reports
+
+    if folder is not None:
+        with expected(reports.NotReportError, code=USAGE):
+            reports.check(folder)
+
+
+def _report(result: "Result", run: "Run", folder: Path | None) -> None:
+    """Write the report, if one is wanted, and say where it is."""
+    from alnair.history import report as reports
+    from alnair.sim.placement.report import render
+
+    if folder is None:
+        return
+    with expected(OSError, code=UNREADABLE):
+        reports.write_files(render(result, run.levels), folder)
+    typer.echo(f"report: {folder / 'index.html'}", err=True)
 
 
 def _chosen(

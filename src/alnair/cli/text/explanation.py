@@ -110,6 +110,8 @@ def _placement(node: str, got: Placement) -> Iterator[str]:
         part = "whole" if gpu.whole else f"a slice of {gpu.memory_mib} MiB and {gpu.compute} %"
         what = ", ".join(filter(None, (gpu.model, gpu.uuid)))
         yield f"  GPU {gpu.index} ({what}): {part}{guess if got.guessed and not number else ''}"
+        if gpu.beside:
+            yield f"    {gpu.beside}"
     if not got.decided_again:
         return
     yield ""

@@ -16,7 +16,7 @@ from alnair.cli.text.use_tables import table, titles
 from alnair.kube.errors import KubeError
 from alnair.live.usage.use import ClusterUse
 
-_VIEWS: Final = {"n": "nodes", "g": "gpus", "p": "pods", "o": "owners"}
+_VIEWS: Final = {"n": "nodes", "g": "gpus", "p": "pods", "o": "owners", "w": "work"}
 _QUIT: Final = ("q", "\x1b", "\x03")
 #: Lines that are not the table's rows: title, head, "and 7 more", notes.
 _FRAME: Final = 6

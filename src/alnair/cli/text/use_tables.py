@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from alnair.cli.text import job_facts
 from alnair.live.usage.use import ClusterUse
 
 #: What is shown where a figure is not known.
@@ -87,6 +88,18 @@ _COLUMNS: Final = {
         Column("left", "eta_s", _seconds, is_number=True),
         Column("owner", "owner"),
     ),
+    "work": (
+        Column("namespace", "namespace"),
+        Column("pod", "pod"),
+        Column("type", "type", lambda value: value or job_facts.UNKNOWN),
+        Column("model", "model", job_facts.model_name),
+        Column("parameters", "model", job_facts.parameters),
+        Column("weights MiB", "model", job_facts.weights),
+        Column("input", "input", job_facts.places),
+        Column("epoch MiB", "input", job_facts.epoch_mib),
+        Column("calls/s", "cuda", job_facts.calls_per_s),
+        Column("CUDA calls", "cuda", job_facts.calls),
+    ),
     "owners": (
         Column("namespace", "namespace"),
         Column("owner", "owner"),
@@ -115,13 +128,13 @@ def table(
 
     Args:
         use: The figures.
-        view: nodes, gpus, pods or owners.
+        view: nodes, gpus, pods, owners or work.
         sort_by: Column; numbers begin with the largest, what is not known comes last. None: as is.
         is_reversed: The other way round.
         most: Rows that there is room for.
     """
     columns = _COLUMNS[view]
-    rows = list(getattr(use, view))
+    rows = list(getattr(use, "pods" if view == "work" else view))
     if sort_by is not None:
         rows = _sorted(rows, columns[sort_by], is_reversed)
     # What is known of no row takes no room; the numbers of columns stay for the keys.
@@ -152,13 +165,19 @@ _NOTHING: Final = {
     "gpus": "no node says that it has GPUs: an agent describes them",
     "pods": "no pod holds a GPU",
     "owners": "no pod holds a GPU",
+    "work": "no pod holds a GPU",
 }
 
 
 def _sorted(rows: Iterable[Any], column: Column, is_reversed: bool) -> list[Any]:
     known = [row for row in rows if getattr(row, column.field) is not None]
     unknown = [row for row in rows if getattr(row, column.field) is None]
-    known.sort(key=lambda row: getattr(row, column.field), reverse=column.is_number != is_reversed)
+
+    def key(row: Any) -> Any:
+        value = getattr(row, column.field)
+        return column.text(value) if isinstance(value, msgspec.Struct) else value
+
+    known.sort(key=key, reverse=column.is_number != is_reversed)
     return [*known, *unknown]
 
 

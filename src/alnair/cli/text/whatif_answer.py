@@ -8,9 +8,12 @@ from alnair.cli.text.rebalance_plan import place, table
 from alnair.model.durations import span
 from alnair.sim.whatif.answer import Answer, PodResult
 from alnair.sim.whatif.figures import Figures
+from alnair.sim.whatif.trainings import WorkersResult
 
 #: Pods that are listed one by one for each reason to be in the answer; `--json` has them all.
 _LISTED: Final = 40
+#: Nodes of a job's workers that are named.
+_NODES: Final = 8
 #: Changes that would help, shown for each pod that does not fit.
 _CHANGES: Final = 3
 _HEADS: Final = {
@@ -26,6 +29,10 @@ def lines(answer: Answer) -> Iterator[str]:
     """Return the answer line by line."""
     for note in answer.notes:
         yield f"note: {note}"
+    for one in answer.workers:
+        yield from _workers(one)
+    if answer.workers:
+        yield ""
     for role, head in _HEADS.items():
         fates = [fate for fate in answer.fates if fate.role == role]
         if fates:
@@ -42,6 +49,19 @@ def lines(answer: Answer) -> Iterator[str]:
             yield f"then free: {nodes}"
         yield ""
     yield from _figures(answer)
+
+
+def _workers(one: WorkersResult) -> Iterator[str]:
+    asked = f"{one.least}" if one.least == one.most else f"{one.least} to {one.most}"
+    if one.start:
+        where = ", ".join(f"{node} ({count})" for node, count in one.nodes[:_NODES])
+        more = f" and {len(one.nodes) - _NODES} more" if len(one.nodes) > _NODES else ""
+        workers = "1 worker" if one.start == 1 else f"{one.start} workers"
+        yield f"{one.kind} {one.job} would start with {workers} of {asked}: {where}{more}"
+    else:
+        yield f"{one.kind} {one.job} would wait: it needs at least {one.least} of {asked} workers"
+    if one.why:
+        yield f"  no more, as {one.why}"
 
 
 def _fates(head: str, fates: list[PodResult]) -> Iterator[str]:

@@ -97,7 +97,8 @@ class Registrations:
     async def _pause(self) -> None:
         """Wait for the next look; where the kubelet hangs up, that is now: it refuses pods."""
         try:
-            await asyncio.wait_for(self._hung_up.wait(), self._wait)
+            async with asyncio.timeout(self._wait):
+                await self._hung_up.wait()
         except TimeoutError:
             return
         now = asyncio.get_running_loop().time()

@@ -10,8 +10,10 @@ import msgspec
 from alnair.node.pairing.workload import Command, RunError, Workload
 from alnair.profiler.pair_speeds import Round
 
-#: Seen steps that a rate needs.
-_FEW = 3
+#: Seen steps that a rate needs: fewer, and one more or less would be a fifth of it.
+ENOUGH = 5
+#: Who shows fewer is measured longer, so many times at most.
+LONGER = 4
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -19,13 +21,17 @@ class Times(msgspec.Struct, frozen=True):
 
     Attributes:
         warm_up: After the first steps of all, which do not count.
-        measured: That count.
+        measured: That count; more where steps are so long that few are seen.
         patience: For the first step.
     """
 
     warm_up: float = 10.0
     measured: float = 30.0
     patience: float = 300.0
+
+
+#: Runs workloads at the same time, and returns the steps per second of each.
+Measure = Callable[[Sequence[Command], Times], tuple[float, ...]]
 
 
 def rates(commands: Sequence[Command], times: Times) -> tuple[float, ...]:
@@ -49,8 +55,10 @@ def rates(commands: Sequence[Command], times: Times) -> tuple[float, ...]:
         _until(selector, time.monotonic() + times.warm_up)
         begin = time.monotonic()
         _until(selector, begin + times.measured)
+        latest = begin + LONGER * times.measured
+        _until(selector, latest, lambda: all(_seen_since(one, begin) >= ENOUGH for one in running))
         end = time.monotonic()
-        return tuple(_rate(one, begin, end) for one in running)
+        return tuple(rate(one.name, one.seen, begin, end) for one in running)
 
 
 def rounds(
@@ -59,25 +67,35 @@ def rounds(
     times: Times,
     count: int,
     tell: Callable[[str], None],
+    measure: Measure | None = None,
 ) -> list[Round]:
     """Measure a pair several times, in an order that alternates.
 
     What drifts (a GPU that gets warm, a machine that gets busy) then falls on both sides alike.
+
+    Args:
+        first: Of the pair.
+        second: The other.
+        times: Of each measurement.
+        count: Of rounds.
+        tell: Takes what begins.
+        measure: Runs workloads at the same time; by default as processes of this machine.
     """
+    measure = measure or rates
     done = []
     for number in range(count):
         told = f"round {number + 1} of {count}"
         if number % 2:
             tell(f"{told}: together")
-            b, a = rates((second, first), times)
+            b, a = measure((second, first), times)
         tell(f"{told}: alone")
         order = (second, first) if number % 2 else (first, second)
-        alone = [rates((one,), times)[0] for one in order]
+        alone = [measure((one,), times)[0] for one in order]
         if number % 2:
             alone.reverse()
         else:
             tell(f"{told}: together")
-            a, b = rates((first, second), times)
+            a, b = measure((first, second), times)
         done.append(Round((alone[0], alone[1]), (a, b)))
     return done
 
@@ -91,14 +109,29 @@ def _until(
             key.data.read()
 
 
-def _rate(one: Workload, begin: float, end: float) -> float:
-    seen = [(at, done) for at, done in one.seen if begin <= at <= end]
-    if len(seen) < _FEW:
+def _seen_since(one: Workload, begin: float) -> int:
+    return sum(at >= begin for at, _ in one.seen[-ENOUGH:])
+
+
+def rate(name: str, seen: Sequence[tuple[float, float]], begin: float, end: float) -> float:
+    """Return steps per second over a span of time.
+
+    Args:
+        name: Of the workload, for messages.
+        seen: Moments, and steps done by then.
+        begin: Of the span.
+        end: Of the span.
+
+    Raises:
+        RunError: Too few steps were seen in it.
+    """
+    within = [(at, done) for at, done in seen if begin <= at <= end]
+    if len(within) < ENOUGH:
         raise RunError(
-            f"{one.name} has shown its steps {len(seen)} times in {end - begin:.0f} s; {_FEW} are"
+            f"{name} has shown its steps {len(within)} times in {end - begin:.0f} s; {ENOUGH} are"
             " needed: measure longer (--seconds), or let it print more often"
         )
-    (first, before), (last, after) = seen[0], seen[-1]
+    (first, before), (last, after) = within[0], within[-1]
     if after <= before:
-        raise RunError(f"{one.name} did no steps in {end - begin:.0f} s")
+        raise RunError(f"{name} did no steps in {end - begin:.0f} s")
     return (after - before) / (last - first)

@@ -17,6 +17,8 @@ from alnair.profiler.logs.step_counter import StepCounter
 
 #: Seconds that a workload has to end after SIGTERM.
 _GRACE = 5.0
+#: Seconds that its workers have to be gone, once they were killed. Some init processes reap late.
+_WORKERS_GRACE = 0.5
 #: Bytes of its last output that are shown when it fails.
 _TAIL = 2000
 
@@ -88,7 +90,16 @@ class Workload:
                 os.killpg(self._process.pid, how)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
+        self._await_group()
         self._output.close()
+
+    def _await_group(self) -> None:
+        """Wait until its workers, which nobody here is the parent of, have left the GPU, too."""
+        deadline = time.monotonic() + _WORKERS_GRACE
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.killpg(self._process.pid, 0)
+                time.sleep(0.01)
 
     def fileno(self) -> int:
         """For a selector."""

@@ -51,12 +51,19 @@ def _cpu_v1(text: bytes, found: Numbers) -> None:
 
 def _inactive(key: bytes) -> Callable[[bytes, Numbers], None]:
     def take(text: bytes, found: Numbers) -> None:
-        inactive, used = after(text, key), found.pop("used", None)
-        if used is not None:
-            # As the kubelet reckons; the two are not of one moment.
-            found["memory_bytes"] = max(0, used - (inactive or 0))
+        found["inactive"] = after(text, key) or 0
 
     return take
+
+
+def working_set(numbers: Numbers) -> None:
+    """Put `memory_bytes` in place of what is used and what of it is inactive, where both are known.
+
+    It is what the kubelet reckons with; the two are not of one moment.
+    """
+    used, inactive = numbers.pop("used", None), numbers.pop("inactive", None)
+    if used is not None and inactive is not None:
+        numbers["memory_bytes"] = max(0, used - inactive)
 
 
 def _io_v2(text: bytes, found: Numbers) -> None:
@@ -111,8 +118,7 @@ def _put(found: Numbers, field: str, value: int | None, factor: int = 1) -> None
 
 
 Reading = Callable[[bytes, Numbers], None]
-#: Hierarchy → file → what takes its text; of v2 there is one hierarchy, "". What is used is read
-#: just before what of it is inactive.
+#: Hierarchy → file → what takes its text; of v2 there is one hierarchy, "".
 V2: Final[Mapping[str, Mapping[str, Reading]]] = {
     "": {
         "cpu.stat": _cpu_v2,

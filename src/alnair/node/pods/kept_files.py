@@ -42,6 +42,9 @@ class KeptFiles:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, path: str) -> bool:
+        return path in self._open
+
     def read(self, path: str) -> bytes | None:
         """Return what a file says now; None if there is no such file."""
         fd = self._open.get(path)

@@ -44,11 +44,13 @@ class _Source(msgspec.Struct, frozen=True):
         members: Folders of the pod's groups, when it was found.
         path: Of the file; "": it has no network of its own.
         namespace: Inode of its network.
+        pid: Of the process whose file it is.
     """
 
     members: frozenset[str]
     path: str
     namespace: int
+    pid: int
 
 
 class PodNetworks:
@@ -63,6 +65,8 @@ class PodNetworks:
         self._proc = proc
         self._files = files
         self._sources: dict[str, _Source] = {}
+        #: What was read last of each pod, and what it says.
+        self._read: dict[str, tuple[bytes, tuple[int, int] | None]] = {}
         #: Networks that are none of a pod's; who may not look at process 1 lives beside it mostly.
         self._node = {self._namespace(1), self._namespace("self")} - {0}
 
@@ -82,9 +86,15 @@ class PodNetworks:
             source = self._find(uid, members, pids)
         if source is None or not source.path:
             return None
+        if source.path not in self._files and self._namespace(source.pid) != source.namespace:
+            self._drop(uid)  # the process has ended, and its pid may be another's
+            return None
         text = self._files.read(source.path)
-        found = parse(text) if text is not None else None
-        if found is None:
+        before, found = self._read.get(uid, (None, None))
+        if text != before:
+            found = parse(text) if text is not None else None
+            self._read[uid] = text or b"", found
+        if text is None or found is None:
             self._drop(uid)
             return None
         return NetworkSample(now, *found)
@@ -105,12 +115,13 @@ class PodNetworks:
             else:
                 self._drop(uid)
                 path = "" if namespace in self._node else str(self._proc.path(f"{pid}/net/dev"))
-                made = _Source(members, path, namespace)
+                made = _Source(members, path, namespace, pid)
             self._sources[uid] = made
             return made
         return old
 
     def _drop(self, uid: str) -> None:
+        self._read.pop(uid, None)
         source = self._sources.pop(uid, None)
         if source is not None and source.path:
             self._files.close(source.path)

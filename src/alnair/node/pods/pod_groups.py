@@ -66,11 +66,12 @@ def hierarchy(mounts: Mounts) -> str | None:
 
 
 class _Listing(msgspec.Struct):
-    """What a folder had: its links, and (path, inode) of the folders in it."""
+    """What a folder had: its links, and (path, inode) of its folders; whether it is a pod's."""
 
     links: int
     folders: list[tuple[str, int]]
     turn: int
+    is_pod: bool
 
 
 class PodGroups:
@@ -88,13 +89,18 @@ class PodGroups:
         self._places: dict[str, Cgroup] = {}
         self._listings: dict[str, _Listing] = {}
         self._count = 0
+        #: What the last look found; None: all is to be looked through.
+        self._found: Groups | None = None
+        #: Whether a folder went while it was looked for.
+        self._is_stale = False
 
     def changed(self, group: PodGroup) -> None:
         """List the folder that the group is in at the next look: it cannot be read any more."""
         self._listings.pop(str(Path(group.folder).parent), None)
+        self._found = None
 
     def look(self, *, anew: bool = True) -> Groups:
-        """List the groups.
+        """List the groups; the same object as before if they are the same.
 
         Args:
             anew: Look for folders of a kubelet, too; done in any case while there is none.
@@ -103,7 +109,11 @@ class PodGroups:
             return Groups({}, frozenset())
         point, root = self._proc.mounts.at[self._controller]
         if anew or not self._roots:
-            self._roots = sorted(_kubelets(point))
+            roots = sorted(_kubelets(point))
+            if roots != self._roots:
+                self._roots, self._found = roots, None
+        if self._found is not None and self._is_as_before():
+            return self._found
         found: dict[ContainerKey, PodGroup] = {}
         pods: set[str] = set()
         left_out, seen = 0, dict[str, Cgroup]()
@@ -122,17 +132,33 @@ class PodGroups:
                 key = ContainerKey(place.pod, place.container)
                 found[key] = PodGroup(key, path, folder, inode)
         self._places = seen
-        return Groups(found, frozenset(pods), left_out)
+        groups = Groups(found, frozenset(pods), left_out)
+        self._found = None if self._is_stale else groups
+        return groups
+
+    def _is_as_before(self) -> bool:
+        """Whether no folder has got or lost one since the last look."""
+        self._count += 1
+        for folder, before in self._listings.items():
+            listing = self._list(folder, is_pod=before.is_pod)
+            if listing is before:
+                continue
+            if listing is None or listing.folders != before.folders:
+                return False
+            self._listings[folder] = listing
+        return True
 
     def _below_kubelets(self) -> Iterator[tuple[str, int]]:
         """Folders three levels below a kubelet's: classes of pods, pods, containers."""
         waiting = [(root, 0) for root in self._roots]
         listings: dict[str, _Listing] = {}
+        stale: set[str] = set()
         self._count += 1
         while waiting:
             folder, depth = waiting.pop()
             listing = self._list(folder, is_pod=depth == 2)
             if listing is None:
+                stale.add(str(Path(folder).parent))  # another may have come in its place
                 continue
             listings[folder] = listing
             for path, inode in listing.folders:
@@ -140,7 +166,8 @@ class PodGroups:
                 place = self._places.get(path)
                 if depth < 2 and not (place is not None and place.container):
                     waiting.append((path, depth + 1))
-        self._listings = listings
+        self._listings = {path: one for path, one in listings.items() if path not in stale}
+        self._is_stale = bool(stale)
 
     def _list(self, folder: str, *, is_pod: bool) -> _Listing | None:
         before = self._listings.get(folder)
@@ -155,7 +182,7 @@ class PodGroups:
         if before is None or before.links != links or links == 1 or before.turn <= 0:
             # Not all at the same time.
             turn = _AGAIN if before is not None else self._count % _AGAIN + 1
-            return _Listing(links, _folders(folder), turn)
+            return _Listing(links, _folders(folder), turn, is_pod)
         before.turn -= 1
         return before
 

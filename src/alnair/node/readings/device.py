@@ -51,15 +51,18 @@ class Busy(NamedTuple):
 
     Attributes:
         util: Mean percent of time in which kernels ran; None if not measured.
-        highest: The largest of the driver's samples.
         memory: Percent of time in which its memory was read or written.
-        is_mean: Whether these are over all the time since the last look; else of its end alone.
+        samples: The driver's own since the last look: seconds since the epoch, and percent.
     """
 
     util: float | None = None
-    highest: float | None = None
     memory: float | None = None
-    is_mean: bool = False
+    samples: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is over all the time since the last look; else of its end alone."""
+        return bool(self.samples)
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -83,25 +86,28 @@ class BusyReader:
         now_us = time.time_ns() // 1000
         busy, memory = self._new(_GPU, now_us), self._new(_MEMORY, now_us)
         if busy:
-            part = sum(memory) / len(memory) if memory else None
-            return Busy(sum(busy) / len(busy), float(max(busy)), part, is_mean=True)
+            return Busy(_mean(busy), _mean(memory) if memory else None, tuple(busy))
         rates = self._calls.ask("nvmlDeviceGetUtilizationRates", self._handle)
         if rates is None:
             return Busy()
-        return Busy(float(rates.gpu), float(rates.gpu), float(rates.memory))
+        return Busy(float(rates.gpu), float(rates.memory))
 
-    def _new(self, kind: int, now_us: int) -> list[int]:
+    def _new(self, kind: int, now_us: int) -> list[tuple[float, float]]:
         since = asked_since(self._since[kind], now_us, PERIOD_US)
         found = self._calls.ask("nvmlDeviceGetSamples", self._handle, kind, since)
-        percents: list[int] = []
+        percents: list[tuple[float, float]] = []
         newest = self._since[kind]
         for sample in found[1] if found is not None else ():
             stamp, percent = sample.timeStamp, sample.sampleValue.uiVal
             if since < stamp <= now_us + AHEAD_US and percent <= 100:
-                percents.append(percent)
+                percents.append((stamp / 1e6, float(percent)))
                 newest = max(newest, stamp)
         self._since[kind] = newest
         return percents
+
+
+def _mean(samples: list[tuple[float, float]]) -> float:
+    return sum(percent for _, percent in samples) / len(samples)
 
 
 def memory_of(calls: Calls, handle: Any) -> Memory | None:

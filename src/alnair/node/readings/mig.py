@@ -57,7 +57,6 @@ class MigDevices:
             samples[uuid] = GpuSample(
                 time.monotonic(),
                 util=util,
-                util_max=util,
                 memory_bytes=memory.used,
                 memory_total=memory.total,
                 profiling=gpm.named(busy),

@@ -56,7 +56,7 @@ class GpuReader:
         sample = GpuSample(
             at=time.monotonic(),
             util=busy.util,
-            util_max=busy.highest,
+            busy=busy.samples,
             memory_copy=busy.memory,
             memory_bytes=memory.used if memory is not None else None,
             memory_total=memory.total if memory is not None else None,

@@ -6,7 +6,7 @@ the guaranteed share.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,7 @@ from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import guaranteed
 from alnair.node.vgpu.pages.counters import Slot
 from alnair.sharing import rates
+from alnair.sharing.belief import Belief, believed
 
 #: Time between ticks; the control loop's delay, so a tenth of the 500 ms that limits may take.
 TICK_NS: Final = 50_000_000
@@ -30,27 +31,54 @@ _MILLION: Final = 1_000_000
 _Key = tuple[str, str]
 
 
+class Given(NamedTuple):
+    """What a container had of a GPU since it was last asked: GPU seconds kept for it, and rate."""
+
+    claimed: float
+    most: float
+
+
 class Compute:
     """The rates on all GPUs.
 
     Attributes:
+        beliefs: How far a container's word about its work on a GPU is believed.
         throttled: (container, GPU) held down because of a violation.
+        busy: GPUs on which somebody works, or is held down.
     """
 
     def __init__(self) -> None:
         self._activity: dict[_Key, rates.Activity] = {}
         self._seen: dict[str, tuple[Slot, ...]] = {}
         self._asleep: set[_Key] = set()
-        self._busy: set[str] = set()
+        #: Containers that are so on all of their GPUs.
+        self._all_asleep: set[str] = set()
+        self.busy: set[str] = set()
         self._turns: dict[str, dict[str, rates.Turn]] = {}
         self.throttled: set[_Key] = set()
+        self.beliefs: dict[_Key, Belief] = {}
+        self._given: dict[_Key, Given] = {}
+        self._divided: dict[str, int] = {}
+
+    def take(self, key: _Key, guaranteed: float) -> Given:
+        """Return what a container had of a GPU since this was last asked.
+
+        Args:
+            key: (container, GPU).
+            guaranteed: Its share, which it has where nothing else was said; 0 is no limit.
+        """
+        given = self._given.pop(key, Given(0.0, 0.0))
+        return given._replace(most=given.most or guaranteed or 1.0)
 
     def forget(self, name: str) -> None:
         """Drop what is known of a container."""
         self._seen.pop(name, None)
+        self._all_asleep.discard(name)
         self._activity = {key: a for key, a in self._activity.items() if key[0] != name}
         self._asleep = {key for key in self._asleep if key[0] != name}
         self.throttled = {key for key in self.throttled if key[0] != name}
+        self.beliefs = {key: one for key, one in self.beliefs.items() if key[0] != name}
+        self._given = {key: one for key, one in self._given.items() if key[0] != name}
 
     def tick(self, containers: Iterable[VgpuContainer], now_ns: int) -> None:
         """Read the use of all, and write the rates that follow."""
@@ -58,12 +86,16 @@ class Compute:
         for container in all_:
             name, slots = container.assignment.name, container.slots
             is_idle = self._seen.get(name) is slots
+            if is_idle and name in self._all_asleep:
+                continue  # most containers, most of the time
             self._seen[name] = slots
+            all_asleep = is_idle
             for row, share in enumerate(container.assignment.shares):
                 key = name, share.uuid
                 before = self._activity.get(key)
                 if is_idle and key in self._asleep:
-                    continue  # most containers, most of the time
+                    continue
+                all_asleep = False
                 self._activity[key] = after = _observe(container, row, now_ns, before)
                 if after.is_active(now_ns):
                     busy.add(share.uuid)
@@ -71,10 +103,11 @@ class Compute:
                     self._asleep.add(key)
                     continue
                 self._asleep.discard(key)
+            (self._all_asleep.add if all_asleep else self._all_asleep.discard)(name)
         busy |= {uuid for _, uuid in self.throttled}
-        for uuid in busy | self._busy:
+        for uuid in busy | self.busy:
             self._divide(uuid, all_, now_ns, is_busy=uuid in busy)
-        self._busy = busy
+        self.busy = busy
 
     def _divide(
         self, uuid: str, containers: list[VgpuContainer], now_ns: int, *, is_busy: bool
@@ -90,7 +123,7 @@ class Compute:
         for container, _, share in rows:
             seen = self._activity[container.assignment.name, uuid]
             percent = guaranteed(share)
-            demands[container.assignment.name] = rates.TenantDemand(
+            said = rates.TenantDemand(
                 guaranteed=percent / 100 if percent else min(1.0, max(_LEAST, seen.used)),
                 soft=share.soft,
                 low=share.low_priority,
@@ -101,12 +134,30 @@ class Compute:
                 used_long=seen.used_long,
                 limited=bool(percent),
             )
+            belief = self.beliefs.get((container.assignment.name, uuid))
+            demands[container.assignment.name] = believed(said, belief) if belief else said
         granted = rates.grant(demands) if is_busy else {}
+        self._note_given(uuid, demands, granted, now_ns)
         turns = rates.turns(demands, granted, self._turns.get(uuid)) if granted else {}
         self._turns[uuid] = turns
         for container, row, _ in rows:
             turn = turns.get(container.assignment.name)
             self._write(container, row, demands, granted, turn, now_ns)
+
+    def _note_given(
+        self,
+        uuid: str,
+        demands: dict[str, rates.TenantDemand],
+        granted: dict[str, float],
+        now_ns: int,
+    ) -> None:
+        since = self._divided.get(uuid, 0)
+        self._divided[uuid] = now_ns
+        seconds = min(now_ns - since, _HOLDS_NS) / 1e9
+        for name, share in granted.items():
+            old = self._given.get((name, uuid), Given(0.0, 0.0))
+            claimed = old.claimed + min(share, demands[name].wants) * seconds
+            self._given[name, uuid] = Given(claimed, max(old.most, share))
 
     def _write(
         self,
@@ -152,9 +203,10 @@ def _observe(
 ) -> rates.Activity:
     sums = container.totals.devices[row]
     waiting = sum(slot.devices[row].waiting for slot in container.slots if slot.owner)
-    if before is not None and now_ns - before.last.now_ns > 2 * TICK_NS:
-        # It slept, and was looked at every second tick: nothing happened until the last time.
-        last = msgspec.structs.replace(before.last, now_ns=now_ns - 2 * TICK_NS)
+    asleep_ns = max(2, container.counters.passed) * TICK_NS
+    if before is not None and now_ns - before.last.now_ns > asleep_ns:
+        # It slept, and was looked at every few ticks: nothing happened until the last time.
+        last = msgspec.structs.replace(before.last, now_ns=now_ns - asleep_ns)
         before = msgspec.structs.replace(before, last=last)
     reading = rates.Reading(now_ns, sums["charged_ns"], sums["launches"], min(waiting, 1 << 20))
     return rates.observe(before, reading)

@@ -8,18 +8,21 @@ rest out as values.
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from alnair.node.cgroups import Cgroup
 from alnair.node.gpu_looks import GpuLook
+from alnair.node.process_places import ProcessPlaces
 from alnair.node.readings.values import Load
 from alnair.node.vgpu.containers.container import VgpuContainer
+from alnair.node.vgpu.containers.container_slices import guaranteed
+from alnair.node.vgpu.driver_accounts import DriverAccounts
 from alnair.node.vgpu.driver_mappings import DriverMappings
 from alnair.node.vgpu.driver_mappings import Process as MappingProcess
+from alnair.node.vgpu.pages.counters import DeviceUse
 from alnair.node.vgpu.server import VgpuServer
 from alnair.node.vgpu.stray_processes import StrayProcesses
-from alnair.sharing import rates
-from alnair.sharing.corrections import Overhead, learn
+from alnair.sharing.debts import inexact
 from alnair.sharing.violations import (
     Action,
     Case,
@@ -34,7 +37,6 @@ from alnair.sharing.violations import (
 )
 
 _TICKS_PER_SECOND: Final = 100  # of /proc/PID/stat, on all that Linux runs on
-_MILLION: Final = 1_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class Inspection:
         rules: Of violations.
         strays: What is to become of processes of no container; by default they are counted.
         mappings: Says which driver libraries a process has; by default nobody looks.
+        clock: Seconds, as CLOCK_MONOTONIC of the containers.
 
     Attributes:
         confirmed: Violations so far by (container, GPU, kind), of the containers that are there.
@@ -68,8 +71,10 @@ class Inspection:
         rules: ViolationRules = ViolationRules(),  # noqa: B008 (frozen)
         strays: StrayProcesses | None = None,
         mappings: DriverMappings | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
+        self._places = ProcessPlaces(server.proc)
         self._policy = policy
         self._tell = tell
         self._rules = rules
@@ -77,12 +82,11 @@ class Inspection:
         #: Processes of containers at this look.
         self._tenants: set[MappingProcess] = set()
         self._cases: dict[_Key, Case] = {}
-        self._overheads: dict[_Key, Overhead] = {}
-        self._prices: dict[_Key, rates.Price] = {}
-        self._charged: dict[_Key, tuple[float, int]] = {}
+        self._clock = clock
+        self._accounts = DriverAccounts(server.compute, self._places.started)
         self._listed: dict[tuple[str, int], float] = {}
         self.confirmed: dict[tuple[str, str, Kind], int] = {}
-        self.measured: dict[_Key, int] = {}
+        self.measured = self._accounts.measured
         self.strays = strays or StrayProcesses(server.proc)
         self.problem = ""
 
@@ -99,11 +103,15 @@ class Inspection:
         }
         self._note_problem(seen, shared)
         self._forget(shared | seen.loads.keys() | seen.problems.keys() | seen.late)
-        now = time.monotonic()
+        now = self._clock()
         self._tenants.clear()
+        self._places.renew()
+        self.strays.renew()
         for uuid, load in seen.loads.items():
             try:
-                self._judge(uuid, load, now)
+                usage = seen.usages.get(uuid)
+                used = self._accounts.used(uuid, load, usage.util if usage is not None else None)
+                self._judge(uuid, load, used, now)
             except OSError as error:
                 _log.warning("%s: %s", uuid, error)
         if self._mappings is not None:
@@ -119,21 +127,14 @@ class Inspection:
 
     def _forget(self, uuids: set[str]) -> None:
         there = self._server.containers
-        all_known: tuple[dict[_Key, Any], ...] = (
-            self._cases,
-            self._overheads,
-            self._prices,
-            self._charged,
-            self.measured,
-        )
-        for known in all_known:
-            for key in [k for k in known if k[0] not in there or k[1] not in uuids]:
-                del known[key]
+        self._accounts.forget(there, uuids)
+        for key in [k for k in self._cases if k[0] not in there or k[1] not in uuids]:
+            del self._cases[key]
         for counted in [c for c in self.confirmed if c[0] not in there]:
             del self.confirmed[counted]
         self.strays.forget(uuids)
 
-    def _judge(self, uuid: str, load: Load, now: float) -> None:
+    def _judge(self, uuid: str, load: Load, used: dict[int, float] | None, now: float) -> None:
         for pid in load.memory:
             self._listed.setdefault((uuid, pid), now)
         for key in [k for k in self._listed if k[0] == uuid and k[1] not in load.memory]:
@@ -143,9 +144,10 @@ class Inspection:
             rows = [share.uuid for share in container.assignment.shares]
             pids = mine.get(name, [])
             if uuid in rows:
-                self._correct(container, rows.index(uuid), pids, load, now)
+                self._accounts.look(container, rows.index(uuid), pids, load, used, now)
             if uuid in rows or pids or (name, uuid) in self._cases:
-                self._suspect(container, uuid, pids, load, now)
+                self._suspect(container, uuid, pids, load, used, now)
+        self._accounts.keep_only(uuid, load.memory)
         self.strays.look(uuid, strays, now, lambda pid: self._process(uuid, pid, load, now))
 
     def _join(
@@ -158,7 +160,7 @@ class Inspection:
         # those whose control group is known go first.
         containers = sorted(self._server.containers.values(), key=lambda c: c.group is None)
         for pid in pids:
-            place = self._server.proc.cgroup(pid)
+            place = self._places.cgroup(pid)
             if place is None:
                 continue  # it has ended
             one = next((c for c in containers if c.has(place)), None)
@@ -171,60 +173,38 @@ class Inspection:
                 found.setdefault(one.assignment.name, []).append(pid)
         return found, strays
 
-    def _correct(
-        self, container: VgpuContainer, row: int, pids: list[int], load: Load, now: float
-    ) -> None:
-        share = container.assignment.shares[row]
-        key = container.assignment.name, share.uuid
-        said = [memory for pid in pids if (memory := load.memory[pid]) is not None]
-        self.measured[key] = sum(said)
-        fields = {}
-        if len(said) == len(pids) and not load.mps:
-            overhead = self._overheads[key] = learn(
-                self._overheads.get(key, Overhead()),
-                measured=sum(said),
-                ledger=container.held(row),
-                limit=share.memory_mib << 20,
-            )
-            fields["memory_overhead"] = overhead.bytes
-        charged = container.totals.devices[row]["charged_ns"]
-        then, before = self._charged.get(key, (now, charged))
-        self._charged[key] = now, charged
-        used = [load.shares[pid] for pid in pids if pid in load.shares]
-        if used and now > then and not load.mps:
-            scale = container.limits.page.device[row].cost_scale_ppm / _MILLION or 1.0
-            takes_turns = bool(container.limits.page.device[row].window_us)
-            price = self._prices[key] = rates.weigh(
-                rates.moved(
-                    self._prices.get(key, rates.Price()),
-                    frozenset({"others"}) if takes_turns else frozenset(),
-                ),
-                predicted=(charged - before) / 1e9 / scale,
-                measured=sum(used) * (now - then),
-            )
-            fields["cost_scale_ppm"] = round(price.scale * _MILLION)
-        container.limits.update(row, **fields)
-
     def _suspect(
-        self, container: VgpuContainer, uuid: str, pids: list[int], load: Load, now: float
+        self,
+        container: VgpuContainer,
+        uuid: str,
+        pids: list[int],
+        load: Load,
+        used: dict[int, float] | None,
+        now: float,
     ) -> None:
         shares = [share for share in container.assignment.shares if share.uuid == uuid]
         # A GPU that it has no slice of is one that it goes past all limits on.
         memory = shares[0].memory_mib << 20 if shares else 0
+        if shares and not (memory or guaranteed(shares[0])):
+            return  # nothing is limited, its calls are counted only
         is_hard = bool(shares and shares[0].compute_percent and not shares[0].soft)
         key = container.assignment.name, uuid
-        used = [load.shares[pid] for pid in pids if pid in load.shares]
+        row = container.assignment.shares.index(shares[0]) if shares else -1
+        told = [load.shares[pid] for pid in pids if pid in load.shares]
         seen = Observation(
             now=now,
             since=container.since,
-            processes=tuple(
-                self._process(uuid, pid, load, now, container, has_slice=bool(shares))
-                for pid in pids
-            ),
+            processes=tuple(self._process(uuid, pid, load, now, container, row) for pid in pids),
             memory_limit=memory,
-            used=min(1.0, sum(used)) if used else None,
+            used=min(1.0, sum(told)) if told else None,
             share=shares[0].compute_percent / 100 if is_hard else None,
             mps=load.mps,
+            measured=sum(used.get(pid, 0.0) for pid in pids) if used is not None else None,
+            granted=self._accounts.granted(key),
+            is_in_debt=self._accounts.is_in_debt(key),
+            margin=inexact(sum(load.shares.values())),
+            ledger=container.held(row) if shares else None,
+            context=container.limits.page.device[row].context_bytes if shares else 0,
         )
         before = self._cases.get(key, Case())
         after = self._cases[key] = judge(before, seen, self._rules)
@@ -244,13 +224,16 @@ class Inspection:
         load: Load,
         now: float,
         container: VgpuContainer | None = None,
-        *,
-        has_slice: bool = False,
+        row: int = -1,
     ) -> Process:
-        ticks = self._server.proc.started(pid)
+        ticks = self._places.started(pid)
         beside, since = "", now
         ended = None
+        use: DeviceUse | None = None
         if container is not None:
+            at = container.census.pids.get(pid)
+            if row >= 0 and at is not None and at < len(container.slots):
+                use = container.slots[at].devices[row]
             ended = container.census.ended.get(pid)
             process = MappingProcess(pid, ticks)
             self._tenants.add(process)
@@ -259,10 +242,14 @@ class Inspection:
         return Process(
             pid=pid,
             memory=load.memory[pid],
-            registered=has_slice and container is not None and pid in container.census.pids,
+            registered=row >= 0 and container is not None and pid in container.census.pids,
             age=time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / _TICKS_PER_SECOND if ticks else 0,
             listed=now - self._listed[uuid, pid],
             ended=now - ended if ended is not None else None,
             beside=beside,
             beside_for=now - since,
+            held=use.held if use is not None else None,
+            contexts=use.contexts if use is not None else None,
+            waiting=use.waiting if use is not None else 0,
+            account=self._accounts.account(uuid, pid) if use is not None else None,
         )

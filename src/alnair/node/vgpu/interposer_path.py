@@ -27,3 +27,9 @@ def interposer() -> Path | None:
 def proxy() -> Path | None:
     """The library that stands in the driver's place; None: there is none."""
     return next((place for place in _PROXY_PLACES if place.is_file()), None)
+
+
+def symbols() -> Path | None:
+    """The table of the driver's functions, hooked or passed; None: there is none."""
+    places = (_BUILT.parents[1] / "native" / "vgpu" / "symbols.tsv", _SHIPPED / "symbols.tsv")
+    return next((place for place in places if place.is_file()), None)

@@ -18,10 +18,13 @@ from alnair.node.vgpu.containers.container_slices import ContainerSlices, proble
 from alnair.node.vgpu.containers.journal import Entry, Journal, JournalError
 from alnair.node.vgpu.folder_lock import FolderLock
 from alnair.node.vgpu.pages import abi
+from alnair.node.vgpu.pages.counters import TURNS
 from alnair.node.vgpu.pages.limits_page import refuse
 
 #: Seconds between looks at which processes live; a pidfd tells of those that are known at once.
 LOOK: Final = 0.5
+#: Seconds that such a look may take before others have their turn.
+AT_A_TIME: Final = 0.002
 #: Seconds after which a container whose control group is gone is removed.
 LINGER: Final = 10.0
 #: Seconds between looks at whether a damaged container can be served again.
@@ -85,8 +88,8 @@ class VgpuServer:
         self._sweep()
         self._save()
         self._tasks = [
-            asyncio.create_task(self._every(TICK_NS / 1e9, self._tick)),
-            asyncio.create_task(self._every(LOOK, self._look)),
+            asyncio.create_task(self._every(self._tick)),
+            asyncio.create_task(self._every(self._look)),
         ]
         return self
 
@@ -286,12 +289,13 @@ class VgpuServer:
                 if folder.name not in self.containers and folder.name not in self._unserved:
                     shutil.rmtree(folder, ignore_errors=True)
 
-    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    async def _every(self, work: Callable[[], Awaitable[float]]) -> None:
+        """Work again and again, after as many seconds as it says."""
         loop = asyncio.get_running_loop()
-        following = loop.time()
+        following, seconds = loop.time(), LOOK
         while True:
             try:
-                await work()
+                seconds = await work()
             except Exception:  # noqa: BLE001 (logged)
                 # The next one may be well; without ticks the containers would lose their rates.
                 _log.exception("a tick failed")
@@ -299,16 +303,29 @@ class VgpuServer:
             following = max(following + seconds, loop.time())
             await asyncio.sleep(following - loop.time())
 
-    async def _tick(self) -> None:
+    async def _tick(self) -> float:
         begun, now_ns = time.perf_counter(), time.monotonic_ns()
+        turn = self.ticks[0] % TURNS
         for container in self.containers.values():
-            self._guarded(container, partial(container.read, whole=False))
+            if not container.counters.is_due(turn):
+                continue  # most containers, most of the time
+            try:
+                container.read(turn)
+            except Exception as error:  # noqa: BLE001 (logged)
+                self._note(container, error)
         self.compute.tick(self.containers.values(), now_ns)
         count, seconds = self.ticks
-        self.ticks = count + 1, seconds + time.perf_counter() - begun
+        # Where all sleep, there is nothing to be done until the next round.
+        sleep = not self.compute.busy and all(
+            one.counters.step == TURNS for one in self.containers.values()
+        )
+        turns = TURNS - turn if sleep else 1
+        self.ticks = count + turns, seconds + time.perf_counter() - begun
+        return turns * TICK_NS / 1e9
 
-    async def _look(self) -> None:
-        now = asyncio.get_running_loop().time()
+    async def _look(self) -> float:
+        loop = asyncio.get_running_loop()
+        began = now = loop.time()
         if self._unserved and now >= self._repair_at:
             self._repair_at = now + REPAIR
             for entry in tuple(self._unserved.values()):
@@ -319,17 +336,23 @@ class VgpuServer:
             if gone is not None and now - gone > LINGER and not container.assignment.keep:
                 _log.info("container %s is gone", name)
                 self._guarded(container, partial(self.remove, name))
-            await asyncio.sleep(0)  # registrations come in between
+            if loop.time() - began > AT_A_TIME:
+                await asyncio.sleep(0)  # registrations come in between
+                began = loop.time()
+        return LOOK
 
     def _guarded(self, container: VgpuContainer, work: Callable[[], object]) -> None:
         """Do something with one container; what goes wrong there does not concern the others."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 (logged)
-            line = f"{container.assignment.name}: {error!r}"
-            if line not in self._logged:
-                self._logged = {*list(self._logged)[-99:], line}
-                _log.exception("container %s", container.assignment.name)
+            self._note(container, error)
+
+    def _note(self, container: VgpuContainer, error: Exception) -> None:
+        line = f"{container.assignment.name}: {error!r}"
+        if line not in self._logged:
+            self._logged = {*list(self._logged)[-99:], line}
+            _log.error("container %s", container.assignment.name, exc_info=error)
 
 
 def missing(name: str) -> str:

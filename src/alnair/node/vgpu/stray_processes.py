@@ -61,7 +61,7 @@ class StrayProcesses:
     ) -> None:
         self._policy = policy
         self._tell = tell
-        self._whole_gpus = whole_gpus
+        self._ask = self._whole_gpus = whole_gpus
         self._pod_of = pod_of
         self._rules = rules
         own = proc.cgroup(os.getpid())
@@ -71,6 +71,12 @@ class StrayProcesses:
         self._told: dict[str, set[int]] = {}
         self.seen: dict[_Key, int] = {}
         self.confirmed: dict[str, int] = {}
+
+    def renew(self) -> None:
+        """Begin a look at all GPUs: what pods hold now holds for all of it."""
+        if self._ask is not None:
+            whole = self._ask()
+            self._whole_gpus = lambda: whole
 
     def may_hold(self, pod: str, uuid: str) -> bool:
         """Tell whether a pod holds a whole GPU, or may, as far as is known now."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from alnair.model.api_types import AssignedGpu, GpuAssignment
+from alnair.model.job_facts import Declared
 from alnair.model.workload import GpuDemand
 
 
@@ -47,6 +48,8 @@ class PodOnNode(msgspec.Struct, frozen=True):
         owner: Kind and name of its controller; empty without one.
         reads_log: Whether its log may be read.
         log_pattern: How lines of its log say how far it is; empty for all known formats.
+        counts_calls: Whether calls of CUDA are to be counted on its whole GPUs.
+        declared: What its specification says of model and input.
     """
 
     uid: str
@@ -62,6 +65,8 @@ class PodOnNode(msgspec.Struct, frozen=True):
     owner: tuple[str, str] = ("", "")
     reads_log: bool = True
     log_pattern: str = ""
+    counts_calls: bool = False
+    declared: Declared = Declared()
 
     @property
     def title(self) -> str:

@@ -23,7 +23,9 @@ def test_the_help_says_what_the_library_takes_for_a_context() -> None:
         (("--secure-serving",), "the cluster is asked who may read: add --kubeconfig FILE"),
         (("--kubeconfig=k", "--tls-cert-file=c"), "it is of --secure-serving: add that"),
         (("--kubeconfig=k", "--secure-serving", "--tls-cert-file=c"), "give both"),
+        (("--dcgm-exporter", "node:9400"), "is no URL: give one such as http://"),
         (("--kubelet", "k"), "the plugin reads the pods of its node: add --kubeconfig FILE"),
+        (("--kubelet-page", "http://127.0.0.1:10255/metrics/cadvisor"), "the agent's token must"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_why(

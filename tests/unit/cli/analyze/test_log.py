@@ -50,8 +50,8 @@ def test_a_pattern_reads_a_format_of_ones_own() -> None:
     [
         (["nowhere.log"], 2, "No such file"),
         ([str(CORPUS)], 2, "directory"),
-        ([str(CORPUS / "not-a-training.log")], 1, "no line is of a known format"),
-        ([str(CORPUS / "mnist.log"), "--pattern", "(?P<step>x)"], 1, "the pattern matched no line"),
+        ([str(CORPUS / "not-a-training.log")], 1, "lines is of a known format"),
+        ([str(CORPUS / "mnist.log"), "--pattern", "(?P<step>x)"], 1, "is matched by the pattern"),
         ([str(CORPUS / "mnist.log"), "--pattern", "("], 2, "no regular expression"),
         ([str(CORPUS / "mnist.log"), "--pattern", "(?P<stap>x)"], 2, "means nothing here"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from alnair.cli import main
+from alnair.model.usage import Digest
 from kit.job_history import job_row, life, opened, pod_row, put
 
 
@@ -77,3 +79,56 @@ def test_where_nothing_was_measured_nothing_is_said_to_be_wasted(tmp_path: Path)
     run = report("--history", tmp_path / "history.db")
     assert "Nothing was measured" in run.stdout
     assert "wasted 0" not in run.stdout
+
+
+def test_a_report_is_a_folder_and_takes_no_other_ones_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # plots take most of the time
+    for name in ("efficiency_plots", "drawing"):
+        monkeypatch.delitem(sys.modules, f"alnair.history.report.{name}", raising=False)
+    path, folder = kept(tmp_path), tmp_path / "waste"
+    for _ in range(2):
+        run = report("--history", path, "--report", folder, "--json")
+        assert run.exit_code == 0, run.output
+    assert (folder / "days.csv").read_text().splitlines() == [
+        "day,namespace,jobs,held,measured,used,wasted",
+        "1970-01-01,red,1,10.0,10.0,2.0,8.0",
+    ]
+    assert json.loads((folder / "summary.json").read_text())["format"] == "alnair-report"
+    assert "pip install" in (folder / "index.html").read_text()
+    run = report("--history", path, "--report", tmp_path)
+    assert run.exit_code == 2
+    assert "something else than a report" in run.output
+
+
+def test_odd_jobs_are_told_as_far_as_they_are_known(tmp_path: Path) -> None:
+    ends = {"none": 7200.0, "second": 1.0, "empty": 0.0, "runs": None}
+    short = {"gpu_util": Digest(0.0, 0.0, 0.0, 1.0)}
+    long = {"gpu_util": Digest(0.0, 0.0, 0.0, 3600.0, 0.0)}
+    used = {
+        "second": life("second", started=0.0, ended=1.0, metrics=short),
+        "empty": life("empty", started=0.0, ended=0.0, metrics=short),
+        "runs": life("runs", started=0.0, ended=None, metrics=long, containers={"main": long}),
+    }
+    for name, end in ends.items():
+        put(
+            opened(tmp_path),
+            jobs=[job_row(name, name, namespace=name)],
+            pods=[pod_row(name, name, namespace=name, started=0.0, ended=end)],
+            usages=[used[name]] if name in used else [],
+        )
+    run = report("--history", tmp_path / "history.db", "--json")
+    assert run.exit_code == 0, run.output
+    told = json.loads(run.stdout)
+    figures = {
+        name: (one["held_gpu_hours"], one["wasted_gpu_hours"])
+        for name, one in told["namespace"].items()
+    }
+    assert figures == {
+        "none": (2.0, 0.0), "second": (0.0, 0.0), "empty": (0.0, 0.0), "runs": (1.0, 1.0),
+    }  # fmt: skip
+    # Without its memory, nobody knows what part of a GPU would do; of a second, nothing.
+    assert [(one["name"], one["advice"]) for one in told["jobs"]] == [
+        ("runs", None), ("second", None),
+    ]  # fmt: skip

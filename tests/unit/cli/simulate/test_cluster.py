@@ -189,3 +189,58 @@ def test_a_checkpoint_that_is_damaged_or_of_another_version_is_refused(
     kept.write_bytes(b"name,cpu\n")
     with pytest.raises(checkpoint.CheckpointError, match="no checkpoint"):
         checkpoint.load(kept)
+
+
+SHARING = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  annotations:
+    ai.centaurus.io/workload-kind: {name}
+    ai.centaurus.io/expected: >-
+      {{"v": 1, "t": "2026-01-01T00:00:00Z", "util": 30, "duration_s": 600}}
+spec:
+  schedulerName: utilsched
+  containers: [{{name: main, image: x, resources: {{limits: {{alnair/vgpu-memory: 1024}}}}}}]
+"""
+
+
+@pytest.fixture
+def neighbours(tmp_path: Path) -> Path:
+    """Two pods of the kinds `a` and `b`, for a single GPU."""
+    path = tmp_path / "pods.yaml"
+    path.write_text("---".join(SHARING.format(name=name) for name in "ab"))
+    return path
+
+
+def shared_rate(neighbours: Path, model: str, *more: object) -> tuple[float, str]:
+    """The mean speed of the two beside one another, and what is said."""
+    words = ["simulate", "cluster", str(neighbours), "--nodes", f"1x1x{model}", "--json"]
+    done = CliRunner().invoke(main.build(["simulate"]), [*words, *map(str, more)])
+    assert done.exit_code == 0, done.output
+    result = msgspec.json.decode(done.stdout.splitlines()[-1])
+    return result["metrics"]["sharing"]["rate_mean"], done.stderr
+
+
+def test_pairs_that_were_measured_are_as_fast_as_they_were_measured(
+    neighbours: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "pairs.json"
+    table.write_text('{"A100": {"kinds": ["a", "b"], "rates": [[1, 0.5], [0.3, 1]]}}')
+    assert shared_rate(neighbours, "A100")[0] == 1.0, "together they want less than a GPU"
+    assert shared_rate(neighbours, "A100", "--pairs", table)[0] < 0.6
+    rate, said = shared_rate(neighbours, "H100", "--pairs", table)
+    assert rate == 1.0
+    assert "has pairs of A100, and the GPUs here are H100: it changes nothing" in said
+
+
+def test_a_broken_table_of_pairs_is_refused_with_its_place(
+    neighbours: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "pairs.json"
+    table.write_text('{"A100": {]')
+    words = ["simulate", "cluster", str(neighbours), "--nodes", "1x1xA100", "--pairs", str(table)]
+    done = CliRunner().invoke(main.build(["simulate"]), words)
+    assert done.exit_code == 2
+    assert "pairs.json: line 1, column 11: this is no JSON" in done.output

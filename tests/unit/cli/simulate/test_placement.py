@@ -103,3 +103,27 @@ def test_the_result_looks_as_the_guide_says() -> None:
     shown = page.read_text().split("```json\n")[1].split("\n```")[0]
     assert list(json.loads(shown)) == list(placement_result.Result.__struct_fields__)
     msgspec.json.decode(shown, type=placement_result.Result)
+
+
+def test_a_report_says_what_was_left_at_each_percentage_and_takes_no_other_folder(
+    run: Run, tmp_path: Path
+) -> None:
+    pods = PODS + "".join(f"p{i},100,1,1,{i + 50},\n" for i in range(40))
+    folder = tmp_path / "out"
+    found = last(run("--policy=firstfit", "--json", f"--report={folder}", pods=pods))
+    lines = (folder / "levels.csv").read_text().splitlines()
+    assert lines[0] == "arrived_pct,unallocated_pct,frag_pct,failed"
+    by_percent = {line.split(",")[0]: float(line.split(",")[1]) for line in lines[1:]}
+    assert by_percent["100"] == found.unallocated_pct_at_100
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["format"], summary["digest"]) == ("alnair-report", found.digest)
+    assert "firstfit on " in (folder / "index.html").read_text()
+    assert (folder / "course.svg").exists()
+
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine").write_text("kept")
+    refused = run("--policy=firstfit", f"--report={other}", pods=pods)
+    assert refused.exit_code == 2
+    assert "something else than a report" in refused.output
+    assert [path.name for path in other.iterdir()] == ["mine"]

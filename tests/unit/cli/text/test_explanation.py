@@ -61,7 +61,7 @@ def test_a_pod_on_a_node_needs_no_explanation() -> None:
 def test_a_pod_on_a_node_tells_what_it_got_and_what_was_next_best() -> None:
     gpus = (
         HeldGpu(0, "GPU-0", "A100", 40960, 100, whole=True),
-        HeldGpu(3, "GPU-3", "A100", 4096, 25, whole=False),
+        HeldGpu(3, "GPU-3", "A100", 4096, 25, whole=False, beside="beside b at 0.9"),
     )
     got = Placement(gpus, decided_again=True, score=90, next=ScoredNode("b", 80), fitting=3)
     told = Diagnosis("ns/p", "alnair-scheduler", "bound", node="a", placement=got)
@@ -69,6 +69,7 @@ def test_a_pod_on_a_node_tells_what_it_got_and_what_was_next_best() -> None:
         "pod ns/p (alnair-scheduler): it is bound to a",
         "  GPU 0 (A100, GPU-0): whole",
         "  GPU 3 (A100, GPU-3): a slice of 4096 MiB and 25 %",
+        "    beside b at 0.9",
         "",
         "if it were decided on now, without it on the books (not as it was when it was placed):",
         "  a is the best of the 3 nodes that would take it, score 90",

@@ -2,16 +2,18 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from alnair.node.cgroups import Proc
-from alnair.node.pods.reader import PodsReader, PodsReading
+from alnair.node.pods.reader import RARELY, PodsReader, PodsReading
 from alnair.profiler.samples import CgroupSample, ContainerKey, NetworkSample
 from kit.fake_cgroups import ID, OTHER, UID, FakeCgroups
 
 KEY = ContainerKey(UID, ID)
+OTHER_UID = "7" * 8 + UID[8:]
 DEV = (
     "Inter-|   Receive                                                |  Transmit\n"
     " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n"
@@ -22,7 +24,7 @@ DEV = (
 
 def later(pods: PodsReader) -> PodsReading:
     """What is read when one group that came for another has been seen."""
-    for _ in range(6):
+    for _ in range(RARELY + 1):
         found = pods.read()
     return found
 
@@ -202,14 +204,104 @@ def test_what_changes_seldom_is_read_now_and_then(
     assert (sample.memory_peak, sample.periods, sample.throttled_ns) == (1_600_000, 3, 5)
 
 
-def test_disks_are_not_measured_where_the_kernel_counts_none(
+NO_DISKS = "blkio.throttle.io_service_bytes_recursive"
+IO = "rchar: 9\nread_bytes: {read}\nwrite_bytes: {written}\ncancelled_write_bytes: {back}\n"
+
+
+def io(machine: FakeCgroups, pid: int, read: int, written: int, back: int = 0) -> None:
+    text = IO.format(read=read, written=written, back=back)
+    (machine.proc / str(pid) / "io").write_text(text)
+
+
+def test_where_the_kernel_counts_no_disks_by_groups_the_processes_tell(
+    tmp_path: Path, reader: Callable[..., PodsReader]
+) -> None:
+    machine = FakeCgroups(tmp_path, version=1)
+    path = machine.container()
+    file = machine.root / "blkio" / NO_DISKS
+    file.write_text("Total 0\n")
+    pods, times = reader(machine), count(1)
+
+    def disks() -> tuple[int | None, int | None]:
+        machine.write(path, "cpuacct.usage", f"{next(times)}\n", "cpuacct")
+        sample = pods.read().containers[KEY]
+        return sample.io_read, sample.io_write
+
+    assert disks() == (None, None), "there is no process"
+    for pid, read, written, back in ((17, 100, 50, 0), (18, 5, 70, 20)):
+        machine.process(pid, path)
+        io(machine, pid, read, written, back)
+    assert disks() == (105, 100)
+    # One ends, and its parent waits for it: it has what both had.
+    machine.write(path, "cgroup.procs", "17\n", "memory")
+    io(machine, 17, 105, 120, 20)
+    assert disks() == (105, 100)
+    io(machine, 17, 106, 130, 20)
+    assert disks() == (106, 110)
+    # The last one takes it away: nothing is counted twice, and nothing goes backwards.
+    machine.process(19, path)
+    io(machine, 19, 3, 3)
+    machine.write(path, "cgroup.procs", "19\n", "memory")
+    assert disks() == (106, 110)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_memory_is_read_when_processor_time_was_used_and_now_and_then(
+    version: int, tmp_path: Path, reader: Callable[..., PodsReader]
+) -> None:
+    machine = FakeCgroups(tmp_path, version)
+    path = machine.container()
+    file, controller = (
+        ("memory.current", "") if version == 2 else ("memory.usage_in_bytes", "memory")
+    )
+    pods = reader(machine)
+
+    def memory() -> int | None:
+        return pods.read().containers[KEY].memory_bytes
+
+    assert [memory(), memory()] == [800_000, 800_000]
+    machine.write(path, file, "900000\n", controller)
+    assert memory() == 800_000
+    if version == 2:
+        machine.write(path, "cpu.stat", "usage_usec 2000001\n")
+    else:
+        machine.write(path, "cpuacct.usage", "2000000001\n", "cpuacct")
+    assert memory() == 700_000
+    machine.write(path, file, "500000\n", controller)
+    assert [memory() for _ in range(RARELY + 1)][-1] == 300_000
+
+
+def test_groups_tell_of_disks_as_soon_as_the_kernel_counts_them(
     tmp_path: Path, reader: Callable[..., PodsReader]
 ) -> None:
     machine = FakeCgroups(tmp_path, version=1)
     machine.container()
-    file = machine.root / "blkio" / "blkio.throttle.io_service_bytes_recursive"
+    file = machine.root / "blkio" / NO_DISKS
     file.write_text("Total 0\n")
-    sample = reader(machine).read().containers[KEY]
-    assert (sample.io_read, sample.io_write) == (None, None)
+    pods = reader(machine)
+    assert pods.read().containers[KEY].io_read is None
+    stats = " 8 0 sda 1 0 8 0 1 0 8 0 0 0 0\n 8 1 sda1 1 0 8 0 1 0 8 0 0 0 0\n"
+    (machine.proc / "diskstats").write_text(f"{stats} 259 0 nvme0n1 1 0 8 0 0 0 0 0 0 0 0\n")
     file.write_text("8:0 Read 5\n8:0 Write 5\nTotal 10\n")
-    assert reader(machine).read().containers[KEY].io_read == 111
+    for _ in range(31):
+        found = pods.read()
+    assert found.containers[KEY].io_read is None, "only one of two disks is counted"
+    (machine.proc / "diskstats").write_text(f"{stats} 259 0 nvme0n1 0 0 0 0 0 0 0 0 0 0 0\n")
+    for _ in range(31):
+        found = pods.read()
+    assert found.containers[KEY].io_read == 111
+
+
+def test_a_pid_that_is_given_again_does_not_bring_another_pods_network(
+    tmp_path: Path, reader: Callable[..., PodsReader]
+) -> None:
+    machine = FakeCgroups(tmp_path)
+    path = machine.container()
+    machine.process(17, path, namespace="mine", text=DEV.format(rx=1000, tx=50))
+    pods = reader(machine, most=0)  # no file can be kept open
+    assert pods.read().networks == {UID: NetworkSample(5.0, 1000, 50)}
+    machine.process(
+        17, machine.container(OTHER_UID, OTHER), namespace="theirs", text=DEV.format(rx=7, tx=7)
+    )
+    machine.write(path, "cgroup.procs", "")
+    assert UID not in pods.read().networks

@@ -73,7 +73,8 @@ def other() -> Iterator[int]:
 def test_a_gpu_with_a_plain_driver() -> None:
     reading = reader(whole()).read()
     seen = reading.sample
-    assert (seen.util, seen.util_max, seen.memory_copy) == (50.0, 80.0, 10.0)
+    assert (seen.util, seen.memory_copy) == (50.0, 10.0)
+    assert [percent for _, percent in seen.busy] == [20.0, 80.0]
     assert (seen.memory_bytes, seen.memory_total) == (3 * GIB, 1 << 34)
     assert seen.processes == (ProcessSample(OWN, 30.0, 6.0, 2 * GIB),)
     assert (seen.power_w, seen.temperature_c, seen.energy_j) == (None, None, None)
@@ -102,7 +103,8 @@ def test_without_samples_the_rates_are_taken() -> None:
         DeviceGetSamples=ScriptedError(NOT_SUPPORTED),
         DeviceGetUtilizationRates=SimpleNamespace(gpu=40, memory=4),
     )
-    assert (sample(api).util, sample(api).util_max, sample(api).memory_copy) == (40.0, 40.0, 4.0)
+    seen = sample(api)
+    assert (seen.util, seen.memory_copy, seen.busy) == (40.0, 4.0, ())
 
 
 def test_what_nobody_measures_is_none_and_not_zero() -> None:
@@ -121,7 +123,9 @@ def test_samples_of_billions_or_of_the_future_are_dropped() -> None:
     _, billions = sampled(4_000_000_000, stamp=stamp - 5)
     _, future = sampled(90, stamp=stamp + 60_000_000)
     api = whole(DeviceGetSamples=(1, good + billions + future))
-    assert (sample(api).util, sample(api).util_max) == (20.0, 30.0)
+    seen = sample(api)
+    assert seen.util == 20.0
+    assert [percent for _, percent in seen.busy] == [10.0, 30.0]
 
 
 # ---- memory --------------------------------------------------------------------------------------

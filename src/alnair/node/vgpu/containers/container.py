@@ -125,9 +125,9 @@ class VgpuContainer:
         self.limits.say(abi.State.REFUSED, message)
         self._on_news()
 
-    def read(self, *, whole: bool = True) -> None:
-        """Take in what its processes counted; all of it, or what is likely to have changed."""
-        slots = self.counters.read(whole=whole)
+    def read(self, turn: int = 0) -> None:
+        """Take in what its processes counted; in some turns what is likely to have changed."""
+        slots = self.counters.read(turn)
         if slots is not self.slots:
             self.totals.add(slots)
             self.slots = slots
@@ -135,10 +135,11 @@ class VgpuContainer:
     def look(self, now: float) -> None:
         """Find out which of its processes live, and tell them that the server does."""
         self.limits.beat(time.monotonic_ns())
-        self.counters.repair()
-        self.read()
+        self.read()  # where a tenant damaged the file, this sets it right
+        freed = self.census.freed
         is_there = self.census.look(self.slots, self.group)
-        self.read()  # slots may have been freed
+        if self.census.freed != freed:
+            self.read()
         if is_there:
             self.gone_since = None
         elif self.gone_since is None:

@@ -125,6 +125,12 @@ def problem(wanted: ContainerSlices) -> str:
 
 
 def _of_share(share: Share) -> str:
+    if share.uuid.startswith("MIG-"):
+        return (
+            f"{share.uuid} is a MIG device, of which there are no slices (it is a fixed part of "
+            "its GPU): give the whole of it as nvidia.com/mig-PROFILE, or a slice of a GPU that is "
+            "not in MIG mode"
+        )
     try:
         uuid_bytes(share.uuid)
     except ValueError:

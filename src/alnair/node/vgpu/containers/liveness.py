@@ -40,6 +40,7 @@ class ProcessWatch:
 
     Attributes:
         ended: Host pid → monotonic seconds at which it ended, of those that had a slot lately.
+        freed: Slots of the dead that were freed so far.
     """
 
     def __init__(self, proc: Proc, counters: CountersFile, on_end: Callable[[], None]) -> None:
@@ -51,7 +52,10 @@ class ProcessWatch:
         self._dead: set[Owner] = set()
         self._doubted: set[Owner] = set()
         self.ended: dict[int, float] = {}
+        self.freed = 0
         self._rests_until = 0.0
+        #: Of the control group; "": its hierarchy is not mounted here.
+        self._folder: tuple[ControlGroup, str] | None = None
         self._own_time = _time_namespace("self")
 
     def close(self) -> None:
@@ -84,8 +88,9 @@ class ProcessWatch:
         if unknown := named - self._watched.keys() - self._dead:
             self._find(unknown, group)
         self.sweep()
-        folder = self._proc.mounts.folder(group.path, group.controller)
-        return folder is not None and folder.is_dir()
+        if self._folder is None or self._folder[0] is not group:
+            self._folder = group, str(self._proc.mounts.folder(group.path, group.controller) or "")
+        return os.path.isdir(self._folder[1])  # noqa: PTH112 (on a warm path)
 
     def _find(self, unknown: set[Owner], group: ControlGroup) -> None:
         """Watch those of these owners that live; the others are dead."""
@@ -118,7 +123,7 @@ class ProcessWatch:
         """Free the slots of the dead, unless a process of the container does so right now."""
         if self._dead:
             dead = [(each.index, each.owner, each.started) for each in self._dead]
-            self._counters.free(dead)
+            self.freed += self._counters.free(dead)
             now = self._loop.time()
             self.ended = {pid: end for pid, end in self.ended.items() if now - end < 10}
 

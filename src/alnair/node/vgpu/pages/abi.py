@@ -17,6 +17,8 @@ COUNTERS_MAGIC: Final = 0x314347564E4C4155
 FRAME_MAGIC: Final = 0x31464756414E4C41
 DEVICES: Final = 16
 SLOTS: Final = 256
+#: GPU time that one process may leave unsettled; more is not believed.
+LEFT_MOST_NS: Final = 10_000_000_000
 #: Bytes that a context costs while nobody has measured it.
 CONTEXT_DEFAULT: Final = 512 << 20
 
@@ -50,10 +52,17 @@ class Call(IntEnum):
     MEMSET = 7
     SYNC = 8
     OTHER = 9
+    GRAPH = 10
+    EVENT = 11
+    MODULE = 12
 
 
 #: Rows of `calls` in a slot; some are not used yet.
-CLASSES: Final = 12
+CLASSES: Final = 16
+#: Of these, what our library counts.
+COUNTED: Final = 13
+#: And one that does not say.
+COUNTED_BEFORE: Final = 10
 
 
 class Operation(IntEnum):
@@ -92,7 +101,8 @@ class DeviceLimit(ctypes.LittleEndianStructure):
         ("window_begin_us", U32),
         ("window_us", U32),
         ("reserved_a", U32),
-        ("reserved", U64 * 3),
+        ("not_before_ns", U64),
+        ("reserved", U64 * 2),
     ]
 
 
@@ -148,19 +158,29 @@ class Slot(ctypes.LittleEndianStructure):
         ("unhooked", U64),
         ("pid_namespace", U64),
         ("image", U64),
-        ("reserved", U64 * 2),
+        ("classes", U64),
+        ("start_ns", U64),
         ("calls", Calls * CLASSES),
         ("padding_a", U8 * (1024 - 64 - 24 * CLASSES)),
         ("device", SlotDevice * DEVICES),
         ("leaving", U64 * DEVICES),
-        ("padding_b", U8 * (4096 - 1024 - 72 * DEVICES)),
+        ("unsettled", U64 * DEVICES),
+        ("padding_b", U8 * (4096 - 1024 - 80 * DEVICES)),
     ]
 
 
 class Bucket(ctypes.LittleEndianStructure):
     """`struct vg_bucket`."""
 
-    _fields_ = [("tat_ns", U64), ("rate_ppm", U64), ("busy_ns", U64), ("reserved", U64 * 5)]
+    _fields_ = [
+        ("tat_ns", U64),
+        ("rate_ppm", U64),
+        ("busy_ns", U64),
+        ("left_ns", U64),
+        ("left_at_ns", U64),
+        ("left_debited_ns", U64),
+        ("reserved", U64 * 2),
+    ]
 
 
 class Counters(ctypes.LittleEndianStructure):

@@ -15,19 +15,23 @@ from typing import Final
 
 import msgspec
 
-from alnair.node.vgpu.pages import abi
+from alnair.node.vgpu.pages import abi, left_work
 
 _HEAD: Final = struct.Struct("<QIIQQ")
 _U64: Final = struct.Struct("<Q")
 _DEVICE_WORDS: Final = abi.SLOT_DEVICE_BYTES // 8
 _FIRST_DEVICE: Final = abi.offset(abi.Slot, "device") // 8
+_CLASSES: Final = abi.offset(abi.Slot, "classes") // 8
 _FIRST_CALL: Final = abi.offset(abi.Slot, "calls") // 8
 #: A slot without its owner.
 _ZEROS: Final = bytes(abi.SLOT_BYTES - 8)
 _SLOT_WORDS: Final = abi.SLOT_BYTES // 8
 _HEAD_WORDS: Final = abi.HEAD_BYTES // 8
-#: Reads without news after which a file counts as quiet.
+#: Reads without news after which a file counts as quiet, and after which as asleep.
 _QUIET: Final = 10
+_ASLEEP: Final = 100
+#: Turns of a round: one that is quiet is read in each second, one that sleeps in the first.
+TURNS: Final = 4
 #: Bytes from the beginning to the end of the buckets.
 _BUCKETS: Final = abi.offset(abi.Counters, "padding")
 #: More bytes than any machine has: larger numbers are nonsense and count as this.
@@ -50,7 +54,8 @@ class DeviceUse(msgspec.Struct, frozen=True):
 class Slot(msgspec.Struct, frozen=True):
     """One process, as it says; `calls` are (calls, bytes, ns) by class.
 
-    A slot whose owner is 0 is free and counts nothing.
+    A slot whose owner is 0 is free and counts nothing. `calls` has the classes that its library
+    counts, which may be older or newer than we are; those that we do not know are left out.
     """
 
     index: int
@@ -72,6 +77,7 @@ class CountersFile:
     Attributes:
         generation: Of the file; grows when it is made anew.
         repaired: How often a tenant had shortened, lengthened or overwritten it.
+        passed: Turns before the last read that this may tell of.
     """
 
     def __init__(self, path: Path, rows: int) -> None:
@@ -81,6 +87,7 @@ class CountersFile:
         self.rows = rows
         self.generation = 0
         self.repaired = 0
+        self.passed = 1
         self._quiet = 0
         self._last = b""
         self._slots: tuple[Slot, ...] = ()
@@ -151,18 +158,30 @@ class CountersFile:
         head = data[: _HEAD.size]
         return self._is_valid(head) and _HEAD.unpack(head)[3] == self.generation
 
-    def read(self, *, whole: bool = False) -> tuple[Slot, ...]:
+    @property
+    def step(self) -> int:
+        """How many turns pass between two reads now."""
+        if self._quiet < _QUIET:
+            return 1
+        return 2 if self._quiet < _ASLEEP else TURNS
+
+    def is_due(self, turn: int) -> bool:
+        """Whether it is to be read in a turn."""
+        return turn % self.step == 0
+
+    def read(self, turn: int = 0) -> tuple[Slot, ...]:
         """Return the slots that were ever claimed, those that are free now included.
 
-        The same object as before if nothing was written since. A file that was quiet for half a
-        second is looked at every second time, and all of it every fourth time, unless `whole` asks
-        for all: between, the buckets do, as no GPU time passes without them.
+        The same object as before if nothing was written since. Of a file that was quiet for long
+        all is looked at in turn 0 only: else the buckets do, as no GPU time passes without them.
+
+        Args:
+            turn: Of `TURNS`.
         """
+        self.passed = self.step
         self._quiet += 1
-        turn = 0 if whole or self._quiet <= _QUIET else self._quiet % 4
-        if turn in (1, 3):
-            return self._slots
-        if turn == 2 and os.pread(self._fd, _BUCKETS, 0) == self._last[:_BUCKETS]:
+        is_quiet = turn != 0 and self._quiet > _QUIET
+        if is_quiet and os.pread(self._fd, _BUCKETS, 0) == self._last[:_BUCKETS]:
             return self._slots
         if os.fstat(self._fd).st_size != abi.COUNTERS_BYTES:
             self.repair()
@@ -198,7 +217,7 @@ class CountersFile:
                 DeviceUse(*(min(word, MOST) for word in words[first : first + _DEVICE_WORDS]))
             )
         calls = []
-        for call in range(len(abi.Call)):
+        for call in range(min(words[_CLASSES] or abi.COUNTED_BEFORE, len(abi.Call))):
             first = _FIRST_CALL + 3 * call
             calls.append((words[first], words[first + 1], words[first + 2]))
         return Slot(
@@ -233,6 +252,7 @@ class CountersFile:
                 now = os.pread(fd, 16, first)
                 if now != owner.to_bytes(8, "little") + started.to_bytes(8, "little"):
                     continue
+                left_work.take_over(fd, first, self.rows)
                 # All but the owner first. Who claims it next counts from zero, and says a bit later
                 # when it started: with another's start, its siblings would take it for dead.
                 os.pwrite(fd, _ZEROS, first + 8)

@@ -69,7 +69,7 @@ class LimitsPage:
             if not share.context_mib and learned is not None:
                 new.context_bytes = learned
             if (old := before.get(bytes(new.uuid))) is not None:
-                for field in ("memory_overhead", "cost_scale_ppm", "neighbours"):
+                for field in ("memory_overhead", "cost_scale_ppm", "neighbours", "not_before_ns"):
                     setattr(new, field, getattr(old, field))
                 if not share.context_mib and learned is None:
                     new.context_bytes = old.context_bytes

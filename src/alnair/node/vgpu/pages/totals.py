@@ -25,7 +25,7 @@ class _Marks:
         self.owner = slot.owner, slot.started
         self.slot = slot
         self.devices = [dict.fromkeys(GROWING, 0) for _ in slot.devices]
-        self.calls = [[0, 0, 0] for _ in slot.calls]
+        self.calls = [[0, 0, 0] for _ in abi.Call]
         self.unhooked = 0
 
 
@@ -35,6 +35,7 @@ class Totals:
     Attributes:
         devices: Per GPU, the sums of `GROWING`.
         calls: Per API class, [calls, bytes, nanoseconds].
+        uncounted: Classes that the library of a process did not count, as it is an older one.
         unhooked: Calls of driver functions that the library does not know.
     """
 
@@ -42,6 +43,7 @@ class Totals:
         self.devices = [dict.fromkeys(GROWING, 0) for _ in range(rows)]
         self.calls = [[0, 0, 0] for _ in abi.Call]
         self.unhooked = 0
+        self.uncounted: frozenset[abi.Call] = frozenset()
         self._marks: dict[int, _Marks] = {}
 
     def add(self, slots: Sequence[Slot]) -> None:
@@ -62,11 +64,17 @@ class Totals:
                 now = getattr(device, name)
                 sums[name] += _growth(highest[name], now)
                 highest[name] = max(highest[name], now)
+        told = () if marks.slot is slot else marks.slot.calls
         for index, now_of_call in enumerate(slot.calls):
+            if index < len(told) and told[index] == now_of_call:
+                continue  # most classes, most of the time
             sums_of_call, highest_of_call = self.calls[index], marks.calls[index]
             for part, now in enumerate(now_of_call):
                 sums_of_call[part] += _growth(highest_of_call[part], now)
                 highest_of_call[part] = max(highest_of_call[part], now)
+        # Its start is written last: before that, the slot does not say yet what is counted.
+        if slot.owner and slot.started and len(slot.calls) < len(abi.Call):
+            self.uncounted |= set(list(abi.Call)[len(slot.calls) :])
         self.unhooked += _growth(marks.unhooked, slot.unhooked)
         marks.unhooked = max(marks.unhooked, slot.unhooked)
 

@@ -3,7 +3,14 @@
 import pytest
 
 from alnair.node.cgroups import Cgroup
-from alnair.node.vgpu.containers.container_slices import ContainerMatch, Share, row, uuid_bytes
+from alnair.node.vgpu.containers.container_slices import (
+    ContainerMatch,
+    ContainerSlices,
+    Share,
+    problem,
+    row,
+    uuid_bytes,
+)
 from alnair.node.vgpu.pages import abi
 
 ID = "3f4b8c1d" * 8
@@ -48,3 +55,17 @@ def test_a_soft_share_without_a_guarantee_has_one_percent() -> None:
     gpu = "GPU-00000000-0000-0000-0000-000000000001"
     assert row(Share(gpu, soft=True)).compute_percent == 1
     assert row(Share(gpu)).compute_percent == 0
+
+
+def test_a_slice_of_a_mig_device_is_refused_with_what_to_do() -> None:
+    digits = "8a1b0000-0000-0000-0000-00000000000f"
+    wanted = [
+        ContainerSlices("a", ContainerMatch(container=ID), (Share(f"{kind}-{digits}", 1024),))
+        for kind in ("GPU", "MIG")
+    ]
+    assert problem(wanted[0]) == ""
+    assert problem(wanted[1]) == (
+        f"MIG-{digits} is a MIG device, of which there are no slices (it is a fixed part of its "
+        "GPU): give the whole of it as nvidia.com/mig-PROFILE, or a slice of a GPU that is not in "
+        "MIG mode"
+    )

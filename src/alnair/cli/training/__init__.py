@@ -1,0 +1,1 @@
+"""The verbs for training jobs: submit, jobs, logs, scale, suspend, resume, migrate."""

@@ -1,0 +1,66 @@
+"""Counters of libraries of another version than ours, and of tenants that write anything."""
+
+from pathlib import Path
+
+import pytest
+
+from alnair.node.vgpu.pages import abi
+from alnair.node.vgpu.pages.counters import CountersFile, Slot
+from alnair.node.vgpu.pages.totals import Totals
+
+
+def written(folder: Path, classes: int, counts: int) -> Slot:
+    """The slot of a library that says it counts so many classes, and does."""
+    page = abi.Counters(slots_used=1)
+    slot = page.slot[0]
+    slot.owner, slot.started, slot.classes = 7, 42, classes
+    for number in range(counts):
+        slot.calls[number].calls = number + 1
+    file = CountersFile(folder / "counters", 1)
+    file.rebuild(1)
+    raw = bytes(page)
+    with (folder / "counters").open("r+b") as out:
+        out.seek(abi.offset(abi.Counters, "slots_used"))
+        out.write(raw[abi.offset(abi.Counters, "slots_used") :][:8])
+        out.seek(abi.HEAD_BYTES)
+        out.write(raw[abi.HEAD_BYTES :][: abi.SLOT_BYTES])
+    (found,) = file.read()
+    file.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("classes", "counts", "known"),
+    [
+        (0, abi.COUNTED_BEFORE, abi.COUNTED_BEFORE),  # the library before this one
+        (abi.COUNTED, abi.COUNTED, len(abi.Call)),
+        (abi.COUNTED + 3, abi.CLASSES, len(abi.Call)),  # the one after it
+        (2**64 - 1, abi.CLASSES, len(abi.Call)),
+    ],
+)
+def test_classes_that_both_know_are_read(
+    tmp_path: Path, classes: int, counts: int, known: int
+) -> None:
+    found = written(tmp_path, classes, counts)
+    assert [one[0] for one in found.calls] == list(range(1, known + 1))
+
+
+def test_what_an_older_library_does_not_count_is_unknown_and_not_nothing(tmp_path: Path) -> None:
+    totals = Totals(1)
+    totals.add([written(tmp_path, 0, abi.COUNTED_BEFORE)])
+    assert totals.uncounted == {abi.Call.GRAPH, abi.Call.EVENT, abi.Call.MODULE}
+    assert totals.calls[abi.Call.OTHER][0] == 10
+    assert totals.calls[abi.Call.GRAPH][0] == 0
+
+
+def test_our_own_library_counts_all(tmp_path: Path) -> None:
+    totals = Totals(1)
+    totals.add([written(tmp_path, abi.COUNTED, abi.COUNTED)])
+    assert totals.uncounted == frozenset()
+    assert len(abi.Call) == abi.COUNTED
+
+
+def test_a_slot_that_is_just_being_claimed_says_nothing_of_classes() -> None:
+    totals = Totals(1)
+    totals.add([Slot(0, 7, 0, 0, 0, (), ((0, 0, 0),) * abi.COUNTED_BEFORE)])
+    assert totals.uncounted == frozenset()
