@@ -12,7 +12,11 @@ cases differ in the decisions alone:
 - `utilsched`: the profile as it ships: no pod joins others beyond 70 % of a GPU's time;
 - `utilsched-to-100`: the same up to 100 %;
 - `utilsched-scores`: the same without a limit (`maxUtilization: 0`): the terms choose, and
-  refuse nothing.
+  refuse nothing;
+- `utilsched-pairs`: the same, and the scheduler knows the pairs that the simulator knows.
+
+The trace `kinds` is the synthetic one whose jobs are those that were measured in pairs (Gavel's 26
+on a V100), drawn by a seed; all use half of a GPU's time, so that its time tells nothing of them.
 
 The figures are means over the seeds, of the time in which jobs come; waits and times to completion
 count jobs that are not finished with the time so far.
@@ -20,6 +24,7 @@ count jobs that are not finished with the time so far.
 
 import argparse
 import json
+import random
 import sys
 import time
 
@@ -37,11 +42,13 @@ from alnair.history.metrics import compute
 from alnair.history.metrics.result import Metrics
 from alnair.model import names
 from alnair.sim.inputs import InputOptions, Mix, load
-from alnair.sim.interference import measured
+from alnair.sim.interference import DEFAULT_MODEL, measured, shipped
+from alnair.sim.jobs import Scenario
 from alnair.sim.simulation import Simulation, SimulationOptions
 
 BOTH = ("UtilSched", "Interference")
 WITHOUT, FILLED, SCORES = "utilsched-without", "utilsched-to-100", "utilsched-scores"
+PAIRS = "utilsched-pairs"
 CONFIGURATION = Configuration(
     profiles=(
         ProfileConfiguration(scheduler_name=names.SCHEDULER),
@@ -61,9 +68,17 @@ CONFIGURATION = Configuration(
             like=names.UTILSCHED,
             plugin_config=(PluginConfig("UtilSched", {"maxUtilization": 0}),),
         ),
+        ProfileConfiguration(
+            scheduler_name=PAIRS,
+            like=names.UTILSCHED,
+            plugin_config=(
+                PluginConfig("UtilSched", {"maxUtilization": 0}),
+                PluginConfig("Interference", {"pairs": msgspec.to_builtins(shipped())}),
+            ),
+        ),
     )
 )
-CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES)
+CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES, PAIRS)
 DAY = 86400.0
 #: Most of openb's jobs come from day 115 on; 35 GPUs are busy on average then.
 TRACES = {
@@ -90,15 +105,21 @@ TRACES = {
 }
 
 
+TRACES["kinds"] = msgspec.structs.replace(
+    TRACES["synthetic"], nodes=f"5x8x{DEFAULT_MODEL}", utilisation=""
+)
+
+
 #: When it is measured, seconds from the begin: as long as jobs come.
-ENDS = {"openb": 14 * DAY, "synthetic": 12 * 3600.0}
+ENDS = {"openb": 14 * DAY, "synthetic": 12 * 3600.0, "kinds": 12 * 3600.0}
 
 
 def simulate(trace: str, case: str, seed: int) -> dict[str, float | int | None]:
     inputs = msgspec.structs.replace(TRACES[trace], seed=seed)
-    found = load([trace], inputs)
+    found = load(["synthetic" if trace == "kinds" else trace], inputs)
+    scenario = found.scenario if trace != "kinds" else with_kinds(found.scenario, seed)
     simulation = Simulation(
-        found.scenario,
+        scenario,
         tuple(assemble(CONFIGURATION, "interference").profiles()),
         SimulationOptions(seed=seed, profile=case, loads=True, until=ENDS[trace]),
         interference=measured(),
@@ -106,6 +127,18 @@ def simulate(trace: str, case: str, seed: int) -> dict[str, float | int | None]:
     began = time.perf_counter()
     metrics = compute(simulation.run())
     return figures(metrics) | {"wall_s": round(time.perf_counter() - began, 1)}
+
+
+def with_kinds(scenario: Scenario, seed: int) -> Scenario:
+    """Make each job one of those that were measured in pairs."""
+    kinds = shipped()[DEFAULT_MODEL].kinds
+    jobs = [
+        msgspec.structs.replace(
+            job, kind=random.Random(f"{seed}/{job.name}").choice(kinds), util=50.0
+        )
+        for job in scenario.jobs
+    ]
+    return msgspec.structs.replace(scenario, jobs=tuple(jobs))
 
 
 def figures(metrics: Metrics) -> dict[str, float | int | None]:
@@ -125,10 +158,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 1 on")
     parser.add_argument("--trace", action="append", choices=sorted(TRACES), help="default: all")
+    parser.add_argument("--case", action="append", choices=CASES, help="default: all")
     options = parser.parse_args()
     result: dict[str, dict[str, dict[str, float | None]]] = {}
     for trace in options.trace or TRACES:
-        for case in CASES:
+        for case in options.case or CASES:
             runs = [simulate(trace, case, seed) for seed in range(1, options.seeds + 1)]
             means = result.setdefault(trace, {})[case] = {
                 name: mean([run[name] for run in runs]) for name in runs[0]

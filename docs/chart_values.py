@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import scheduler_values
 import yaml
 
 _KEY = re.compile(r"( *)([A-Za-z]\w*):(?: |$)")
@@ -20,6 +21,26 @@ _BOUNDS: dict[str, dict[str, int]] = {
     "contextMiB": {"minimum": 0, "maximum": 8192},
     "softFactor": {"minimum": 1, "maximum": 10},
 }
+_SPAN = r"([0-9]+(\.[0-9]+)?[smhdw])+"
+_FOLDER = {"pattern": "^(/.*)?$"}
+#: Texts that would end a pod at its start, or keep it from being made. Go's regular expressions.
+_PATTERNS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("image", "registry"): {"pattern": "^[a-z0-9][^:]*(:[0-9]+(/.*)?)?$"},
+    ("image", "tag"): {"pattern": r"^(\w[\w.-]*)?$"},
+    **{
+        (part, "image", "digest"): {"pattern": "^(sha256:[0-9a-f]{64})?$"}
+        for part in ("scheduler", "controller", "agent")
+    },
+    ("controller", "idleEviction", "after"): {"pattern": f"^({_SPAN})?$"},
+    ("controller", "idleEviction", "grace"): {"pattern": f"^{_SPAN}$"},
+    ("controller", "history", "keep"): {"pattern": f"^{_SPAN}$"},
+    ("agent", "idleAfter"): {"pattern": f"^{_SPAN}$"},
+    ("agent", "kubeletFolder"): {"pattern": "^/"},
+    ("agent", "podLogsFolder"): {"pattern": "^/"},
+    ("agent", "driver", "libraries"): _FOLDER,
+    ("agent", "driver", "devices"): _FOLDER,
+}
+_CONFIGURATION = ("scheduler", "configuration")
 _PRIORITY_CLASS = {
     "type": "object",
     "additionalProperties": False,
@@ -86,11 +107,18 @@ def schema(text: str) -> dict[str, Any]:
     found = _schema((), yaml.safe_load(text), known)
     # Helm hands these to every chart.
     found["properties"]["global"] = {"type": "object"}
+    found["definitions"] = scheduler_values.definitions()
+    found["properties"]["scheduler"] |= {
+        "if": {"properties": {"ownPlugins": {"maxItems": 0}}},
+        "then": {"properties": {"configuration": scheduler_values.plugins_of_ours()}},
+    }
     return {"$schema": "http://json-schema.org/draft-07/schema#", **found}
 
 
 def _schema(path: tuple[str, ...], default: Any, known: dict[tuple[str, ...], Value]) -> Any:
     value = known.get(path)
+    if path == _CONFIGURATION:
+        return {"$ref": "#/definitions/Configuration"}
     if value is not None and value.one_of:
         return {"enum": list(value.one_of)}
     if isinstance(default, dict):
@@ -104,4 +132,5 @@ def _schema(path: tuple[str, ...], default: Any, known: dict[tuple[str, ...], Va
     if path == ("priorityClasses",):
         return {"type": "array", "items": _PRIORITY_CLASS}
     kind = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return {"type": kind[type(default)], **_BOUNDS.get(path[-1] if path else "", {})}
+    limits = _PATTERNS.get(path) or _BOUNDS.get(path[-1] if path else "", {})
+    return {"type": kind[type(default)], **limits}

@@ -14,9 +14,15 @@ import msgspec
 import numpy as np
 
 from alnair.profiler.even_grid import Refusal
+from alnair.profiler.gpu_iteration import iteration_of_gpus
 from alnair.profiler.iteration import Iteration, iteration_time
+from alnair.profiler.logs.log_reader import LogReader
 from lib import process_samples
 
+#: Seconds of one sample of the driver, on many GPUs (nvidia-smi's manual: 1/6 s to 1 s).
+DRIVER_SAMPLE = 1 / 6
+#: When the logs began, seconds since the epoch: any time will do.
+_BEGAN = 1.7e9
 PROGRAM = Path(__file__).parent / "cpu_training.py"
 
 
@@ -56,16 +62,41 @@ class RecordedTraining(msgspec.Struct):
         metrics = {"cpu_cores": np.array(self.cpu_cores), "memory_mib": np.array(self.memory_mib)}
         return iteration_time({name: (times, values) for name, values in metrics.items()})
 
+    def told_by_log(self) -> float | None:
+        """What its log tells the agent: a line a step, and the kubelet's time of each."""
+        reader = LogReader()
+        for number, at in enumerate(self.steps):
+            reader.feed(f"step={number} loss=0.5\n".encode(), _BEGAN + at)
+        rate = reader.findings().rate
+        return 1 / rate if rate else None
+
+    def told_by_driver(self, phase: float = 0.0) -> float | Refusal:
+        """What the driver's own samples would tell, were its processors a GPU: whole percents.
+
+        Args:
+            phase: Of the driver's samples: a part of one.
+        """
+        times, cores = np.array(self.times), np.array(self.cpu_cores)
+        worked = np.concatenate([[0.0], np.cumsum(cores[1:] * np.diff(times))])
+        ends = np.arange(times[0] + phase * DRIVER_SAMPLE, times[-1], DRIVER_SAMPLE)
+        means = np.diff(np.interp(ends, times, worked)) / DRIVER_SAMPLE
+        percents = np.clip(np.round(100 * means), 0, 100)
+        found = iteration_of_gpus({"gpu": (ends[1:], percents)})
+        return found if isinstance(found, Refusal) else found.seconds
+
     def verdict(self) -> dict[str, Any]:
         """Figures of the logged and the told time of a step, seconds."""
         lengths = self.step_lengths()
         logged = statistics.median(lengths)
         low, _, high = statistics.quantiles(lengths, n=4)
         told = self.told()
+        by_log, by_driver = self.told_by_log(), self.told_by_driver()
         found: dict[str, Any] = {
             "steps": len(lengths),
             "logged": logged,
             "spread": (high - low) / logged,
+            "log_error": by_log / logged - 1 if by_log else None,
+            "driver_error": None if isinstance(by_driver, Refusal) else by_driver / logged - 1,
         }
         if isinstance(told, Refusal):
             return found | {"why_not": told.reason}
