@@ -76,6 +76,7 @@ class Seen(msgspec.Struct, frozen=True):
         present: The pods that have a group.
         gpus: Who uses which GPU; None while that is not measured.
         given: Pod → its GPUs.
+        by_gpus: Names of containers of which the API server has not told yet.
     """
 
     now: float
@@ -86,6 +87,13 @@ class Seen(msgspec.Struct, frozen=True):
     present: frozenset[str]
     gpus: GpusUsed | None = None
     given: Mapping[str, list[UsedGpu]] = {}
+    by_gpus: Mapping[ContainerKey, str] = {}
+
+    def name_of(self, key: ContainerKey) -> str | None:
+        """Return a container's name; None: it is not known yet."""
+        if (pod := self.names.get(key.pod)) is None:
+            return None
+        return pod.containers.get(key.container) or self.by_gpus.get(key)
 
 
 class Account(msgspec.Struct):
@@ -198,9 +206,7 @@ class PodAccounts:
         self._silence(figures)
         # Of one whose name is not known yet, the first stays: what it used since is told then.
         self._groups = {
-            key: sample
-            if key.container in seen.names[key.pod].containers
-            else self._groups.get(key, sample)
+            key: sample if seen.name_of(key) is not None else self._groups.get(key, sample)
             for key, sample in seen.containers.items()
             if key.pod in seen.names
         }
@@ -315,10 +321,9 @@ class PodAccounts:
         for account in self.pods.values():
             account.samples = {}
         for key, sample in seen.containers.items():
-            names = seen.names.get(key.pod)
-            name = names.containers.get(key.container) if names is not None else None
-            if names is None or name is None:
+            if (name := seen.name_of(key)) is None:
                 continue
+            names = seen.names[key.pod]
             account = self.pods.get(key.pod) or self._open(key.pod, names, seen.epoch)
             account.seen = seen.epoch
             figures = cgroup_rates(self._groups.get(key), sample)

@@ -1,6 +1,6 @@
 """Which container was given which GPU: slices by the vGPU server, the rest by the plugins."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from alnair.model.usage import UsedGpu
@@ -8,6 +8,7 @@ from alnair.node.inventory import Inventory
 from alnair.node.load import GpuHolder
 from alnair.node.vgpu.containers.container_slices import ContainerSlices, guaranteed
 from alnair.profiler.pods.gpu_use import Given, Holder
+from alnair.profiler.samples import ContainerKey, GpuSample
 
 
 class Sliced(Protocol):
@@ -78,16 +79,44 @@ def used_gpus(given: Iterable[Given], inventory: Inventory) -> dict[str, list[Us
     return {pod: list(by_uuid.values()) for pod, by_uuid in found.items()}
 
 
+def names_by_gpus(
+    given: Iterable[Given],
+    samples: Mapping[str, GpuSample],
+    places: Mapping[int, tuple[str, str]],
+) -> dict[ContainerKey, str]:
+    """Return the names of containers that use a GPU which one container of their pod was given.
+
+    The API server tells a container's id seconds after its start: to a short one, too late.
+
+    Args:
+        given: All of the node.
+        samples: What was seen of each GPU.
+        places: As of `names_of_processes`.
+    """
+    holders: dict[tuple[str, str], set[str]] = {}
+    for one in given:
+        holders.setdefault((one.holder.pod, one.uuid), set()).add(one.holder.container)
+    found: dict[ContainerKey, str] = {}
+    for uuid, sample in samples.items():
+        for part, seen in ((uuid, sample), *sample.mig.items()):
+            for process in seen.processes:
+                pod, container = places.get(process.pid, ("", ""))
+                mine = holders.get((pod, part), set())
+                if container and len(mine) == 1:
+                    found[ContainerKey(pod, container)] = next(iter(mine))
+    return found
+
+
 def names_of_processes(
-    places: Mapping[int, tuple[str, str]], names: Mapping[str, Mapping[str, str]]
+    places: Mapping[int, tuple[str, str]], name_of: Callable[[ContainerKey], str | None]
 ) -> dict[int, Holder | None]:
     """Return whose each process is.
 
     Args:
         places: Pid → (pod uid, id of the container), as the kernel says; "": of no pod.
-        names: Pod uid → ids of containers → their names.
+        name_of: A container's name, if it is known.
     """
     return {
-        pid: Holder(pod, names.get(pod, {}).get(container, "")) if pod else None
+        pid: Holder(pod, name_of(ContainerKey(pod, container)) or "") if pod else None
         for pid, (pod, container) in places.items()
     }

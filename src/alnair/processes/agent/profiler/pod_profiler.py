@@ -29,6 +29,7 @@ from alnair.processes.agent.profiler.dcgm_source import DcgmSource
 from alnair.processes.agent.profiler.given_gpus import (
     Sliced,
     given_gpus,
+    names_by_gpus,
     names_of_processes,
     used_gpus,
 )
@@ -38,7 +39,7 @@ from alnair.profiler.pods.busy_series import BusySeries
 from alnair.profiler.pods.gpu_use import Disagreement, GpuAttribution, GpusUsed
 from alnair.profiler.pods.neighbours import Neighbours
 from alnair.profiler.pods.rates import Figures, link_rates
-from alnair.profiler.samples import GpuSample
+from alnair.profiler.samples import ContainerKey, GpuSample
 
 #: Seconds between readings.
 EVERY: Final = 1.0
@@ -148,6 +149,8 @@ class PodProfiler:
         self._taken: GpuLook | None = None
         #: Pid → when it started, and where it is: a pid is given again.
         self._places: dict[int, tuple[int, tuple[str, str]]] = {}
+        #: Of containers that run: the API server may tell their names too late.
+        self._by_gpus: dict[ContainerKey, str] = {}
         self._saved_at = time.monotonic()
         self._saving: asyncio.Task[None] | None = None
         self._minute: list[float] = []
@@ -276,8 +279,21 @@ class PodProfiler:
         groups = {pod.uid: group for group, pod in names.items() if pod.uid != group}
         given = given_gpus(self._containers(), self._holders(), groups)
         if look is not None:
-            by_id = {uid: pod.containers for uid, pod in names.items()}
-            owners = names_of_processes(places, by_id)
+            self._by_gpus = names_by_gpus(given, look.samples, places) | {
+                key: name for key, name in self._by_gpus.items() if key in reading.containers
+            }
+        seen = Seen(
+            now=reading.at,
+            epoch=time.time(),
+            names=names,
+            containers=reading.containers,
+            networks=reading.networks,
+            present=reading.pods,
+            given=used_gpus(given, self._inventory()),
+            by_gpus=self._by_gpus,
+        )
+        if look is not None:
+            owners = names_of_processes(places, seen.name_of)
             self._used = self._gpus.take(look.samples, owners, given)
             self._taken = look
             self.busy.take(look.samples, _alone(look, places))
@@ -288,18 +304,8 @@ class PodProfiler:
         else:  # the same look again: what it says holds, but its energy is in the books
             self._used = _without_energy(self._used)
         self.disagreements = self._used.disagreements
-        return self.accounts.tick(
-            Seen(
-                now=reading.at,
-                epoch=time.time(),
-                names=names,
-                containers=reading.containers,
-                networks=reading.networks,
-                present=reading.pods,
-                gpus=self._used if self._used.uses else None,
-                given=used_gpus(given, self._inventory()),
-            )
-        )
+        uses = self._used if self._used.uses else None
+        return self.accounts.tick(msgspec.structs.replace(seen, gpus=uses))
 
     def _with_workload(self, pod: PodUsage) -> PodUsage:
         return msgspec.structs.replace(pod, workload=self.workloads.get(pod.uid))

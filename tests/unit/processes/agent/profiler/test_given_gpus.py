@@ -12,8 +12,14 @@ from alnair.node.vgpu.containers.container_slices import (
     OwningPod,
     Share,
 )
-from alnair.processes.agent.profiler.given_gpus import given_gpus, names_of_processes, used_gpus
+from alnair.processes.agent.profiler.given_gpus import (
+    given_gpus,
+    names_by_gpus,
+    names_of_processes,
+    used_gpus,
+)
 from alnair.profiler.pods.gpu_use import Given, Holder
+from alnair.profiler.samples import ContainerKey, GpuSample, ProcessSample
 
 
 def sliced(pod: OwningPod, *shares: Share) -> Any:
@@ -65,7 +71,7 @@ def test_two_slices_of_one_gpu_add_up_for_the_pod() -> None:
 
 def test_processes_belong_to_containers_by_name() -> None:
     places = {1: ("uid-a", "id-1"), 2: ("uid-a", "unknown"), 3: ("", ""), 4: ("uid-z", "id-9")}
-    assert names_of_processes(places, {"uid-a": {"id-1": "main"}}) == {
+    assert names_of_processes(places, {ContainerKey("uid-a", "id-1"): "main"}.get) == {
         1: Holder("uid-a", "main"),
         2: Holder("uid-a", ""),
         3: None,
@@ -79,3 +85,20 @@ def test_a_pod_from_a_file_holds_its_gpu_by_the_uid_of_its_groups() -> None:
         [sliced(pod, Share("GPU-1", 1000, 20))], [GpuHolder(pod, ("GPU-3",))], {"copy": "hash"}
     )
     assert {one.holder for one in found} == {Holder("hash", "main")}
+
+
+def test_a_container_is_named_by_the_gpu_that_only_one_of_its_pod_was_given() -> None:
+    given = [
+        Given(Holder("uid-a", "main"), "GPU-1", whole=True),
+        Given(Holder("uid-b", "left"), "GPU-2", whole=False),
+        Given(Holder("uid-b", "right"), "GPU-2", whole=False),
+        Given(Holder("uid-c", "part"), "MIG-1", whole=True),
+    ]
+    places = {1: ("uid-a", "id-1"), 2: ("uid-b", "id-2"), 3: ("uid-c", "id-3"), 4: ("", "")}
+    processes = tuple(ProcessSample(pid) for pid in (1, 2, 3, 4, 5))
+    cut = GpuSample(0.0, mig={"MIG-1": GpuSample(0.0, processes=processes)})
+    whole = GpuSample(0.0, processes=processes)
+    assert names_by_gpus(given, {"GPU-1": whole, "GPU-2": whole, "GPU-3": cut}, places) == {
+        ContainerKey("uid-a", "id-1"): "main",
+        ContainerKey("uid-c", "id-3"): "part",
+    }

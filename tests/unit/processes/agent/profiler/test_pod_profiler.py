@@ -77,6 +77,20 @@ async def test_a_pods_use_comes_from_its_groups_and_its_processes(node: Profiled
     )
 
 
+async def test_a_short_container_counts_though_the_api_server_tells_its_id_too_late(
+    node: ProfiledNode,
+) -> None:
+    path = node.pod()
+    node.names[UID] = msgspec.structs.replace(node.names[UID], containers={})
+    node.machine.process(17, path, text="")
+    node.machine.proc.joinpath("17", "stat").write_text("17 (x) R" + " 1" * 18 + " 4242 0\n")
+    await node.second(ProcessSample(17, 40.0, 5.0, 100 * MIB), path=path)
+    await node.second(path=path)  # it is between two kernels
+    found = only(node.profiler)
+    assert found.containers["main"][usage.GPU_UTIL].max == 40.0
+    assert usage.CPU_CORES in found.metrics
+
+
 async def test_a_pid_that_is_given_again_is_another_process(node: ProfiledNode) -> None:
     mine, theirs = node.pod(), node.machine.container(STRANGER, OTHER)
     stat = node.machine.proc / "17" / "stat"
