@@ -1,5 +1,6 @@
 """The history that an installed controller keeps, in each kind of database, asked from outside."""
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from alnair.kube.resources import CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS, Man
 from alnair.local.real_node import images
 from alnair.local.real_node.settings import NAME
 from alnair.model import names
+from kit.command import alnair, last_json
 from kit.live.real_pods import RealPods, container, pod, sliced, until
 from kit.postgres import Postgres
 from kit.real_node import node_shell
@@ -55,11 +57,15 @@ def works(name: str) -> Manifest:
 async def kept(installed: Installed, name: str) -> dict[str, Any]:
     """What `alnair history` says of a pod that has ended, when all is known of it."""
     found: dict[str, Any] = {}
+    words = ("history", f"--kubeconfig={installed.cluster.kubeconfig()}", "--json")
 
     async def is_known() -> bool:
         nonlocal found
-        listed = (await installed.says("history"))["jobs"]
-        found = next((one for one in listed if one["name"] == name), {})
+        done = await asyncio.to_thread(alnair, *words)
+        if done.returncode:  # after an upgrade or a kill, for a moment no controller leads
+            found = {"error": done.stderr}
+            return False
+        found = next((one for one in last_json(done)["jobs"] if one["name"] == name), {})
         return found.get("state") == "completed" and "gpu_util" in found
 
     try:
