@@ -305,9 +305,8 @@ async def test_processor_memory_and_disk_are_what_the_kernel_counted(
 
     async def tells_the_same() -> bool:
         problem, containers = await kubelet.of(uid)
-        assert problem == ""
-        print("the kubelet's page:", containers, truth)
-        if not containers:
+        print("the kubelet's page:", problem, containers, truth)
+        if problem or not containers:  # the kubelet keeps what it refused for half a minute
             return False
         cpu, memory = (sum(each) for each in zip(*containers.values(), strict=True))
         return bool(
