@@ -7,6 +7,7 @@ that ends disconnects whichever plugin serves the resource by then.
 import asyncio
 import base64
 import contextlib
+import itertools
 import json
 import shutil
 import stat
@@ -118,6 +119,7 @@ class Kubelet:
         self.unlisted: set[str] = set()
         self._news = asyncio.Condition()
         self._servers: list[grpc.aio.Server] = []
+        self._numbers = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
         #: Resources that were served before it restarted; a real one forgets them after minutes.
         self._known: set[str] = set()
@@ -255,12 +257,13 @@ class Kubelet:
     async def _serve(self, path: Path, service: str, methods: dict[str, Any]) -> None:
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", MOST_BYTES)])
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
-        # gRPC removes what it was bound to when it ends; a kubelet that is killed does not.
-        bound = path.with_name(f".{path.name}.bound")
+        # gRPC removes what it was bound to when it ends, at its leisure; a kubelet that is killed
+        # does not.
+        bound = path.with_name(f".{next(self._numbers)}")
         server.add_insecure_port(f"unix://{bound}")
+        self._servers.append(server)
         await server.start()
         bound.rename(path)
-        self._servers.append(server)
 
     async def _register(self, request: api.RegisterRequest, context: Any) -> api.Empty:
         if self.die_when_asked:
