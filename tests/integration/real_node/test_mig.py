@@ -66,8 +66,8 @@ def cut(cluster: LocalCluster, layout: str) -> None:
 
 
 async def offers(client: Client, **wanted: str) -> None:
-    """Wait until the node offers so many whole GPUs and MIG devices."""
-    amounts = {"whole": names.GPU, "small": SMALL, "large": LARGE}
+    """Wait until the node offers so many whole GPUs and MIG devices, and percent of GPUs."""
+    amounts = {"whole": names.GPU, "small": SMALL, "large": LARGE, "percent": names.VGPU_COMPUTE}
 
     async def does() -> bool:
         found = (await client.get(NODES, NAME))["status"]["allocatable"]
@@ -81,12 +81,12 @@ async def cut_up(cluster: LocalCluster, client: Client, pods: RealPods) -> Async
     """The second GPU has three MIG devices; afterwards it is whole again."""
     await asyncio.to_thread(cut, cluster, "1g.10gb,1g.10gb,2g.20gb")
     try:
-        await offers(client, whole="1", small="2", large="1")
+        await offers(client, whole="1", small="2", large="1", percent="100")
         yield
     finally:
         await pods.clear()
         await asyncio.to_thread(cut, cluster, "")
-        await offers(client, whole="2", small="0", large="0")
+        await offers(client, whole="2", small="0", large="0", percent="200")
 
 
 @pytest.mark.usefixtures("cut_up")
