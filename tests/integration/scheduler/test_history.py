@@ -186,7 +186,7 @@ async def test_nothing_is_lost_or_doubled_when_the_controller_is_killed_again_an
             found = jobs(history, namespace=namespace, limit=1000)
             return {one.name: one.state for one in found} == states and not outbox.held
 
-        await eventually(all_there, 60, "all is in the history, and the outbox is empty")
+        await eventually(all_there, 120, "all is in the history, and the outbox is empty")
         found = jobs(history, namespace=namespace, limit=1000)
         assert sorted(one.name for one in found) == sorted(states)
         for name in [name for name, state in states.items() if state == "deleted"]:
