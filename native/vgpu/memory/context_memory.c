@@ -135,13 +135,15 @@ static CUresult destroy_context(CUresult (*destroy)(CUcontext), CUcontext contex
     bool ours = vg_record_get(VG_KIND_CONTEXT, (uint64_t)context, &doomed);
     if (ours)
         vg_leave(doomed.row, doomed.bytes);
-    vg_work_forgotten(context);
+    struct vg_ending work;
+    vg_work_ending(&work, context);
     vg_contexts_begin();
     CUresult result = destroy(context);
     vg_context_changed();
     if (result == CUDA_SUCCESS && vg_record_take(VG_KIND_CONTEXT, (uint64_t)context, &record))
         vg_context_gone(&record);
     vg_contexts_end();
+    vg_work_ended(&work);
     if (ours)
         vg_left(doomed.row, doomed.bytes, 0);
     return result;
@@ -162,4 +164,5 @@ VG_EXPORT CUresult cuCtxDestroy(CUcontext context)
 void vg_contexts_forked(void)
 {
     pthread_mutex_init(&lock, NULL);
+    vg_primaries_forked();
 }

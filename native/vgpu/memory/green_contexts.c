@@ -61,9 +61,10 @@ VG_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
     VG_ENTER();
     struct vg_record record, primary = {0};
     CUcontext context = NULL;
-    vg_contexts_begin(); /* see context_memory.c */
+    struct vg_ending work = {.row = -1};
     if (REAL(cuCtxFromGreenCtx)(&context, green) == CUDA_SUCCESS)
-        vg_work_forgotten(context);
+        vg_work_ending(&work, context);
+    vg_contexts_begin(); /* see context_memory.c */
     CUresult result = REAL(cuGreenCtxDestroy)(green);
     vg_context_changed();
     if (result == CUDA_SUCCESS && vg_record_take(VG_KIND_GREEN, (uint64_t)green, &record)) {
@@ -73,5 +74,6 @@ VG_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
         vg_primary_check((CUdevice)record.other);
     }
     vg_contexts_end();
+    vg_work_ended(&work);
     return result;
 }

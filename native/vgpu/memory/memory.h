@@ -39,5 +39,6 @@ bool vg_primary_active(CUdevice device);
 void vg_primary_note(int row, CUdevice device, CUcontext context, uint64_t bytes);
 /* After a call that may have ended it: whether it did, the driver knows best. */
 void vg_primary_check(CUdevice device);
+void vg_primaries_forked(void);
 
 #endif
