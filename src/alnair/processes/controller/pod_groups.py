@@ -23,7 +23,7 @@ from alnair.kube.pod_groups import dialects
 from alnair.kube.pod_groups.gang_labels import elastic_minimum
 from alnair.kube.pod_groups.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
-from alnair.kube.status import patch_status_of_version
+from alnair.kube.status import patch_status_of_version, replacing
 from alnair.model import names
 from alnair.model.api_types import PodGroupStatus
 from alnair.model.owners import OwnerRef
@@ -205,7 +205,7 @@ class PodGroupStatusWriter:
                     seen.name,
                     seen.namespace,
                     seen.version,
-                    msgspec.to_builtins(status),
+                    replacing(seen.status, status),
                 )
             except NotFound:
                 return
