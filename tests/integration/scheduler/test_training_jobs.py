@@ -217,6 +217,30 @@ async def test_a_gang_that_fits_nowhere_has_one_worker_less_and_one_that_waits_f
     await team.leaves_nothing()
 
 
+async def test_a_gang_that_cannot_shrink_does_not_keep_a_mark_of_somebody_else(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    team = Team(admin, namespace)
+    await team.make(lasting(jobs.fixed("mnist", 2)))
+    await team.becomes("HorovodJob", "mnist", phase="Running", availableReplicas=2)
+    [group] = (await admin.list(PODGROUPS, namespace)).items
+    name = group["metadata"]["name"]
+    mark: Manifest = {"metadata": {"annotations": {names.ELASTIC_MIN: "1"}}}
+    await admin.merge_patch(PODGROUPS, name, mark, namespace)
+
+    async def is_gone() -> bool:
+        meta = (await admin.get(PODGROUPS, name, namespace))["metadata"]
+        return names.ELASTIC_MIN not in (meta.get("annotations") or {})
+
+    await eventually(is_gone, 20)
+    await team.leaves_nothing()
+
+
 async def test_a_namespace_with_running_jobs_ends_when_it_is_deleted(
     admin: Client,
     namespace: str,
