@@ -60,6 +60,8 @@ _FIRST_PLAN: Final = 1.0
 _GATHER_MOST: Final = 1.0
 #: Jobs that are worked on at once.
 _WORKERS: Final = 16
+#: Seconds between two writes of one event.
+_REPEAT: Final = 30.0
 #: Seconds after which all is applied anew, lest somebody has changed it.
 _ANEW: Final = 600.0
 
@@ -80,7 +82,9 @@ class TrainingJobOperator:
         self._planner = Planner(client, self._cache, self._resized)
         #: Clear while more jobs wait than are worked on: events are told later, then.
         self._calm = asyncio.Event()
-        self._events = EventRecorder(client, names.CONTROLLER, calm=self._calm)
+        self._events = EventRecorder(
+            client, names.CONTROLLER, calm=self._calm, repeat_every=_REPEAT
+        )
         #: Jobs to look at; None while nobody would, as another process leads.
         self._queue: WorkQueue | None = None
         self._applied: dict[str, Applied] = {}
