@@ -1,14 +1,19 @@
 """What was applied of one training job, so that it is not applied again and again."""
 
+import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
 from typing import Final
+
+import msgspec
 
 from alnair.elastic.child_names import child_names
 from alnair.elastic.desired import Child
 from alnair.elastic.job_status import ends, only_counts
 from alnair.elastic.pod_templates import Manifest
+from alnair.model import names
 from alnair.model.elastic_types import JobStatus
 from alnair.model.training_job import TrainingJob
 from alnair.processes.controller.elastic.paces import Pace, Paces
@@ -25,6 +30,8 @@ class Applied:
     Args:
         writes: Counts writes by what they do.
         paces: How often the same is written.
+        found: Digests of what another leader applied, by object; only what differs is applied.
+        keys: Its Secret is there.
         clock: Monotonic seconds.
 
     Attributes:
@@ -35,9 +42,13 @@ class Applied:
         self,
         writes: Counter[str] | None = None,
         paces: Paces | None = None,
+        *,
+        found: Mapping[Child, str] | None = None,
+        keys: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.keys = False
+        self.keys = keys
+        self._found = dict(found or {})
         self.writes: Counter[str] = Counter() if writes is None else writes
         self._paces = paces or Paces()
         self._clock = clock
@@ -51,7 +62,10 @@ class Applied:
 
     def differs(self, manifest: Manifest) -> bool:
         """Whether this was not applied the last time."""
-        return self._manifests.get(child_of(manifest)) != manifest
+        child = child_of(manifest)
+        if child in self._manifests:
+            return self._manifests[child] != manifest
+        return self._found.get(child) != digest(manifest)
 
     def wait(self, manifest: Manifest) -> float:
         """Return how many seconds this is to wait before it is applied."""
@@ -66,6 +80,7 @@ class Applied:
             is_repeat = self._last[child] == manifest
             self._pace.note(child, self._every(child), is_repeat=is_repeat)
         self._manifests[child] = self._last[child] = manifest
+        self._found.pop(child, None)
         self._when[child] = self._clock()
         self._seen.discard(child)
 
@@ -77,6 +92,13 @@ class Applied:
     def forget(self, child: Child) -> None:
         """Note that an object is gone."""
         self._manifests.pop(child, None)
+        self._found.pop(child, None)
+
+    def renew(self) -> None:
+        """Have all of it applied again, lest somebody has changed what we do not look at."""
+        self.keys = False
+        self._manifests.clear()
+        self._found.clear()
 
     def mend(self, complaint: str, job: TrainingJob) -> bool:
         """Note that one of our objects is gone, if a complaint says so; returns whether one is."""
@@ -94,7 +116,7 @@ class Applied:
         for child in map(child_of, applied):
             if child not in changed:
                 self._seen.add(child)
-            elif child in self._seen or self._clock() - self._when.get(child, 0.0) >= _UNSEEN:
+            elif child in self._seen or self._clock() - self._when.get(child, -inf) >= _UNSEEN:
                 self.forget(child)
 
     def may(self, verb: str, what: object) -> float:
@@ -131,3 +153,16 @@ class Applied:
 def child_of(manifest: Manifest) -> Child:
     """Return which of a job's objects this is."""
     return Child(manifest["kind"], manifest["metadata"]["name"])
+
+
+def digest(manifest: Manifest) -> str:
+    """Return a digest of what is applied, the same in every process: 16 hexadecimal digits."""
+    text = msgspec.json.encode(manifest, order="deterministic")
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+def noted(manifest: Manifest) -> Manifest:
+    """Return the manifest with its digest, for who leads next."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), names.APPLIED: digest(manifest)}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}

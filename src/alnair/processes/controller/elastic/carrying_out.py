@@ -42,7 +42,7 @@ from alnair.model import names
 from alnair.model.elastic_types import JobStatus
 from alnair.model.training_job import TrainingJob
 from alnair.processes.controller.elastic import migrating
-from alnair.processes.controller.elastic.applied import Applied, child_of
+from alnair.processes.controller.elastic.applied import Applied, child_of, noted
 from alnair.processes.controller.elastic.cache import RESOURCES
 from alnair.processes.controller.elastic.ssh_keys import draw_keys
 
@@ -177,7 +177,7 @@ async def _apply(client: Client, job: TrainingJob, manifest: Manifest, applied: 
         applied.writes["apply"] += 1
         await client.apply(
             _KINDS[manifest["kind"]],
-            owned(job, manifest),
+            owned(job, noted(manifest)),
             namespace=job.namespace,
             field_manager=names.CONTROLLER_ELASTIC,
             force=force,

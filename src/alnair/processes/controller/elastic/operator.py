@@ -125,7 +125,7 @@ class TrainingJobOperator:
             queue.close()
 
     def begin_anew(self) -> None:
-        """Forget what was applied: another process may have led."""
+        """Forget what was applied: another process may have led. Its objects tell what that did."""
         self._applied.clear()
         self._hosts.clear()
 
@@ -147,10 +147,13 @@ class TrainingJobOperator:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_ANEW)
-            self._applied.clear()
             present = {job.uid for job in self._cache.jobs.values()}
+            for uid in [uid for uid in self._applied if uid not in present]:
+                del self._applied[uid]
             for uid in [uid for uid in self._hosts if uid not in present]:
                 del self._hosts[uid]
+            for applied in self._applied.values():
+                applied.renew()
             self._complaints.keep(present)
             self._orphans.keep(present)
             for key in self._cache.jobs:
@@ -219,7 +222,7 @@ class TrainingJobOperator:
         return takes_part(job) and is_new and self._planner.size(key) is None
 
     async def _bring_in_line(self, key: JobKey, job: TrainingJob) -> None:
-        applied = self._applied_of(job)
+        applied = self._applied_of(key, job)
         hosts = await self._told(job)
         now = time.time()
         suspects = self._cache.suspects(key)
@@ -250,9 +253,16 @@ class TrainingJobOperator:
         if waits := [*waits, *put_off.values(), *([told] if told else [])]:
             self._look_in(key, min(waits))
 
-    def _applied_of(self, job: TrainingJob) -> Applied:
+    def _applied_of(self, key: JobKey, job: TrainingJob) -> Applied:
+        """Return what was applied of a job, by this process or by one that led before."""
         if job.uid not in self._applied:
-            self._applied[job.uid] = Applied(self._figures.writes, self._paces)
+            self._applied[job.uid] = Applied(
+                self._figures.writes,
+                self._paces,
+                found=self._cache.digests(key),
+                # They are made before the workers.
+                keys=self._cache.has_workers(key),
+            )
         return self._applied[job.uid]
 
     async def _delete(self, job: TrainingJob) -> None:

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from alnair.elastic.desired import Child
+from alnair.model import names
 from alnair.model.api_types import Condition
 from alnair.model.elastic_types import JobStatus
-from alnair.processes.controller.elastic.applied import Applied
+from alnair.processes.controller.elastic.applied import Applied, digest, noted
 from alnair.processes.controller.elastic.paces import Paces
 
 SERVICE = {"kind": "Service", "metadata": {"name": "s"}}
@@ -56,6 +57,33 @@ def test_what_was_there_and_is_not_is_applied_at_once(applied: Applied) -> None:
     applied.note(SERVICE)
     applied.look([SERVICE], {CHILD})
     assert not applied.differs(SERVICE)
+
+
+# --- after another leader -------------------------------------------------------------------------
+
+
+def test_what_another_leader_applied_is_not_applied_again_until_all_is(clock: Clock) -> None:
+    applied = Applied(found={CHILD: digest(SERVICE)}, keys=True, clock=clock)
+    assert not applied.differs(SERVICE)
+    assert applied.differs({**SERVICE, "spec": {}})
+    applied.renew()
+    assert applied.differs(SERVICE)
+    assert not applied.keys
+
+
+def test_what_was_changed_while_nobody_led_is_applied_at_once(clock: Clock) -> None:
+    applied = Applied(found={CHILD: digest(SERVICE)}, clock=clock)
+    applied.look([SERVICE], {CHILD})
+    assert applied.differs(SERVICE)
+    assert applied.wait(SERVICE) == 0
+
+
+def test_the_digest_is_on_the_object_and_goes_by_what_is_applied_alone() -> None:
+    metadata = noted(SERVICE)["metadata"]
+    assert metadata == {"name": "s", "annotations": {names.APPLIED: digest(SERVICE)}}
+    assert SERVICE["metadata"] == {"name": "s"}, "the manifest itself is as it was"
+    turned = {"metadata": {"name": "s"}, "kind": "Service"}
+    assert digest(turned) == digest(SERVICE)
 
 
 # --- how often ------------------------------------------------------------------------------------
