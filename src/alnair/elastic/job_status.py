@@ -121,6 +121,27 @@ def news(before: JobStatus, status: JobStatus) -> list[tuple[str, str, bool]]:
     return found
 
 
+def ends(before: JobStatus, status: JobStatus) -> bool:
+    """Whether a status tells that the job has ended, and the one before did not."""
+    over = (words.SUCCEEDED, words.FAILED)
+    return status.phase in over and before.phase not in over
+
+
+def only_counts(before: JobStatus, status: JobStatus) -> bool:
+    """Whether nothing has changed but counts of workers and words of conditions."""
+    return _but_counts(before) == _but_counts(status)
+
+
+def _but_counts(status: JobStatus) -> JobStatus:
+    said = [
+        msgspec.structs.replace(one, message="", last_transition_time="")
+        for one in status.conditions or ()
+    ]
+    return msgspec.structs.replace(
+        status, replicas=0, scheduled_replicas=0, available_replicas=0, conditions=said
+    )
+
+
 def seconds(time: str) -> float:
     """Return an RFC 3339 time in seconds since the epoch; 0 if it is none."""
     try:
