@@ -15,6 +15,7 @@ from alnair.kube.resources import NAMESPACES, NODES, PODS
 from alnair.live.engine_feed import Feed
 from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease, read
+from alnair.live.workload_pods import pod_of
 from alnair.model import names
 from alnair.model.near_names import near
 from alnair.model.workload import Pod
@@ -80,6 +81,27 @@ async def explain(client: Client, namespace: str, name: str, *, offline: bool = 
         return await _unserved(client, pod, known, notes, tried=_is_tried(read))
     engine, _ = await _engine(client, pod, pod.scheduler)
     return replace(_computed(engine, pod), notes=notes)
+
+
+async def explain_workload(
+    client: Client, namespace: str, kind: str, name: str, *, offline: bool = False
+) -> Diagnosis:
+    """Return why the first waiting pod of what made it is where it is; notes say which it is.
+
+    Args:
+        client: of the cluster.
+        namespace: of the workload.
+        kind: as kubectl takes it, such as `job` or `deploy`.
+        name: of the workload.
+        offline: do not ask the scheduler.
+
+    Raises:
+        WorkloadError: there is no such workload, or it has no pods.
+        ExplainError: the cluster cannot be read.
+    """
+    pod, which = await pod_of(client, namespace, kind, name)
+    found = await explain(client, namespace, pod, offline=offline)
+    return replace(found, notes=(which, *found.notes))
 
 
 def _bare(pod: Pod, stage: Stage) -> Diagnosis:
