@@ -18,6 +18,7 @@ from alnair.live.scheduler_lease import lease, read
 from alnair.live.workload_pods import pod_of
 from alnair.model import names
 from alnair.model.near_names import near
+from alnair.model.plurals import counted
 from alnair.model.workload import Pod
 from alnair.scheduler.advice.diagnose import diagnose
 from alnair.scheduler.advice.diagnosis import Diagnosis, Placement, Stage
@@ -151,7 +152,9 @@ async def _unserved(
     if tried and not elsewhere:
         elsewhere = "a scheduler has tried it: 'kubectl describe pod' shows what it says"
     elif placed and not elsewhere:
-        elsewhere = f"{placed} pods that name it have a node, so something serves it, or did"
+        elsewhere = (
+            f"{counted(placed, 'pod')} with its name got a node, so something serves it, or did"
+        )
     found = under_another(
         replace(known, unserved=replace(name, elsewhere=elsewhere)), taken, _computed(engine, pod)
     )

@@ -2,14 +2,14 @@
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
-    """Return a number with its noun: `1 pod`, `2 pods`, `12,000 pods`, `0 pods`.
+    """Return a number with its noun: `1 pod`, `2 pods`, `0 pods`.
 
     Args:
         number: How many there are.
         thing: One of them.
         things: Several of them, where an `s` does not make it so.
     """
-    return f"{number:,} {thing if number == 1 else things or plural(thing)}"
+    return f"{number} {thing if number == 1 else things or plural(thing)}"
 
 
 def plural(thing: str) -> str:

@@ -11,7 +11,6 @@ from alnair.model.plurals import counted
         (0, "pod", "0 pods"),
         (1, "pod", "1 pod"),
         (2, "node", "2 nodes"),
-        (12000, "pod", "12,000 pods"),
         (2, "policy", "2 policies"),
         (2, "day", "2 days"),
         (3, "switch", "3 switches"),
