@@ -13,6 +13,7 @@ from alnair.model import names
 from alnair.model import training_job as words
 from alnair.model.api_types import Condition
 from alnair.model.elastic_types import JobStatus
+from alnair.model.plurals import counted
 from alnair.model.training_job import TrainingJob
 
 #: Reasons of conditions that are not true and need not be: nobody has to do anything.
@@ -206,7 +207,7 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
     if stage.ending is not None:
         return _Said(False, "Ended", "the training has ended")
     if stage.target is None:
-        text = f"no room yet for the {job.least} workers that it needs at least"
+        text = f"no room yet for the {counted(job.least, 'worker')} that it needs at least"
         if observed.no_room:
             text = f"{text}: {observed.no_room}"
         if observed.fits_nowhere:
@@ -268,10 +269,10 @@ def _scaling(job: TrainingJob, observed: Observed, stage: Stage, started: str | 
         return _Said(False, "NotStarted", "it has no workers yet")
     there, ready = len(observed.staying), len(observed.ready(target))
     if there > target:
-        return _Said(True, "ScalingDown", f"the job goes down to {target} workers")
+        return _Said(True, "ScalingDown", f"the job goes down to {counted(target, 'worker')}")
     if ready < target:
         return _Said(True, "ScalingUp", f"the job is to have {target} workers that are ready")
-    return _Said(False, "Steady", f"the job has the {target} workers that it shall have")
+    return _Said(False, "Steady", f"the job has the {counted(target, 'worker')} that it shall have")
 
 
 def _suspended(observed: Observed, stage: Stage) -> _Said:

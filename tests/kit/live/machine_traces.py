@@ -20,8 +20,8 @@ _SYSCTLS = (
     *("net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"),
 )
 _FOLDERS = ("/run", "/var/lib", "/var/log", "/etc", "/opt", "/mnt")
-#: Where `alnair agent run`, which tests run beside, mounts in namespaces of its own. It stays, empty:
-#: to remove it would take the mounts of others away.
+#: Where `alnair agent run`, which tests run beside, mounts in namespaces of its own. It stays,
+#: empty: to remove it would take the mounts of others away.
 _OF_OTHERS = Path("/run/alnair")
 #: Groups of kubelets, container runtimes and ourselves.
 _GROUPS = re.compile(r"/(alnair-|kube|cri-|containerd|runc|system\.slice)[^/]*$")

@@ -26,6 +26,7 @@ from alnair.kube.resources import CONFIGMAPS
 from alnair.model import names
 from alnair.model.elastic_plan import SizeChange
 from alnair.model.elastic_types import JobStatus
+from alnair.model.plurals import counted
 from alnair.model.training_job import TrainingJob
 from alnair.processes.controller.elastic.applied import Applied, child_of
 from alnair.processes.controller.elastic.cache import RESOURCES, JobCache
@@ -182,7 +183,7 @@ class TrainingJobOperator:
         self._look(key)
         job = self._cache.jobs.get(key)
         if change is not None and job is not None:
-            said = f"{change.before} → {change.after} workers: {change.message}"
+            said = f"{change.before} → {counted(change.after, 'worker')}: {change.message}"
             self._events.record(_reference(job), change.reason, said)
 
     async def _reconcile(self, key: JobKey) -> bool:
