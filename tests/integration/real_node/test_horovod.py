@@ -59,6 +59,20 @@ SLICE = (4096, 15)
 PACE, GRACE = "0.6", 5
 #: Horovod's threads ask one another 1,000 times a second otherwise, and take all the processor.
 CALM = {"env": [{"name": "HOROVOD_CYCLE_TIME", "value": "4"}]}
+#: And whoever waits for the others yields the processor again and again: 400,000 times a second.
+PATIENT = """
+import importlib, runpy, sys, time
+modules = [importlib.import_module(f"horovod.torch{one}") for one in ("", ".mpi_ops", ".optimizer")]
+poll, wait = modules[0].poll, modules[0].synchronize
+def synchronize(handle):
+    while not poll(handle):
+        time.sleep(0.002)
+    return wait(handle)
+for module in modules:
+    module.synchronize = synchronize
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +231,7 @@ async def test_a_training_grows_shrinks_and_outlives_kills_with_the_same_losses(
 def paced(name: str, folder: Path, steps: int, **workers: Any) -> Manifest:
     """An elastic job of 2 workers; after each step it waits as long as the file `pace` says."""
     (folder / "pace").write_text(PACE)
+    (folder / "patient.py").write_text(PATIENT)
     manifest = with_image(
         jobs.elastic(name, 1, 4, targetReplicas=2),
         gpuSlice={"memoryMiB": SLICE[0], "computePercent": SLICE[1]},
@@ -225,7 +240,7 @@ def paced(name: str, folder: Path, steps: int, **workers: Any) -> Manifest:
         volumeMounts=[{"name": "pace", "mountPath": "/pace"}],
         **workers,
     )
-    command = ["python3", "/examples/train.py", "--pause", "/pace/pace"]
+    command = ["python3", "/pace/patient.py", "/examples/train.py", "--pause", "/pace/pace"]
     command += ["--commit-every", str(COMMIT_EVERY), "--steps", str(steps)]
     manifest["spec"]["launcherSpec"] |= {"pythonCommand": command, **CALM, **ON_REAL_NODE}
     # Longer than what lies between two commits, at which workers leave.
