@@ -180,6 +180,8 @@ class ElasticChaos:
                     f" since {meta['creationTimestamp']}, ends {meta.get('deletionTimestamp')},"
                     f" {status.get('phase')} on {one['spec'].get('nodeName')}"
                 )
+                if resource is JOBS:
+                    found[-1] += f", of {one['spec'].get('completions')}: {json.dumps(status)}"
         return found
 
     async def delete_jobs(self) -> None:
