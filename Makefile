@@ -15,7 +15,7 @@ ARGS :=
 # Where this is set, each of the hundreds of processes that tests start would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 STAGES := $(wildcard tests/unit tests/native tests/scenarios tests/integration)
-BENCHMARKS := openb_130 free_nodes scheduler_throughput decision_core gang_decision preemption_cost kube_client interference vgpu_start vgpu_launch vgpu_memory vgpu_accuracy vgpu_server real_node_start eta stragglers cycles iteration_time gpu_sampling gpu_collectors profiler_cost history history_memory worker_room rebalancing_round agent_cost elastic_operator elastic_scaling
+BENCHMARKS := openb_130 free_nodes scheduler_throughput decision_core gang_decision queue_sizes preemption_cost kube_client interference vgpu_start vgpu_launch vgpu_memory vgpu_accuracy vgpu_server real_node_start eta stragglers cycles iteration_time gpu_sampling gpu_collectors profiler_cost history history_memory worker_room rebalancing_round agent_cost elastic_operator elastic_scaling
 
 .PHONY: help
 help: ## Show the targets

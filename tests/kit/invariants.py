@@ -18,6 +18,21 @@ def check(engine: Engine) -> None:
     """Fail unless books, queue and counters agree with the records."""
     check_books(engine._accounts)
     check_queue(engine)
+    check_hopes(engine)
+
+
+def check_hopes(engine: Engine) -> None:
+    """Fail if a class that waits is taken to fit nowhere, and a node would take it."""
+    hopes = engine._quick_check._hopes
+    hopes.follow()
+    for waiting in engine._queue._parked.values():
+        if waiting.class_key is None or (not hopes.lost(waiting) and hopes.found(waiting)):
+            continue
+        scheduler, spec = waiting.class_key
+        evaluation = Evaluation(spec, engine._profiles[scheduler], engine.view.cluster)
+        if evaluation.refusal is None:
+            evaluation.refresh()
+            assert evaluation.best() is None, spec
 
 
 def check_books(accounts: Accounts) -> None:

@@ -79,6 +79,9 @@ def pod_requests(
     """
     filled = [{**(defaults or {}), **c.requests} for c in containers]
     total: dict[str, int] = {}
+    if len(filled) == 1:  # as most pods are: nothing is beside it
+        total = {resource: max(amount, 0) for resource, amount in filled[0].items()}
+        filled = []
     for resource in {name for requests in filled for name in requests}:
         amounts = [requests.get(resource, 0) for requests in filled]
         total[resource] = most_at_once(zip(containers, amounts, strict=True))

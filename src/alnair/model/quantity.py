@@ -20,6 +20,11 @@ _GRAMMAR = re.compile(
 _PLAIN = re.compile(r"[0-9]{1,18}")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+#: Nanos of one, by suffix: for whole numbers, as nearly all are.
+_NANOS = {
+    **{suffix: 10 ** (9 + exponent) for suffix, exponent in _DECIMAL.items()},
+    **{suffix: 2**exponent * NANO for suffix, exponent in _BINARY.items()},
+}
 # Exponents beyond these cannot matter: such a value is above the cap or below a nano.
 _LARGEST_EXPONENT = 40
 
@@ -46,6 +51,9 @@ def nanos(text: str | int) -> int:
     if match is None:
         raise QuantityError(text)
     suffix = match["suffix"] or ""
+    if (one := _NANOS.get(suffix)) and match["number"].isdigit() and len(match["number"]) < 20:
+        scaled = min(int(match["number"]) * one, MAX * NANO)
+        return -scaled if match["sign"] == "-" else scaled
     with localcontext() as context:
         context.prec = max(64, len(match["number"]) + 2 * _LARGEST_EXPONENT)
         value = Decimal(match["number"])

@@ -1,6 +1,8 @@
 """From API objects: all of a pod that decides where it can go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from alnair.kube.objects import wire
 from alnair.kube.objects.amounts import base_units
@@ -30,13 +32,17 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
     """
     requests = []
     gpus = []
+    resources = []
     for container, init, sidecar in in_start_order(spec):
-        amounts = _container_requests(container)
+        read = _read(container.resources)
+        resources.append(read)
+        amounts = _container_requests(container.name, read)
         requests.append(ContainerRequests(amounts, init, sidecar))
         if any(name in amounts for name in names.GPU_REQUESTS):
             gpus.append(ContainerGpus(container.name, amounts, init, sidecar))
     overhead = base_units(spec.overhead)
-    pod_level = base_units(spec.resources.requests if spec.resources else None)
+    of_pod = _read(spec.resources)
+    pod_level = of_pod.requests
     total = pod_requests(requests, overhead=overhead, pod_level=pod_level)
     scored = pod_requests(
         requests,
@@ -58,7 +64,7 @@ def pod_spec(spec: wire.PodSpecWire, annotations: Mapping[str, str]) -> PodSpec:
         gpu=gpu_demand(gpus, annotations),
         spread=tuple(map(spread_constraint, spec.topology_spread_constraints or ())),
         pod_affinity=pod_affinity(spec.affinity),
-        guaranteed=_guaranteed(spec),
+        guaranteed=_guaranteed([of_pod] if of_pod.limits or of_pod.requests else resources),
         containers=_parts(requests, total),
         ports=host_ports(spec),
         **pod_images(spec),
@@ -86,31 +92,38 @@ def _parts(
     return parts
 
 
-def _guaranteed(spec: wire.PodSpecWire) -> bool:
+class _Resources(msgspec.Struct, frozen=True, gc=False):
+    """Limits and requests in base units: parsed once, for parsing is the dear part of a pod."""
+
+    limits: Mapping[str, int] = {}
+    requests: Mapping[str, int] = {}
+
+
+def _read(resources: wire.ResourceRequirements | None) -> _Resources:
+    if resources is None:
+        return _Resources()
+    limits = base_units(resources.limits)
+    if resources.requests == resources.limits:
+        return _Resources(limits, limits)
+    return _Resources(limits, base_units(resources.requests))
+
+
+def _guaranteed(parts: Sequence[_Resources]) -> bool:
     """Return whether limits of cpu and memory are there, and what is requested (`GetPodQOS`)."""
-    parts = [c.resources for c in (*(spec.init_containers or ()), *(spec.containers or ()))]
-    if spec.resources and (spec.resources.requests or spec.resources.limits):
-        parts = [spec.resources]
     for part in parts:
-        limits = base_units(part.limits if part else None)
-        requests = base_units(part.requests if part else None)
         for name in ("cpu", "memory"):
-            limit = limits.get(name, 0)
-            if not limit or requests.get(name, limit) != limit:
+            limit = part.limits.get(name, 0)
+            if not limit or part.requests.get(name, limit) != limit:
                 return False
     return bool(parts)
 
 
-def _container_requests(container: wire.Container) -> dict[str, int]:
-    resources = container.resources
-    if resources is None:
-        return {}
+def _container_requests(container: str, resources: _Resources) -> dict[str, int]:
     # The API server fills in requests from limits; manifests that never met one get the same here.
-    amounts = base_units({**(resources.limits or {}), **(resources.requests or {})})
+    amounts = {**resources.limits, **resources.requests}
     for name, amount in amounts.items():
         if amount < 0:
             raise ValueError(
-                f"container {container.name!r} requests a negative amount of {name}: "
-                "write 0 or more"
+                f"container {container!r} requests a negative amount of {name}: write 0 or more"
             )
     return amounts

@@ -42,6 +42,7 @@ class Evaluation:
 
     def __init__(self, spec: PodSpec, profile: Profile, cluster: Cluster) -> None:
         self.spec = spec
+        self._profile = profile
         self.refusal = _refusal(spec, profile)
         self._cluster = cluster
         self.compares_requests = False
@@ -104,6 +105,18 @@ class Evaluation:
             or any(objects.state(read) != state for read, state in self._named_read)
             or any(observations.version(name) != v for name, v in self._learned_read)
         )
+
+    def filters_read(self) -> tuple[list[str], list[str]] | None:
+        """Return the kinds of objects, and the plugins whose observations, filters depend on.
+
+        None if they depend on certain objects of kinds that change all the time.
+        """
+        if self._named_read:
+            return None
+        filters = {plugin.name for plugin in self._profile.filters}
+        readers = (p for p in self._profile.readers if p.name in filters)
+        kinds = [kind for plugin in readers for kind in plugin.kinds(self.spec)]
+        return kinds, [p.name for p in self._profile.observers if p.name in filters]
 
     def refresh(self) -> None:
         """Bring `rank` up to date."""

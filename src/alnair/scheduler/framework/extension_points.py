@@ -10,7 +10,7 @@ for the defaults.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -269,15 +269,20 @@ class GpuReasonPlugin(Protocol):
 
 @runtime_checkable
 class QuickPlugin(Protocol):
-    """Knows of some pods without looking at nodes one by one that none will do.
+    """Says what its filter compares, so that it need not be run for pods that ask for more.
 
-    Parked pods are asked about at every change of the cluster, and there may be thousands.
+    Parked pods are asked about at every change of the cluster, and there may be thousands of
+    classes: with this, all of them are compared with what became free at once.
     """
 
     name: str
 
-    def hopeless(self, spec: PodSpec, cluster: Cluster) -> bool:
-        """Return True only if the plugin's filter refuses every node."""
+    def needs(self, spec: PodSpec) -> Iterable[tuple[Hashable, float]]:
+        """Return how much of what a node must have: with less of any, the filter refuses it."""
+        ...
+
+    def amount(self, what: Hashable, rows: Rows, cluster: Cluster) -> Column:
+        """Return how much each row has of what `needs` named; the same whatever the arguments."""
         ...
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.placement.context import EngineContext
+from alnair.scheduler.placement.hopes import Hopes
 from alnair.scheduler.queue.unit import ClassKey, Unit
 from alnair.scheduler.state.capacity import capacity
 
@@ -20,6 +22,7 @@ class QuickCheck:
         self._context = context
         self._accounts = context.accounts
         self._profiles = context.profiles
+        self._hopes = Hopes(context)
         self._now = 0.0
         #: How many pods of a class fit, see `_room_for`.
         self._room: dict[tuple[ClassKey, bool], float] = {}
@@ -27,17 +30,20 @@ class QuickCheck:
 
     def begin(self, now: float) -> None:
         """Look anew, at this time (seconds since the epoch)."""
+        self._hopes.follow()
         self._now = now
         self._room.clear()
         self._tried_in_vain = False
 
     def may_fit(self, key: ClassKey, unit: Unit) -> bool:
         """Return whether to try a unit of this class: all that it lacks at once may find room."""
+        if unit.waiting is not None and self._hopes.lost(unit.waiting):
+            return False
         state = self._context.members.gang_of(next(iter(unit.pods.values()))) if unit.gang else None
         needed = max(1, state.lacking()) if state is not None else 1
         room = self._room.get((key, needed > 1))
         if room is None:
-            room = self._room[key, needed > 1] = self._room_for(key, many=needed > 1)
+            room = self._room[key, needed > 1] = self._room_for(key, unit, many=needed > 1)
         if state is None or not 0 < room < needed:
             return room >= needed
         state.found_no_room(self._now, self._profiles)
@@ -45,18 +51,26 @@ class QuickCheck:
         tried, self._tried_in_vain = self._tried_in_vain, True
         return not tried
 
-    def _room_for(self, key: ClassKey, *, many: bool) -> float:
+    def _room_for(self, key: ClassKey, unit: Unit, *, many: bool) -> float:
         """Return how many pods of a class fit, at most; at most 1 unless `many` may be needed."""
-        scheduler, spec = key
+        _, spec = key
         counting = self._accounts.usage.counting
         if counting and self._context.quotas.refuse(spec.namespace, dict(spec.requests)):
             return 0
-        cluster = self._accounts.cluster
-        if any(plugin.hopeless(spec, cluster) for plugin in self._profiles[scheduler].quick):
+        if unit.waiting is not None and not self._hopes.found(unit.waiting):
             return 0
         evaluation = self._context.evaluate(key)
-        if evaluation.refusal is not None or evaluation.best() is None:
+        if evaluation.refusal is not None:
+            return 0
+        if evaluation.best() is None:
+            self._give_up(unit, evaluation)
             return 0
         if not many:
             return 1
-        return float(capacity(spec, cluster, np.flatnonzero(evaluation.possible())).sum())
+        rows = np.flatnonzero(evaluation.possible())
+        return float(capacity(spec, self._accounts.cluster, rows).sum())
+
+    def _give_up(self, unit: Unit, evaluation: Evaluation) -> None:
+        # Where every node alone refuses, only a change of a node helps.
+        if unit.waiting is not None and not evaluation.possible().any():
+            self._hopes.lose(unit.waiting, evaluation)

@@ -48,6 +48,8 @@ class Queue:
         # looked at since the last change.
         self._parked: OrderedDict[ClassKey | str, WaitingClass] = OrderedDict()
         self._unlooked = 0
+        #: Numbers below the highest in use that no waiting class has.
+        self._numbers: list[int] = []
         #: Those that look at pods of other nodes too.
         self._neighbour_dependent: dict[ClassKey | str, None] = {}
         #: Those with volumes.
@@ -80,7 +82,8 @@ class Queue:
         key: ClassKey | str = unit.key if unit.gang or class_key is None else class_key
         waiting = self._parked.get(key)
         if waiting is None:
-            waiting = self._parked[key] = WaitingClass(class_key)
+            number = self._numbers.pop() if self._numbers else len(self._parked)
+            waiting = self._parked[key] = WaitingClass(class_key, number)
             if any(depends_on_neighbours(record.spec) for record in unit.pods.values()):
                 self._neighbour_dependent[key] = None
             if any(record.spec.volumes for record in unit.pods.values()):
@@ -228,6 +231,7 @@ class Queue:
             if not waiting.count:
                 key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
                 del self._parked[key]
+                self._numbers.append(waiting.number)
                 self._neighbour_dependent.pop(key, None)
                 self._stored.pop(key, None)
             unit.waiting = None

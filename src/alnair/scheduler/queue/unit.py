@@ -79,10 +79,12 @@ class Unit:
 class WaitingClass:
     """Parked units that the same changes help."""
 
-    __slots__ = ("class_key", "count", "heap")
+    __slots__ = ("class_key", "count", "heap", "number")
 
-    def __init__(self, class_key: ClassKey | None) -> None:
+    def __init__(self, class_key: ClassKey | None, number: int) -> None:
         #: Whose chances decide; None = any change may help.
         self.class_key = class_key
         self.heap: list[tuple[SortKey, int, int, Unit]] = []
         self.count = 0
+        #: Its place in tables of all that wait; another one gets it when this one is gone.
+        self.number = number

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -351,6 +352,20 @@ class Columnar(RuleBasedStateMachine):
             fresh = Evaluation(spec, self.profile, self.accounts.cluster)
             fresh.refresh()
             assert (evaluation.rank == fresh.rank).all()
+            self.compare_needs(spec, fresh)
+
+    def compare_needs(self, spec: PodSpec, evaluation: Evaluation) -> None:
+        """What plugins say that a pod needs is there wherever their filters pass it."""
+        passed = np.flatnonzero(evaluation.possible())
+        for plugin in self.profile.quick:
+            for what, amount in plugin.needs(spec):
+                there = plugin.amount(what, passed, self.accounts.cluster)
+                assert (there >= amount).all()
+                one = [
+                    plugin.amount(what, slice(row, row + 1), self.accounts.cluster).item()
+                    for row in passed.tolist()
+                ]
+                assert there.tolist() == one
 
 
 @contextmanager

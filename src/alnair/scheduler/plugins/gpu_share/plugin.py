@@ -4,7 +4,7 @@
 GPU, whole GPUs are free ones, and both may be limited to GPU models.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from alnair.scheduler.framework.extension_points import Depends, Reason, Refusal
 from alnair.scheduler.plugins.gpu_share.gpu_choice import Choice, near_gpus, slice_slot, whole_slots
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.gpus.devices import Booking, Devices
-from alnair.scheduler.state.gpus.gpu_room import accepted, any_gpu, slice_fits
+from alnair.scheduler.state.gpus.gpu_room import Amount, accepted, any_gpu, most, slice_fits
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
 
 NO_GPU = Reason("node(s) describe no GPUs", unresolvable=True)
@@ -49,6 +49,23 @@ class GpuShare:
     def filter(self, spec: PodSpec, cluster: Cluster) -> "_Room | None":
         """Compile the filter."""
         return _Room(spec.gpu, cluster.devices) if spec.gpu else None
+
+    def needs(self, spec: PodSpec) -> Iterable[tuple[Hashable, float]]:
+        """Return free whole GPUs, and the largest slice's memory and compute, by models."""
+        demand = spec.gpu
+        if demand is None:
+            return
+        models = (demand.models, demand.models_not)
+        if demand.whole:
+            yield Amount("whole", *models), demand.whole
+        if demand.memory_mib:
+            yield Amount("memory", *models), demand.memory_mib
+            yield Amount("compute", *models), demand.compute
+
+    def amount(self, what: Hashable, rows: Rows, cluster: Cluster) -> Column:
+        """Return how much of it each row has on GPUs of these models."""
+        assert isinstance(what, Amount)
+        return most(what, cluster.devices, rows)
 
     def reserve(
         self, spec: PodSpec, row: int, cluster: Cluster, gpu_scores: Column | None = None

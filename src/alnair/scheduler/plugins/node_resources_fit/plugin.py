@@ -3,7 +3,7 @@
 Source of semantics: `pkg/scheduler/framework/plugins/noderesources` of Kubernetes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,6 @@ from alnair.scheduler.framework.arguments import Arguments
 from alnair.scheduler.framework.extension_points import Depends, Normalize, Reason, Refusal, Score
 from alnair.scheduler.framework.selector_validation import is_label_key
 from alnair.scheduler.plugins.node_resources_fit.cpu_and_memory import Capacities, CpuAndMemory
-from alnair.scheduler.plugins.node_resources_fit.most_free import MostFree
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Mask, Rows, of_rows, single
 
@@ -70,7 +69,6 @@ class NodeResourcesFit:
         strategy = arguments.scoring_strategy
         self._ignoring = bool(arguments.ignored_resources or arguments.ignored_resource_groups)
         self._capacities: Capacities | None = None
-        self._most: MostFree | None = None
         self._usual = strategy.resources == _USUAL and strategy.type != "RequestedToCapacityRatio"
 
     def pre_score(self, spec: PodSpec) -> Refusal | None:
@@ -84,11 +82,15 @@ class NodeResourcesFit:
         wanted = self._wanted(spec)
         return _Fit(wanted, cluster) if wanted else None
 
-    def hopeless(self, spec: PodSpec, cluster: Cluster) -> bool:
-        """Return whether some request is more than is free on any node."""
-        if self._most is None or self._most.columns is not cluster.columns:
-            self._most = MostFree(cluster.columns)
-        return not self._most.may_hold(self._wanted(spec))
+    def needs(self, spec: PodSpec) -> Iterable[tuple[Hashable, float]]:
+        """Return what the filter compares: requests, by resource."""
+        return self._wanted(spec)
+
+    def amount(self, what: Hashable, rows: Rows, cluster: Cluster) -> Column:
+        """Return how much of a resource is free."""
+        assert isinstance(what, str)
+        column = cluster.columns.resource(what)  # it may add the column, so it comes first
+        return of_rows(cluster.columns.free[column], rows)
 
     def score(self, spec: PodSpec, cluster: Cluster) -> Score:
         """Compile the score."""

@@ -4,13 +4,44 @@ Masks have the shape (GPUs per node, rows).
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import GpuDemand
-from alnair.scheduler.state.gpus.devices import Devices
-from alnair.scheduler.state.nodes.columns import Mask, Rows, of_rows
+from alnair.scheduler.state.gpus.devices import CLOSED, Devices
+from alnair.scheduler.state.nodes.columns import Column, Mask, Rows, of_rows
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """What a node has most of: free whole GPUs, or memory or compute that one GPU has for a slice.
+
+    Only GPUs of these models count, as `GpuDemand` names them.
+    """
+
+    what: Literal["whole", "memory", "compute"]
+    models: tuple[str, ...] = ()
+    models_not: tuple[str, ...] = ()
+
+
+def most(amount: Amount, devices: Devices, rows: Rows) -> Column:
+    """Return how much of it each row has, shape (rows,); below 0 if not even a closed GPU."""
+    demand = GpuDemand(models=amount.models, models_not=amount.models_not)
+    if amount.what == "whole":
+        if not demand.restricts_models:
+            return of_rows(devices.whole_free, rows)
+        free = devices.free_mask(rows) & accepted(demand, devices, rows)
+        count: Column = free.sum(axis=0).astype(float)
+        return count
+    memory = of_rows(devices.slice_memory, rows)
+    there = memory if amount.what == "memory" else of_rows(devices.compute_free, rows)
+    there = np.where(memory > CLOSED, there, CLOSED)
+    if demand.restricts_models:
+        there = np.where(accepted(demand, devices, rows), there, CLOSED)
+    found: Column = there.max(axis=0, initial=CLOSED)
+    return found
 
 
 def any_gpu(gpus: Mask) -> Mask:

@@ -1,0 +1,143 @@
+"""Which waiting classes may hope: those for which some node may have enough, as far as is known.
+
+A class that every node refuses has no hope until a node changes so that it has what the class
+needs, and only that one is known to: when somebody else takes it, the hope is gone. So a change
+costs one comparison for all classes, and only those that hope are looked at closely.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.scheduler.framework.evaluation import Evaluation
+from alnair.scheduler.placement.class_needs import ClassNeeds
+from alnair.scheduler.placement.context import EngineContext
+from alnair.scheduler.queue.unit import WaitingClass
+from alnair.scheduler.state.nodes.changed_rows import Renewal
+from alnair.scheduler.state.nodes.columns import Column, Rows
+
+#: What a class hopes for: the row that alone may hold it, or one of these.
+_NOTHING: Final = -1
+_SEVERAL: Final = -2
+#: Rows of which each is compared with each class; of more, only the most of each amount.
+_FEW: Final = 16
+
+
+class Hopes:
+    """Hopes of waiting classes, followed as nodes and bookings change.
+
+    Args:
+        context: what decisions are made from.
+    """
+
+    def __init__(self, context: EngineContext) -> None:
+        self._profiles = context.profiles
+        self._cluster = context.accounts.cluster
+        self._renewal = Renewal(self._cluster.columns)
+        self._needs = ClassNeeds(self._cluster)
+        #: By number: whose it is, and what it hopes for.
+        self._classes: list[WaitingClass | None] = []
+        self._hope: NDArray[np.intp] = np.zeros(0, np.intp)
+        #: What the filters read that took hope: versions by kind of object, and by plugin of what
+        #: it observed. If one changes, they must be run again.
+        self._kinds: dict[str, int] = {}
+        self._observed: dict[str, int] = {}
+        #: What all nodes have, and the most of each; computed when somebody asks.
+        self._there: Column | None = None
+        self._most: Column = np.zeros(0)
+
+    def follow(self) -> None:
+        """Take in which nodes changed since the last call."""
+        if self._compiled_anew():
+            self._hope[:] = _SEVERAL
+        rows = self._renewal.due()
+        if rows is not None:
+            self._there = None
+            self._compare(rows)
+
+    def lost(self, waiting: WaitingClass) -> bool:
+        """Return whether a class is known to fit nowhere, as of the last `follow`."""
+        number = waiting.number
+        if number >= len(self._classes) or self._classes[number] is not waiting:
+            self._come(waiting)
+        return self._hope.item(number) == _NOTHING
+
+    def found(self, waiting: WaitingClass) -> bool:
+        """Return whether some node has enough for a class that was not `lost`."""
+        if self._hope.item(waiting.number) == _SEVERAL:
+            self._search(waiting.number)
+        return self._hope.item(waiting.number) != _NOTHING
+
+    def lose(self, waiting: WaitingClass, evaluation: Evaluation) -> None:
+        """Note that a class was looked at closely, and every node alone refuses it."""
+        reads = evaluation.filters_read()
+        if reads is None:
+            return
+        kinds, observed = reads
+        for kind in kinds:
+            self._kinds.setdefault(kind, self._cluster.objects.version(kind))
+        for plugin in observed:
+            self._observed.setdefault(plugin, self._cluster.observations.version(plugin))
+        self._hope[waiting.number] = _NOTHING
+
+    def _compare(self, rows: Rows) -> None:
+        """Compare what changed rows have with what classes need that do not hope for several."""
+        changed = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        hope = self._hope[: len(self._classes)]
+        if not changed.size:
+            return
+        hope[np.isin(hope, changed) if changed.size > 1 else hope == changed[0]] = _NOTHING
+        numbers = np.flatnonzero(hope != _SEVERAL)
+        if not numbers.size:
+            return
+        there = self._needs.there(rows)
+        # Few need no more than the most of each: only those are compared node by node.
+        numbers = numbers[self._needs.within(numbers, there.max(axis=1))]
+        before = hope[numbers]
+        if changed.size == 1:
+            found = np.full(numbers.size, changed[0])
+        elif changed.size <= _FEW:
+            fits = self._needs.fitting(numbers, there)
+            count = np.count_nonzero(fits, axis=1)
+            found = np.where(count == 1, changed[fits.argmax(axis=1)], _SEVERAL)
+            found[count == 0] = _NOTHING
+        else:
+            found = np.full(numbers.size, _SEVERAL)
+        both = np.where(found == _NOTHING, before, _SEVERAL)
+        hope[numbers] = np.where(before == _NOTHING, found, both)
+
+    def _come(self, waiting: WaitingClass) -> None:
+        number = waiting.number
+        if number >= self._hope.size:
+            more = max(64, self._hope.size, number + 1 - self._hope.size)
+            self._hope = np.pad(self._hope, (0, more))
+        self._classes.extend([None] * (number + 1 - len(self._classes)))
+        self._classes[number] = waiting
+        assert waiting.class_key is not None
+        scheduler, spec = waiting.class_key
+        self._needs.put(number, spec, self._profiles[scheduler].quick)
+        self._hope[number] = _SEVERAL
+
+    def _search(self, number: int) -> None:
+        """Find out on which nodes there is enough for a class that may hope for several."""
+        there = self._there
+        if there is None or len(there) != self._needs.count:
+            there = self._there = self._needs.there(slice(0, self._cluster.columns.n))
+            self._most = there.max(axis=1, initial=-np.inf)
+        numbers = np.array([number])
+        found: NDArray[np.intp] = np.zeros(0, np.intp)
+        if self._needs.within(numbers, self._most)[0]:
+            found = np.flatnonzero(self._needs.fitting(numbers, there)[0])
+        if found.size < 2:
+            self._hope[number] = found[0] if found.size else _NOTHING
+
+    def _compiled_anew(self) -> bool:
+        objects, observations = self._cluster.objects, self._cluster.observations
+        if all(objects.version(kind) == seen for kind, seen in self._kinds.items()) and all(
+            observations.version(plugin) == seen for plugin, seen in self._observed.items()
+        ):
+            return False
+        self._kinds.clear()
+        self._observed.clear()
+        return True

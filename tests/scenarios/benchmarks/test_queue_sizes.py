@@ -1,0 +1,71 @@
+"""The benchmark of a queue of many sizes; and that what makes it fast changes no decision."""
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from alnair.scheduler.placement.hopes import Hopes
+from alnair.scheduler.profiles import profiles
+from alnair.sim.jobs import Scenario
+from alnair.sim.simulation import Simulation, SimulationOptions
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[int, int, int], Scenario]]:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # as for a script
+    found: dict[str, Callable[[int, int, int], Scenario]]
+    found = importlib.import_module("lib.size_loads").LOADS
+    return found
+
+
+def digest(told: Scenario) -> str:
+    simulation = Simulation(told, profiles(), SimulationOptions())
+    while simulation.advance(1000):
+        pass
+    assert simulation.progress.finished == len(told.jobs)
+    return simulation.digest
+
+
+@pytest.mark.parametrize(
+    ("load", "jobs", "nodes"), [("shares", 120, 2), ("mixed", 120, 3), ("contested", 60, 3)]
+)
+def test_looking_closely_at_all_that_wait_gives_the_same_decisions(
+    loads: dict[str, Callable[[int, int, int], Scenario]],
+    monkeypatch: pytest.MonkeyPatch,
+    load: str,
+    jobs: int,
+    nodes: int,
+) -> None:
+    told = loads[load](jobs, nodes, 1)
+    quick = digest(told)
+    refused = 0
+
+    def closely(_: Hopes, __: object) -> bool:
+        nonlocal refused
+        refused += 1
+        return False
+
+    monkeypatch.setattr(Hopes, "lost", closely)
+    monkeypatch.setattr(Hopes, "found", lambda *_: True)
+    monkeypatch.setattr(Hopes, "lose", lambda *_: None)
+    assert digest(told) == quick
+    assert refused > jobs
+
+
+def test_the_benchmark_tells_its_times_and_the_digest(
+    loads: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del loads  # only the path
+    monkeypatch.setattr("sys.argv", ["queue_sizes.py", "--jobs", "50", "--nodes", "1"])
+    benchmark: ModuleType = importlib.import_module("queue_sizes")
+    benchmark.main()
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["finished"] == 50
+    assert len(report["digest"]) == 32
+    assert report["cpu_s"] > 0
