@@ -100,12 +100,16 @@ def test_kernels_that_do_not_end_on_some_streams_stop_nobody_on_others() -> None
 
 
 def test_who_sets_its_bucket_back_gets_its_limit_and_two_points_by_the_servers_account() -> None:
-    """Its share of 25 % is lifted by its own hand, until the server, from NVML, says it owes."""
+    """Its share of 25 % is lifted by its own hand, until the server, from NVML, says it owes.
+
+    And the server says of it, with reason, that it uses more than its share.
+    """
 
     def forge(shares: Shares, seconds: float) -> None:
         counters_of(shares.folder(0)).bucket[0][0] = 0  # tat_ns
 
-    with Shares([Tenant("kernel:ns_100000", PERCENT)], 60.0, then=forge) as shares:
+    load = Tenant("kernel:ns_100000", PERCENT)
+    with Shares([load], 60.0, then=forge, honest=False) as shares:
         done = shares.run()
     assert done.share(0, 0.5, 1.5) >= 0.5
     assert done.share(0, 2.0, 16.0) <= 0.38  # by prices alone, without the debt, 43 %

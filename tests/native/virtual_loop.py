@@ -15,6 +15,9 @@ from unittest.mock import patch
 
 from native.fake import Fake
 
+#: Before anybody puts another in its place.
+_clock_gettime_ns = time.clock_gettime_ns
+
 
 class _Selector(selectors.DefaultSelector):
     """Waits by the fake's clock; what comes through descriptors is looked at in between."""
@@ -41,6 +44,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, fake: Fake) -> None:
         self._clock, self._fake = _Selector(fake), fake
+        #: The kernel's time since boot, and the fake's, at which this thread joined; nanoseconds.
+        self._joined: tuple[int, int] | None = None
         super().__init__(self._clock)
 
     @property
@@ -48,12 +53,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """The time, nanoseconds."""
         return self._clock.now_ns
 
+    @property
+    def boot_ns(self) -> int:
+        """Time since boot, nanoseconds: the kernel's until this thread joins, then by the fake's.
+
+        By it the age of a process is told, whose samples are in the fake's time: by the kernel's
+        they would be of before its birth, or not, as fast as this machine is just now.
+        """
+        if self._joined is None:
+            return _clock_gettime_ns(time.CLOCK_BOOTTIME)
+        boot, joined = self._joined
+        return boot + self.now_ns - joined
+
     def time(self) -> float:
         return self._clock.now_ns / 1e9
 
     def join(self) -> None:
         """From now on the clock waits for this thread."""
         self._fake.join()
+        self._joined = self.boot_ns, self.now_ns
         self._clock.joined = True
 
     def leave(self) -> None:
@@ -68,5 +86,12 @@ def virtual_time(loop: VirtualLoop) -> Iterator[None]:
     with ExitStack() as stack:
         for name in ("monotonic_ns", "time_ns"):
             stack.enter_context(patch.object(time, name, lambda: loop.now_ns))
+
+        def clock_gettime_ns(clock: int) -> int:
+            return loop.boot_ns if clock == time.CLOCK_BOOTTIME else _clock_gettime_ns(clock)
+
+        stack.enter_context(patch.object(time, "clock_gettime_ns", clock_gettime_ns))
+        seconds = lambda clock: clock_gettime_ns(clock) / 1e9  # noqa: E731
+        stack.enter_context(patch.object(time, "clock_gettime", seconds))
         stack.enter_context(patch.object(time, "monotonic", lambda: loop.now_ns / 1e9))
         yield
