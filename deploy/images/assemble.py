@@ -42,7 +42,7 @@ DROPPED = (
     *("pygments/lexers/[a-oq-z]*.py", "pygments/lexers/p[!y]*.py"),
     "pygments/lexers/_*_builtins.py",
 )
-COMMAND = "#!/usr/bin/python3\nfrom alnair.cli.main import main\n\nmain()\n"
+COMMAND = "#!/usr/bin/python3\nfrom alnair.cli.entry import main\n\nmain()\n"
 
 
 def compile_all(folder: Path, seen: Path, out: Path) -> None:

@@ -1,6 +1,6 @@
 """`python -m alnair` is `alnair`."""
 
-from alnair.cli.main import main
+from alnair.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import typer
 
+from alnair.cli.interrupted import told
 from alnair.cli.json_output import with_output
 
 #: Verb → the module of this package and its function, in the order of `--help`.
@@ -82,7 +83,7 @@ def build(verbs: Iterable[str]) -> typer.Typer:
             app.add_typer(run, name=verb, help=_complete(run))
         else:
             settings = _PASSED_ON if verb == "kubectl" else None
-            app.command(verb, help=_help(run), context_settings=settings)(with_output(run))
+            app.command(verb, help=_help(run), context_settings=settings)(with_output(told(run)))
     return app
 
 
@@ -94,10 +95,11 @@ def _complete(group: typer.Typer) -> str:
     for command in group.registered_commands:
         assert command.callback is not None
         command.help = _help(command.callback)
-        command.callback = with_output(command.callback)
+        command.callback = with_output(told(command.callback))
     callback = group.registered_callback
     assert callback is not None
     assert callback.callback is not None
+    callback.callback = told(callback.callback)
     return _help(callback.callback)
 
 

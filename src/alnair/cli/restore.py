@@ -7,6 +7,7 @@ import typer
 
 from alnair.cli.cluster_selection import ClusterOptions, ask, unreadable
 from alnair.cli.failures import FAILED, USAGE, expected
+from alnair.cli.interrupted import saying
 from alnair.cli.json_output import json_option, write_json
 from alnair.cli.option_groups import grouped
 
@@ -53,10 +54,20 @@ def restore(
         backup = document.decode(file.read_bytes())
     wish = restoring.Wish(existing == "update", create_namespaces, dry_run)
 
-    async def work(client: "Client") -> "dict[Fate, list[str]]":
-        return await restoring.restore(client, backup, wish)
+    far = "nothing was written"
 
-    with expected(restoring.RefusedError, code=FAILED, prefix="error: "), unreadable():
+    def tell(done: int, total: int) -> None:
+        nonlocal far
+        far = f"{done} of {total} are written and stay: the same command writes the rest"
+
+    async def work(client: "Client") -> "dict[Fate, list[str]]":
+        return await restoring.restore(client, backup, wish, tell)
+
+    with (
+        expected(restoring.RefusedError, code=FAILED, prefix="error: "),
+        unreadable(),
+        saying(lambda: f"; {far}"),
+    ):
         found = ask(cluster.connection(), "restore", work)
     if json:
         write_json({"dry_run": dry_run, "objects": found})

@@ -1,11 +1,14 @@
 """`alnair simulate placement`: how full a profile or policy fills the GPUs of a trace."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from alnair.cli.failures import UNREADABLE, USAGE, expected
+from alnair.cli.interrupted import saying
 from alnair.cli.json_output import json_option_last, write_json
 
 if TYPE_CHECKING:
@@ -97,7 +100,6 @@ def placement(
     import time
 
     from alnair.cli.process_memory import peak_rss_mb
-    from alnair.cli.progress import Display
     from alnair.cli.text import placement_result
     from alnair.cli.text.console import console
     from alnair.configuration.profile_assembly import UnknownProfileError
@@ -126,7 +128,7 @@ def placement(
         raise typer.BadParameter(str(error), param_hint="--policy") from None
     except UnknownProfileError as error:
         raise typer.BadParameter(str(error), param_hint="--profile") from None
-    with Display() as display:
+    with _placing(len(arrivals)) as show:
         run = benchmark.run(
             trace.nodes,
             arrivals,
@@ -134,7 +136,7 @@ def placement(
             workload,
             order=order,
             timer=time.perf_counter,
-            progress=lambda done: display.progress("placing pods", done, len(arrivals)),
+            progress=show,
         )
     result = of(
         run,
@@ -148,6 +150,23 @@ def placement(
     placement_result.show(result, console(json=json))
     if json:
         write_json(result)
+
+
+@contextlib.contextmanager
+def _placing(total: int) -> Iterator[Callable[[int], None]]:
+    """Give what shows how many pods are placed; an interrupt ends with that number."""
+    from alnair.cli.progress import Display
+
+    placed = 0
+    left = f"of {total} pods; nothing is written, and the same command begins anew"
+    with saying(lambda: f" after {placed} {left}"), Display() as display:
+
+        def show(done: int) -> None:
+            nonlocal placed
+            placed = done
+            display.progress("placing pods", done, total)
+
+        yield show
 
 
 def _check(folder: Path | None) -> None:

@@ -5,7 +5,8 @@ restore that was interrupted is finished by another one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+import itertools
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -51,10 +52,20 @@ class _Step(msgspec.Struct, frozen=True):
     present: Manifest | None
 
 
-async def restore(client: Client, backup: Backup, wish: Wish) -> dict[Fate, list[str]]:
+async def restore(
+    client: Client, backup: Backup, wish: Wish, tell: Callable[[int, int], None] = lambda *_: None
+) -> dict[Fate, list[str]]:
     """Restore a backup, and return what became of each object and label.
 
-    `kept` are those that are there and differ; `left out` are labels of nodes that are not there.
+    Args:
+        client: Of the cluster.
+        backup: What to restore.
+        wish: How.
+        tell: Is told, with each object or label that is written, how many are, of how many.
+
+    Returns:
+        The names by what became of them: `kept` are those that are there and differ, `left out`
+        are labels of nodes that are not there.
 
     Raises:
         RefusedError: Something of it cannot be; nothing was changed.
@@ -74,12 +85,19 @@ async def restore(client: Client, backup: Backup, wish: Wish) -> dict[Fate, list
     problems += await _tried(client, steps, set(missing))
     if problems:
         raise RefusedError("\n".join(problems))
+    writing = [step for step in steps if step.fate in ("created", "updated")]
+    done = itertools.count(1)
+
+    async def written(step: _Step) -> None:
+        await _written(client, step)
+        tell(next(done), len(writing))
+
     if not wish.dry_run:
         for name in missing:
             await client.create(NAMESPACES, {"metadata": {"name": name}})
         # One kind after the other: quotas are there before the gangs that they bind.
         for kind in (*KINDS, None):
-            await _all(_written(client, step) for step in steps if _kind(step) == kind)
+            await _all(written(step) for step in writing if _kind(step) == kind)
     found: dict[Fate, list[str]] = {}
     for step in steps:
         found.setdefault(step.fate, []).append(step.it.called)
@@ -161,8 +179,6 @@ async def _tried(client: Client, steps: Iterable[_Step], missing: set[str]) -> l
 
 
 async def _written(client: Client, step: _Step) -> None:
-    if step.fate not in ("created", "updated"):
-        return
     it = step.it
     if isinstance(it, SavedLabel):
         resource, label = LABELS[it.kind]
