@@ -62,7 +62,7 @@ class Tenant:
         self.assignment = ContainerSlices(self.name, ContainerMatch(cgroup=f"/c{pid}"), (share,))
         self.limits = Page(share)
         self.counters = SimpleNamespace(passed=1)
-        self.census = SimpleNamespace(pids={pid: 0}, ended={})
+        self.census = SimpleNamespace(pids={pid: 0}, ended={}, known_at=float("inf"))
         self.totals, self.since, self.group = Totals(1), 0.0, object()
         self.tat = self.charged = self.used = self.launches = 0.0
         self.wants, self.waits = 1.0, False
