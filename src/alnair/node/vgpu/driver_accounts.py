@@ -8,7 +8,7 @@ What follows is written into the limits page, or handed to `Compute`.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from alnair.node.readings.values import Load
+from alnair.node.readings.values import Load, Usage
 from alnair.node.vgpu.compute_shares import Compute
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import guaranteed
@@ -67,16 +67,18 @@ class DriverAccounts:
         for gpu in self._looked.keys() - gpus:
             del self._looked[gpu]
 
-    def used(self, uuid: str, load: Load, util: float | None) -> dict[int, float] | None:
+    def used(self, uuid: str, load: Load, usage: Usage | None) -> dict[int, float] | None:
         """Return the part of a GPU's time that each process used; None if that is not known.
 
         NVML takes the mean of a process over the samples in which it ran: the parts of all are
-        brought down to what the GPU did as a whole.
+        brought down to what the GPU did as a whole, where NVML has the mean of that. Its last
+        sample alone may be of a pause, or of a moment's work: then they are brought down to 1.
         """
         if any(load.shares.values()):
             self._telling.add(uuid)
         if load.mps or uuid not in self._telling:
             return None
+        util = usage.util if usage is not None and usage.is_mean else None
         parts = within({pid: 100 * part for pid, part in load.shares.items()}, util)
         return {pid: part / 100 for pid, part in parts.items()}
 

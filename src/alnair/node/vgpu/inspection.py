@@ -110,8 +110,7 @@ class Inspection:
         self.strays.renew()
         for uuid, load in seen.loads.items():
             try:
-                usage = seen.usages.get(uuid)
-                used = self._accounts.used(uuid, load, usage.util if usage is not None else None)
+                used = self._accounts.used(uuid, load, seen.usages.get(uuid))
                 self._judge(uuid, load, used, now)
             except OSError as error:
                 _log.warning("%s: %s", uuid, error)

@@ -21,6 +21,7 @@ from alnair.node.readings.values import Load, Usage
 from alnair.node.vgpu.compute_shares import TICK_NS, Compute
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
+from alnair.node.vgpu.driver_accounts import DriverAccounts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.counters import DeviceUse, Slot
@@ -324,6 +325,23 @@ def test_late_figures_and_tenants_that_come_and_go_accuse_and_stop_nobody() -> N
     node, late = run(2)
     assert not node.told
     assert all(mine >= before - 0.02 for mine, before in zip(late, prompt, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("usage", "used"),
+    [
+        (Usage(50.0, 0), {1: 0.3, 2: 0.2}),
+        # A pause at the end of the second: they did not work less for it.
+        (Usage(0.0, 0, is_mean=False), {1: 0.6, 2: 0.4}),
+        (None, {1: 0.6, 2: 0.4}),
+    ],
+    ids=["mean", "last sample", "nothing"],
+)
+def test_what_processes_used_is_bounded_by_a_mean_and_not_by_the_last_sample(
+    usage: Usage | None, used: dict[int, float]
+) -> None:
+    accounts = DriverAccounts(Compute(), lambda _: 1)
+    assert accounts.used(GPU, Load({1: 0, 2: 0}, {1: 0.6, 2: 0.4}), usage) == pytest.approx(used)
 
 
 def test_processes_that_live_for_a_second_are_not_accused_by_their_pages() -> None:
