@@ -22,6 +22,9 @@ from alnair.sharing.accounts import ProcessAccount
 _MIB: Final = 1 << 20
 #: Linux has no more threads than it has pids.
 _MOST_THREADS: Final = 1 << 22
+#: GPU seconds that no process is charged in a second, whatever its prices: a launch for each of its
+#: threads, and each of a quarter of a second.
+_MOST_CHARGED: Final = float(1 << 20)
 
 
 class Kind(StrEnum):
@@ -105,6 +108,7 @@ class Process(msgspec.Struct, frozen=True):
         held: Bytes that its slot says it holds; None without a slot.
         contexts: That its slot says it has; None without a slot.
         waiting: Threads that its slot says wait for GPU time.
+        charging: GPU seconds a second that its slot says it was charged since the last look.
         account: Of its GPU time, by its slot and by NVML; None where there is nothing to compare.
     """
 
@@ -121,6 +125,7 @@ class Process(msgspec.Struct, frozen=True):
     waiting: int = 0
     account: ProcessAccount | None = None
     searched: float = math.inf
+    charging: float = 0.0
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -330,14 +335,22 @@ def _beside(seen: Observation, alive: list[Process], rules: ViolationRules) -> I
 def _forged(
     seen: Observation, alive: list[Process], excess: float, rules: ViolationRules
 ) -> Iterator[_Wrong]:
-    """Yield where what the pages say is not what the driver says."""
+    """Yield where what the pages say cannot be, or is not what the driver says."""
+    for process in alive:
+        # No account is needed to know these for lies, and no time makes them truer.
+        if process.waiting > _MOST_THREADS:
+            message = f"the page of host pid {process.pid} has {process.waiting} waiting threads"
+            yield _Wrong(Kind.FORGED, message, seen.now, 0.0, is_figure=False)
+        if process.charging > _MOST_CHARGED:
+            message = (
+                f"the page of host pid {process.pid} says that it was charged "
+                f"{process.charging:.0f} s of GPU time in a second"
+            )
+            yield _Wrong(Kind.FORGED, message, seen.now, 0.0, is_figure=False)
     if seen.mps:
         return
     for process in alive:
         account = process.account
-        if process.waiting > _MOST_THREADS:
-            message = f"the page of host pid {process.pid} has {process.waiting} waiting threads"
-            yield _Wrong(Kind.FORGED, message, seen.now, rules.confirmed_forged)
         if account is None or not process.registered or process.age < rules.judged:
             continue
         # Of a kernel that never ends the library cannot know: it wrongs nobody within a grant.

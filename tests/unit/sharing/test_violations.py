@@ -115,6 +115,22 @@ def test_what_the_driver_belies_is_a_violation(
     assert list(after(*many(seconds + 2, **fields)).violations) == [kind]
 
 
+IMPOSSIBLE = {
+    "more threads than Linux has": msgspec.structs.replace(HONEST, waiting=(1 << 22) + 1),
+    "twelve days a second": msgspec.structs.replace(HONEST, charging=(1 << 20) + 1.0),
+}
+
+
+@pytest.mark.parametrize("liar", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+@pytest.mark.parametrize("fields", [{}, {"since": 100.0}, {"mps": True}], ids=["", "new", "MPS"])
+def test_what_cannot_be_is_a_lie_at_first_look(liar: Process, fields: dict[str, object]) -> None:
+    (lie,) = after(at(0, processes=(liar,), **fields)).violations.items()
+    assert lie[0] is Kind.FORGED
+    assert lie[1].startswith("the page of host pid 7 ")
+    first = judge(Case(), at(0, processes=(liar,), **fields))
+    assert EvictTenant(lie[1]) in respond(Policy.EVICT, Case(), first)
+
+
 def test_an_excess_ends_when_it_was_made_up_for() -> None:
     case = after(*many(200, measured=1.0, granted=0.5, share=None))
     assert list(case.violations) == [Kind.COMPUTE]
@@ -124,6 +140,11 @@ def test_an_excess_ends_when_it_was_made_up_for() -> None:
 
 
 NO_VIOLATION = {
+    "as many threads as Linux has, charged as much as they can be": {
+        "processes": (
+            msgspec.structs.replace(HONEST, waiting=1 << 22, charging=float(1 << 20), age=5.0),
+        )
+    },
     "a page just read of a process that just started": {
         "processes": (msgspec.structs.replace(CLAIMS, age=9.0, listed=8.0),)
     },

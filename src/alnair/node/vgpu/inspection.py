@@ -255,4 +255,7 @@ class Inspection:
             waiting=use.waiting if use is not None else 0,
             account=self._accounts.account(uuid, pid) if use is not None else None,
             searched=searched,
+            charging=(
+                self._accounts.charging(uuid, pid, use.charged_ns, now) if use is not None else 0.0
+            ),
         )

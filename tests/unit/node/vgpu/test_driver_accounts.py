@@ -363,6 +363,41 @@ def test_a_page_that_the_driver_belies_is_a_violation(lie: str, wants: float) ->
     assert node.kinds == {"c1": {Kind.FORGED}}
 
 
+class Once:
+    """Tells the truth but for one tick, that of the tenth look."""
+
+    def __init__(self, **lie: int) -> None:
+        self._ticks, self._lie = 0, lie
+
+    def __call__(self, _: random.Random, true: DeviceUse) -> DeviceUse:
+        self._ticks += 1
+        is_time = self._ticks == 10 * LOOK
+        return msgspec.structs.replace(true, **self._lie) if is_time else true
+
+
+@pytest.mark.parametrize("lie", [{"waiting": 1 << 23}, {"charged_ns": 1 << 52}])
+def test_what_cannot_be_is_found_at_the_look_that_sees_it(lie: dict[str, int]) -> None:
+    node = Liars(Once(**lie), *tenants(0.5))
+    node.run(9)
+    assert not node.kinds
+    node.run(1)
+    assert node.kinds == {"c1": {Kind.FORGED}}
+    assert any("the page of host pid 1 " in str(action) for _, action in node.told)
+
+
+def test_a_process_that_was_charged_for_weeks_before_the_first_look_is_not_accused() -> None:
+    accounts = DriverAccounts(Compute(), lambda _: 1)
+    weeks = 40 * 86_400 * 10**9
+    assert accounts.charging(GPU, 1, weeks, 100.0) == 0.0
+    assert accounts.charging(GPU, 1, weeks + 10**9, 100.1) == 1.0
+    assert accounts.charging(GPU, 1, weeks + 5 * 10**9, 102.1) == 2.0
+    assert accounts.charging(GPU, 1, weeks, 103.1) < 0, "a price was settled"
+    assert accounts.charging(GPU, 2, 10**9, 100.0) == 0.0
+    assert accounts.charging(GPU, 2, 2**64 - 10**9, 101.0) == -2.0, "to below 0"
+    accounts.keep_only(GPU, [])
+    assert accounts.charging(GPU, 1, 2 * weeks, 104.1) == 0.0
+
+
 def test_who_sets_its_bucket_back_has_its_share_and_no_more() -> None:
     node = Liars(hides_all, Tenant(1, 25))
     (share,) = node.run(60)
