@@ -52,7 +52,7 @@ def test_a_profile_of_the_fake_itself_is_refused_and_nothing_is_written(
 def test_a_gpu_that_is_not_there_is_named(fake: Fake) -> None:
     done = doctor(fake, "--gpu", 7)
     assert done.returncode == 1
-    assert "--gpu 7: the driver knows 1 GPUs" in done.stderr
+    assert "--gpu 7: the driver knows 1 GPU" in done.stderr
 
 
 def test_functions_that_no_table_knows_are_told_by_name() -> None:

@@ -30,6 +30,28 @@ def test_no_trick_gains_gpu_time(trick: str) -> None:
     assert done.share(0, 0.0, 3.8) <= PERCENT / 100 + 0.05
 
 
+@pytest.mark.parametrize(
+    "trick",
+    [
+        pytest.param("contexts:ns_5000000", id="context destroyed"),
+        pytest.param("contexts:ns_50000000", id="context destroyed, long kernels"),
+        pytest.param("retains:ns_5000000", id="context released that others retain"),
+    ],
+)
+def test_what_runs_in_a_context_that_ends_at_once_is_charged(trick: str) -> None:
+    """Nobody corrects prices here: what NVML measures bounds the same trick only later."""
+    with Shares([Tenant(trick, PERCENT, program="evade")], 12.0, serves=False) as shares:
+        done = shares.run()
+    assert 0.15 <= done.share(0, 1.0, 11.8) <= PERCENT / 100 + 0.03
+
+
+def test_what_takes_longer_than_a_context_that_ends_waits_for_is_charged() -> None:
+    load = Tenant("contexts:ns_700000000", PERCENT, program="evade")
+    with Shares([load], 60.0, serves=False) as shares:
+        done = shares.run()
+    assert 0.15 <= done.share(0, 0.0, 59.8) <= PERCENT / 100 + 0.05
+
+
 @pytest.mark.parametrize("kernel", ["ns_5000000", "ns_100000000"])
 @pytest.mark.parametrize(
     "fault",

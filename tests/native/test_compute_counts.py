@@ -107,10 +107,10 @@ def test_every_hook_takes_zeros_to_the_driver_and_gives_its_error_back(
 def test_a_context_that_is_retained_and_released_again_and_again_collects_no_events(
     fake: Fake, container: Callable[..., Container]
 ) -> None:
-    rounds = 50
+    rounds, slots = 200, 128
     program = build.client("retains", "-l:libcuda.so.1")
     environment = fake.environment() | container(compute_percent=90).environment()
     build.checked(program, rounds, environment=environment)
     made, ended = fake.calls("cuEventCreate"), fake.calls("cuEventDestroy_v2")
-    assert made >= 3 * rounds / 2  # most launches of a long kernel are timed
-    assert made - ended <= 3
+    # It lives on while others retain it, and later samples use its events: three of each slot.
+    assert 3 <= made - ended <= 3 * slots < 3 * rounds

@@ -62,6 +62,22 @@ def test_a_library_that_gets_the_handle_of_one_being_unloaded_keeps_its_charge(
     assert interleave("reload") == ["loaded 1", "reloaded 3", "unloaded 0"]
 
 
+def test_while_a_context_is_being_made_other_threads_make_and_end_theirs(
+    interleave: Interleave,
+) -> None:
+    assert interleave("create-while-creating") == ["created 1", "ended 0"]
+
+
+def test_a_context_that_gets_the_handle_of_one_being_ended_keeps_its_charges(
+    interleave: Interleave,
+) -> None:
+    assert interleave("create-while-destroying") == ["created 9", "again 3", "ended 0"]
+
+
+def test_a_context_that_the_driver_refuses_to_end_stays_charged(interleave: Interleave) -> None:
+    assert interleave("refuse-destroy") == ["refused 9", "ended 0"]
+
+
 def test_a_pool_whose_last_memory_is_freed_while_it_is_destroyed_is_credited_once(
     interleave: Interleave,
 ) -> None:

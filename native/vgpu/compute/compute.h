@@ -35,8 +35,15 @@ void vg_transfer_begin(struct vg_work *work, int row, enum vg_class cls, uint64_
 /* limiter.c: charges one piece of work, and begins to time it now and then. */
 void vg_work_charge(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
 void vg_work_synchronized(void); /* after a call that waited for the GPU: settle samples */
-/* timed_launches.c: before a context may end, our events in it */
-void vg_work_forgotten(CUcontext context);
+/* timed_launches.c: around a call that ends a context. What was timed in it is settled before,
+ * which waits for the GPU as the call itself does, for a second at most; what takes longer is
+ * charged the time until the call is back. */
+struct vg_ending {
+    int row;
+    uint64_t mark; /* of the oldest work that is not settled (left_work.c); 0: all is */
+};
+void vg_work_ending(struct vg_ending *ending, CUcontext context);
+void vg_work_ended(const struct vg_ending *ending);
 void vg_compute_forked(void);
 
 /* ---- kernel_costs.c: what a kernel costs ----------------------------------------------------- */
@@ -86,6 +93,9 @@ uint64_t vg_unsettled_mark(int row, uint64_t start);
 /* The oldest such work is this (0: there is none); `replaces`: whatever was said before. */
 void vg_unsettled_since(int row, uint64_t mark, bool replaces);
 bool vg_has_unsettled(const struct vg_slot *slot);
+/* What the container shall pay for the work of this mark: the time that has passed since, less what
+ * the owner of the slot was charged in it. */
+void vg_leave_unsettled(const struct vg_slot *slot, int row, uint64_t mark);
 /* The owner of this slot has ended, or does so now: its container shall pay. Under the lock for freeing slots. */
 void vg_left_behind(struct vg_slot *slot);
 

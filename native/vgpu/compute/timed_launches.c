@@ -397,28 +397,68 @@ void vg_backlog_forget(int row)
                           memory_order_relaxed);
 }
 
-void vg_work_forgotten(CUcontext context)
+/* Settles what is complete in a context; how many are not yet. With `ending` it waits for none: the
+ * oldest of them is noted there, and the context's events are destroyed. */
+static uint32_t settle_in(CUcontext context, bool may_ask, struct vg_ending *ending)
 {
+    uint32_t waiting = 0;
+    uint64_t oldest_start = UINT64_MAX;
     for (uint32_t i = 0; i < SLOTS; i++) {
         struct vg_sample *sample = &slots[i];
         int state = PENDING;
         bool was_pending = atomic_compare_exchange_strong(&sample->state, &state, BUSY);
-        if (!was_pending &&
-            (state != FREE || !atomic_compare_exchange_strong(&sample->state, &state, BUSY)))
+        if (!was_pending && (!ending || state != FREE ||
+                             !atomic_compare_exchange_strong(&sample->state, &state, BUSY)))
             continue; /* in use by a thread that still works in a context which ends: its error */
-        bool is_gone = sample->context && sample->context == context;
-        /* it may live on, where others have retained it: then nobody else would destroy them */
-        if (is_gone)
-            forget_events(sample);
-        if (was_pending && !is_gone) {
+        bool is_its = sample->context && sample->context == context;
+        bool is_late = was_pending && is_its &&
+                       (!may_ask || REAL(cuEventQuery)(sample->after) == CUDA_ERROR_NOT_READY);
+        if (was_pending && (!is_its || (is_late && !ending))) {
+            waiting += is_its;
             atomic_store_explicit(&sample->state, PENDING, memory_order_release);
-        } else if (was_pending) {
+            continue;
+        }
+        if (was_pending && !is_late) {
+            take(sample);
+        } else if (was_pending && sample->start < oldest_start) {
+            oldest_start = sample->start;
+            ending->row = atomic_load_explicit(&sample->row, memory_order_relaxed);
+            ending->mark = atomic_load_explicit(&sample->mark, memory_order_relaxed);
+        }
+        if (is_its && ending) /* it may live on: then nobody else would destroy them */
+            forget_events(sample);
+        if (was_pending) {
             atomic_fetch_sub_explicit(&vg_samples_pending, 1, memory_order_relaxed);
             let_go(sample);
         } else {
             atomic_store_explicit(&sample->state, FREE, memory_order_release);
         }
     }
+    return waiting;
+}
+
+void vg_work_ending(struct vg_ending *ending, CUcontext context)
+{
+    int kept;
+    *ending = (struct vg_ending){.row = -1};
+    bool may_ask = vg_captures_aside(&kept);
+    uint64_t begun = vg_now_ns(), now = begun, nap = 50000;
+    while (may_ask && now - begun < UNSEEN_MOST_NS && settle_in(context, true, NULL)) {
+        vg_sleep_until_ns(now + nap);
+        now = vg_now_ns();
+        nap = nap < 1000000 ? 2 * nap : nap;
+    }
+    settle_in(context, may_ask, ending);
+    if (may_ask)
+        vg_captures_back(kept);
+    vg_samples_drain(); /* the slot shall not say that the process leaves what is settled now */
+}
+
+void vg_work_ended(const struct vg_ending *ending)
+{
+    const struct vg_slot *slot = vg_slot_now();
+    if (slot && ending->row >= 0)
+        vg_leave_unsettled(slot, ending->row, ending->mark);
 }
 
 void vg_samples_forked(void)

@@ -58,6 +58,16 @@ bool vg_record_take(enum vg_kind kind, uint64_t key, struct vg_record *record)
     return look(kind, key, record, true);
 }
 
+bool vg_record_grow(enum vg_kind kind, uint64_t key, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    struct vg_record *entry = vg_table_find(&table, (uint8_t)kind, key);
+    if (entry)
+        entry->bytes += bytes;
+    pthread_mutex_unlock(&lock);
+    return entry != NULL;
+}
+
 int64_t vg_record_count(enum vg_kind kind, uint64_t key, uint64_t serial, int change,
                         struct vg_record *record)
 {

@@ -93,6 +93,8 @@ void vg_record_put(const struct vg_record *record); /* replaces one with the sam
 bool vg_record_exchange(const struct vg_record *record, struct vg_record *replaced);
 bool vg_record_get(enum vg_kind kind, uint64_t key, struct vg_record *record);
 bool vg_record_take(enum vg_kind kind, uint64_t key, struct vg_record *record); /* get and remove */
+/* adds to what a record is charged; whether there is one */
+bool vg_record_grow(enum vg_kind kind, uint64_t key, uint64_t bytes);
 /* Adds to the references of a record, which goes at zero: what is left, -1 where there is none, or
  * (serial 0: any) only one of another serial. */
 int64_t vg_record_count(enum vg_kind kind, uint64_t key, uint64_t serial, int change,

@@ -1,5 +1,11 @@
 /* What a context's limits add to its cost (cuCtxSetLimit): stacks, heap and printf buffer. */
+#include <pthread.h>
+
 #include "memory/memory.h"
+
+/* Of two threads that change a limit of one context, the second must see what the first made of it.
+ * Held across the call, for which only threads that change limits wait. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The driver keeps a stack for every thread that can be resident; up to these sizes a context's own
  * cost covers them. */
@@ -27,12 +33,15 @@ VG_EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value)
     int row = vg_current_row();
     size_t old = 0, new = 0;
     struct vg_charge charge;
-    if (row < 0 || (unsigned)which > CU_LIMIT_MALLOC_HEAP_SIZE ||
-        REAL(cuCtxGetLimit)(&old, which) != CUDA_SUCCESS)
+    if (row < 0 || (unsigned)which > CU_LIMIT_MALLOC_HEAP_SIZE)
         return REAL(cuCtxSetLimit)(which, value);
+    pthread_mutex_lock(&lock);
+    if (REAL(cuCtxGetLimit)(&old, which) != CUDA_SUCCESS) {
+        pthread_mutex_unlock(&lock);
+        return REAL(cuCtxSetLimit)(which, value);
+    }
     CUdevice device = vg_row_device(row);
     uint64_t before = limit_bytes(which, old, device), after = limit_bytes(which, value, device);
-    vg_contexts_begin(); /* the context must not end while its record is changed */
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (vg_charge_begin(&charge, row, 0, after > before ? after - before : 0, VG_CALL_OTHER)) {
         result = REAL(cuCtxSetLimit)(which, value);
@@ -42,14 +51,19 @@ VG_EXPORT CUresult cuCtxSetLimit(CUlimit which, size_t value)
         void *context = vg_context();
         bool primary = vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record) &&
                        record.other == (uint64_t)context;
-        if (primary || vg_record_get(VG_KIND_CONTEXT, (uint64_t)context, &record)) {
-            record.bytes += after - before;
-            vg_record_put(&record);
-        }
+        if (primary)
+            vg_record_grow(VG_KIND_PRIMARY, (uint64_t)device, after - before);
+        else
+            vg_record_grow(VG_KIND_CONTEXT, (uint64_t)context, after - before);
         vg_charge_end(&charge, after > before ? after - before : 0);
         if (after < before)
             vg_release(row, before - after);
     }
-    vg_contexts_end();
+    pthread_mutex_unlock(&lock);
     return result;
+}
+
+void vg_context_limits_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
 }

@@ -1,30 +1,14 @@
 /* What contexts cost: a fixed sum each (the server measured it), and what their limits add.
  *
- * A context's end frees what was allocated in it, too, so its records go with it. One lock of this
- * process is held across the calls that make and end contexts, which may wait for the GPU: a handle
- * that ends may be given out again at once, and its old records must be gone by then. Only threads
- * that make or end contexts ever wait for it.
+ * A context's end frees what was allocated in it, too, so its records go with it. They are taken out
+ * before the driver is called, as its handle may be given out again at once. No lock is held across
+ * the calls that make and end contexts, which may take seconds: other threads make and end theirs.
  *
  * cuCheckpointProcess* is not hooked: a process that was checkpointed stays charged, so that there
  * is room for it when it is restored. */
-#include <pthread.h>
-
-#include "compute/compute.h"
 #include "memory/memory.h"
 #include "pools/pools.h"
 #include "virtual_memory/virtual_memory.h"
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-void vg_contexts_begin(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void vg_contexts_end(void)
-{
-    pthread_mutex_unlock(&lock);
-}
 
 uint64_t vg_context_bytes(int row)
 {
@@ -40,9 +24,14 @@ void vg_contexts_open(int row, int change)
         atomic_fetch_add(&mine->device[row].contexts, (uint64_t)(int64_t)change);
 }
 
-static bool of_context(const struct vg_record *record, const void *context)
+static void *context_of(const struct vg_record *record)
 {
-    return record->context == context;
+    return record->kind == VG_KIND_PRIMARY ? (void *)record->other : (void *)record->key;
+}
+
+static bool of_context(const struct vg_record *record, const void *end)
+{
+    return record->context == context_of(&((const struct vg_context_end *)end)->record);
 }
 
 static void gone_with_context(const struct vg_record *record, void *unused)
@@ -58,22 +47,39 @@ static void gone_with_context(const struct vg_record *record, void *unused)
         vg_host_release(record->bytes);
 }
 
-void vg_context_gone(const struct vg_record *record)
+static void put_back(const struct vg_record *record, void *unused)
 {
-    void *context = record->kind == VG_KIND_PRIMARY ? (void *)record->other : (void *)record->key;
-    vg_record_sweep(of_context, context, gone_with_context);
-    vg_pending_frees_context_gone(context);
-    vg_release(record->row, record->bytes);
-    vg_contexts_open(record->row, -1);
+    (void)unused;
+    vg_record_put(record);
+}
+
+void vg_context_ending(struct vg_context_end *end, const struct vg_record *record)
+{
+    *end = (struct vg_context_end){.record = *record};
+    vg_work_ending(&end->work, context_of(record));
+    vg_leave(record->row, record->bytes);
+    vg_record_sweep(of_context, end, vg_taken_add);
+    end->frees = vg_pending_frees_take(context_of(record));
+}
+
+void vg_context_ended(struct vg_context_end *end, bool is_gone)
+{
+    vg_taken_each(&end->taken, is_gone ? gone_with_context : put_back, NULL);
+    vg_taken_forget(&end->taken);
+    if (is_gone) {
+        vg_pending_frees_gone(end->frees, context_of(&end->record));
+        vg_contexts_open(end->record.row, -1);
+    } else {
+        vg_pending_frees_put_back(end->frees);
+    }
+    vg_left(end->record.row, end->record.bytes, is_gone ? end->record.bytes : 0);
+    vg_work_ended(&end->work);
 }
 
 static bool creating(struct vg_charge *charge, CUdevice device)
 {
     int row = vg_row(device);
-    if (!vg_charge_begin(charge, row, 0, row >= 0 ? vg_context_bytes(row) : 0, VG_CALL_OTHER))
-        return false;
-    vg_contexts_begin(); /* after the reservation, which may wait for others */
-    return true;
+    return vg_charge_begin(charge, row, 0, row >= 0 ? vg_context_bytes(row) : 0, VG_CALL_OTHER);
 }
 
 static CUresult created(struct vg_charge *charge, CUresult result, const CUcontext *context)
@@ -87,7 +93,6 @@ static CUresult created(struct vg_charge *charge, CUresult result, const CUconte
         vg_contexts_open(charge->row, 1);
     }
     vg_charge_end(charge, result == CUDA_SUCCESS ? charge->reserved : 0);
-    vg_contexts_end();
     return result;
 }
 
@@ -131,19 +136,17 @@ VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *paramet
 
 static CUresult destroy_context(CUresult (*destroy)(CUcontext), CUcontext context)
 {
-    struct vg_record record, doomed;
-    bool ours = vg_record_get(VG_KIND_CONTEXT, (uint64_t)context, &doomed);
+    struct vg_record record;
+    struct vg_context_end end;
+    bool ours = vg_record_take(VG_KIND_CONTEXT, (uint64_t)context, &record);
     if (ours)
-        vg_leave(doomed.row, doomed.bytes);
-    vg_work_forgotten(context);
-    vg_contexts_begin();
+        vg_context_ending(&end, &record);
     CUresult result = destroy(context);
     vg_context_changed();
-    if (result == CUDA_SUCCESS && vg_record_take(VG_KIND_CONTEXT, (uint64_t)context, &record))
-        vg_context_gone(&record);
-    vg_contexts_end();
+    if (ours && result != CUDA_SUCCESS)
+        vg_record_put(&record);
     if (ours)
-        vg_left(doomed.row, doomed.bytes, 0);
+        vg_context_ended(&end, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -157,9 +160,4 @@ VG_EXPORT CUresult cuCtxDestroy(CUcontext context)
 {
     VG_ENTER();
     return destroy_context(REAL(cuCtxDestroy), context);
-}
-
-void vg_contexts_forked(void)
-{
-    pthread_mutex_init(&lock, NULL);
 }

@@ -1,6 +1,5 @@
 /* Green contexts, a GPU's SMs in parts: they keep the primary context alive, and cost little beside
  * it. */
-#include "compute/compute.h"
 #include "memory/memory.h"
 
 #define GREEN_BYTES VG_BLOCK /* beside its SMs, a green context has little of its own */
@@ -12,8 +11,7 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
     int row = vg_row(device);
     struct vg_record record;
     struct vg_charge charge;
-    /* see context_memory.c; over the reservation, too: what it costs must not change */
-    vg_contexts_begin();
+    vg_primary_begin(row); /* over the reservation, too: what it costs must not change */
     bool there = row < 0 || vg_record_get(VG_KIND_PRIMARY, (uint64_t)device, &record);
     uint64_t primary = there ? 0 : vg_context_bytes(row);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -37,7 +35,7 @@ VG_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resourc
         }
         vg_charge_end(&charge, actual);
     }
-    vg_contexts_end();
+    vg_primary_end(row);
     return result;
 }
 
@@ -60,18 +58,28 @@ VG_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
     VG_ENTER();
     struct vg_record record, primary = {0};
+    struct vg_context_end end;
+    struct vg_ending work;
     CUcontext context = NULL;
-    vg_contexts_begin(); /* see context_memory.c */
-    if (REAL(cuCtxFromGreenCtx)(&context, green) == CUDA_SUCCESS)
-        vg_work_forgotten(context);
+    if (!vg_record_take(VG_KIND_GREEN, (uint64_t)green, &record))
+        return REAL(cuGreenCtxDestroy)(green);
+    CUdevice device = (CUdevice)record.other;
+    REAL(cuCtxFromGreenCtx)(&context, green);
+    vg_work_ending(&work, context);
+    vg_primary_begin(record.row);
+    vg_record_get(VG_KIND_PRIMARY, record.other, &primary);
+    if (context) /* before the call: its handle may come again at once */
+        vg_record_sweep(of_estate, &(struct estate){context, (void *)primary.other}, inherited);
+    bool may_end = vg_primary_ending(&end, record.row, device);
     CUresult result = REAL(cuGreenCtxDestroy)(green);
     vg_context_changed();
-    if (result == CUDA_SUCCESS && vg_record_take(VG_KIND_GREEN, (uint64_t)green, &record)) {
+    if (result == CUDA_SUCCESS)
         vg_release(record.row, record.bytes);
-        vg_record_get(VG_KIND_PRIMARY, record.other, &primary);
-        vg_record_sweep(of_estate, &(struct estate){context, (void *)primary.other}, inherited);
-        vg_primary_check((CUdevice)record.other);
-    }
-    vg_contexts_end();
+    else
+        vg_record_put(&record);
+    if (may_end || result == CUDA_SUCCESS)
+        vg_primary_ended(may_end ? &end : NULL, device);
+    vg_primary_end(record.row);
+    vg_work_ended(&work);
     return result;
 }

@@ -2,6 +2,7 @@
 #ifndef ALNAIR_VGPU_MEMORY_H
 #define ALNAIR_VGPU_MEMORY_H
 
+#include "compute/compute.h"
 #include "ledger/ledger.h"
 
 /* ---- image_size.c: size of a module's image; 0 where it cannot be told ----------------------- */
@@ -24,20 +25,34 @@ bool vg_image_charge(struct vg_charge *charge, const void *image);
 bool vg_image_file_charge(struct vg_charge *charge, const char *path);
 
 /* ---- context_memory.c ------------------------------------------------------------------------ */
-/* The lock of contexts that are made, ended, or change their size. */
-void vg_contexts_begin(void);
-void vg_contexts_end(void);
 uint64_t vg_context_bytes(int row);         /* what one costs */
 void vg_contexts_open(int row, int change); /* counts them */
-/* the driver ended the context that this is of */
-void vg_context_gone(const struct vg_record *record);
-void vg_contexts_forked(void);
+/* What a call that may end a context takes out before, for its handle and those of what is in it
+ * come again at once. */
+struct vg_context_end {
+    struct vg_taken taken; /* records of what is in it; the first member, for vg_record_sweep */
+    struct vg_record record;
+    struct pending_free *frees;
+    struct vg_ending work;
+};
+void vg_context_ending(struct vg_context_end *end, const struct vg_record *record);
+/* after the call: credits all, or puts it back */
+void vg_context_ended(struct vg_context_end *end, bool is_gone);
 
-/* ---- primary_contexts.c, under the lock of contexts ------------------------------------------ */
-bool vg_primary_active(CUdevice device);
+/* ---- context_limits.c ------------------------------------------------------------------------ */
+void vg_context_limits_forked(void);
+
+/* ---- primary_contexts.c ---------------------------------------------------------------------- */
+/* Around calls that may make or end a GPU's primary context: its lock. */
+void vg_primary_begin(int row);
+void vg_primary_end(int row);
 /* there is one now */
 void vg_primary_note(int row, CUdevice device, CUcontext context, uint64_t bytes);
-/* After a call that may have ended it: whether it did, the driver knows best. */
-void vg_primary_check(CUdevice device);
+bool vg_primary_active(CUdevice device);
+/* Before a call that may end it, if nobody retains it: whether it is prepared for that. */
+bool vg_primary_ending(struct vg_context_end *end, int row, CUdevice device);
+/* After the call: whether it did end, the driver knows best. NULL: it was not prepared for it. */
+void vg_primary_ended(struct vg_context_end *end, CUdevice device);
+void vg_primaries_forked(void);
 
 #endif

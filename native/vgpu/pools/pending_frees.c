@@ -99,9 +99,9 @@ void vg_pending_free(const struct vg_record *record, CUstream stream)
     vg_pending_frees_settle();
 }
 
-/* A context has ended, and all that was to be done in it. */
-void vg_pending_frees_context_gone(const void *context)
+struct pending_free *vg_pending_frees_take(const void *context)
 {
+    struct pending_free *taken = NULL;
     pthread_mutex_lock(&lock);
     for (struct pending_free **at = &frees; *at;) {
         struct pending_free *one = *at;
@@ -111,10 +111,34 @@ void vg_pending_frees_context_gone(const void *context)
         }
         *at = one->next;
         atomic_fetch_sub(&n_frees, 1);
+        one->next = taken;
+        taken = one;
+    }
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+void vg_pending_frees_gone(struct pending_free *taken, const void *context)
+{
+    while (taken) {
+        struct pending_free *one = taken;
+        taken = one->next;
         if (one->context != context) /* else it went with its context */
             REAL(cuEventDestroy_v2)(one->event);
         freed(&one->record);
         free(one);
+    }
+}
+
+void vg_pending_frees_put_back(struct pending_free *taken)
+{
+    pthread_mutex_lock(&lock);
+    while (taken) {
+        struct pending_free *one = taken;
+        taken = one->next;
+        one->next = frees;
+        frees = one;
+        atomic_fetch_add(&n_frees, 1);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -105,7 +105,12 @@ CUresult vg_free_in_stream(struct vg_record *record, CUstream stream, CUstream g
 /* credits it when the stream has come to this moment */
 void vg_pending_free(const struct vg_record *record, CUstream stream);
 bool vg_pending_frees_settle(void); /* credits those that are done; whether there were any */
-void vg_pending_frees_context_gone(const void *context);
+/* Around the end of a context: those of it are taken out before, and then have come, or are put
+ * back where the driver refused. */
+struct pending_free;
+struct pending_free *vg_pending_frees_take(const void *context);
+void vg_pending_frees_gone(struct pending_free *taken, const void *context);
+void vg_pending_frees_put_back(struct pending_free *taken);
 void vg_pending_frees_forked(void);
 
 #endif

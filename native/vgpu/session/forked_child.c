@@ -24,7 +24,8 @@ static void in_child(void)
     vg_blocks_forked();
     vg_pools_forked();
     vg_pending_frees_forked();
-    vg_contexts_forked();
+    vg_context_limits_forked();
+    vg_primaries_forked();
     vg_virtual_memory_forked();
 }
 

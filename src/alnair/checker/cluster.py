@@ -25,7 +25,10 @@ class Finding(msgspec.Struct, frozen=True):
 
     def summary(self) -> str:
         """Return the outcome in a line."""
-        looked = f"{self.nodes} nodes, {self.pods} pods, {self.bound} of them bound"
+        # In words of its own: the checker imports nothing else of Alnair.
+        nodes = f"{self.nodes} node{'' if self.nodes == 1 else 's'}"
+        pods = f"{self.pods} pod{'' if self.pods == 1 else 's'}"
+        looked = f"{nodes}, {pods}, {self.bound} of them bound"
         count = len(self.violations)
         if not count:
             return f"checked {looked}: every promise is kept"

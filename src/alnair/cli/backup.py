@@ -9,6 +9,7 @@ from alnair.cli.cluster_selection import ClusterOptions, ask, unreadable
 from alnair.cli.failures import expected
 from alnair.cli.json_output import json_option, write_json
 from alnair.cli.option_groups import grouped
+from alnair.model.plurals import counted
 
 if TYPE_CHECKING:
     from alnair.kube.client import Client
@@ -59,7 +60,8 @@ def backup(
         write_json({"file": str(file), **counts, "absent": taken.absent})
         return
     typer.echo(
-        f"{file}: {counts['objects']} PodGroups and ElasticQuotas, {counts['labels']} labels"
+        f"{file}: {counts['objects']} PodGroups and ElasticQuotas, "
+        f"{counted(counts['labels'], 'label')}"
         " of nodes and namespaces"
     )
     if taken.owned:

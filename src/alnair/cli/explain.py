@@ -1,6 +1,7 @@
 """`alnair explain`: why a pod is pending and what would help, or what a placed one got."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,12 +13,20 @@ from alnair.cli.option_groups import grouped
 
 #: What can be the name of a pod or a namespace.
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+#: What can be the name of a kind: `job`, `Job`, `jobs.batch`, `jobs.v1.batch`.
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.[-.a-z0-9]+)?")
+_PODS = ("pod", "pods", "po")
 
 
 @grouped
 def explain(
     *,
-    pod: Annotated[str, typer.Argument(metavar="POD", help="The pod, as pod/NAME or NAME.")],
+    wanted: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="POD", help="The pod, as NAME, or what made it, as KIND/NAME or KIND NAME."
+        ),
+    ],
     namespace: Annotated[
         str | None,
         typer.Option(
@@ -33,6 +42,9 @@ def explain(
 ) -> None:
     """Say why a pod is pending and what would let it fit, or what a placed one got.
 
+    Of what makes pods, such as job/NAME, deploy/NAME, statefulset/NAME, ehj/NAME or podgroup/NAME,
+    it is the first pod that has no node, or else the first one.
+
     The scheduler that leads is asked; if it cannot be reached, or the pod is another scheduler's,
     the same code decides on what the API server says. A change, or a pair where no single one
     helps, is named only if the decision was made again with it and the pod fits. Of a pod that has
@@ -43,22 +55,40 @@ def explain(
 
     Examples:
       alnair explain pod/trainer-0 -n team-a
+      alnair explain job/train-7
       alnair explain trainer-0 --json
     """
     from alnair.cli.text.explanation import render
-    from alnair.live.explaining import ExplainError, explain
+    from alnair.live.explaining import ExplainError, explain, explain_workload
+    from alnair.live.workload_pods import WorkloadError
 
-    kind, slash, bare = pod.partition("/")
-    wanted = bare if slash else kind
-    if (slash and kind not in ("pod", "pods", "po")) or not _NAME.fullmatch(wanted):
-        raise typer.BadParameter(f"{pod!r} is no pod: write pod/NAME", param_hint="POD")
+    kind, name = _named(wanted)
     if namespace is not None and not _NAME.fullmatch(namespace):
         raise typer.BadParameter(f"{namespace!r} is no namespace", param_hint="--namespace")
-    with unreadable(), expected(ExplainError):
+    with unreadable(), expected(ExplainError, WorkloadError):
         found = cluster.connection()
         space = namespace or found.namespace
-        diagnosis = ask(found, "explain", lambda c: explain(c, space, wanted, offline=offline))
+        if kind in _PODS:
+            diagnosis = ask(found, "explain", lambda c: explain(c, space, name, offline=offline))
+        else:
+            diagnosis = ask(
+                found, "explain", lambda c: explain_workload(c, space, kind, name, offline=offline)
+            )
     if json:
         write_json(diagnosis)
     else:
         typer.echo(render(diagnosis))
+
+
+def _named(wanted: Sequence[str]) -> tuple[str, str]:
+    """Return the kind and the name that are meant."""
+    parts = [part for word in wanted for part in word.split("/")]
+    kind, name = parts if len(parts) == 2 else ("pod", parts[0])
+    if len(parts) > 2 or not _NAME.fullmatch(name) or not _KIND.fullmatch(kind):
+        text = " ".join(wanted)
+        raise typer.BadParameter(
+            f"{text!r} is no pod: write NAME, pod/NAME, or KIND/NAME of what made it, such as"
+            " job/NAME",
+            param_hint="POD",
+        )
+    return kind.lower(), name

@@ -17,7 +17,7 @@ import msgspec
 from alnair.elastic import horovod, migration, node_exclusion, supporting_objects, torch
 from alnair.elastic.child_names import ChildNames, child_names
 from alnair.elastic.job_status import Stage, next_status, seconds, stamp
-from alnair.elastic.observed import Ending, Observed
+from alnair.elastic.observed import Ending, Group, Observed
 from alnair.elastic.pod_templates import Manifest
 from alnair.model import names
 from alnair.model.elastic_types import JobStatus
@@ -134,7 +134,8 @@ def _going_on(
     if job.isolated:
         apply.append(supporting_objects.network_policy(job, children))
     # The gang is declared before its first pod, or this would be placed without the others.
-    apply.append(supporting_objects.pod_group(job, children, target))
+    marked = observed.group.least if observed.group is not None else ""
+    apply.append(supporting_objects.pod_group(job, children, target, marked))
     create: list[Manifest] = []
     tell = None
     starts_at = None
@@ -184,17 +185,20 @@ def _changed(observed: Observed, apply: Sequence[Manifest]) -> tuple[Child, ...]
     for manifest in apply:
         kind, meta = manifest["kind"], manifest["metadata"]
         if kind == "PodGroup":
-            there = observed.group
-            said = meta.get("annotations", {}).get(names.ELASTIC_MIN, "")
-            wanted = manifest["spec"]["minMember"], said
-            is_so = there is not None and (
-                there.members is None or (there.members, there.least) == wanted
-            )
+            is_so = observed.group is not None and _is_as(observed.group, manifest)
         else:
             is_so = observed.parts is None or (kind, meta["name"]) in observed.parts
         if not is_so:
             found.append(Child(kind, meta["name"]))
     return tuple(found)
+
+
+def _is_as(group: Group, manifest: Manifest) -> bool:
+    """Whether the PodGroup is as it shall be; one for which all count needs no mark, and may."""
+    members = manifest["spec"]["minMember"]
+    said = manifest["metadata"].get("annotations", {}).get(names.ELASTIC_MIN)
+    marks = (said,) if said is not None else ("", str(members))
+    return group.members is None or (group.members == members and group.least in marks)
 
 
 def _size(

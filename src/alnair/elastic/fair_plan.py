@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 
 from alnair.model.elastic_plan import Claim, Cluster, ElasticDemand, Plan, SizeChange
+from alnair.model.plurals import counted
 
 #: GPUs that count for a worker that takes none, so that such jobs share fairly, too.
 _NO_GPU: Final = 1e-3
@@ -149,7 +150,9 @@ class _Making:
             if one.size > job.wish:
                 one.become(job.wish, "LessWanted", f"no more than {job.wish} workers are wanted")
             elif 0 < one.size < job.least:
-                one.become(job.least, "LeastRaised", f"it needs {job.least} workers at least")
+                one.become(
+                    job.least, "LeastRaised", f"it needs {counted(job.least, 'worker')} at least"
+                )
             if job.placed > one.size:
                 self._room.release(job.key, job.placed - one.size)
 
@@ -187,7 +190,9 @@ class _Making:
                 continue
             one.missing = max(0, one.missing - each.need)
             if not one.size:
-                one.become(each.need, "Admitted", f"there is room for {each.need} workers")
+                one.become(
+                    each.need, "Admitted", f"there is room for {counted(each.need, 'worker')}"
+                )
 
     def grow(self) -> None:
         """Give what is free to who has least."""

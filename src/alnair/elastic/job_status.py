@@ -13,6 +13,7 @@ from alnair.model import names
 from alnair.model import training_job as words
 from alnair.model.api_types import Condition
 from alnair.model.elastic_types import JobStatus
+from alnair.model.plurals import counted
 from alnair.model.training_job import TrainingJob
 
 #: Reasons of conditions that are not true and need not be: nobody has to do anything.
@@ -121,6 +122,27 @@ def news(before: JobStatus, status: JobStatus) -> list[tuple[str, str, bool]]:
     return found
 
 
+def ends(before: JobStatus, status: JobStatus) -> bool:
+    """Whether a status tells that the job has ended, and the one before did not."""
+    over = (words.SUCCEEDED, words.FAILED)
+    return status.phase in over and before.phase not in over
+
+
+def only_counts(before: JobStatus, status: JobStatus) -> bool:
+    """Whether nothing has changed but counts of workers and words of conditions."""
+    return _but_counts(before) == _but_counts(status)
+
+
+def _but_counts(status: JobStatus) -> JobStatus:
+    said = [
+        msgspec.structs.replace(one, message="", last_transition_time="")
+        for one in status.conditions or ()
+    ]
+    return msgspec.structs.replace(
+        status, replicas=0, scheduled_replicas=0, available_replicas=0, conditions=said
+    )
+
+
 def seconds(time: str) -> float:
     """Return an RFC 3339 time in seconds since the epoch; 0 if it is none."""
     try:
@@ -185,7 +207,7 @@ def _scheduled(job: TrainingJob, observed: Observed, stage: Stage, started: str 
     if stage.ending is not None:
         return _Said(False, "Ended", "the training has ended")
     if stage.target is None:
-        text = f"no room yet for the {job.least} workers that it needs at least"
+        text = f"no room yet for the {counted(job.least, 'worker')} that it needs at least"
         if observed.no_room:
             text = f"{text}: {observed.no_room}"
         if observed.fits_nowhere:
@@ -247,10 +269,10 @@ def _scaling(job: TrainingJob, observed: Observed, stage: Stage, started: str | 
         return _Said(False, "NotStarted", "it has no workers yet")
     there, ready = len(observed.staying), len(observed.ready(target))
     if there > target:
-        return _Said(True, "ScalingDown", f"the job goes down to {target} workers")
+        return _Said(True, "ScalingDown", f"the job goes down to {counted(target, 'worker')}")
     if ready < target:
         return _Said(True, "ScalingUp", f"the job is to have {target} workers that are ready")
-    return _Said(False, "Steady", f"the job has the {target} workers that it shall have")
+    return _Said(False, "Steady", f"the job has the {counted(target, 'worker')} that it shall have")
 
 
 def _suspended(observed: Observed, stage: Stage) -> _Said:

@@ -34,12 +34,24 @@ def service(job: TrainingJob, children: ChildNames) -> Manifest:
     }
 
 
-def pod_group(job: TrainingJob, children: ChildNames, size: int) -> Manifest:
-    """Return the PodGroup: all must be placed at first, and the least once they were."""
+def pod_group(job: TrainingJob, children: ChildNames, size: int, marked: str = "") -> Manifest:
+    """Return the PodGroup: all must be placed at first, and the least once they were.
+
+    Args:
+        job: Whose.
+        children: Names of its objects.
+        size: Workers that it has.
+        marked: How many members the PodGroup says are enough.
+    """
     extra = int(job.in_gang)
+    needed = str(size + extra)
     metadata: Manifest = {"name": children.group, "labels": {job.kind: job.name}}
     if job.elastic is not None:
         metadata["annotations"] = {names.ELASTIC_MIN: str(job.least + extra)}
+    elif marked not in ("", needed):
+        # Somebody else's mark on a gang that cannot shrink. Fields of others do not go by being
+        # left out: we make it ours, with a value that does no harm, and leave it out the next time.
+        metadata["annotations"] = {names.ELASTIC_MIN: needed}
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",

@@ -1,8 +1,10 @@
 """How long to wait before trying again what failed by no fault of the request."""
 
 import random
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Protocol, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Timers(Protocol):
@@ -49,3 +51,26 @@ class Backoff:
         self._failures += 1
         wait = nominal * (0.5 + self._jitter())
         return max(wait, at_least) if at_least is not None else wait
+
+
+class Backoffs(Generic[Key]):
+    """A backoff for each of many things that are tried again, each on its own.
+
+    Args:
+        fresh: Makes one for a thing that has failed for the first time.
+    """
+
+    def __init__(self, fresh: Callable[[], Backoff]) -> None:
+        self._fresh = fresh
+        self._failing: dict[Key, Backoff] = {}
+
+    def next(self, key: Key) -> float:
+        """Return how many seconds to wait after one more failure."""
+        return self._failing.setdefault(key, self._fresh()).next()
+
+    def reset(self, key: Key) -> None:
+        """Note a success, or that it need not be tried any more."""
+        self._failing.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._failing)

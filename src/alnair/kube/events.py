@@ -72,9 +72,15 @@ _Key = tuple[ObjectReference, str, str]
 
 
 class _Entry:
-    """An event that was written once or often; `name` is "" until an object was written for it."""
+    """An event that was written once or often; `name` is "" until an object was written for it.
 
-    __slots__ = ("count", "first", "is_queued", "key", "kind", "last", "name", "written_at")
+    It rests while a repeat of it waits for its time.
+    """
+
+    __slots__ = (
+        *("count", "first", "is_queued", "is_resting", "key", "kind", "last", "name"),
+        *("told_at", "written_at"),
+    )
 
     def __init__(self, key: _Key, kind: EventKind, now: dt.datetime) -> None:
         self.key = key
@@ -84,6 +90,8 @@ class _Entry:
         self.count = 1
         self.name = ""
         self.is_queued = False
+        self.is_resting = False
+        self.told_at = 0.0
         self.written_at = 0.0
 
 
@@ -101,6 +109,8 @@ class EventRecorder:
         instance: Which copy of it, such as its host name.
         capacity: Events that may wait. For a burst without loss, at least the size of the burst.
         window: Seconds within which the same (object, reason, message) is a repeat.
+        repeat_every: Seconds between two writes of one event at least: repeats in between are told
+            together.
         in_flight: Requests at a time.
         calm: While it is clear, one request at a time: more urgent work goes first.
         clock: Monotonic seconds, for the window.
@@ -121,6 +131,7 @@ class EventRecorder:
         instance: str = "",
         capacity: int = 10_000,
         window: float = 600.0,
+        repeat_every: float = 0.0,
         in_flight: int = 4,
         calm: asyncio.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -133,6 +144,7 @@ class EventRecorder:
         self._source = _Source(component, instance)
         self._capacity = capacity
         self._window = window
+        self._repeat_every = repeat_every
         self._in_flight = in_flight
         self._calm = calm
         self._clock = clock
@@ -141,6 +153,9 @@ class EventRecorder:
         self._known: OrderedDict[_Key, _Entry] = OrderedDict()
         self._new: deque[_Entry] = deque()
         self._repeats: deque[_Entry] = deque()
+        #: Repeats whose time has not come.
+        self._resting: deque[_Entry] = deque()
+        self._rests = asyncio.Event()
         self._busy = 0
         self._serial = 0
         self._work = asyncio.Event()
@@ -171,7 +186,9 @@ class EventRecorder:
         key = (involved, reason, message)
         entry = self._known.get(key)
         moment = self._clock()
-        if entry is not None and (entry.is_queued or moment - entry.written_at < self._window):
+        if entry is not None and (
+            entry.is_queued or entry.is_resting or moment - entry.written_at < self._window
+        ):
             entry.count += 1
             entry.last = self._now()
         else:
@@ -180,7 +197,13 @@ class EventRecorder:
         while len(self._known) > max(REMEMBERED, self._capacity):
             self._known.popitem(last=False)
         entry.written_at = moment
-        if not entry.is_queued:
+        if entry.is_queued or entry.is_resting:
+            return
+        if entry.name and moment < entry.told_at + self._repeat_every:
+            entry.is_resting = True
+            self._resting.append(entry)
+            self._rests.set()
+        else:
             self._enqueue(entry)
 
     def _enqueue(self, entry: _Entry) -> None:
@@ -199,9 +222,23 @@ class EventRecorder:
     async def run(self) -> None:
         """Write what is recorded, until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._repeat())
             group.create_task(self._writer(None))
             for _ in range(self._in_flight - 1):
                 group.create_task(self._writer(self._calm))
+
+    async def _repeat(self) -> None:
+        """Queue repeats when their time comes."""
+        while True:
+            while not self._resting:
+                self._rests.clear()
+                await self._rests.wait()
+            entry = self._resting.popleft()
+            wait = entry.told_at + self._repeat_every - self._clock()
+            if wait > 0:  # who is behind it and is due before is late by less than the pause
+                await asyncio.sleep(wait)
+            entry.is_resting = False
+            self._enqueue(entry)
 
     async def drain(self, seconds: float) -> int:
         """Wait until all is written, while `run` runs; return how many still wait.
@@ -238,6 +275,7 @@ class EventRecorder:
     async def _deliver(self, entry: _Entry, backoff: Backoff) -> None:
         # From here on a repeat must be queued again: this write does not carry it any more.
         entry.is_queued = False
+        entry.told_at = self._clock()
         while True:
             try:
                 await self._write(entry)

@@ -43,6 +43,16 @@ async def patch_pod_status(
     )
 
 
+def replacing(before: msgspec.Struct, after: msgspec.Struct) -> dict[str, Any]:
+    """Return the merge patch that makes a status another one.
+
+    A field that is left out of a merge patch stays as it is, so what is not true any more is named
+    in it, as null.
+    """
+    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
+    return {**dict.fromkeys(old.keys() - new.keys()), **new}
+
+
 async def patch_status_of_version(
     client: Client,
     resource: Resource[Any],

@@ -15,8 +15,10 @@ from alnair.kube.resources import NAMESPACES, NODES, PODS
 from alnair.live.engine_feed import Feed
 from alnair.live.leader import AskError, ask
 from alnair.live.scheduler_lease import lease, read
+from alnair.live.workload_pods import pod_of
 from alnair.model import names
 from alnair.model.near_names import near
+from alnair.model.plurals import counted
 from alnair.model.workload import Pod
 from alnair.scheduler.advice.diagnose import diagnose
 from alnair.scheduler.advice.diagnosis import Diagnosis, Placement, Stage
@@ -82,6 +84,27 @@ async def explain(client: Client, namespace: str, name: str, *, offline: bool = 
     return replace(_computed(engine, pod), notes=notes)
 
 
+async def explain_workload(
+    client: Client, namespace: str, kind: str, name: str, *, offline: bool = False
+) -> Diagnosis:
+    """Return why the first waiting pod of what made it is where it is; notes say which it is.
+
+    Args:
+        client: of the cluster.
+        namespace: of the workload.
+        kind: as kubectl takes it, such as `job` or `deploy`.
+        name: of the workload.
+        offline: do not ask the scheduler.
+
+    Raises:
+        WorkloadError: there is no such workload, or it has no pods.
+        ExplainError: the cluster cannot be read.
+    """
+    pod, which = await pod_of(client, namespace, kind, name)
+    found = await explain(client, namespace, pod, offline=offline)
+    return replace(found, notes=(which, *found.notes))
+
+
 def _bare(pod: Pod, stage: Stage) -> Diagnosis:
     """Return what the pod says itself."""
     about = Diagnosis(f"{pod.namespace}/{pod.name}", pod.scheduler, stage, source="offline")
@@ -129,7 +152,9 @@ async def _unserved(
     if tried and not elsewhere:
         elsewhere = "a scheduler has tried it: 'kubectl describe pod' shows what it says"
     elif placed and not elsewhere:
-        elsewhere = f"{placed} pods that name it have a node, so something serves it, or did"
+        elsewhere = (
+            f"{counted(placed, 'pod')} with its name got a node, so something serves it, or did"
+        )
     found = under_another(
         replace(known, unserved=replace(name, elsewhere=elsewhere)), taken, _computed(engine, pod)
     )

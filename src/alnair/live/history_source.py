@@ -13,6 +13,7 @@ from alnair.model import names
 
 T = TypeVar("T")
 _PATH: Final = "/v1/history/jobs"
+_EFFICIENCY: Final = "/v1/history/efficiency"
 _SECONDS: Final = 30.0
 
 
@@ -33,6 +34,15 @@ async def job(client: Client, parts: tuple[str, str, str], kind: type[T]) -> T:
     """
     path = "/".join((_PATH, *(quote(part, safe="") for part in parts)))
     return msgspec.json.decode(await _asked(client, path, {}), type=kind)
+
+
+async def efficiency(client: Client, query: Mapping[str, str], kind: type[T]) -> T:
+    """Return what GPUs were held for and used, decoded to `kind`.
+
+    Raises:
+        AskError: No controller can be asked, or it keeps no history.
+    """
+    return msgspec.json.decode(await _asked(client, _EFFICIENCY, query), type=kind)
 
 
 async def _asked(client: Client, path: str, query: Mapping[str, str]) -> bytes:

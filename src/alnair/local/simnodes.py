@@ -18,6 +18,7 @@ from alnair.kube.resources import LEASES, NODES
 from alnair.local.errors import LocalClusterError
 from alnair.local.report import ProgressReport
 from alnair.model import names
+from alnair.model.plurals import counted
 from alnair.model.quantity import nanos
 from alnair.traces.openb import TraceNode
 
@@ -93,7 +94,7 @@ async def ensure(
             )
     queue = iter(missing)
     resource = NODES.typed(_Present)
-    what, done = f"creating {len(missing)} nodes", 0
+    what, done = f"creating {counted(len(missing), 'node')}", 0
 
     async def work() -> None:
         nonlocal done

@@ -113,6 +113,9 @@ CONTROLLER_ELASTIC: Final = "alnair-controller-elastic"
 JOB_PART: Final = _PREFIX + "training-job-part"
 #: On a training job's ConfigMap: since when it lists just these hosts, RFC 3339.
 HOSTS_SINCE: Final = _PREFIX + "hosts-since"
+#: On what the operator keeps for a training job: a digest of what it applied at last, so that the
+#: next leader applies only what is to be otherwise.
+APPLIED: Final = _PREFIX + "applied"
 #: On a training job, by people: nodes that its workers are to leave, `NODE[,NODE][@TIME]`. On what
 #: makes the workers: nodes that new ones keep away from, comma-separated.
 LEAVE_NODES: Final = _PREFIX + "leave-nodes"

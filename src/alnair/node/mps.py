@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from alnair.model.plurals import counted
 from alnair.node.mps_control import Control, MpsError
 
 #: Clients per GPU that every driver since Volta serves (MPS documentation, "Limitations"); drivers
@@ -104,7 +105,10 @@ class MpsHealth(msgspec.Struct, frozen=True, kw_only=True):
         if self.state is not MpsState.HEALTHY:
             return f"the MPS daemon is {self.state.value}" + (f": {self.why}" if self.why else "")
         if len(self.clients) >= MOST_CLIENTS:
-            return f"the MPS daemon serves {len(self.clients)} clients, of at most {MOST_CLIENTS}"
+            return (
+                f"the MPS daemon serves {counted(len(self.clients), 'client')}, of at "
+                f"most {MOST_CLIENTS}"
+            )
         return ""
 
 

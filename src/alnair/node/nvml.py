@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import msgspec
 
+from alnair.model.plurals import counted
 from alnair.node.nvml_events import XidEvents
 from alnair.node.readings.reader import GpuReader
 from alnair.node.readings.values import Load, NvmlError, Reading, Usage
@@ -101,7 +102,9 @@ class Nvml:
         except api.NVMLError as error:
             raise NvmlError(f"the NVIDIA driver does not answer: {error}") from error
         if found != (self.driver, self._count):
-            raise NvmlError(f"the NVIDIA driver is another: {found[0]}, with {found[1]} GPUs")
+            raise NvmlError(
+                f"the NVIDIA driver is another: {found[0]}, with {counted(found[1], 'GPU')}"
+            )
 
     def _list(self) -> None:
         api, gpus = self.api, []

@@ -7,6 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from alnair.model.plurals import counted
+
 Values = NDArray[np.float64]
 #: Nothing can be said of fewer samples.
 LEAST_SAMPLES: Final = 16
@@ -69,7 +71,9 @@ def even(times: Sequence[float] | Values, values: Sequence[float] | Values) -> G
     at, first = np.unique(at[good], return_index=True)
     found = found[good][first]
     if len(at) < LEAST_SAMPLES:
-        return Refusal(f"{len(at)} samples are too few: {LEAST_SAMPLES} at least")
+        return Refusal(
+            f"{counted(len(at), 'sample is', 'samples are')} too few: {LEAST_SAMPLES} at least"
+        )
     pauses = np.diff(at)
     step = float(np.median(pauses))
     count = round((at[-1] - at[0]) / step) + 1

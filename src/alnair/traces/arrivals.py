@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from alnair.model.plurals import counted
 from alnair.traces.files import TraceFileError
 from alnair.traces.openb import WHOLE, TraceNode, TracePod
 
@@ -134,7 +135,8 @@ def nodes_in_given_order(
         seen[name] = line
     if missing := sorted(there - set(seen)):
         raise TraceFileError(
-            f"{source}: {len(missing)} nodes of the list are missing, such as {missing[0]!r}: "
+            f"{source}: the order lacks {counted(len(missing), 'node')} of the list, such "
+            f"as {missing[0]!r}: "
             "name each of them once"
         )
     return list(order)

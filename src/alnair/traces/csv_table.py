@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from alnair.model.plurals import counted
+
 #: How many problems of a file are shown; more are counted.
 SHOWN: Final = 20
 #: Above this a number is a mistake of unit, and its sum could leave what Kubernetes can count.
@@ -173,7 +175,7 @@ def rows(
                 continue
             some = True
             if len(cells) != len(header):
-                wrong(f"{len(cells)} values for {len(header)} columns")
+                wrong(f"{counted(len(cells), 'value')} for {counted(len(header), 'column')}")
                 continue
             values = dict(zip(header, map(str.strip, cells), strict=True))
             yield Row(source, reader.line_num, values, problems, written)

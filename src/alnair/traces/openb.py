@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from alnair.model.gpu_models import MODELS
+from alnair.model.plurals import counted
 from alnair.traces.csv_table import Problem, Row, rows
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -172,7 +173,7 @@ def _check_share(row: Row, gpus: int, milli: int) -> None:
     elif not gpus and milli and row.text("num_gpu") == "0":
         row.wrong("gpu_milli", f"0 GPUs with {milli} milli of each: write 0, or ask for a GPU")
     elif gpus and row.text("gpu_milli") == "0":
-        row.wrong("gpu_milli", f"{gpus} GPUs with 0 milli of each: write 1 to {WHOLE}")
+        row.wrong("gpu_milli", f"{counted(gpus, 'GPU')} with 0 milli of each: write 1 to {WHOLE}")
     elif gpus > 1 and 0 < milli < WHOLE:
         row.wrong(
             "gpu_milli",

@@ -160,7 +160,7 @@ async def test_a_watch_tells_what_was_wrong_for_a_moment_and_survives_the_server
     assert process.returncode == 1, output
     lines = (told + output).decode().splitlines()
     assert lines[0] == f"node-capacity: cpu on node {NODE}: found 40, allowed 24"
-    assert lines[-1].endswith("2 nodes, 1 pods, 1 of them bound: 1 violation")
+    assert lines[-1].endswith("2 nodes, 1 pod, 1 of them bound: 1 violation")
 
 
 async def test_a_watch_sees_how_long_a_store_that_stands_still_holds_up_requests(

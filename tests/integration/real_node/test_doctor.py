@@ -24,8 +24,8 @@ async def test_a_cluster_with_a_real_node_is_well(client: Client) -> None:
         return not bad
 
     # Its agent tells of the GPUs some moments after the node is ready.
-    await eventually(is_well, what=f"nothing is wrong: {bad}")
-    assert said["agents"] == "an agent is at work on each of 1 nodes"
+    await eventually(is_well, what=lambda: f"nothing is wrong: {bad}")
+    assert said["agents"] == "an agent is at work on each of 1 node"
     assert said["gpus"] == "18 GPUs are described, and none is unhealthy", (
         "two of the node, and of two simulated"
     )

@@ -79,10 +79,10 @@ async def test_every_job_ends_as_it_should_whatever_happens(
             await chaos.run(EVENTS, PAUSE)
             await chaos.calm()
             for check, seconds in ((all_ended, PATIENCE), (nothing_held, 30)):
-                await eventually(check, seconds, str(wrong))
-            await eventually(at_rest, 30, "writes though nothing happens")
+                await eventually(check, seconds, lambda: wrong)
+            await eventually(at_rest, 30, lambda: f"writes though nothing happens: {wrong}")
             await chaos.delete_jobs()
-            await eventually(nothing_left, 40)
+            await eventually(nothing_left, 40, lambda: f"left: {wrong}")
             found = checker.result()
             assert chaos.alive(), "a process ended by itself"
         finally:
@@ -94,7 +94,11 @@ async def test_every_job_ends_as_it_should_whatever_happens(
         "seed": SEED,
         **chaos.done,
         "violations": len(found["violations"]),
-        "writes_per_job": {"max": max(per_job.values()), "all": sum(per_job.values())},
+        "writes_per_job": {
+            "max": max(per_job.values()),
+            "mean": round(sum(per_job.values()) / len(per_job)),
+            "all": sum(per_job.values()),
+        },
         "kinds": Counter(what for _, what, _ in writes(audit)).most_common(6),
     }
     print("chaos:", json.dumps(figures))

@@ -121,6 +121,7 @@ async def test_an_elastic_gang_waits_with_a_figure_shrinks_and_goes_on_over_dead
 
     await eventually(placed_once)
     assert before <= (await condition(admin, namespace, "Scheduled"))["lastTransitionTime"]
+    assert (await condition(admin, namespace, "Scheduled"))["fits"] is None, "it is true no more"
     workers = {n: w for n, w in (await bound(admin, namespace)).items() if n.startswith("job")}
     assert len(workers) == NODE_COUNT - 1
 

@@ -302,6 +302,9 @@ async def test_the_controller_answers_for_its_history(
     code, said, why = await ran("history", "show", f"{namespace}/pod/none", *at)
     assert (code, said) == (3, "")
     assert "there is no such job in the history" in why
+    code, said, why = await ran("report", "efficiency", "--since", "1h", "--json", *at)
+    assert code == 0, why
+    assert json.loads(said)["namespace"] is not None
     code, _, why = await ran("history", "--state", "bad", *at)
     assert code == 2
     assert "state=bad: write one of" in why

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import time
+from collections import Counter
 from typing import Any, Final
 
 import pytest
@@ -26,7 +27,15 @@ from alnair.kube.resources import (
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
 from kit import training_jobs as jobs
-from kit.live.scheduler_process import StartController, StartScheduler, eventually, pod
+from kit.live.elastic_chaos import writes
+from kit.live.scheduler_process import (
+    SHORT_LEASE,
+    StartController,
+    StartScheduler,
+    eventually,
+    pod,
+)
+from kit.live.shared_clusters import SharedClusters
 
 KINDS: Final = {one.kind: one.resource() for one in TRAINING_JOBS}
 #: A pod of a Job ends at once on simulated nodes, but for this.
@@ -214,6 +223,66 @@ async def test_a_gang_that_fits_nowhere_has_one_worker_less_and_one_that_waits_f
 
     await eventually(is_told)
     assert not [one for one in told if one.startswith(f"{every - 1} →")]
+    await team.leaves_nothing()
+
+
+async def test_a_gang_that_cannot_shrink_does_not_keep_a_mark_of_somebody_else(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    team = Team(admin, namespace)
+    await team.make(lasting(jobs.fixed("mnist", 2)))
+    await team.becomes("HorovodJob", "mnist", phase="Running", availableReplicas=2)
+    [group] = (await admin.list(PODGROUPS, namespace)).items
+    name = group["metadata"]["name"]
+    mark: Manifest = {"metadata": {"annotations": {names.ELASTIC_MIN: "1"}}}
+    await admin.merge_patch(PODGROUPS, name, mark, namespace)
+
+    async def is_gone() -> bool:
+        meta = (await admin.get(PODGROUPS, name, namespace))["metadata"]
+        return names.ELASTIC_MIN not in (meta.get("annotations") or {})
+
+    await eventually(is_gone, 20)
+    await team.leaves_nothing()
+
+
+async def test_a_new_leader_applies_only_what_differs(
+    gpu_cluster: LocalCluster,
+    shared_clusters: SharedClusters,
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    first = start_controller(*SHORT_LEASE)
+    team, kind = Team(admin, namespace), "ElasticHorovodJob"
+    await team.make(lasting(jobs.elastic("job-01", 1, 3)))
+    await team.becomes(kind, "job-01", phase="Running", availableReplicas=3)
+    first.signal(signal.SIGKILL)
+    since = time.time()
+    group = "podgroup-ehjob-job-01"
+    await admin.merge_patch(PODGROUPS, group, {"spec": {"minMember": 9}}, namespace)
+    service = "elastichorovodjob-job-01"
+    await admin.delete(SERVICES, service, namespace)
+    start_controller(*SHORT_LEASE)
+
+    async def is_put_right() -> bool:
+        found = await admin.get(PODGROUPS, group, namespace)
+        services = await team.names(SERVICES)
+        return found["spec"]["minMember"] == 3 and services == [f"Service/{service}"]
+
+    await eventually(is_put_right)
+    await team.change(kind, "job-01", {"workersSpec": {"targetReplicas": 2}})
+    await team.becomes(kind, "job-01", phase="Running", replicas=2, targetReplicas=2)
+    audit = shared_clusters.audits / f"{gpu_cluster.name}.log"
+    written = Counter(what for _, what, _ in writes(audit, since))
+    assert written["patch services"] == 1, "one was gone"
+    assert (written["patch networkpolicies"], written["create secrets"]) == (0, 0)
     await team.leaves_nothing()
 
 

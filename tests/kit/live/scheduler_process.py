@@ -93,13 +93,22 @@ def pod(
 
 
 async def eventually(
-    check: Callable[[], Awaitable[bool]], seconds: float = 60.0, what: str = ""
+    check: Callable[[], Awaitable[bool]],
+    seconds: float = 60.0,
+    what: str | Callable[[], object] = "",
 ) -> None:
-    """Wait until the check holds."""
+    """Wait until the check holds.
+
+    Args:
+        check: What is to hold.
+        seconds: To wait at most.
+        what: Told if it does not; a function is asked only then, and so tells how it is then.
+    """
     deadline = time.monotonic() + seconds
     while not await check():
         if time.monotonic() > deadline:
-            pytest.fail(f"not within {seconds:g} s: {what or check}")
+            told = what() if callable(what) else what
+            pytest.fail(f"not within {seconds:g} s: {told or check}")
         await asyncio.sleep(0.1)
 
 

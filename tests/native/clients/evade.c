@@ -11,6 +11,8 @@
  *       foreign:NAME  a library's kernel on a stream of a context that is not current
  *       copies:BYTES  copies within the GPU; direct:BYTES the same, where the driver finds out that they are
  *       fills:BYTES   fills
+ *       contexts:NAME four kernels in a context that is destroyed at once, again and again
+ *       retains:NAME  a kernel, after which the primary context is released, which others retain
  *       slots:NAME    beside 200 launches that wait behind one that does not end */
 #include <cuda.h>
 #include <stdint.h>
@@ -137,7 +139,17 @@ int main(int argc, char **argv)
         return 0;
     }
     for (; fakegpu_now_ns() < end; launches++)
-        if (!strcmp(trick, "fresh")) {
+        if (!strcmp(trick, "contexts")) {
+            CHECK(cuCtxCreate(&context, NULL, 0, device));
+            CHECK(cuModuleLoadData(&module, PTX));
+            for (int i = 0; i < 4; i++)
+                launch(kernel(name), NULL, 0);
+            CHECK(cuCtxDestroy(context));
+        } else if (!strcmp(trick, "retains")) {
+            CHECK(cuDevicePrimaryCtxRetain(&context, device));
+            launch(function, stream, 0);
+            CHECK(cuDevicePrimaryCtxRelease(device));
+        } else if (!strcmp(trick, "fresh")) {
             CUgraphExec exec = graph_of(function, 1);
             CHECK(cuGraphLaunch(exec, stream));
             CHECK(cuGraphExecDestroy(exec));

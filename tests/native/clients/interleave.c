@@ -29,6 +29,8 @@ __attribute__((visibility("default"))) uint64_t surplus_bytes;
 __attribute__((visibility("default"))) int is_trimmed;
 __attribute__((visibility("default"))) uint64_t most_reserved;
 __attribute__((visibility("default"))) CUmemGenericAllocationHandle next_handle = 1;
+__attribute__((visibility("default"))) __thread CUcontext current_context = (CUcontext)64;
+__attribute__((visibility("default"))) int is_context_kept;
 
 static const char *stop_at; /* the call in which the first thread waits */
 static __thread int is_first;
@@ -224,6 +226,74 @@ static void reload(void)
     show("unloaded");
 }
 
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+static CUcontext context;
+
+static void create_context(void)
+{
+    CHECK(cuCtxCreate(&context, NULL, 0, 0));
+}
+
+static void destroy_context(void)
+{
+    CUresult result = cuCtxDestroy(context);
+    if (result != (is_context_kept ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS))
+        printf("cuCtxDestroy: %d\n", result);
+}
+
+static void allocate_in(CUcontext its, uint64_t mib)
+{
+    CUdeviceptr address;
+    current_context = its;
+    CHECK(cuMemAlloc(&address, mib * MIB));
+}
+
+/* A context takes long to be made. Meanwhile we make and end another one. */
+static void create_while_creating(void)
+{
+    CUcontext other;
+    begin(create_context, "cuCtxCreate_v4");
+    CHECK(cuCtxCreate(&other, NULL, 0, 0));
+    allocate_in(other, 8);
+    CHECK(cuCtxDestroy(other));
+    end();
+    show("created");
+    destroy_context();
+    show("ended");
+}
+
+/* A context takes long to end. Meanwhile we make another one, which gets its handle, and use it. */
+static void create_while_destroying(void)
+{
+    create_context();
+    allocate_in(context, 8);
+    show("created");
+    CUcontext again, old = context;
+    begin(destroy_context, "cuCtxDestroy_v2");
+    CHECK(cuCtxCreate(&again, NULL, 0, 0));
+    if (again != old)
+        printf("another handle\n");
+    allocate_in(again, 2);
+    end();
+    show("again");
+    CHECK(cuCtxDestroy(again));
+    show("ended");
+}
+
+/* The driver refuses to end a context: all in it stays charged. */
+static void refuse_destroy(void)
+{
+    create_context();
+    allocate_in(context, 8);
+    is_context_kept = 1;
+    destroy_context();
+    show("refused");
+    is_context_kept = 0;
+    destroy_context();
+    show("ended");
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 static CUmemoryPool pool;
@@ -335,6 +405,12 @@ int main(int argc, char **argv)
         map_while_unbinding();
     else if (!strcmp(name, "reload"))
         reload();
+    else if (!strcmp(name, "create-while-creating"))
+        create_while_creating();
+    else if (!strcmp(name, "create-while-destroying"))
+        create_while_destroying();
+    else if (!strcmp(name, "refuse-destroy"))
+        refuse_destroy();
     else if (!strcmp(name, "free-while-destroyed"))
         free_while_destroyed();
     else if (!strcmp(name, "destroy-while-allocating"))

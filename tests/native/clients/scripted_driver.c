@@ -17,6 +17,8 @@ extern uint64_t surplus_bytes; /* taken beyond what an allocation from a pool ne
 extern int is_trimmed;         /* stock goes back to the GPU just before such an allocation */
 extern uint64_t most_reserved; /* by a pool, at any time */
 extern CUmemGenericAllocationHandle next_handle;
+extern __thread CUcontext current_context;
+extern int is_context_kept; /* contexts refuse to end */
 
 static struct pool {
     int exists;
@@ -51,12 +53,48 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 }
 EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    *context = (CUcontext)64;
+    *context = current_context;
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
     *device = 0;
+    return CUDA_SUCCESS;
+}
+/* ---- contexts: a handle that is free comes again at once ------------------------------------- */
+
+static int contexts[4];
+
+EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags,
+                               CUdevice device)
+{
+    (void)parameters, (void)flags, (void)device;
+    int i = 0;
+    while (contexts[i])
+        i++;
+    contexts[i] = 1;
+    *context = (CUcontext)&contexts[i];
+    on_call("cuCtxCreate_v4");
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    if (!is_context_kept)
+        *(int *)context = 0;
+    on_call("cuCtxDestroy_v2");
+    return is_context_kept ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    (void)attribute, (void)device;
+    *value = 1;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    static CUdeviceptr last = 0x600000000000ull;
+    (void)bytes;
+    *address = last += 1ull << 30;
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)

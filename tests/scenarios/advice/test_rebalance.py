@@ -76,7 +76,7 @@ def test_members_of_gangs_stay() -> None:
 
 def test_no_more_pods_are_moved_than_asked() -> None:
     outcome = rebalance(three_nodes(owned=False)).free_gpus(4, most=1)
-    assert outcome.problem == "4 whole GPUs cannot be freed on any node by moving at most 1 pods"
+    assert outcome.problem == "4 whole GPUs cannot be freed on any node by moving at most 1 pod"
 
 
 def test_of_a_node_that_cannot_be_freed_the_pods_in_the_way_are_told() -> None:

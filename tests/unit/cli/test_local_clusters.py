@@ -51,9 +51,9 @@ def run(*arguments: str) -> Result:
         (["up", "--real-gpus", "17"], "Invalid value for '--real-gpus'"),
         (["status", "--name", "/etc"], "cluster name '/etc' is not valid: use"),
         (["down", "--no-such-flag"], "No such option"),
-        (["explain", "node/n"], "'node/n' is no pod: write pod/NAME"),
-        (["explain", "pod/"], "'pod/' is no pod: write pod/NAME"),
-        (["explain", "pod/a/b"], "'pod/a/b' is no pod: write pod/NAME"),
+        (["explain", "pod/"], "'pod/' is no pod: write NAME, pod/NAME, or KIND/NAME"),
+        (["explain", "pod/a/b"], "'pod/a/b' is no pod: write NAME, pod/NAME, or KIND/NAME"),
+        (["explain", "job", "a", "b"], "'job a b' is no pod: write NAME, pod/NAME, or KIND/NAME"),
         (["explain", "a", "-n", ".."], "'..' is no namespace"),
     ],
 )

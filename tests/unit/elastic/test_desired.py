@@ -372,6 +372,30 @@ def test_what_others_have_changed_or_taken_away_is_told() -> None:
     assert desired(job, without, 3, NOW).changed == (Child(*service),)
 
 
+def marks(done: Desired) -> list[str]:
+    """What the PodGroup shall say of how many members are enough."""
+    groups = [one for one in done.apply if one["kind"] == "PodGroup"]
+    return [one["metadata"].get("annotations", {}).get(names.ELASTIC_MIN, "") for one in groups]
+
+
+def test_a_gang_that_cannot_shrink_has_the_mark_of_somebody_else_taken_over_and_removed() -> None:
+    job = read(jobs.fixed(replicas=3))
+    parts = frozenset(
+        (m["kind"], m["metadata"]["name"]) for m in desired(job, Observed(), 3, NOW).apply
+    )
+    group = desired(job, Observed(), 3, NOW).apply[1]["metadata"]["name"]
+
+    def said(least: str) -> Desired:
+        marked = Group(placed=True, members=3, least=least)
+        here = Observed(size=3, workers=workers(3), group=marked, has_keys=True, parts=parts)
+        return desired(job, here, 3, NOW)
+
+    assert (marks(said("")), said("").changed) == ([""], ())
+    assert (marks(said("1")), said("1").changed) == (["3"], (Child("PodGroup", group),))
+    # Then it is ours, so that leaving it out removes it; were it not, it would do no harm.
+    assert (marks(said("3")), said("3").changed) == ([""], ())
+
+
 def test_torchrun_is_not_resized_once_some_of_it_has_ended_well() -> None:
     here = Observed(size=2, workers=workers(1), group=Group(placed=True), is_ending=True)
     done = desired(read(jobs.torch()), here, 4, NOW)

@@ -24,6 +24,7 @@ class EventServer:
         self.events: dict[str, dict[str, Any]] = {}
         self.failures: list[int] = []
         self.order: list[str] = []
+        self.answered = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
         self.busy = 0
@@ -37,6 +38,7 @@ class EventServer:
             return await self._answer(request)
         finally:
             self.busy -= 1
+            self.answered.set()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if self.failures and (code := self.failures.pop(0)):
@@ -155,6 +157,30 @@ async def test_repeats_that_still_wait_cost_one_write(server: EventServer) -> No
         await recorder.drain(5)
         assert recorder.written == 1
     assert server.counts == {"same": 100}
+
+
+async def test_repeats_are_told_together_once_their_time_has_come(server: EventServer) -> None:
+    clock = Clock()
+    async with recording(server, clock=clock, repeat_every=30.0) as recorder:
+        for _ in range(6):
+            recorder.record(pod("a"), "R", "same")
+            assert await recorder.drain(5) == 0
+            clock.now += 1.0
+        assert recorder.written == 1, "its time has not come"
+        recorder.record(pod("b"), "R", "another is told at once")
+        await recorder.drain(5)
+        assert recorder.written == 2
+
+
+async def test_the_last_repeat_is_told_though_no_further_one_comes(server: EventServer) -> None:
+    async with recording(server, repeat_every=0.02) as recorder:
+        for _ in range(6):
+            recorder.record(pod("a"), "R", "same")
+            await recorder.drain(5)
+        async with asyncio.timeout(5):
+            while server.counts != {"same": 6}:
+                server.answered.clear()
+                await server.answered.wait()
 
 
 async def test_another_object_reason_or_message_is_another_event(server: EventServer) -> None:

@@ -51,7 +51,7 @@ def test_two_samples_of_one_moment_count_once() -> None:
     ("times", "values", "why"),
     [
         (np.arange(5.0), np.ones(5), "5 samples are too few: 16 at least"),
-        (np.zeros(40), np.ones(40), "1 samples are too few"),
+        (np.zeros(40), np.ones(40), "1 sample is too few"),
         (np.arange(40.0), np.full(40, np.nan), "40 of 40 values are not numbers"),
         (np.r_[np.arange(30.0), 1e4], np.ones(31), "only 0% of the time was seen"),
     ],

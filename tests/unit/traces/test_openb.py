@@ -67,7 +67,7 @@ def test_the_model_column_may_be_absent() -> None:
         (PODS + "My Pod,1,1,0,0,\n", "column 'name': 'My Pod' cannot name an object"),
         (PODS + "p,1,1,1,1300,\n", "column 'gpu_milli': asks for 130 % of a GPU"),
         (PODS + "p,1,1,2,500,\n", "column 'gpu_milli': 2 GPUs with 500 milli of each"),
-        (PODS + "p,1,1,1,0,\n", "column 'gpu_milli': 1 GPUs with 0 milli of each"),
+        (PODS + "p,1,1,1,0,\n", "column 'gpu_milli': 1 GPU with 0 milli of each"),
         (PODS + "p,1,1,0,500,\n", "column 'gpu_milli': 0 GPUs with 500 milli of each"),
         (PODS + "p,1,1,0,0,T4\n", "column 'gpu_spec': 0 GPUs with the model 'T4'"),
         (PODS + "p,1,1,1,1000,T5\n", "column 'gpu_spec': GPU model 'T5' is not known"),

@@ -40,7 +40,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         ([], "the file is empty: expected a header with time_s,value"),
         (["time,value", "1,2"], "column 'time_s': the column is missing"),
         (["time_s,value"], "there is a header, but nothing below it"),
-        (["time_s,value", "1"], "line 2: 1 values for 2 columns"),
+        (["time_s,value", "1"], "line 2: 1 value for 2 columns"),
     ],
 )
 def test_what_is_no_such_table_is_refused(text: list[str], said: str) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from alnair.cli.failures import expected
 from alnair.cli.json_output import json_option, write_json
+from alnair.model.plurals import counted
 
 if TYPE_CHECKING:
     from alnair.node.gpu_report.report import GpuReport
@@ -39,7 +40,9 @@ def doctor(
         with contextlib.closing(Nvml.open()) as nvml:
             found = next((one for one in nvml.gpus if one.index == gpu), None)
             if found is None:
-                raise ValueError(f"--gpu {gpu}: the driver knows {len(nvml.gpus)} GPUs, from 0")
+                raise ValueError(
+                    f"--gpu {gpu}: the driver knows {counted(len(nvml.gpus), 'GPU')}, from 0"
+                )
             told = report.of_gpu(nvml, found)
         today = dt.datetime.now(dt.UTC).date().isoformat()
         if profile is not None:

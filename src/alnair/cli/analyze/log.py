@@ -9,6 +9,7 @@ import typer
 
 from alnair.cli.failures import FAILED, USAGE, expected, fail
 from alnair.cli.json_output import json_option, write_json
+from alnair.model.plurals import counted
 
 if TYPE_CHECKING:
     from alnair.profiler.logs.user_pattern import UserPattern
@@ -69,7 +70,10 @@ def log(
         write_json(found)
     if not found.readings:
         what = "is matched by the pattern" if pattern else "is of a known format"
-        text = f"{file}: none of {found.lines} lines {what}: say with --pattern how to read them"
+        text = (
+            f"{file}: none of {counted(found.lines, 'line')} {what}: say with --pattern "
+            f"how to read them"
+        )
         fail(text, code=FAILED)
     if not json:
         from alnair.cli.text import log_findings

@@ -10,6 +10,7 @@ from alnair.cli.failures import USAGE, expected
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from alnair.history.database.efficiency import Efficiency
     from alnair.history.database.queries import Details, Job
 
 HistoryUrl = Annotated[
@@ -47,6 +48,27 @@ def jobs(url: str, cluster: ClusterOptions, query: "Mapping[str, str]") -> "list
                 return queries.jobs(connection, wanted)
         connection_of = cluster.connection()
         return ask(connection_of, "history", lambda c: history_source.jobs(c, query, Answer)).jobs
+
+
+def efficiency(url: str, cluster: ClusterOptions, query: "Mapping[str, str]") -> "Efficiency":
+    """Return what GPUs were held for and used; ends with 2 or 3 where it cannot."""
+    import time
+
+    from alnair.history.database import efficiency as figures
+    from alnair.history.database import opening
+    from alnair.history.database.addresses import HistoryError
+    from alnair.history.database.filters import QueryError, efficiency_of
+    from alnair.live import history_source
+    from alnair.live.leader import AskError
+
+    with unreadable(AskError, HistoryError, before=""), expected(QueryError, code=USAGE):
+        wanted = efficiency_of(query, time.time())
+        if url:
+            with opening.readable(url) as connection:
+                return figures.efficiency(connection, wanted)
+        asked = cluster.connection()
+        kind = figures.Efficiency
+        return ask(asked, "report", lambda c: history_source.efficiency(c, query, kind))
 
 
 def job(url: str, cluster: ClusterOptions, parts: tuple[str, str, str]) -> "Details | None":

@@ -11,6 +11,7 @@ from alnair.cli.cluster_selection import ClusterOptions, ask, unreadable
 from alnair.cli.failures import INTERRUPTED, UNREADABLE, USAGE, expected
 from alnair.cli.json_output import json_option_last, write_json
 from alnair.cli.option_groups import grouped
+from alnair.model.plurals import counted
 
 if TYPE_CHECKING:
     from alnair.history.history import History
@@ -151,7 +152,11 @@ def _record(name: str, cluster: ClusterOptions, seconds: float | None) -> None:
     shown = opening.shown(opening.address(name))
 
     def tell(nodes: int, pods: int) -> None:
-        typer.echo(f"recording {nodes} nodes and {pods} pods to {shown}; Ctrl-C ends it", err=True)
+        typer.echo(
+            f"recording {counted(nodes, 'node')} and {counted(pods, 'pod')} to {shown}; "
+            f"Ctrl-C ends it",
+            err=True,
+        )
 
     async def work(client: "Client") -> None:
         await recording.record(client, name, until_interrupted(seconds), tell)

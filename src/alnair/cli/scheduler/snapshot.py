@@ -8,6 +8,7 @@ import typer
 from alnair.cli.cluster_selection import ClusterOptions
 from alnair.cli.failures import expected, fail
 from alnair.cli.option_groups import grouped
+from alnair.model.plurals import counted
 
 
 @grouped
@@ -45,4 +46,7 @@ def snapshot(
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror or error}", prefix="error: ")
     waiting = sum(not pod.node for pod in taken.pods)
-    typer.echo(f"{file}: {len(taken.nodes)} nodes, {len(taken.pods)} pods, {waiting} of them wait")
+    typer.echo(
+        f"{file}: {counted(len(taken.nodes), 'node')}, {counted(len(taken.pods), 'pod')}, "
+        f"{waiting} of them wait"
+    )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from alnair.model.plurals import counted
 from alnair.node.vgpu.containers.container_slices import ContainerSlices
 from alnair.node.vgpu.pages.abi import CONTEXT_DEFAULT
 from alnair.processes.agent.admin_socket import AgentStatus, GpuStatus
@@ -31,7 +32,7 @@ def _isolation(shown: AgentStatus) -> Iterator[str]:
             yield f"not tier {standing.tier.value}: {standing.missing}"
     if shown.mps is not None:
         restarts = f", {shown.mps.restarts} restarts" if shown.mps.restarts else ""
-        yield f"MPS: {shown.mps.state.value}, {len(shown.mps.clients)} clients{restarts}"
+        yield f"MPS: {shown.mps.state.value}, {counted(len(shown.mps.clients), 'client')}{restarts}"
 
 
 def _context(gpu: GpuStatus) -> str:

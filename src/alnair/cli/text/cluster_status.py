@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alnair.local.status import ClusterStatus
+from alnair.model.plurals import counted
 
 
 def how_to_use(result: ClusterStatus) -> str:
@@ -17,7 +18,8 @@ def how_to_use(result: ClusterStatus) -> str:
         kubectl = "(there is no kubectl on PATH; any version from 1.35 to 1.37 works)"
     option = "" if result.name == "alnair" else f" --name {result.name}"
     return (
-        f"cluster {result.name} is up at {result.server}, with {result.nodes} nodes\n\n"
+        f"cluster {result.name} is up at {result.server}, with "
+        f"{counted(result.nodes or 0, 'node')}\n\n"
         f"  export KUBECONFIG={shlex.quote(result.kubeconfig)}\n"
         f"  {kubectl}\n\n"
         f"See how it is: alnair status{option}    stop it: alnair down{option}"
@@ -42,7 +44,9 @@ def show(result: ClusterStatus, console: Console) -> None:
             "" if one.memory_mib is None else f"{one.memory_mib} MiB",
         )
     console.print(table)
-    counts = "unknown" if result.nodes is None else f"{result.nodes} nodes, {result.pods} pods"
+    counts = "unknown"
+    if result.nodes is not None:
+        counts = f"{counted(result.nodes, 'node')}, {counted(result.pods or 0, 'pod')}"
     console.print(f"\n{result.server}  {counts}\nkubeconfig: {result.kubeconfig}", soft_wrap=True)
     for note in result.notes:
         console.print(f"\n{note}", soft_wrap=True, markup=False)

@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
+from alnair.model.plurals import counted
 from alnair.scheduler.advice.diagnosis import (
     Diagnosis,
     GangDiagnosis,
@@ -84,7 +85,9 @@ def _stage(diagnosis: Diagnosis) -> str:
         case "waiting" if _only_lacks_pods(diagnosis):
             return "its gang is not complete"
         case "waiting":
-            return f"fits none of {diagnosis.nodes} nodes" if not diagnosis.fits else "fits"
+            return (
+                f"fits none of {counted(diagnosis.nodes, 'node')}" if not diagnosis.fits else "fits"
+            )
     return diagnosis.stage
 
 
@@ -120,7 +123,7 @@ def _placement(node: str, got: Placement) -> Iterator[str]:
         yield f"  {node} would not take it: {'; '.join(got.why_not)}"
     else:
         place = "the best" if not got.better else f"number {got.better + 1}"
-        of = f"of the {got.fitting} nodes that would take it"
+        of = f"of the {counted(got.fitting, 'node')} that would take it"
         yield f"  {node} is {place} {of}, score {got.score}"
     if got.next is None:
         yield "  no other node would take it"
@@ -133,7 +136,7 @@ def _placement(node: str, got: Placement) -> Iterator[str]:
 
 def _gang(gang: GangDiagnosis) -> Iterator[str]:
     if not gang.exists:
-        yield f"gang {gang.name}: its PodGroup does not exist; {gang.pods} pods name it"
+        yield f"gang {gang.name}: its PodGroup does not exist; {counted(gang.pods, 'pod')} name it"
         return
     yield (
         f"gang {gang.name}: {gang.placed} of {gang.min_member} pods run or are on their way, "
@@ -145,7 +148,7 @@ def _gang(gang: GangDiagnosis) -> Iterator[str]:
 
 
 def _queue(queue: QueueDiagnosis) -> str:
-    tries = f", tried {queue.attempts} times" if queue.attempts else ""
+    tries = f", tried {counted(queue.attempts, 'time')}" if queue.attempts else ""
     what = _PLACES[queue.place]
     return f"queue: {queue.position} of {queue.length} by priority and age, {what}{tries}"
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from alnair.doctor.finding import Found, Level
+from alnair.model.plurals import counted
 
 _LEVEL: Final = max(len(one) for one in Level)
 #: The longest name of a check.
@@ -23,6 +24,6 @@ def summary(found: Iterable[Found]) -> str:
     """Return how many of each level there are."""
     count = Counter(one.finding.level for one in found)
     if not count[Level.WARNING] and not count[Level.ERROR]:
-        return f"all is well: {count[Level.OK]} findings"
+        return f"all is well: {counted(count[Level.OK], 'finding')}"
     words = ((Level.ERROR, "errors"), (Level.WARNING, "warnings"), (Level.OK, "ok"))
     return ", ".join(f"{count[level]} {word}" for level, word in words)

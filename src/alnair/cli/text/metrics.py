@@ -9,6 +9,7 @@ from rich.table import Table
 
 from alnair.history.metrics import Metrics
 from alnair.history.report import overview, tables
+from alnair.model.plurals import counted
 
 
 def show(runs: Mapping[str, Metrics], console: Console) -> None:
@@ -27,7 +28,7 @@ def show(runs: Mapping[str, Metrics], console: Console) -> None:
     console.print(table)
     for run, metrics in runs.items():
         for reason, count in list(metrics.refusals.items())[:5]:
-            console.print(f"{run}: {count} pods have no node: {reason}", markup=False)
+            console.print(f"{run}: {counted(count, 'pod')} without a node: {reason}", markup=False)
 
 
 def figures(runs: Mapping[str, Metrics]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alnair.model.pair_rates import PairRates
+from alnair.model.plurals import counted
 from alnair.profiler.packing import Packing
 
 _ADVICE = {
@@ -59,7 +60,8 @@ def _packing(found: Packing, console: Console) -> None:
             console.print(f"  {one.kinds[0]} and {one.kinds[1]}{figures}", soft_wrap=True)
     groups = ", ".join(" + ".join(group) for group in found.best)
     console.print(
-        f"one of each on {len(found.best)} GPUs: {groups}; {found.per_gpu:.2f} of one job's speed"
+        f"one of each on {counted(len(found.best), 'GPU')}: {groups}; {found.per_gpu:.2f} "
+        f"of one job's speed"
         " alone per GPU",
         soft_wrap=True,
     )

@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
+from alnair.model.plurals import counted
 from alnair.sim.placement.result import Result
 
 
@@ -24,7 +25,7 @@ def show(result: Result, console: Console) -> None:
     )
     console.print(table)
     console.print(
-        f"{result.pods} pods, {result.failed_pods} of them found no node; "
+        f"{counted(result.pods, 'pod')}, {result.failed_pods} of them found no node; "
         f"{result.pods_per_second:.0f} pods a second (median {result.p50_us:.0f} us, "
         f"p99 {result.p99_us:.0f} us), {result.peak_rss_mb:.0f} MB"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from alnair.model.plurals import counted
 from alnair.profiler.forecast import Forecast
 from alnair.profiler.phases.phases import Phase
 from alnair.profiler.series_analysis import VALUE, SeriesAnalysis
@@ -9,7 +10,10 @@ from alnair.profiler.series_analysis import VALUE, SeriesAnalysis
 
 def lines(found: SeriesAnalysis) -> Iterator[str]:
     """Yield the lines for a person."""
-    yield f"{found.samples} samples in {found.seconds:.6g} s, one every {found.step_s:.3g} s"
+    yield (
+        f"{counted(found.samples, 'sample')} in {found.seconds:.6g} s, one every "
+        f"{found.step_s:.3g} s"
+    )
     yield ""
     if found.period_s is None:
         yield f"cyclic: no (confidence {found.confidence:.2f}): {found.reason}"

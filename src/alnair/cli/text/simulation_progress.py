@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from alnair.model.plurals import counted
 from alnair.sim.simulation import Simulation
 
 _DAY: Final = 86400.0
@@ -19,6 +20,6 @@ def said(simulation: Simulation, begin: float, took: float) -> str:
     return (
         f"day {simulation.time / _DAY:.2f}, "
         f"{(simulation.time - begin) / took:,.0f} times real time, "
-        f"{progress.submitted - progress.finished} jobs there, "
-        f"{simulation.pods_waiting()} pods waiting"
+        f"{counted(progress.submitted - progress.finished, 'job')} there, "
+        f"{counted(simulation.pods_waiting(), 'pod')} waiting"
     )

@@ -6,6 +6,7 @@ from typing import Final
 from alnair.cli.text import rebalance_plan
 from alnair.cli.text.rebalance_plan import place, table
 from alnair.model.durations import span
+from alnair.model.plurals import counted
 from alnair.sim.whatif.answer import Answer, PodResult
 from alnair.sim.whatif.figures import Figures
 from alnair.sim.whatif.trainings import WorkersResult
@@ -56,7 +57,7 @@ def _workers(one: WorkersResult) -> Iterator[str]:
     if one.start:
         where = ", ".join(f"{node} ({count})" for node, count in one.nodes[:_NODES])
         more = f" and {len(one.nodes) - _NODES} more" if len(one.nodes) > _NODES else ""
-        workers = "1 worker" if one.start == 1 else f"{one.start} workers"
+        workers = counted(one.start, "worker")
         yield f"{one.kind} {one.job} would start with {workers} of {asked}: {where}{more}"
     else:
         yield f"{one.kind} {one.job} would wait: it needs at least {one.least} of {asked} workers"
@@ -87,7 +88,7 @@ def _fates(head: str, fates: list[PodResult]) -> Iterator[str]:
 
 
 def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count} pods"
+    return counted(count, "pod")
 
 
 def _when(fate: PodResult) -> str:

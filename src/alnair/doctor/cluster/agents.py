@@ -12,6 +12,7 @@ from alnair.kube.resources import LEASES, NODES, Manifest
 from alnair.kube.timestamps import timestamp
 from alnair.local.simnodes import LEASE as SIMULATED
 from alnair.model import names
+from alnair.model.plurals import counted
 
 #: Seconds after which the scheduler takes an agent for dead (docs/reference/names.md).
 _FRESH: Final = 40.0
@@ -44,7 +45,7 @@ async def agents(look: ClusterLook) -> list[Finding]:
     if not wanted:
         text = "no node has the agent's label: GPUs are shared on none"
         return [warning(text, fix="kubectl label node NODE ai.centaurus.io/agent=enabled")]
-    return [ok(f"an agent is at work on each of {len(wanted)} nodes")]
+    return [ok(f"an agent is at work on each of {counted(len(wanted), 'node')}")]
 
 
 def _problem(node: Manifest, lease: Manifest | None, now: float) -> str:

@@ -6,6 +6,7 @@ from alnair.doctor.cluster.look import DAEMON_SETS, ClusterLook
 from alnair.doctor.finding import Finding, error, ok, warning
 from alnair.kube.resources import NODES, PODS, Manifest
 from alnair.model import names
+from alnair.model.plurals import counted
 
 #: In the names, labels or images of DaemonSets that serve nvidia.com/gpu.
 _PLUGINS: Final = ("nvidia-device-plugin", "k8s-device-plugin")
@@ -86,6 +87,9 @@ def _counted_twice(node: Manifest) -> list[Finding]:
         text = f"{shared[0]} is served: time-slicing of another plugin knows nothing of slices"
         return [warning(text, where, fix=fix)]
     if count.isdigit() and said.isdigit() and int(said) > int(count):
-        text = f"{names.GPU} is {said}, and there are {count} GPUs: another plugin shares them"
+        text = (
+            f"{names.GPU} is {said}, and there are {counted(count, 'GPU')}: another "
+            f"plugin shares them"
+        )
         return [warning(text, where, fix=fix)]
     return []

@@ -10,6 +10,7 @@ from alnair.doctor.finding import Finding, error, ok, warning
 from alnair.kube.errors import Forbidden, KubeError
 from alnair.kube.resources import CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS, grouped
 from alnair.model.names import NAMESPACE
+from alnair.model.plurals import counted
 
 _GROUP: Final = "authorization.k8s.io"
 _REVIEWS: Final = grouped(
@@ -97,7 +98,7 @@ async def _of(
                 fix="kubectl auth can-i create subjectaccessreviews",
             )
     if not missing:
-        return ok(f"the {component} has its {len(every)} rights", where)
+        return ok(f"the {component} has its {counted(len(every), 'right')}", where)
     if len(missing) == len(every):
         fix = f"{INSTALL} --set {component}.enabled=true"
         if not await _was_there(look, component):

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from alnair.doctor.finding import Finding, error, ok, warning
 from alnair.doctor.node.look import NodeLook
+from alnair.model.plurals import counted
 from alnair.node.nvml import Nvml, NvmlError, NvmlGpu
 
 #: The first driver whose memory of a process is told by process in every container.
@@ -21,7 +22,7 @@ def driver(look: NodeLook) -> list[Finding]:
     with contextlib.closing(nvml):
         if not nvml.gpus:
             return [error(f"driver {nvml.driver} knows no GPU", fix="nvidia-smi --list-gpus")]
-        found = [ok(f"driver {nvml.driver} answers, with {len(nvml.gpus)} GPUs")]
+        found = [ok(f"driver {nvml.driver} answers, with {counted(len(nvml.gpus), 'GPU')}")]
         for gpu in nvml.gpus:
             found += _of_gpu(nvml, gpu)
         return found

@@ -52,6 +52,39 @@ class DayShare(Share, frozen=True, kw_only=True):
     day: int
 
 
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Which figures are wanted.
+
+    Attributes:
+        by: Whose GPU hours are added up.
+        since: Only jobs that lasted after this, in seconds since the epoch; None: all.
+        worst: So many of the jobs that wasted most.
+        namespace: Only the worst jobs of this one; None: of all.
+    """
+
+    by: By
+    since: float | None = None
+    worst: int = 10
+    namespace: str | None = None
+
+
+class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
+    """What GPUs were held for: who wasted most comes first; days are in order."""
+
+    shares: list[Share]
+    days: list[DayShare]
+    jobs: list[JobShare]
+
+
+def efficiency(connection: Connection, wanted: Request) -> Efficiency:
+    """Return all figures that a request wants."""
+    return Efficiency(
+        shares=shares(connection, wanted.by, wanted.since),
+        days=by_day(connection, wanted.by, wanted.since),
+        jobs=worst(connection, wanted.since, wanted.worst, wanted.namespace),
+    )
+
+
 def shares(connection: Connection, by: By, since: float | None) -> list[Share]:
     """Return the GPU hours of all jobs that lasted after a time; who wasted most comes first."""
     whole = select(DAYS.c.name, *(func.sum(DAYS.c[name]) for name in ("jobs", *daily.AMOUNTS)))

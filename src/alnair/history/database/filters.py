@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from alnair.history.database import daily, efficiency
 from alnair.history.database.queries import STATES, Filter
 from alnair.model import durations
 
@@ -42,6 +43,35 @@ def filter_of(query: Mapping[str, str], now: float) -> Filter:
         since=_time(query, "since", now),
         until=_time(query, "until", now),
         limit=limit,
+    )
+
+
+_EFFICIENCY: Final = frozenset(("by", "since", "namespace", "worst"))
+_MOST_WORST: Final = 1000
+
+
+def efficiency_of(query: Mapping[str, str], now: float) -> efficiency.Request:
+    """Return which figures of efficiency a request wants.
+
+    Args:
+        query: Of the request.
+        now: Seconds since the epoch, from which `since=7d` counts.
+
+    Raises:
+        QueryError: A part of it is wrong.
+    """
+    if unknown := sorted(set(query) - _EFFICIENCY):
+        raise QueryError(f"{unknown[0]}: there is no such part: {', '.join(sorted(_EFFICIENCY))}")
+    said = query.get("by", daily.DIMENSIONS[0])
+    by = next((one for one in daily.DIMENSIONS if one == said), None)
+    if by is None:
+        raise QueryError(f"by={said}: write one of {', '.join(daily.DIMENSIONS)}")
+    worst = query.get("worst", "10")
+    if not worst.isdecimal() or int(worst) > _MOST_WORST:
+        raise QueryError(f"worst={worst}: write a number from 0 to {_MOST_WORST}")
+    since = _time(query, "since", now)
+    return efficiency.Request(
+        by=by, since=since, worst=int(worst), namespace=query.get("namespace")
     )
 
 

@@ -7,6 +7,7 @@ import msgspec
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS, Manifest
 from alnair.model import api_types, names
+from alnair.model.plurals import counted
 from alnair.node.pairing.workload import RunError
 
 _ENDED = ("Succeeded", "Failed")
@@ -28,7 +29,7 @@ async def check_alone_on_gpu(client: Client, pods: Sequence[Manifest], node: str
     if len(wanted) != 1:
         told = ", ".join(sorted(wanted)) or "unknown"
         raise RunError(
-            f"the two are on {len(wanted)} GPUs of {node} ({told}):"
+            f"the two are on {counted(len(wanted), 'GPU')} of {node} ({told}):"
             " leave room for both on one, or name a node that has a single free GPU (--node)"
         )
     here = await client.list(PODS, field_selector=f"spec.nodeName={node}")

@@ -20,6 +20,7 @@ from alnair.kube.objects.wire import PodWire
 from alnair.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Manifest
 from alnair.live.list_and_watch import follow
 from alnair.live.replay.replayed_pods import ReplayedPods
+from alnair.model.plurals import counted
 from alnair.traces.arrivals import Arrival
 
 #: Without a pod created, bound or judged for so long (seconds), nothing more is expected.
@@ -241,8 +242,8 @@ class Run:
         counts, now = self.ledger.counts(), time.monotonic()
         if counts.undecided and now - self.ledger.waiting_since > self._patience:
             raise StalledError(
-                f"{counts.undecided} pods of {self._profile} have had neither a node nor a reason "
-                f"for {self._patience:g} s"
+                f"for {self._patience:g} s, {counted(counts.undecided, 'pod')} of "
+                f"{self._profile} had neither a node nor a reason"
             )
         pause = 1 / self._rate if self._rate else 0.0
         if counts.there < counts.pods and now - self.ledger.moved > self._patience + pause:
@@ -252,7 +253,7 @@ class Run:
             )
         if now > deadline:
             raise StalledError(
-                f"{counts.pods - counts.placed - counts.refused} pods are not decided"
+                f"not decided: {counted(counts.pods - counts.placed - counts.refused, 'pod')}"
             )
 
     async def _follow(self, known: asyncio.Event) -> None:
@@ -310,7 +311,7 @@ class Run:
             entry = self.ledger.entries[name]
             if entry.lost > _MOST_LOSSES:
                 raise ReplayError(
-                    f"pod {name} was deleted {entry.lost} times: see who does it "
+                    f"pod {name} was deleted {counted(entry.lost, 'time')}: see who does it "
                     f"(kubectl get events -n {self._namespace})"
                 )
             if not entry.there:

@@ -13,6 +13,7 @@ from alnair.live.replay import scheduler
 from alnair.live.replay.replayed_pods import Counts
 from alnair.live.replay.report import ReplayReport, report
 from alnair.live.replay.run import ReplayError, Run, StalledError
+from alnair.model.plurals import counted
 from alnair.scheduler.published.fragmentation import target_workload
 from alnair.traces.arrivals import Arrival
 from alnair.traces.openb import TraceNode
@@ -84,7 +85,10 @@ async def replay(
         KubeError: The cluster cannot be reached, or refuses.
     """
     since, deadline = time.time(), time.monotonic() + settings.timeout
-    watcher.step(f"{len(trace.nodes)} nodes and {len(arrivals)} pods of {settings.profile}")
+    watcher.step(
+        f"{counted(len(trace.nodes), 'node')} and {counted(len(arrivals), 'pod')} of "
+        f"{settings.profile}"
+    )
     await create_nodes(client, trace.nodes, dt.datetime.now(dt.UTC))
     run = Run(
         client,

@@ -22,6 +22,7 @@ from alnair.kube.resources import (
 from alnair.live.training.finding import RESOURCES, JobError, at, is_installed
 from alnair.model import names
 from alnair.model.near_names import near
+from alnair.model.plurals import counted
 from alnair.model.training_job import TrainingJob
 
 #: Seconds for a job that is replaced to be gone, with all that it consists of.
@@ -197,7 +198,10 @@ async def _fits_a_node(client: Client, wanted: Submission) -> list[str]:
             raise JobError(f"no node has the resource {resource}: there are {listed}")
     most = max((int(n.status.allocatable.get(names.GPU, "0")) for n in nodes), default=0)
     if wanted.gpus and most < wanted.gpus:
-        text = f"a worker has {wanted.gpus} GPUs, and the largest node {most}: the job waits"
+        text = (
+            f"a worker has {counted(wanted.gpus, 'GPU')}, and the largest node {most}: "
+            f"the job waits"
+        )
         notes.append(f"{text} until there is one")
     models = {node.metadata.labels.get(names.GPU_MODEL_LABEL, "") for node in nodes} - {""}
     if wanted.gpu_types and models and models.isdisjoint(wanted.gpu_types):

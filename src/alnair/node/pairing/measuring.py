@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from alnair.model.plurals import counted
 from alnair.node.pairing.workload import Command, RunError, Workload
 from alnair.profiler.pair_speeds import Round
 
@@ -128,7 +129,8 @@ def rate(name: str, seen: Sequence[tuple[float, float]], begin: float, end: floa
     within = [(at, done) for at, done in seen if begin <= at <= end]
     if len(within) < ENOUGH:
         raise RunError(
-            f"{name} has shown its steps {len(within)} times in {end - begin:.0f} s; {ENOUGH} are"
+            f"{name} has shown its steps {counted(len(within), 'time')} in "
+            f"{end - begin:.0f} s; {ENOUGH} are"
             " needed: measure longer (--seconds), or let it print more often"
         )
     (first, before), (last, after) = within[0], within[-1]

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from alnair.kube.backoff import Backoff, Backoffs
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
 from alnair.kube.informer import Change, ChangeKind, Informer, Key
@@ -23,7 +24,7 @@ from alnair.kube.pod_groups import dialects
 from alnair.kube.pod_groups.gang_labels import elastic_minimum
 from alnair.kube.pod_groups.group_members import GroupMember, MemberWire, project_member
 from alnair.kube.resources import EVENTS, LEGACY_PODGROUPS, PODS, Manifest, Resource
-from alnair.kube.status import patch_status_of_version
+from alnair.kube.status import patch_status_of_version, replacing
 from alnair.model import names
 from alnair.model.api_types import PodGroupStatus
 from alnair.model.owners import OwnerRef
@@ -40,8 +41,11 @@ _log = logging.getLogger(__name__)
 
 #: Seconds in which changes of a group are gathered: a gang of a thousand pods costs a few writes.
 _GATHER: Final = 0.1
-#: Seconds after which a group whose write failed is looked at again.
+#: Seconds after which a group whose write failed is looked at again: at first after a conflict, as
+#: the news that it lacks is on its way; at first after anything else; at most.
+_CONFLICT: Final = 0.2
 _RETRY: Final = 1.0
+_RETRY_MOST: Final = 10.0
 #: Writes under way at once.
 _WRITERS: Final = 8
 #: What the condition of a native group is called; 1.37 renamed it.
@@ -82,6 +86,8 @@ class PodGroupStatusWriter:
         #: Groups to look at; None while nobody would, as another process leads.
         self._marked: dict[tuple[str, Key], None] | None = None
         self._changed = asyncio.Event()
+        self._conflicts = Backoffs[tuple[str, Key]](lambda: Backoff(_CONFLICT, _RETRY_MOST))
+        self._failures = Backoffs[tuple[str, Key]](lambda: Backoff(_RETRY, _RETRY_MOST))
         self._pods = Informer(client, PODS.typed(MemberWire), project_member, self._pod)
         self._kinds: dict[str, _Kind] = {}
         for dialect in dialects.CUSTOM:
@@ -179,6 +185,7 @@ class PodGroupStatusWriter:
         kind = self._kinds[api]
         seen = kind.informer.items.get(key)
         if seen is None:
+            self._rest(api, key)
             return
         members = tuple(self._members.get(key, {}).values())
         legacy = kind.resource.group == LEGACY_PODGROUPS.group
@@ -194,6 +201,7 @@ class PodGroupStatusWriter:
             conditions = native_conditions(_NATIVE_CONDITION[api], before, status, members)
             status = PodGroupStatus(conditions=conditions)
         if status == seen.status:
+            self._rest(api, key)
             return
         async with limit:
             try:
@@ -205,15 +213,22 @@ class PodGroupStatusWriter:
                     seen.name,
                     seen.namespace,
                     seen.version,
-                    msgspec.to_builtins(status),
+                    replacing(seen.status, status),
                 )
             except NotFound:
-                return
+                self._rest(api, key)
             except Conflict:
-                self._again(api, key, _GATHER)  # what we saw is old; the news is on its way
+                # What we saw is old. The news marks the group; this is for when it stays away.
+                self._again(api, key, self._conflicts.next((api, key)))
             except KubeError as error:
                 _log.warning("status of PodGroup %s/%s: %s", *key, error)
-                self._again(api, key, _RETRY)
+                self._again(api, key, self._failures.next((api, key)))
+            else:
+                self._rest(api, key)
+
+    def _rest(self, api: str, key: Key) -> None:
+        self._conflicts.reset((api, key))
+        self._failures.reset((api, key))
 
     def _again(self, api: str, key: Key, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self._mark, api, key)

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from alnair.model import names
+from alnair.model.plurals import counted
 from alnair.scheduler.advice.freeing import EFFORT, Freeing, Step, free_already, size
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.state.accounts import Record, State
@@ -125,7 +126,9 @@ class Rebalance:
         if plan is not None:
             return self._outcome(plan.rows, plan.steps)
         where = f"on {nodes} nodes" if nodes > 1 else f"on node {node}" if node else "on any node"
-        problem = f"{count} whole GPUs cannot be freed {where} by moving at most {most} pods"
+        problem = (
+            f"{count} whole GPUs cannot be freed {where} by moving at most {counted(most, 'pod')}"
+        )
         if search.spent:
             problem += ", as far as was looked"
         holding = [r for row in rows for r in self._view.on_row(row).values() if r.bookings]
@@ -144,11 +147,11 @@ class Rebalance:
         here = [r for r in self._view.on_row(row).values() if not r.pod.daemon]
         staying = self._staying(here)
         if staying:
-            problem = f"{len(staying)} pods of node {node} cannot be moved"
+            problem = f"{counted(len(staying), 'pod')} of node {node} cannot be moved"
             return RebalanceOutcome("", problem=problem, staying=staying)
         if len(here) > most:
             return RebalanceOutcome(
-                "", problem=f"node {node} has {len(here)} pods to move, more than {most}"
+                "", problem=f"node {node} has {counted(len(here), 'pod')} to move, more than {most}"
             )
         moves = self._moves(here, row)
         if moves is None:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from alnair.model import durations
+from alnair.model.plurals import counted
 from alnair.model.rebalancing import PlannedMove, RebalanceBounds, RebalancePlan, undone
 from alnair.model.workload import Pod, PodSpec
 from alnair.scheduler.advice.rebalance import Move, Rebalance
@@ -235,7 +236,7 @@ class _Helping:
         """Return why these moves are not worth it; None if they are."""
         moved, gained = sum(self._held(move) for move in moves), sum(self._gpus)
         if gained < self._bounds.gain * moved:
-            text = f"{gained} GPUs would start for {moved:.3g} that move"
+            text = f"{counted(gained, 'GPU')} would start for {moved:.3g} that move"
             return self._declined("little-gain", text)
         if text := undone([self._planned(move) for move in moves], self._past):
             return self._declined("undoes", text)

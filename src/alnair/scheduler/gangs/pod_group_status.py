@@ -22,6 +22,7 @@ import msgspec
 
 from alnair.model import names
 from alnair.model.api_types import Condition, PodGroupStatus
+from alnair.model.plurals import counted
 from alnair.scheduler.gangs.gang_refusal import GangRefusal, read_refusal
 
 PENDING: Final = "Pending"
@@ -348,7 +349,7 @@ def _scheduled(
         # Not how many: pods beyond the minimum come and go, and nobody needs a write for each.
         return SCHEDULED, "True", "EnoughScheduled", f"at least {minimum} pods have a node"
     if counts.pods < minimum:
-        text = f"the group needs {minimum} pods and has {counts.pods}"
+        text = f"the group needs {counted(minimum, 'pod')} and has {counts.pods}"
         return SCHEDULED, "False", "NotEnoughPods", text
     if refused := _refused(group, members, counts):
         member, found = refused

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from alnair.model.plurals import counted
 from alnair.scheduler.gangs.gangs import GangState
 from alnair.scheduler.state.accounts import Record
 from alnair.scheduler.state.nodes.columns import Columns
@@ -23,7 +24,7 @@ def not_ready(state: GangState) -> str:
     if pods < lacking:
         have = state.min_member - lacking + pods
         return (
-            f"gang {namespace}/{name} needs {state.min_member} pods and has {have}: "
+            f"gang {namespace}/{name} needs {counted(state.min_member, 'pod')} and has {have}: "
             f"waiting for {lacking - pods} more"
         )
     return ""

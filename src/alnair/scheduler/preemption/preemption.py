@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from alnair.model.action import PREEMPTED, Action, Evict, Nominate
+from alnair.model.plurals import counted
 from alnair.model.workload import Planned, Pod
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import PostFilterPlugin, Profile, Reason
@@ -173,7 +174,7 @@ class Preemption:
             )
             if plans:
                 count = len(min(plans, key=lambda p: p.cost).victims)
-                return f"room can be made by evicting {count} pods"
+                return f"room can be made by evicting {counted(count, 'pod')}"
         return no_help(len(self._accounts.columns), reasons)
 
     def for_gang(

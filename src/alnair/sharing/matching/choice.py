@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from alnair.model import names
 from alnair.model.api_types import AssignedGpu
+from alnair.model.plurals import counted
 from alnair.model.workload import GpuDemand
 from alnair.sharing.matching.node_state import NodeGpu, PodOnNode, Started
 from alnair.sharing.matching.outcomes import Refuse
@@ -127,7 +128,7 @@ def _nothing_fits(demand: GpuDemand) -> str:
         share = "soft" if demand.soft or not demand.compute else f"{demand.compute} %"
         asks.append(f"{demand.memory_mib} MiB and {share} compute on one GPU")
     if demand.whole:
-        asks.append(f"{demand.whole} GPUs that nobody has a part of")
+        asks.append(f"{counted(demand.whole, 'GPU')} that nobody has a part of")
     return (
         f"no GPUs of this node have room for it: it asks for {' and '.join(asks)}. Let "
         f"{names.SCHEDULER} place it (schedulerName), which knows the room on each GPU"

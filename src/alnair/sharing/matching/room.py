@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from alnair.model.api_types import AssignedGpu
+from alnair.model.plurals import counted
 from alnair.model.pod_requests import ContainerRequests, most_at_once
 from alnair.model.workload import GpuDemand
 from alnair.sharing.matching.node_state import NodeGpu, PodOnNode, Started
@@ -85,7 +86,7 @@ def room_problem(need: PodHolds, others: Iterable[PodHolds], gpus: Mapping[str, 
         if any(held.whole for held in there):
             return f"{where} is another pod's, whole"
         if own.whole and there:
-            return f"{where} is asked for whole, and {len(there)} pods have slices of it"
+            return f"{where} is asked for whole, and {counted(len(there), 'pod')} have slices of it"
         if not own.whole and memory + own.memory_mib > gpu.memory_mib:
             return (
                 f"{where} has {gpu.memory_mib} MiB: others hold {memory}, "

@@ -10,6 +10,7 @@ from typing import Final
 
 from alnair.model import names
 from alnair.model.api_types import AssignedGpu
+from alnair.model.plurals import counted
 from alnair.model.workload import GpuDemand
 from alnair.sharing.matching.assignment_check import assignment_problem, parts_problem
 from alnair.sharing.matching.node_state import Allocation, NodeGpu, PodOnNode, Started
@@ -87,7 +88,7 @@ def _whose(
     owners = {a.pod_uid for a in touched}
     if len(owners) > 1:
         return Wait(
-            f"the kubelet's checkpoint gives {what} to {len(owners)} pods "
+            f"the kubelet's checkpoint gives {what} to {counted(len(owners), 'pod')} "
             f"({', '.join(sorted(owners))}): {_AGAIN}"
         )
     same = [a for a in touched if a.ids == ids]

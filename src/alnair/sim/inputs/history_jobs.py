@@ -10,6 +10,7 @@ from alnair.history.database.addresses import HistoryError
 from alnair.history.database.tables import JOBS, PODS
 from alnair.model import names
 from alnair.model.nodes import Gpu, Node
+from alnair.model.plurals import counted
 from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.pod_templates import PodStamp
 from alnair.sim.jobs import Job
@@ -118,8 +119,12 @@ def _found(
         made.append(stamp.job(job, options.namespace or row["namespace"], pods))
     notes = []
     if lasting:
-        what = "run for --default-duration" if options.default_duration is not None else "left out"
-        notes.append(f"{lasting} jobs have not ended: {what}")
+        what = (
+            "taken to run for --default-duration"
+            if options.default_duration is not None
+            else "left out"
+        )
+        notes.append(f"{counted(lasting, 'job has', 'jobs have')} not ended: {what}")
     return Found(format="history", jobs=made, nodes=nodes, begin=begin, notes=notes)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from alnair.model.nodes import Node
+from alnair.model.plurals import counted
 from alnair.sim.inputs import (
     clusters,
     detecting,
@@ -175,7 +176,8 @@ def _loaded(found: Found, source: str, options: InputOptions) -> Loaded:
     jobs = timing.cut(found.jobs, options)
     if not jobs and not found.running:
         raise TraceFileError(
-            f"{source}: none of its {len(found.jobs)} jobs is left: check --since, --until and "
+            f"{source}: none of its {counted(len(found.jobs), 'job')} is left: check "
+            f"--since, --until and "
             "--limit" + "".join(f"; {note}" for note in found.notes)
         )
     _refuse_same_pods((*jobs, *found.running), source)

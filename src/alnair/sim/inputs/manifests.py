@@ -11,6 +11,7 @@ from alnair.kube.objects.watched_kinds import OBJECTS, PEERS
 from alnair.kube.objects.wire import NodeWire
 from alnair.kube.pod_groups import dialects
 from alnair.model.nodes import Node
+from alnair.model.plurals import counted
 from alnair.model.workload import Gang
 from alnair.sim.inputs import training_jobs
 from alnair.sim.inputs.options import Found, InputOptions
@@ -165,7 +166,9 @@ class _Reader:
             kinds = ", ".join(f"{kind} ({n})" for kind, n in sorted(self._ignored.items()))
             notes.append(f"objects that scheduling does not depend on are left out: {kinds}")
         if nodes and self._nodes:
-            notes.append(f"{len(self._nodes)} nodes of the manifests give way to --nodes")
+            notes.append(
+                f"--nodes takes the place of {counted(len(self._nodes), 'node')} of the manifests"
+            )
         nodes = nodes or tuple(self._nodes)
         if not nodes and not self._options.nodes:
             self._problems.append(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from alnair.model.nodes import Node
+from alnair.model.plurals import counted
 from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.pod_templates import PodStamp, commonest, gpu_shape, parts
 from alnair.sim.inputs.timing import without_run_time
@@ -71,5 +72,5 @@ def _found(
         made.append(stamp.job(job, namespace, shapes))
     notes = without_run_time(unknown, options)
     if without:
-        notes.append(f"{without} jobs have no GPU: they are left out")
+        notes.append(f"left out: {counted(without, 'job')} without a GPU")
     return Found(format="philly", jobs=made, nodes=nodes, begin=begin, notes=notes)

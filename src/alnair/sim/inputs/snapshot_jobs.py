@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from alnair.model.nodes import Node
+from alnair.model.plurals import counted
 from alnair.model.workload import Gang, Pod
 from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.jobs import Job
@@ -63,12 +64,15 @@ def found(saved: Snapshot, options: InputOptions, nodes: tuple[Node, ...] = ()) 
         else:
             result.jobs.append(job)
     result.running = tuple(running)
-    for count, what in (
-        (finished, "have finished"),
-        (gated, "wait behind scheduling gates"),
+    for count, one, several in (
+        (finished, "has finished", "have finished"),
+        (gated, "waits behind scheduling gates", "wait behind scheduling gates"),
     ):
         if count:
-            result.notes.append(f"{count} pods {what}: they are left out")
+            which = counted(
+                count, f"pod {one}: it is left out", f"pods {several}: they are left out"
+            )
+            result.notes.append(which)
     return result
 
 

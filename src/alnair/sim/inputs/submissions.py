@@ -11,6 +11,7 @@ from alnair.kube.objects import wire
 from alnair.kube.objects.load_annotations import read_expected
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.model.nodes import Node
+from alnair.model.plurals import counted
 from alnair.model.workload import Gang, LabelSelector, NodeAffinity, Pod, Requirement, Term
 from alnair.scheduler.state.nodes.tolerations import tolerated
 from alnair.scheduler.state.pods.label_selectors import matches
@@ -63,7 +64,8 @@ class Submissions:
         self._never: set[str] = set()
         self._default_priority = 0
         self._project = PodProjector()
-        self._notes: Counter[str] = Counter()
+        #: How often what was seen, said of one and of several.
+        self._notes: Counter[tuple[str, str]] = Counter()
 
     def add(self, work: Workload, wrong: Wrong) -> None:
         """Take a workload; `wrong` is told of problems as (path, text)."""
@@ -117,12 +119,14 @@ class Submissions:
             else:
                 found.jobs.append(job)
             if one.gang is not None and len(one.pods) < one.gang.min_member:
-                self._notes[
-                    f"PodGroup {one.name} wants {one.gang.min_member} pods at once, and there are "
+                many = counted(one.gang.min_member, "pod")
+                verb = "is" if len(one.pods) == 1 else "are"
+                found.notes.append(
+                    f"PodGroup {one.name} wants {many} at once, and there {verb} "
                     f"only {len(one.pods)}: they will wait for ever"
-                ] += 1
+                )
         found.running = tuple(running)
-        found.notes = [text.replace("{}", str(n)) for text, n in self._notes.items()]
+        found.notes += [counted(n, *texts) for texts, n in self._notes.items()]
         return found
 
     # --- parts ------------------------------------------------------------------------------------
@@ -149,7 +153,8 @@ class Submissions:
             wrong(f"{inside}.metadata.annotations", first.ignored)
         scheduler = first.scheduler
         if scheduler == _NO_SCHEDULER:
-            self._notes["{} objects name no scheduler: " + self._options.profile + " is taken"] += 1
+            taken = f"no scheduler: {self._options.profile} is taken"
+            self._notes[f"object names {taken}", f"objects name {taken}"] += 1
             scheduler = self._options.profile
         first = msgspec.structs.replace(
             first,
@@ -162,7 +167,7 @@ class Submissions:
         if work.count == EVERY_NODE:
             return [(pod, duration) for pod in _on_every_node(first, work, nodes)]
         if not work.count:
-            self._notes["{} objects want no pods now"] += 1
+            self._notes["object wants no pods now", "objects want no pods now"] += 1
         return [
             (msgspec.structs.replace(first, name=pod_name(work, i)), duration)
             for i in range(work.count)
@@ -201,11 +206,12 @@ class Submissions:
 
     def _leave_out(self, pod: Pod) -> None:
         if pod.finished:
-            self._notes["{} pods have finished: they are left out"] += 1
+            one, several = "has finished", "have finished"
         elif pod.gated:
-            self._notes["{} pods wait behind scheduling gates: they are left out"] += 1
+            one, several = "waits behind scheduling gates", "wait behind scheduling gates"
         else:
-            self._notes["{} pods run on nodes that are not there: they are left out"] += 1
+            one, several = "runs on a node that is not there", "run on nodes that are not there"
+        self._notes[f"pod {one}: it is left out", f"pods {several}: they are left out"] += 1
 
     def _note(
         self,
@@ -217,7 +223,8 @@ class Submissions:
     ) -> None:
         gang = self._gangs.get((pod.namespace, pod.group)) if pod.group else None
         if pod.group and gang is None:
-            self._notes["{} pods wait for a PodGroup that is not there"] += 1
+            rest = "for a PodGroup that is not there"
+            self._notes[f"pod waits {rest}", f"pods wait {rest}"] += 1
         kind, name = ("PodGroup", pod.group) if gang else (work.kind, work.meta.name)
         one = made.get((kind, pod.namespace, name))
         came = at if at is not None else self._options.submit_at or 0.0

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from alnair.model.nodes import Node
+from alnair.model.plurals import counted
 from alnair.sim.inputs.options import Found, InputOptions
 from alnair.sim.inputs.pod_templates import PodStamp, commonest, node, parts
 from alnair.sim.inputs.timing import without_run_time
@@ -47,7 +48,9 @@ def read(
     found = _found(log.jobs, options, nodes)
     found.begin = float(log.header.get("UnixStartTime", 0))
     if log.repeated:
-        text = f"{log.repeated} lines are parts of jobs with a line of their own: left out"
+        text = (
+            f"left out: {counted(log.repeated, 'line')} for parts of jobs with a line of their own"
+        )
         found.notes.append(text)
     return found, problems
 
@@ -92,7 +95,7 @@ def _found(jobs: list[SwfJob], options: InputOptions, nodes: tuple[Node, ...]) -
         made.append(stamp.job(job, namespace, shapes, estimate=max(0.0, found.asked_time)))
     notes = without_run_time(unknown, options)
     if without:
-        notes.append(f"{without} jobs have no processors: they are left out")
+        notes.append(f"left out: {counted(without, 'job')} without processors")
     return Found(format="swf", jobs=made, nodes=nodes, notes=notes)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from alnair.model.plurals import counted
 from alnair.sim.inputs.options import InputOptions
 from alnair.sim.jobs import Job
 
@@ -56,7 +57,9 @@ def without_run_time(jobs: int, options: InputOptions) -> list[str]:
         done = "they are left out (--default-duration keeps them)"
     else:
         done = f"they are taken to run {options.default_duration:g} s"
-    return [f"{jobs} jobs never ran in the trace, so that nobody knows for how long: {done}"]
+    return [
+        f"{counted(jobs, 'job')} never ran in the trace, so that nobody knows for how long: {done}"
+    ]
 
 
 def _whole(seconds: float) -> int:

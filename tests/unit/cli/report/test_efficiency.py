@@ -62,7 +62,7 @@ def test_of_a_cron_job_the_template_is_patched_and_of_a_job_the_manifest_is_told
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--since", "soon"), 2, "is not a time"),
+        (("--since", "soon"), 2, "since=soon: write 90s"),
         (("--by", "team"), 2, "team"),
     ],
 )
@@ -72,6 +72,13 @@ def test_what_means_nothing_is_refused(
     run = report("--history", kept(tmp_path), *arguments)
     assert run.exit_code == code
     assert said in run.output
+
+
+def test_without_a_database_it_is_the_cluster_that_is_asked(tmp_path: Path) -> None:
+    run = report("--kubeconfig", tmp_path / "none")
+    assert run.exit_code == 3
+    assert "none" in run.output
+    assert "Missing option" not in run.output
 
 
 def test_where_nothing_was_measured_nothing_is_said_to_be_wasted(tmp_path: Path) -> None:

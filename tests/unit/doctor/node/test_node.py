@@ -78,7 +78,7 @@ def only(findings: list[Finding]) -> Finding:
 def test_a_driver_that_tells_all_is_well(look: NodeLook) -> None:
     look.opener = lambda: DescribedNvml(**EVERYTHING)
     there, gpu = driver.driver(look)
-    assert (there.level, there.what) == (Level.OK, "driver 615.36.01 answers, with 1 GPUs")
+    assert (there.level, there.what) == (Level.OK, "driver 615.36.01 answers, with 1 GPU")
     assert (gpu.level, gpu.what.rpartition("; ")[2]) == (Level.OK, "accounting is on")
 
 

@@ -110,7 +110,7 @@ def test_what_fits_nowhere_is_refused_with_what_it_asked_for() -> None:
     refused = choose(pod, node_gpus(2), [taking("x", 1, 2_000)], {})
     assert refused == Refuse(
         "pod team/p has no assignment, and no GPUs of this node have room for it: it asks for "
-        "9000 MiB and 30 % compute on one GPU and 1 GPUs that nobody has a part of. Let "
+        "9000 MiB and 30 % compute on one GPU and 1 GPU that nobody has a part of. Let "
         "alnair-scheduler place it (schedulerName), which knows the room on each GPU",
         is_final=False,
     )

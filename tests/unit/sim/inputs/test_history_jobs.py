@@ -54,7 +54,7 @@ def test_each_job_comes_when_it_came_with_the_pods_of_one_time_and_its_own_durat
     ]
     assert found.jobs[0].gang is not None
     assert len({job.name for job in found.jobs}) == 2
-    assert found.notes == ["1 jobs have not ended: left out"]
+    assert found.notes == ["1 job has not ended: left out"]
     assert [node.name for node in found.nodes] == ["n"]
     assert len(read(kept(tmp_path), default_duration=60.0).jobs) == 3
 

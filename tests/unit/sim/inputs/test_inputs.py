@@ -83,7 +83,7 @@ def test_pods_that_never_got_a_node_are_left_out_or_run_as_told(tmp_path: Path) 
     text = PODS + "a,0,0,0,0,,,Pending,5,9,\nb,0,0,0,0,,,Running,5,9,6\n"
     found = openb(tmp_path, text)
     assert [job.name for job in found.scenario.jobs] == ["b"]
-    assert "1 jobs never ran" in found.notes[0]
+    assert "1 job never ran" in found.notes[0]
     assert "left out" in found.notes[0]
     kept = openb(tmp_path, text, InputOptions(default_duration=60))
     assert [job.duration for job in kept.scenario.jobs] == [60.0, 3.0]
@@ -264,7 +264,7 @@ def test_gangs_that_the_whole_cluster_cannot_hold_are_warned_of(tmp_path: Path) 
         (InputOptions(nodes="4x8xT4:cpu=0"), "must be more than 0"),
         (InputOptions(nodes="4x8xT4:cpu=100,memory=1GB"), "is not a quantity"),
         (InputOptions(nodes="4x8xT4:gpu=100"), "is not understood"),
-        (InputOptions(since=10), "none of its 1 jobs is left"),
+        (InputOptions(since=10), "none of its 1 job is left"),
     ],
 )
 def test_options_that_cannot_be_are_told(tmp_path: Path, options: InputOptions, said: str) -> None:
@@ -381,8 +381,8 @@ def test_cancelled_jobs_and_parts_of_jobs_are_left_out_and_failed_ones_are_not(
     text = HEADER + line(status=0) + line(job=2, run=-1, status=5) + line(job=3, status=2)
     found = swf(tmp_path, text + line(job=3, status=3) + line(job=4, procs=-1, asked=2))
     assert [job.name for job in found.scenario.jobs] == ["job-1", "job-3", "job-4"]
-    assert "1 jobs never ran" in found.notes[0]
-    assert "1 lines are parts of jobs" in found.notes[1]
+    assert "1 job never ran" in found.notes[0]
+    assert "left out: 1 line for parts of jobs" in found.notes[1]
 
 
 @pytest.mark.parametrize(

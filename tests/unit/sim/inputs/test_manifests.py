@@ -215,8 +215,8 @@ def test_pods_that_run_go_on_and_what_they_need_comes_along(tmp_path: Path) -> N
     assert scenario.begin == 1767225610.0
     assert scenario.objects[0][:3] == ("ElasticQuota", "team", "q")
     assert sorted(found.notes) == [
-        "1 pods have finished: they are left out",
-        "1 pods run on nodes that are not there: they are left out",
+        "1 pod has finished: it is left out",
+        "1 pod runs on a node that is not there: it is left out",
         "objects that scheduling does not depend on are left out: ConfigMap (1)",
     ]
 

@@ -126,7 +126,7 @@ def test_the_same_seed_gives_the_same_order_of_nodes_and_another_seed_another() 
     [
         (["a", "c", "b"], "o.txt, line 2: 'c' is not in the node list"),
         (["a", "b", "a"], "o.txt, line 3: 'a' is on line 1 already"),
-        (["a"], "o.txt: 1 nodes of the list are missing, such as 'b'"),
+        (["a"], "o.txt: the order lacks 1 node of the list, such as 'b'"),
     ],
 )
 def test_an_order_that_does_not_match_the_nodes_is_refused(order: list[str], wrong: str) -> None:

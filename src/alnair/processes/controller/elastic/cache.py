@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from alnair.elastic.child_names import child_names
+from alnair.elastic.desired import Child
 from alnair.elastic.observed import Group, Hosts, Launcher, Observed, Worker
 from alnair.kube.client import Client
 from alnair.kube.informer import Change, ChangeKind, Informer
@@ -181,6 +182,22 @@ class JobCache:
             avoids=() if workers is None else workers.avoids,
             settled=workers is None or workers.settled,
         )
+
+    def digests(self, key: JobKey) -> dict[Child, str]:
+        """Return what a job's objects say was applied of them at last, whoever led then."""
+        job = self.jobs.get(key)
+        if job is None:
+            return {}
+        found: dict[Child, str] = {}
+        if (group := next(self._own(key, self._groups), None)) is not None:
+            found[Child("PodGroup", child_names(job).group)] = group.applied
+        for kind, index in self._parts.items():
+            found |= {Child(kind, one.name): one.applied for one in self._own(key, index)}
+        return {child: digest for child, digest in found.items() if digest}
+
+    def has_workers(self, key: JobKey) -> bool:
+        """Whether what makes a job's workers is there."""
+        return self._set(key, "worker") is not None
 
     def suspects(self, key: JobKey) -> list[Suspect]:
         """Return what of a job may be why it does not get on: what makes too few pods, or a pod.

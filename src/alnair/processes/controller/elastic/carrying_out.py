@@ -4,20 +4,27 @@ Every object belongs to the job, so that Kubernetes deletes it with the job.
 """
 
 import asyncio
-import time
-from collections import Counter
-from collections.abc import Collection, Coroutine, Iterable
+import contextlib
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from alnair.elastic import supporting_objects
 from alnair.elastic.child_names import child_names
-from alnair.elastic.desired import Child, Desired
+from alnair.elastic.desired import Child, Desired, Resize
 from alnair.elastic.pod_templates import Manifest
 from alnair.elastic.troubles import Trouble, trouble
 from alnair.kube.client import Client
-from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound
+from alnair.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+)
 from alnair.kube.objects.wire import ObjectMeta, OwnerReference
 from alnair.kube.resources import (
     CONFIGMAPS,
@@ -35,6 +42,7 @@ from alnair.model import names
 from alnair.model.elastic_types import JobStatus
 from alnair.model.training_job import TrainingJob
 from alnair.processes.controller.elastic import migrating
+from alnair.processes.controller.elastic.applied import Applied, child_of, noted
 from alnair.processes.controller.elastic.cache import RESOURCES
 from alnair.processes.controller.elastic.ssh_keys import draw_keys
 
@@ -42,9 +50,6 @@ _KINDS: Final[dict[str, Resource[Any]]] = {
     one.kind: one
     for one in (CONFIGMAPS, JOBS, NETWORK_POLICIES, PODGROUPS, SECRETS, SERVICES, STATEFUL_SETS)
 }
-#: Seconds after which what was applied and has not been seen since is applied again. The news of a
-#: burst comes late, and to repeat its writes would make it later still.
-_UNSEEN: Final = 10.0
 #: Fields by which each kind says how many pods it makes.
 _SIZES: Final = {"StatefulSet": ("replicas",), "Job": ("parallelism", "completions")}
 
@@ -57,92 +62,87 @@ class LeftBehindError(KubeError):
     """An object of a former job of the name was there, and is being deleted: to be tried again."""
 
 
-class Applied:
-    """What was applied of one job, so that it is not applied again and again.
-
-    Args:
-        writes: Counts writes by what they do.
-
-    Attributes:
-        keys: Its Secret is there.
-    """
-
-    def __init__(self, writes: Counter[str] | None = None) -> None:
-        self.keys = False
-        self.writes: Counter[str] = Counter() if writes is None else writes
-        self._manifests: dict[Child, Manifest] = {}
-        self._when: dict[Child, float] = {}
-        #: Those that have been seen as they were applied.
-        self._seen: set[Child] = set()
-
-    def differs(self, manifest: Manifest) -> bool:
-        """Whether this was not applied the last time."""
-        return self._manifests.get(_child(manifest)) != manifest
-
-    def note(self, manifest: Manifest) -> None:
-        """Note that this was applied."""
-        self._manifests[_child(manifest)] = manifest
-        self._when[_child(manifest)] = time.monotonic()
-        self._seen.discard(_child(manifest))
-
-    def forget(self, child: Child) -> None:
-        """Note that an object is gone."""
-        self._manifests.pop(child, None)
-
-    def mend(self, complaint: str, job: TrainingJob) -> bool:
-        """Note that one of our objects is gone, if a complaint says so; returns whether one is."""
-        children = child_names(job)
-        if "not found" not in complaint:
-            return False
-        if children.keys in complaint:
-            self.keys = False
-            return True
-        self.forget(Child("ConfigMap", children.hosts))
-        return children.hosts in complaint
-
-    def look(self, applied: Iterable[Manifest], changed: Collection[Child]) -> None:
-        """Forget what is not as it was applied, unless the news of that is still on its way."""
-        for child in map(_child, applied):
-            if child not in changed:
-                self._seen.add(child)
-            elif child in self._seen or time.monotonic() - self._when.get(child, 0.0) >= _UNSEEN:
-                self.forget(child)
-
-
-async def carry_out(client: Client, job: TrainingJob, done: Desired, applied: Applied) -> None:
+async def carry_out(
+    client: Client, job: TrainingJob, done: Desired, applied: Applied
+) -> Mapping[Child, float]:
     """Do what was decided; what was done is not undone if something fails in between.
+
+    Returns:
+        What was written so shortly before that it is put off, and for how many seconds.
 
     Raises:
         KubeError: The API server refuses something; all of it can be tried again.
     """
-    for child in done.delete:
-        applied.forget(child)
-        applied.writes["delete"] += 1
-        try:
-            kind = _KINDS[child.kind]
-            await client.delete(kind, child.name, job.namespace, propagation="Background")
-        except NotFound:
-            continue
+    put_off = await _delete(client, job, done.delete, applied)
     applied.look(done.apply, done.changed)
     # What the pods need is made at once; the pods after all of it, the gang above all.
-    before = [_apply(client, job, one, applied) for one in done.apply if applied.differs(one)]
+    before = []
+    for one in filter(applied.differs, done.apply):
+        if wait := applied.wait(one):
+            put_off[child_of(one)] = wait
+        else:
+            before.append(_apply(client, job, one, applied))
     if done.keys and not applied.keys:
         before.append(_draw_keys(client, job, applied))
     await _all(before)
     for manifest in done.create:
+        if wait := applied.may("create", child_of(manifest)):
+            put_off[child_of(manifest)] = wait
+            continue
         applied.writes["create"] += 1
         await _create(client, job, manifest)
     if done.resize is not None:
-        child, size = done.resize.child, done.resize.size
-        applied.writes["patch"] += 1
-        spec: Manifest = dict.fromkeys(_SIZES[child.kind], size)
-        await client.merge_patch(_KINDS[child.kind], child.name, {"spec": spec}, job.namespace)
+        await _resize(client, job, done.resize, applied, put_off)
     await migrating.carry_out(client, job.namespace, done)
-    if done.tell is not None:
-        applied.writes["patch"] += 1
-        pod, hosts = done.tell
-        patch = {"metadata": {"annotations": {names.HOSTS_SEEN: hosts}}}
-        await client.merge_patch(PODS, pod, patch, job.namespace)
+    if done.tell is not None and not any(child.kind == "ConfigMap" for child in put_off):
+        await _tell(client, job, done.tell, applied, put_off)
+    return put_off
+
+
+async def _delete(
+    client: Client, job: TrainingJob, children: Iterable[Child], applied: Applied
+) -> dict[Child, float]:
+    """Delete objects, and return those whose deletion was asked for just before."""
+    put_off = {}
+    for child in children:
+        applied.forget(child)
+        if wait := applied.may("delete", child):
+            put_off[child] = wait
+            continue
+        applied.writes["delete"] += 1
+        with contextlib.suppress(NotFound):
+            kind = _KINDS[child.kind]
+            await client.delete(kind, child.name, job.namespace, propagation="Background")
+    return put_off
+
+
+async def _resize(
+    client: Client, job: TrainingJob, resize: Resize, applied: Applied, put_off: dict[Child, float]
+) -> None:
+    child = resize.child
+    if wait := applied.may("resize", child):
+        put_off[child] = wait
+        return
+    applied.writes["patch"] += 1
+    spec: Manifest = dict.fromkeys(_SIZES[child.kind], resize.size)
+    await client.merge_patch(_KINDS[child.kind], child.name, {"spec": spec}, job.namespace)
+
+
+async def _tell(
+    client: Client,
+    job: TrainingJob,
+    tell: tuple[str, str],
+    applied: Applied,
+    put_off: dict[Child, float],
+) -> None:
+    """Have the launcher's kubelet bring the hosts, which the ConfigMap lists by now."""
+    pod, hosts = tell
+    if wait := applied.may("tell", pod):
+        put_off[Child("Pod", pod)] = wait
+        return
+    applied.writes["patch"] += 1
+    patch = {"metadata": {"annotations": {names.HOSTS_SEEN: hosts}}}
+    await client.merge_patch(PODS, pod, patch, job.namespace)
 
 
 async def write_status(client: Client, job: TrainingJob, status: JobStatus) -> None:
@@ -177,17 +177,22 @@ async def _apply(client: Client, job: TrainingJob, manifest: Manifest, applied: 
         applied.writes["apply"] += 1
         await client.apply(
             _KINDS[manifest["kind"]],
-            owned(job, manifest),
+            owned(job, noted(manifest)),
             namespace=job.namespace,
             field_manager=names.CONTROLLER_ELASTIC,
             force=force,
         )
 
     try:
-        await apply(force=False)
-    except Conflict:
-        await _check_owner(client, job, manifest)
-        await apply(force=True)
+        try:
+            await apply(force=False)
+        except Conflict:
+            await _check_owner(client, job, manifest)
+            await apply(force=True)
+    except ApiError as error:
+        if not error.is_transient:
+            applied.note_refused(manifest)
+        raise
     applied.note(manifest)
 
 
@@ -251,10 +256,6 @@ def owned(job: TrainingJob, manifest: Manifest) -> Manifest:
     }
     metadata = {**manifest["metadata"], "namespace": job.namespace, "ownerReferences": [owner]}
     return {**manifest, "metadata": metadata}
-
-
-def _child(manifest: Manifest) -> Child:
-    return Child(manifest["kind"], manifest["metadata"]["name"])
 
 
 class _Owned(msgspec.Struct):

@@ -111,11 +111,12 @@ class PartWire(msgspec.Struct):
 
 
 class ChildPart(msgspec.Struct, frozen=True):
-    """The same, by the uid of the training job that it belongs to."""
+    """The same, by the uid of the training job that it belongs to, and what was applied of it."""
 
     job: JobKey | None
     owner: str
     name: str
+    applied: str = ""
 
 
 class ChildPod(msgspec.Struct, frozen=True):
@@ -160,7 +161,10 @@ class ChildSet(msgspec.Struct, frozen=True):
 
 
 class ChildGroup(msgspec.Struct, frozen=True):
-    """A PodGroup: its bounds, whether all had a node once, and why it fits nowhere if so."""
+    """A PodGroup: its bounds, whether all had a node once, and why it fits nowhere if so.
+
+    `applied` is the digest of what was applied of it.
+    """
 
     job: JobKey | None
     owner: str
@@ -168,6 +172,7 @@ class ChildGroup(msgspec.Struct, frozen=True):
     least: str
     placed: bool
     refusal: str
+    applied: str = ""
 
 
 def project_pod(pod: PodWire) -> ChildPod:
@@ -249,13 +254,14 @@ def project_group(group: GroupWire) -> ChildGroup:
         least=(meta.annotations or {}).get(names.ELASTIC_MIN, ""),
         placed=placed,
         refusal=refusal,
+        applied=_applied(meta),
     )
 
 
 def project_part(part: PartWire) -> ChildPart:
     """Return what is known of such an object."""
     meta = part.metadata
-    return ChildPart(_job(meta), _owner(meta), meta.name)
+    return ChildPart(_job(meta), _owner(meta), meta.name, _applied(meta))
 
 
 def _job(meta: ObjectMeta) -> JobKey | None:
@@ -274,6 +280,10 @@ def job_of(labels: Mapping[str, str], namespace: str) -> JobKey | None:
         if name := labels.get(kind):
             return kind, namespace, name
     return None
+
+
+def _applied(meta: ObjectMeta) -> str:
+    return (meta.annotations or {}).get(names.APPLIED, "")
 
 
 def _avoids(meta: ObjectMeta) -> tuple[str, ...]:

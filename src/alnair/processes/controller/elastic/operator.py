@@ -18,6 +18,7 @@ from alnair.elastic.child_names import child_names
 from alnair.elastic.desired import desired
 from alnair.elastic.job_status import news, refused, seconds
 from alnair.elastic.observed import Hosts
+from alnair.kube.backoff import Backoff, Backoffs
 from alnair.kube.client import Client
 from alnair.kube.errors import Forbidden, KubeError, NotFound
 from alnair.kube.events import EventRecorder, ObjectReference
@@ -25,10 +26,11 @@ from alnair.kube.resources import CONFIGMAPS
 from alnair.model import names
 from alnair.model.elastic_plan import SizeChange
 from alnair.model.elastic_types import JobStatus
+from alnair.model.plurals import counted
 from alnair.model.training_job import TrainingJob
+from alnair.processes.controller.elastic.applied import Applied, child_of
 from alnair.processes.controller.elastic.cache import RESOURCES, JobCache
 from alnair.processes.controller.elastic.carrying_out import (
-    Applied,
     LeftBehindError,
     NameTakenError,
     carry_out,
@@ -41,40 +43,54 @@ from alnair.processes.controller.elastic.demands import takes_part
 from alnair.processes.controller.elastic.ending_namespaces import EndingNamespaces
 from alnair.processes.controller.elastic.figures import OperatorFigures
 from alnair.processes.controller.elastic.orphans import Orphans
+from alnair.processes.controller.elastic.paces import Paces
 from alnair.processes.controller.elastic.planner import Planner
 from alnair.processes.controller.elastic.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
 #: Seconds in which further changes of a job are gathered, after which a pass that failed is
-#: repeated, and which a new job waits for its first plan before its status says so.
+#: repeated, at first and at most, and which a new job waits for its first plan before its status
+#: says so.
 _GATHER: Final = 0.05
 _RETRY: Final = 1.0
+_RETRY_MOST: Final = 10.0
 _FIRST_PLAN: Final = 1.0
 #: They are gathered as long as the pass took, but at most so long: where answers are slow, fewer
 #: writes are sooner done.
 _GATHER_MOST: Final = 1.0
 #: Jobs that are worked on at once.
 _WORKERS: Final = 16
+#: Seconds between two writes of one event.
+_REPEAT: Final = 30.0
 #: Seconds after which all is applied anew, lest somebody has changed it.
 _ANEW: Final = 600.0
 
 
 class TrainingJobOperator:
-    """Follows training jobs, and writes while `run_writes` runs."""
+    """Follows training jobs, and writes while `run_writes` runs.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: An open client.
+        paces: How often the same is written.
+    """
+
+    def __init__(self, client: Client, paces: Paces | None = None) -> None:
         self._client = client
+        self._paces = paces or Paces()
         self._cache = JobCache(client, self._mark)
         self._ending = EndingNamespaces(client, self._ends)
         self._planner = Planner(client, self._cache, self._resized)
         #: Clear while more jobs wait than are worked on: events are told later, then.
         self._calm = asyncio.Event()
-        self._events = EventRecorder(client, names.CONTROLLER, calm=self._calm)
+        self._events = EventRecorder(
+            client, names.CONTROLLER, calm=self._calm, repeat_every=_REPEAT
+        )
         #: Jobs to look at; None while nobody would, as another process leads.
         self._queue: WorkQueue | None = None
         self._applied: dict[str, Applied] = {}
         self._hosts: dict[str, Hosts | None] = {}
+        self._failures = Backoffs[JobKey](lambda: Backoff(_RETRY, _RETRY_MOST))
         self._complaints = Complaints(client)
         self._orphans = Orphans(client)
         self._figures = OperatorFigures()
@@ -110,7 +126,7 @@ class TrainingJobOperator:
             queue.close()
 
     def begin_anew(self) -> None:
-        """Forget what was applied: another process may have led."""
+        """Forget what was applied: another process may have led. Its objects tell what that did."""
         self._applied.clear()
         self._hosts.clear()
 
@@ -132,10 +148,13 @@ class TrainingJobOperator:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_ANEW)
-            self._applied.clear()
             present = {job.uid for job in self._cache.jobs.values()}
+            for uid in [uid for uid in self._applied if uid not in present]:
+                del self._applied[uid]
             for uid in [uid for uid in self._hosts if uid not in present]:
                 del self._hosts[uid]
+            for applied in self._applied.values():
+                applied.renew()
             self._complaints.keep(present)
             self._orphans.keep(present)
             for key in self._cache.jobs:
@@ -164,13 +183,14 @@ class TrainingJobOperator:
         self._look(key)
         job = self._cache.jobs.get(key)
         if change is not None and job is not None:
-            said = f"{change.before} → {change.after} workers: {change.message}"
+            said = f"{change.before} → {counted(change.after, 'worker')}: {change.message}"
             self._events.record(_reference(job), change.reason, said)
 
     async def _reconcile(self, key: JobKey) -> bool:
         """Bring a job in line; returns whether further changes of it are to be gathered."""
         job = self._cache.jobs.get(key)
         if job is None or job.deleting:
+            self._failures.reset(key)
             if job is not None:
                 self._applied.pop(job.uid, None)
                 self._hosts.pop(job.uid, None)
@@ -185,14 +205,16 @@ class TrainingJobOperator:
         try:
             await self._bring_in_line(key, job)
         except (NotFound, LeftBehindError):
-            self._look_in(key, _RETRY)
+            self._look_in(key, self._failures.next(key))
         except (Forbidden, NameTakenError) as error:
             # Its namespace is being deleted, or a right or a quota is missing, or a name is taken.
             _log.info("%s %s/%s: %s", *key, error)
-            self._look_in(key, 10 * _RETRY)
+            self._look_in(key, _RETRY_MOST)
         except KubeError as error:
             _log.warning("%s %s/%s: %s", *key, error)
-            self._look_in(key, _RETRY)
+            self._look_in(key, self._failures.next(key))
+        else:
+            self._failures.reset(key)
         return True
 
     def _awaits_plan(self, key: JobKey, job: TrainingJob) -> bool:
@@ -201,7 +223,7 @@ class TrainingJobOperator:
         return takes_part(job) and is_new and self._planner.size(key) is None
 
     async def _bring_in_line(self, key: JobKey, job: TrainingJob) -> None:
-        applied = self._applied.setdefault(job.uid, Applied(self._figures.writes))
+        applied = self._applied_of(key, job)
         hosts = await self._told(job)
         now = time.time()
         suspects = self._cache.suspects(key)
@@ -215,21 +237,34 @@ class TrainingJobOperator:
         observed = replace(observed, no_room=why.words, fits_nowhere=why.never)
         done = desired(job, observed, self._target(key, job), now)
         try:
-            await carry_out(self._client, job, done, applied)
+            put_off = await carry_out(self._client, job, done, applied)
         except KubeError as error:
             if (trouble := refusal(error)) is not None:
-                await self._write(job, refused(job.status, done.status, trouble, now))
+                await self._write(job, refused(job.status, done.status, trouble, now), applied)
             raise
         for manifest in done.apply:
-            if manifest["kind"] == "ConfigMap":
+            if manifest["kind"] == "ConfigMap" and child_of(manifest) not in put_off:
                 self._hosts[job.uid] = _hosts_of(manifest)
-        await self._write(job, done.status)
+        told = await self._write(job, done.status, applied)
         if done.forget:
             await self._delete(job)
         orphans = self._cache.orphans(key)
         left = await self._orphans.evict(job.uid, job.namespace, orphans, now)
-        if times := [at for at in (done.again, ask, left) if at is not None]:
-            self._look_in(key, min(times) - now)
+        waits = [at - now for at in (done.again, ask, left) if at is not None]
+        if waits := [*waits, *put_off.values(), *([told] if told else [])]:
+            self._look_in(key, min(waits))
+
+    def _applied_of(self, key: JobKey, job: TrainingJob) -> Applied:
+        """Return what was applied of a job, by this process or by one that led before."""
+        if job.uid not in self._applied:
+            self._applied[job.uid] = Applied(
+                self._figures.writes,
+                self._paces,
+                found=self._cache.digests(key),
+                # They are made before the workers.
+                keys=self._cache.has_workers(key),
+            )
+        return self._applied[job.uid]
 
     async def _delete(self, job: TrainingJob) -> None:
         """Delete a job; what belongs to it goes with it."""
@@ -265,10 +300,16 @@ class TrainingJobOperator:
                 self._hosts[job.uid] = None
         return self._hosts[job.uid]
 
-    async def _write(self, job: TrainingJob, status: JobStatus) -> None:
-        """Write a status that has changed, and events of what is new in it."""
+    async def _write(self, job: TrainingJob, status: JobStatus, applied: Applied) -> float:
+        """Write a status that has changed, and events of what is new in it.
+
+        Returns:
+            Seconds for which it is put off, as the last one was written shortly before.
+        """
         if status == job.status:
-            return
+            return 0.0
+        if wait := applied.may_tell(job.status, status):
+            return wait
         about = _reference(job)
         for reason, message, is_warning in news(job.status, status):
             self._events.record(about, reason, message, "Warning" if is_warning else "Normal")
@@ -277,6 +318,7 @@ class TrainingJobOperator:
             self._events.record(about, "Migrated", moved.message, "Normal")
         self._figures.writes["status"] += 1
         await write_status(self._client, job, status)
+        return 0.0
 
 
 def _reference(job: TrainingJob) -> ObjectReference:

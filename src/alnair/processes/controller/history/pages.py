@@ -1,4 +1,4 @@
-"""The history over HTTP, as JSON: /v1/history/jobs, and one job by its namespace, kind and name."""
+"""The history over HTTP, as JSON: jobs, one by namespace, kind and name, and who wasted GPUs."""
 
 import time
 from collections.abc import Callable
@@ -8,12 +8,13 @@ import msgspec
 from aiohttp import web
 from sqlalchemy import Connection
 
-from alnair.history.database import queries
+from alnair.history.database import efficiency, queries
 from alnair.history.database.addresses import HistoryError
-from alnair.history.database.filters import QueryError, filter_of
+from alnair.history.database.filters import QueryError, efficiency_of, filter_of
 from alnair.processes.controller.history.store import Store
 
 JOBS: Final = "/v1/history/jobs"
+EFFICIENCY: Final = "/v1/history/efficiency"
 
 
 def add_history(app: web.Application, store: Store) -> None:
@@ -31,7 +32,15 @@ def add_history(app: web.Application, store: Store) -> None:
         names = who["namespace"], who["kind"], who["name"]
         return await _answer(store, lambda one: queries.find(one, *names))
 
+    async def added_up(request: web.Request) -> web.Response:
+        try:
+            wanted = efficiency_of(request.query, time.time())
+        except QueryError as error:
+            return web.Response(status=400, text=str(error))
+        return await _answer(store, lambda one: efficiency.efficiency(one, wanted))
+
     app.router.add_get(JOBS, listed)
+    app.router.add_get(EFFICIENCY, added_up)
     app.router.add_get(f"{JOBS}/{{namespace}}/{{kind}}/{{name}}", shown)
 
 

@@ -20,6 +20,7 @@ from alnair.kube.objects.wire import ObjectMeta
 from alnair.kube.resources import PODS
 from alnair.live.following import ClusterFollower
 from alnair.model import durations, names
+from alnair.model.plurals import counted
 from alnair.model.rebalancing import PlannedMove, RebalanceBounds, RebalancePlan
 from alnair.processes.controller.rebalancing.cordons import Cordons
 from alnair.processes.controller.rebalancing.figures import RebalanceFigures
@@ -155,7 +156,7 @@ class Rebalancing:
         moves = f"{len(plan.moves)} pod{'s move' if len(plan.moves) > 1 else ' moves'}"
         _log.info("%s so that %s gets %d GPUs on %s", moves, plan.name, plan.gpus, nodes)
         namespace, name, uid = plan.pod
-        said = f"{moves}, so that {plan.name} gets {plan.gpus} GPUs on {nodes}"
+        said = f"{moves}, so that {plan.name} gets {counted(plan.gpus, 'GPU')} on {nodes}"
         self._recorder.record(ObjectReference("Pod", name, namespace, uid), _HELPED, said)
 
     async def _go_on(self, plan: RebalancePlan) -> float:
@@ -229,7 +230,7 @@ class Rebalancing:
         return plan
 
     def _tell_begun(self, plan: RebalancePlan, move: PlannedMove) -> None:
-        why = f"so that {plan.name} gets {plan.gpus} GPUs on {', '.join(plan.nodes)}"
+        why = f"so that {plan.name} gets {counted(plan.gpus, 'GPU')} on {', '.join(plan.nodes)}"
         how = f"{move.job} leaves it with all its workers there" if move.job else "it is evicted"
         said = f"off {move.source}, {why}: {how}, and {move.target} has room for it"
         self._recorder.record(_about(move), _MOVED, said)

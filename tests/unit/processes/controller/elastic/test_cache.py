@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from alnair.elastic.desired import Child
 from alnair.elastic.observed import Ending
 from alnair.kube.informer import Change, ChangeKind
 from alnair.kube.objects.training_jobs import ElasticTorchJobWire, project_training_job
+from alnair.model import names
 from alnair.processes.controller.elastic import children
 from alnair.processes.controller.elastic.cache import JobCache
 from alnair.processes.controller.elastic.complaints import Suspect
@@ -115,3 +117,28 @@ def test_pods_whose_maker_is_not_known_are_orphans_whichever_job_they_were_of() 
     assert found == [Orphan("a-0", "uid-a-0", "former-set", "elastictorchjob-a-workers", False)]
     cluster.workers("former-set", "old")
     assert cluster.cache.orphans(KEY) == []  # its maker goes first
+
+
+def test_objects_tell_what_was_applied_of_them_but_not_those_of_a_former_job() -> None:
+    cluster = Cluster()
+    cluster.job("new")
+
+    def meta(name: str, owner: str, digest: str) -> dict[str, Any]:
+        annotations = {names.APPLIED: digest} if digest else {}
+        return {**cluster._meta(name, f"uid-{name}", owner), "annotations": annotations}
+
+    service = Child("Service", "elastictorchjob-a")
+    told = cluster.cache._child("part", cluster.cache._parts["Service"])
+    for owner, digest in (("old", "d0"), ("new", "d1")):
+        wire = msgspec.convert({"metadata": meta(service.name, owner, digest)}, children.PartWire)
+        told(Change(ChangeKind.ADDED, ("team", service.name), None, children.project_part(wire)))
+        assert cluster.cache.digests(KEY) == ({service: "d1"} if owner == "new" else {})
+    group = Child("PodGroup", "podgroup-etjob-a")
+    about = cluster.cache._child("group", cluster.cache._groups)
+    for digest in ("", "d2"):
+        made = msgspec.convert({"metadata": meta(group.name, "new", digest)}, children.GroupWire)
+        about(Change(ChangeKind.ADDED, ("team", "g"), None, children.project_group(made)))
+    assert cluster.cache.digests(KEY) == {service: "d1", group: "d2"}
+    assert not cluster.cache.has_workers(KEY)
+    cluster.workers("set", "new")
+    assert cluster.cache.has_workers(KEY)

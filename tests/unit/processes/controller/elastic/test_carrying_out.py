@@ -1,58 +1,29 @@
-"""What was applied of a job: not again while its news is on its way, at once when it has gone."""
+"""What is decided of a job is done: what was done just before waits, and with it what needs it."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from alnair.elastic.desired import Child
+from alnair.elastic.desired import Child, Desired, Resize
 from alnair.kube.errors import AlreadyExists
 from alnair.kube.objects.training_jobs import ElasticHorovodJobWire, project_training_job
 from alnair.kube.timestamps import timestamp
+from alnair.model.training_job import TrainingJob
 from alnair.processes.controller.elastic import carrying_out
+from alnair.processes.controller.elastic.applied import Applied
 from alnair.processes.controller.elastic.carrying_out import (
-    Applied,
     LeftBehindError,
     NameTakenError,
+    carry_out,
 )
 from kit import training_jobs as jobs
 
-SERVICE = {"kind": "Service", "metadata": {"name": "s"}}
-CHILD = Child("Service", "s")
 
-
-@pytest.fixture
-def applied(monkeypatch: pytest.MonkeyPatch) -> Applied:
-    """Of a service that was applied at 100 s."""
-    at(monkeypatch, 100.0)
-    made = Applied()
-    made.note(SERVICE)
-    return made
-
-
-def at(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Have it this late."""
-    monkeypatch.setattr(carrying_out.time, "monotonic", lambda: seconds)
-
-
-@pytest.mark.parametrize(("seconds", "again"), [(101.5, False), (109.0, False), (110.0, True)])
-def test_what_nobody_has_seen_yet_is_applied_again_only_after_a_while(
-    applied: Applied, monkeypatch: pytest.MonkeyPatch, seconds: float, again: bool
-) -> None:
-    at(monkeypatch, seconds)
-    applied.look([SERVICE], {CHILD})
-    assert applied.differs(SERVICE) is again
-
-
-def test_what_was_there_and_is_not_is_applied_at_once(applied: Applied) -> None:
-    applied.look([SERVICE], set())
-    assert not applied.differs(SERVICE)
-    applied.look([SERVICE], {CHILD})
-    assert applied.differs(SERVICE)
-    # And then its news is waited for again.
-    applied.note(SERVICE)
-    applied.look([SERVICE], {CHILD})
-    assert not applied.differs(SERVICE)
+def read_job() -> TrainingJob:
+    wire = msgspec.convert(jobs.elastic("a", 1, 2), ElasticHorovodJobWire)
+    made = timestamp("2026-11-24T10:00:01Z")
+    return msgspec.structs.replace(project_training_job(wire), uid="new", created=made)
 
 
 class FakeClient:
@@ -90,11 +61,74 @@ OTHER = {"kind": "Queue", "name": "a", "uid": "other"}
 async def test_workers_that_a_former_job_of_the_name_left_behind_are_deleted_and_no_others(
     owner: dict[str, str], created: str, error: type[Exception], deleted: list[tuple[str, str]]
 ) -> None:
-    wire = msgspec.convert(jobs.elastic("a", 1, 2), ElasticHorovodJobWire)
-    job = msgspec.structs.replace(
-        project_training_job(wire), uid="new", created=timestamp("2026-11-24T10:00:01Z")
-    )
+    job = read_job()
     client: Any = FakeClient(owner, created)
     with pytest.raises(error):
         await carrying_out._create(client, job, {"kind": "StatefulSet", "metadata": {"name": "w"}})
     assert client.deleted == deleted
+
+
+class Recorder:
+    """Takes whatever is written, and remembers it."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    async def apply(self, resource: Any, manifest: Any, **options: Any) -> None:
+        self.written.append(f"apply {resource.kind}")
+
+    async def create(self, resource: Any, manifest: Any, namespace: str) -> None:
+        self.written.append(f"create {resource.kind}")
+
+    async def merge_patch(self, resource: Any, *args: Any) -> None:
+        self.written.append(f"patch {resource.kind}")
+
+    async def delete(self, resource: Any, *args: Any, **options: Any) -> None:
+        self.written.append(f"delete {resource.kind}")
+
+
+async def test_the_launcher_is_told_to_look_at_its_hosts_only_once_they_are_written() -> None:
+    job = read_job()
+    hosts: jobs.Manifest = {"kind": "ConfigMap", "metadata": {"name": "hosts"}, "data": {}}
+    now, client = [100.0], Recorder()
+    applied = Applied(clock=lambda: now[0])
+
+    def telling(listed: str) -> Desired:
+        return Desired(
+            apply=({**hosts, "data": {"hosts": listed}},), tell=("pod", listed), status=job.status
+        )
+
+    def seen() -> list[str]:
+        found, client.written = client.written, []
+        return found
+
+    fake: Any = client
+    for listed in ("1", "2"):
+        assert await carry_out(fake, job, telling(listed), applied) == {}
+        assert seen() == ["apply ConfigMap", "patch Pod"]
+        now[0] += 1.0
+    assert await carry_out(fake, job, telling("3"), applied) == {}
+    seen()
+    now[0] += 0.25
+    put_off = await carry_out(fake, job, telling("4"), applied)
+    assert (put_off, seen()) == ({Child("ConfigMap", "hosts"): 0.75}, [])
+    now[0] += 0.75
+    assert await carry_out(fake, job, telling("4"), applied) == {}
+    assert seen() == ["apply ConfigMap", "patch Pod"]
+
+
+async def test_what_was_deleted_or_made_just_before_is_not_again() -> None:
+    job, client, now = read_job(), Recorder(), [100.0]
+    applied = Applied(clock=lambda: now[0])
+    made: jobs.Manifest = {"kind": "StatefulSet", "metadata": {"name": "w"}}
+    done = Desired(
+        delete=(Child("Job", "launcher"),),
+        create=(made,),
+        resize=Resize(Child("StatefulSet", "v"), 2),
+        status=job.status,
+    )
+    fake: Any = client
+    for _ in range(20):
+        await carry_out(fake, job, done, applied)
+        now[0] += 0.05
+    assert client.written == ["delete Job", "create StatefulSet", "patch StatefulSet"]

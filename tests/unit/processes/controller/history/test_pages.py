@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from alnair.kube.client import Client
-from alnair.processes.controller.history.pages import JOBS, add_history
+from alnair.processes.controller.history.pages import EFFICIENCY, JOBS, add_history
 from alnair.processes.controller.history.store import Store
 from alnair.serving.access import Access
 from kit.job_history import job_row, opened, pod_row, put
@@ -28,7 +28,8 @@ async def asked(tmp_path: Path) -> AsyncIterator[Asked]:
     add_history(app, store)
     reviews = Reviews()
     reviews.known = {"a": "ann", "b": "ben"}
-    reviews.allowed = {("ann", JOBS), ("ann", f"{JOBS}/{{namespace}}/{{kind}}/{{name}}")}
+    pages = (JOBS, f"{JOBS}/{{namespace}}/{{kind}}/{{name}}", EFFICIENCY)
+    reviews.allowed = {("ann", page) for page in pages}
     Access(cast("Client", reviews)).guard(app)
     async with TestClient(TestServer(app)) as client:
         yield client
@@ -50,7 +51,17 @@ async def test_who_may_gets_the_jobs_and_a_wrong_filter_is_said(asked: Asked) ->
         assert answer.status == 404
 
 
-@pytest.mark.parametrize("path", [JOBS, ONE])
+async def test_who_may_gets_the_gpu_hours_and_a_wrong_request_is_said(asked: Asked) -> None:
+    query = {"by": "user", "worst": "3"}
+    async with asked.get(EFFICIENCY, params=query, headers=of("a")) as answer:
+        assert answer.status == 200
+        assert (await answer.json())["shares"][0]["jobs"] == 1
+    for wrong in ({"by": "team"}, {"worst": "-1"}, {"since": "soon"}, {"user": "ann"}):
+        async with asked.get(EFFICIENCY, params=wrong, headers=of("a")) as answer:
+            assert (answer.status, next(iter(wrong)) in await answer.text()) == (400, True), wrong
+
+
+@pytest.mark.parametrize("path", [JOBS, ONE, EFFICIENCY])
 async def test_strangers_get_nothing_and_nobody_changes_anything(asked: Asked, path: str) -> None:
     for method in ("GET", "DELETE", "POST", "PUT", "PATCH"):
         async with asked.request(method, path) as answer:

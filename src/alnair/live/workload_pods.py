@@ -1,0 +1,187 @@
+"""Finds the pods of what made them, named as kubectl does: job/NAME, deploy/NAME, and so on."""
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from alnair.kube.client import Client
+from alnair.kube.errors import ApiError, NotFound
+from alnair.kube.objects import wire
+from alnair.kube.owners import OwnerWalk, controller_of
+from alnair.kube.pod_groups.gang_labels import group_of
+from alnair.kube.resources import EVENTS, PODS, Manifest, Resource
+from alnair.kube.served_kinds import meant, served_kinds, words
+from alnair.model.near_names import near
+from alnair.model.owners import Owner, OwnerRef
+from alnair.model.plurals import counted
+
+_ENDED: Final = ("Succeeded", "Failed")
+_NUMBER: Final = re.compile(r"(\d+)")
+#: How many pods something wants is in one of these.
+_WANTED: Final = ("replicas", "parallelism", "completions")
+
+
+class WorkloadError(Exception):
+    """It has no pod that could be looked at; says why and what to do."""
+
+
+class _Spec(Struct, rename="camel"):
+    node_name: str = ""
+    scheduling_group: wire.SchedulingGroup | None = None
+
+
+class _Status(Struct):
+    phase: str = ""
+
+
+class _Pod(Struct):
+    metadata: wire.ObjectMeta
+    spec: _Spec = field(default_factory=_Spec)
+    status: _Status = field(default_factory=_Status)
+
+    @property
+    def stage(self) -> int:
+        """0 for one that waits, 1 for one that has a node, 2 for one that goes or has ended."""
+        if self.metadata.deletion_timestamp or self.status.phase in _ENDED:
+            return 2
+        return 1 if self.spec.node_name else 0
+
+
+class _Named(Struct):
+    metadata: wire.ObjectMeta
+
+
+class _Event(Struct, rename="camel"):
+    involved_object: Any = None
+    message: str = ""
+
+
+async def pod_of(client: Client, namespace: str, kind: str, name: str) -> tuple[str, str]:
+    """Return the pod of a workload that one wants to hear of, and a sentence that says which.
+
+    One that waits goes first, then one that has a node, then one that has ended.
+
+    Args:
+        client: An open client.
+        namespace: Of the workload.
+        kind: As kubectl takes it: `job`, `deploy`, `statefulsets.apps`, `ehj`, `PodGroup`.
+        name: Of the workload.
+
+    Raises:
+        WorkloadError: There is no such kind or object, or it has no pods.
+        KubeError: The cluster cannot be read.
+    """
+    resource = await _resource(client, kind)
+    what = f"{resource.kind} {name}"
+    made = await _object(client, resource, namespace, name)
+    uid = made["metadata"]["uid"]
+    if resource.kind == "PodGroup":
+        pods = await _members(client, namespace, name)
+    else:
+        pods = await _owned(client, namespace, name, uid)
+    if not pods:
+        raise WorkloadError(f"{what} has no pods: {await _why_none(client, resource, made)}")
+    pods.sort(key=lambda one: (one.stage, _natural(one.metadata.name)))
+    stages = [one.stage for one in pods]
+    pod = pods[0].metadata.name
+    if len(pods) == 1:
+        return pod, f"{what} has one pod, {pod}"
+    parts = zip(("without a node", "with a node", "ended or ending"), range(3), strict=True)
+    counts = ", ".join(f"{stages.count(at)} {text}" for text, at in parts if at in stages)
+    return pod, f"{what} has {counted(len(pods), 'pod')}, {counts}: this is {pod}"
+
+
+async def _resource(client: Client, kind: str) -> Resource[Manifest]:
+    kinds = await served_kinds(client)
+    found = meant(kind, kinds)
+    if found is None:
+        close = near(kind.lower(), words(kinds))
+        hint = f"did you mean {' or '.join(close)}?" if close else "see 'kubectl api-resources'"
+        raise WorkloadError(f"the cluster knows no kind {kind}; {hint}")
+    if not found.namespaced:
+        raise WorkloadError(
+            f"a {found.kind} has no pods that wait for it: name a pod, or what made it, such as"
+            " job/NAME"
+        )
+    return found
+
+
+async def _object(
+    client: Client, resource: Resource[Manifest], namespace: str, name: str
+) -> Manifest:
+    try:
+        return await client.get(resource, name, namespace)
+    except NotFound:
+        pass
+    kind = resource.kind
+    found = await client.list(resource.typed(_Named), namespace)
+    hint = f"list them with 'kubectl get {resource.plural} -A'"
+    if close := near(name, (one.metadata.name for one in found.items)):
+        hint = f"did you mean {' or '.join(close)}?"
+    raise WorkloadError(f"no {kind} {name} in namespace {namespace}; {hint}")
+
+
+async def _members(client: Client, namespace: str, group: str) -> list[_Pod]:
+    pods = (await client.list(PODS.typed(_Pod), namespace)).items
+    return [
+        one
+        for one in pods
+        if group_of(one.metadata.labels or {}, one.spec.scheduling_group) == group
+    ]
+
+
+async def _owned(client: Client, namespace: str, name: str, uid: str) -> list[_Pod]:
+    """Return the pods of a namespace above which an object is."""
+    walk = OwnerWalk(client, time.monotonic)
+    pods = (await client.list(PODS.typed(_Pod), namespace)).items
+    return [one for one in pods if await _is_above(walk, one.metadata, name, uid, "Pod")]
+
+
+async def _is_above(walk: OwnerWalk, meta: wire.ObjectMeta, name: str, uid: str, kind: str) -> bool:
+    """Return whether an object is above another one, whose metadata these are."""
+    first = controller_of(meta)
+    # What controllers make is called after them; others' owners need not be read.
+    if first is None or not (first.uid == uid or first.name.startswith(name)):
+        return False
+    ref = OwnerRef("", "v1", kind, meta.namespace, meta.name, meta.uid)
+    return any(one.ref.uid == uid for one in await walk.chain(Owner(ref=ref, controller=first)))
+
+
+async def _why_none(client: Client, resource: Resource[Manifest], made: Manifest) -> str:
+    """Return why an object has no pods, as far as it is seen, and what to do."""
+    spec, meta = made.get("spec") or {}, made["metadata"]
+    if spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"):
+        return "it is suspended"
+    for key in _WANTED:
+        if spec.get(key) == 0:
+            return f"its spec.{key} is 0"
+    if said := await _refusals(client, meta["namespace"], meta["name"]):
+        return said[-1]
+    if resource.kind == "PodGroup":
+        return "pods name it by their label scheduling.x-k8s.io/pod-group"
+    word = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+    return f"see 'kubectl describe {word} {meta['name']} -n {meta['namespace']}'"
+
+
+async def _refusals(client: Client, namespace: str, name: str) -> Sequence[str]:
+    """Return what the API server said when pods of an object were to be made, the newest last."""
+    where = "type=Warning,reason=FailedCreate"
+    try:
+        listed = await client.list(EVENTS.typed(_Event), namespace, field_selector=where)
+    except ApiError:  # whoever may not read events has the hint
+        return ()
+    # Of a Deployment it is its ReplicaSet that was refused: that begins with its name.
+    events = [one for one in listed.items if _about(one).startswith(name)]
+    return [one.message for one in events]
+
+
+def _about(event: _Event) -> str:
+    return str((event.involved_object or {}).get("name", ""))
+
+
+def _natural(name: str) -> list[str | int]:
+    """Sort w-10 behind w-9; every other part is a number."""
+    return [int(part) if part.isdigit() else part for part in _NUMBER.split(name)]
