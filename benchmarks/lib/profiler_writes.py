@@ -11,7 +11,7 @@ import asyncio
 import random
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 import msgspec
@@ -54,6 +54,7 @@ class Written(msgspec.Struct):
         a_minute_most: Writes a second in the busiest minute.
         most: In the busiest second.
         gap: Points between what pods' annotations say and what is, mean.
+        nodes: That were simulated.
         late: Seconds from the begin or end of a pod, or of its idleness, until it is written: the
             95th of 100; None: there was none.
     """
@@ -63,6 +64,12 @@ class Written(msgspec.Struct):
     most: int
     gap: float
     late: float | None
+    nodes: int = 0
+
+    @property
+    def a_second_on_a_thousand(self) -> float:
+        """Writes a second of 1,000 such nodes, mean."""
+        return self.a_second * 1000 / self.nodes if self.nodes else 0.0
 
 
 class _Pod(msgspec.Struct):
@@ -192,7 +199,13 @@ class _Node:
         )
 
 
-def writes(mix: str, nodes: int = 1000, pods: int = 20, seconds: int = 3600) -> Written:
+def writes(
+    mix: str,
+    nodes: int = 1000,
+    pods: int = 20,
+    seconds: int = 3600,
+    go_on: Callable[[int], bool] = lambda _: True,
+) -> Written:
     """Return what a cluster's agents write.
 
     Args:
@@ -200,25 +213,32 @@ def writes(mix: str, nodes: int = 1000, pods: int = 20, seconds: int = 3600) -> 
         nodes: Of the cluster.
         pods: On each, at any time.
         seconds: That are counted.
+        go_on: Called with the number of nodes that are done; False ends it with these, which are
+            not chosen: each node is made of its number alone.
     """
     total = Counter[int]()
     gaps: list[float] = []
     late: list[float] = []
+    done = 0
     for number in range(nodes):
         found, node_gaps, node_late = asyncio.run(_node(mix, f"node-{number}", pods, seconds))
         total += found
         gaps += node_gaps
         late += node_late
+        done += 1
+        if not go_on(done):
+            break
     counted = {at: count for at, count in total.items() if at >= _WARM_UP}
     minutes = Counter[int]()
     for at, count in counted.items():
         minutes[at // 60] += count
     return Written(
-        round(sum(counted.values()) / seconds, 1),
+        round(sum(counted.values()) / seconds, 2),
         round(max(minutes.values(), default=0) / 60, 1),
         max(counted.values(), default=0),
         round(statistics.fmean(gaps), 2),
         round(statistics.quantiles(late, n=20)[18], 1) if len(late) > 1 else None,
+        done,
     )
 
 

@@ -70,7 +70,7 @@ class Tenants:
             server,
             Policy.EVICT,
             lambda _, __, action: self.told.append(action),
-            ViolationRules(grace=0.0, confirmed=0.0, settled=0.0),
+            ViolationRules(grace=0.0, confirmed=0.0, confirmed_hidden=0.0, settled=0.0),
             mappings=self.mappings,
         )
         self.looks = looks(nvml, self.inspection)

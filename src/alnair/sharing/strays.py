@@ -1,8 +1,8 @@
 """Strays: processes on a GPU of which their pod was given nothing, and what follows.
 
 As with slices, what looks wrong is a suspicion first, and a violation when it stays: who was given
-what is known from elsewhere, and may be a moment old. From the first moment of a stray to the
-action it is at most 1 + 3 s.
+what is known from elsewhere, and may be a moment old: a second, so it was asked for twice anew
+before anybody is accused. From the first moment of a stray to the action it is at most 1 + 2 s.
 
 What it cannot see: use by a process that the driver does not list.
 """
@@ -39,11 +39,12 @@ class StrayRules(msgspec.Struct, frozen=True):
     """When a suspicion arises, and when it is one no more; seconds.
 
     Attributes:
-        confirmed: How long a suspicion must stay.
+        confirmed: How long a suspicion must stay. Looks are a second apart: between two of their
+            multiples, or now and then it would take a look more.
         interrupted: Two looks further apart say nothing of the time between.
     """
 
-    confirmed: float = 3.0
+    confirmed: float = 1.5
     interrupted: float = 3.0
 
 

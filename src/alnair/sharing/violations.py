@@ -2,15 +2,18 @@
 
 The driver's own figures, once a second, are held against the limits. What looks wrong is a
 suspicion first and a violation when it stays: a process that just ended, a number that was reused,
-a sample that was taken in the middle of something must not cost anybody a pod. From the beginning
-of a bypass to the action it is at most 1 + 3 s, which leaves a second of five for the request.
+a sample that was taken in the middle of something must not cost anybody a pod. Facts need less of
+that than figures: who has no slot, or has a driver's library of its own mapped, has it in the first
+second of a container too, and no time makes it clearer than a second look. From the beginning of
+such a bypass to the action it is at most 1 + 2 s, which leaves two seconds of five for the request.
 
 What it cannot see: use that the driver itself does not attribute to the processes.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +22,9 @@ from alnair.sharing.accounts import ProcessAccount
 _MIB: Final = 1 << 20
 #: Linux has no more threads than it has pids.
 _MOST_THREADS: Final = 1 << 22
+#: GPU seconds that no process is charged in a second, whatever its prices: a launch for each of its
+#: threads, and each of a quarter of a second.
+_MOST_CHARGED: Final = float(1 << 20)
 
 
 class Kind(StrEnum):
@@ -49,12 +55,14 @@ class ViolationRules(msgspec.Struct, frozen=True):
     """When a suspicion arises, and when it is one no more; seconds and bytes.
 
     Attributes:
-        grace: After a container's start nothing is judged: contexts come before figures settle.
+        grace: After a container's start no figures are judged: contexts come before they settle.
         confirmed: How long a suspicion must stay.
+        confirmed_hidden: The same for processes that hide from the limits. Looks are a second
+            apart: between two of their multiples, or now and then it would take a look more.
         confirmed_compute: The same for compute, whose samples are coarse: ten windows of a second.
         interrupted: Two samples further apart say nothing of the time between.
-        settled: How long the driver must have listed a process without a slot: the server looks for
-            new slots twice a second.
+        settled: How long the driver must have listed a process without a slot, and that long after
+            it was first listed the server must have looked for slots: it does so twice a second.
         zombie: How long the driver may still list a process that has ended.
         slack: Memory above the limit that is no violation; besides, what a context costs: once for
             what contexts grow by, and for each process whose slot does not have its own yet.
@@ -69,6 +77,7 @@ class ViolationRules(msgspec.Struct, frozen=True):
 
     grace: float = 5.0
     confirmed: float = 3.0
+    confirmed_hidden: float = 1.5
     confirmed_compute: float = 10.0
     interrupted: float = 3.0
     settled: float = 1.0
@@ -92,12 +101,14 @@ class Process(msgspec.Struct, frozen=True):
         registered: Has a slot.
         age: Seconds since it started.
         listed: Seconds for which the driver has listed this number without a break.
+        searched: Seconds from its first listing to the last look that told whose each slot is.
         ended: Seconds since it ended, as far as is known; None while it lives.
         beside: Path of a driver library that it has mapped beside ours, or "".
         beside_for: Seconds for which that has been known.
         held: Bytes that its slot says it holds; None without a slot.
         contexts: That its slot says it has; None without a slot.
         waiting: Threads that its slot says wait for GPU time.
+        charging: GPU seconds a second that its slot says it was charged since the last look.
         account: Of its GPU time, by its slot and by NVML; None where there is nothing to compare.
     """
 
@@ -113,6 +124,8 @@ class Process(msgspec.Struct, frozen=True):
     contexts: int | None = None
     waiting: int = 0
     account: ProcessAccount | None = None
+    searched: float = math.inf
+    charging: float = 0.0
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -149,6 +162,16 @@ class Observation(msgspec.Struct, frozen=True):
     margin: float = 0.0
     ledger: int | None = None
     context: int = 0
+
+
+class _Wrong(NamedTuple):
+    """What looks wrong: since when it may have been so, and for how long it must stay."""
+
+    kind: Kind
+    message: str
+    since: float
+    span: float
+    is_figure: bool = True
 
 
 class SuspectedViolation(msgspec.Struct, frozen=True):
@@ -202,13 +225,13 @@ Action = SliceViolation | Cleared | Throttle | EvictTenant
 
 def judge(before: Case, seen: Observation, rules: ViolationRules = ViolationRules()) -> Case:  # noqa: B008 (frozen)
     """Return what is held against a container after one more look."""
-    if seen.now - seen.since < rules.grace:
-        return Case(seen.now)
+    is_early = seen.now - seen.since < rules.grace
     is_gap = seen.now - before.last > rules.interrupted
-    excess = before.excess if is_gap else _excess(before, seen, rules)
-    needed = {Kind.COMPUTE: rules.confirmed_compute, Kind.FORGED: rules.confirmed_forged}
-    suspicions = {}
-    for kind, message, since in _wrong(seen, excess, rules):
+    excess = 0.0 if is_early else before.excess if is_gap else _excess(before, seen, rules)
+    suspicions: dict[Kind, SuspectedViolation] = {}
+    for kind, message, since, span, is_figure in _wrong(seen, excess, rules):
+        if is_early and is_figure:
+            continue
         old = before.suspicions.get(kind)
         if old is not None and old.is_confirmed:
             suspicions[kind] = old  # its sentence stays: one event, not one a second
@@ -217,11 +240,9 @@ def judge(before: Case, seen: Observation, rules: ViolationRules = ViolationRule
             since = seen.now
         elif old is not None:
             since = min(since, old.since)
-        span = needed.get(kind, rules.confirmed)
-        is_confirmed = seen.now - since >= span or (kind is Kind.COMPUTE and excess >= rules.excess)
         # Of two reasons for the same, the first one that is confirmed is told.
         if kind not in suspicions or not suspicions[kind].is_confirmed:
-            suspicions[kind] = SuspectedViolation(since, message, is_confirmed)
+            suspicions[kind] = SuspectedViolation(since, message, seen.now - since >= span)
     return Case(seen.now, excess, suspicions)
 
 
@@ -247,16 +268,15 @@ def respond(policy: Policy, before: Case, after: Case) -> list[Action]:
     return actions
 
 
-def _wrong(
-    seen: Observation, excess: float, rules: ViolationRules
-) -> Iterator[tuple[Kind, str, float]]:
-    """Yield what looks wrong at this moment, and since when it may have been so."""
+def _wrong(seen: Observation, excess: float, rules: ViolationRules) -> Iterator[_Wrong]:
+    """Yield what looks wrong at this moment."""
     alive = [process for process in seen.processes if counts(process, rules)]
-    strangers = [p for p in alive if not p.registered and p.listed >= rules.settled]
+    strangers = [p for p in alive if not p.registered and _has_no_slot(p, rules)]
     if strangers:
         shown = ", ".join(str(process.pid) for process in strangers[:5])
         message = f"{len(strangers)} process(es) use the GPU past the limits (host pid {shown})"
-        yield Kind.UNREGISTERED, message, seen.now - max(process.listed for process in strangers)
+        since = seen.now - max(process.listed for process in strangers)
+        yield _Wrong(Kind.UNREGISTERED, message, since, rules.confirmed_hidden, is_figure=False)
     yield from _beside(seen, alive, rules)
     yield from _forged(seen, alive, excess, rules)
     held = sum(process.memory or 0 for process in alive)
@@ -267,13 +287,24 @@ def _wrong(
     if seen.memory_limit and held > allowed and not seen.mps:
         limit = seen.memory_limit // _MIB
         message = f"it holds {held // _MIB} MiB of GPU memory, its limit is {limit} MiB"
-        yield Kind.MEMORY, message, seen.now
+        yield _Wrong(Kind.MEMORY, message, seen.now, rules.confirmed)
     if excess >= rules.excess:
         message = f"it used {excess:.0f} s of GPU time more than it was granted"
-        yield Kind.COMPUTE, message, seen.now
+        yield _Wrong(Kind.COMPUTE, message, seen.now, 0.0)
     elif _is_above(seen, rules):
         message = f"it uses {seen.used:.0%} of the GPU's time, its share is {seen.share:.0%}"
-        yield Kind.COMPUTE, message, seen.now
+        yield _Wrong(Kind.COMPUTE, message, seen.now, rules.confirmed_compute)
+
+
+def _has_no_slot(process: Process, rules: ViolationRules) -> bool:
+    """Tell whether it would be known by now if it had one.
+
+    Who keeps the server from telling whose the slots are is waited for a little longer, not for
+    ever.
+    """
+    if process.listed < rules.settled:
+        return False
+    return process.searched >= rules.settled or process.listed >= rules.settled + rules.confirmed
 
 
 def _is_above(seen: Observation, rules: ViolationRules) -> bool:
@@ -282,15 +313,14 @@ def _is_above(seen: Observation, rules: ViolationRules) -> bool:
     return seen.used > seen.share + rules.margin
 
 
-def _beside(
-    seen: Observation, alive: list[Process], rules: ViolationRules
-) -> Iterator[tuple[Kind, str, float]]:
+def _beside(seen: Observation, alive: list[Process], rules: ViolationRules) -> Iterator[_Wrong]:
     """Yield what registered processes do beside the library."""
     evading = [process for process in alive if process.registered and process.beside]
     if evading:
         first = evading[0]
         message = f"host pid {first.pid} uses {first.beside} beside the library that limits it"
-        yield Kind.BYPASS, message, seen.now - max(process.beside_for for process in evading)
+        since = seen.now - max(process.beside_for for process in evading)
+        yield _Wrong(Kind.BYPASS, message, since, rules.confirmed_hidden, is_figure=False)
         return
     for process in alive:
         # What it holds by its slot may be of a context that just ended.
@@ -298,21 +328,29 @@ def _beside(
         is_unknown = process.contexts == 0 and seen.context and not process.held
         if is_settled and is_unknown and (process.memory or 0) >= seen.context // 2:
             message = f"host pid {process.pid} has a context that its library does not know"
-            yield Kind.BYPASS, message, seen.now
+            yield _Wrong(Kind.BYPASS, message, seen.now, rules.confirmed)
             return
 
 
 def _forged(
     seen: Observation, alive: list[Process], excess: float, rules: ViolationRules
-) -> Iterator[tuple[Kind, str, float]]:
-    """Yield where what the pages say is not what the driver says."""
+) -> Iterator[_Wrong]:
+    """Yield where what the pages say cannot be, or is not what the driver says."""
+    for process in alive:
+        # No account is needed to know these for lies, and no time makes them truer.
+        if process.waiting > _MOST_THREADS:
+            message = f"the page of host pid {process.pid} has {process.waiting} waiting threads"
+            yield _Wrong(Kind.FORGED, message, seen.now, 0.0, is_figure=False)
+        if process.charging > _MOST_CHARGED:
+            message = (
+                f"the page of host pid {process.pid} says that it was charged "
+                f"{process.charging:.0f} s of GPU time in a second"
+            )
+            yield _Wrong(Kind.FORGED, message, seen.now, 0.0, is_figure=False)
     if seen.mps:
         return
     for process in alive:
         account = process.account
-        if process.waiting > _MOST_THREADS:
-            message = f"the page of host pid {process.pid} has {process.waiting} waiting threads"
-            yield Kind.FORGED, message, seen.now
         if account is None or not process.registered or process.age < rules.judged:
             continue
         # Of a kernel that never ends the library cannot know: it wrongs nobody within a grant.
@@ -323,7 +361,7 @@ def _forged(
                 f"{account.charged:.0f} s of GPU time lately, the driver measured "
                 f"{account.used:.0f} s"
             )
-            yield Kind.FORGED, message, seen.now
+            yield _Wrong(Kind.FORGED, message, seen.now, rules.confirmed_forged)
     held = sum(process.memory or 0 for process in alive)
     if seen.ledger is None or not seen.memory_limit:
         return
@@ -333,7 +371,7 @@ def _forged(
         message = (
             f"its pages say {seen.ledger // _MIB} MiB of GPU memory, the driver {held // _MIB} MiB"
         )
-        yield Kind.FORGED, message, seen.now
+        yield _Wrong(Kind.FORGED, message, seen.now, rules.confirmed_forged)
 
 
 def counts(process: Process, rules: ViolationRules) -> bool:

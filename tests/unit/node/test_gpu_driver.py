@@ -188,9 +188,9 @@ async def test_a_gpu_in_mig_mode_answers_though_its_use_is_not_measured(
 ) -> None:
     api.version, api.gpus = "1", ["a"]
     await driver.look()
-    assert driver.read("a").usage == Usage(42.0, 1 << 30)
+    assert driver.read("a").usage == Usage(42.0, 1 << 30, is_mean=False)
     api.is_mig = True
-    assert driver.read("a").usage == Usage(None, 1 << 30)
+    assert driver.read("a").usage == Usage(None, 1 << 30, is_mean=False)
 
 
 async def test_where_no_errors_are_reported_there_are_none(api: Api, driver: GpuDriver) -> None:

@@ -52,19 +52,20 @@ def test_while_it_is_not_known_who_holds_what_no_pod_is_called_a_stray() -> None
     assert owner("", GPU, "", None) is Owner.HOST
 
 
-def test_a_stray_is_confirmed_after_three_seconds_with_one_sentence() -> None:
-    *suspected, confirmed = looks(10, 11, 12, 13)
-    assert [case and case.message for case in suspected] == ["", "", ""]
+@pytest.mark.parametrize("third", [11.98, 12, 12.02])
+def test_a_stray_is_confirmed_at_the_third_look_with_one_sentence(third: float) -> None:
+    *suspected, confirmed = looks(10, 11, third)
+    assert [case and case.message for case in suspected] == ["", ""]
     said = "1 process(es) use a GPU of which the pod was given nothing (host pid 8)"
-    assert confirmed == StrayCase(10, 13, said)
+    assert confirmed == StrayCase(10, third, said)
     second = Process(pid=9, memory=None, registered=False, age=9.0, listed=1.0)
-    later = judge_stray(confirmed, 14, [STRAY, second])
-    assert later == StrayCase(10, 14, said)
+    later = judge_stray(confirmed, 13, [STRAY, second])
+    assert later == StrayCase(10, 13, said)
 
 
 def test_a_pod_that_was_given_the_gpu_meanwhile_is_suspected_no_more() -> None:
-    (*_, suspected) = looks(10, 11, 12)
-    assert judge_stray(suspected, 13, []) is None
+    (*_, suspected) = looks(10, 11)
+    assert judge_stray(suspected, 12, []) is None
     (*_, again) = looks(14, 15)
     assert again == StrayCase(14, 15)
 

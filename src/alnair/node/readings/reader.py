@@ -76,7 +76,7 @@ class GpuReader:
         return Reading(
             sample,
             Load(listed.memory, shares, listed.mps),
-            Usage(busy.util, used, mig_used),
+            Usage(busy.util, used, mig_used, busy.is_mean),
             use.unmapped if use is not None else 0,
         )
 

@@ -28,16 +28,19 @@ class Usage(msgspec.Struct, frozen=True):
     """What a GPU does as a whole.
 
     Attributes:
-        util: Percent of the time since the last look in which kernels ran; None where that is not
-            measured, as in MIG mode.
+        util: Percent of the time in which kernels ran; None where that is not measured, as in MIG
+            mode.
         memory_bytes: In use, with the driver's own part.
         mig: Bytes in use of the GPU's MIG devices, by their UUIDs; of those of one GPU instance
             together.
+        is_mean: Whether `util` is over all the time since the last look; else it is the driver's
+            last sample, of which nothing follows for that time.
     """
 
     util: float | None
     memory_bytes: int
     mig: dict[str, int] = {}
+    is_mean: bool = True
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ What follows is written into the limits page, or handed to `Compute`.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from alnair.node.readings.values import Load
+from alnair.node.readings.values import Load, Usage
 from alnair.node.vgpu.compute_shares import Compute
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import guaranteed
@@ -20,6 +20,8 @@ from alnair.sharing.corrections import Overhead, learn
 from alnair.sharing.debts import Debt, inexact, owe, payable
 
 _MILLION: Final = 1_000_000
+#: Of a word of the pages, as a number that may be below 0.
+_SIGN: Final = 1 << 63
 _Key = tuple[str, str]
 #: Pid and start of a process, and the GPU.
 _ProcessKey = tuple[int, int, str]
@@ -45,6 +47,8 @@ class DriverAccounts:
         self._charged: dict[_Key, tuple[float, int]] = {}
         self._debts: dict[_Key, Debt] = {}
         self._processes: dict[_ProcessKey, tuple[int, ProcessAccount]] = {}
+        #: When what a process says it was charged was looked at last, and the nanoseconds then.
+        self._said: dict[_ProcessKey, tuple[float, int]] = {}
         self._looked: dict[str, float] = {}
         #: GPUs of which NVML has told what a process used: some drivers say 0 of all.
         self._telling: set[str] = set()
@@ -67,16 +71,18 @@ class DriverAccounts:
         for gpu in self._looked.keys() - gpus:
             del self._looked[gpu]
 
-    def used(self, uuid: str, load: Load, util: float | None) -> dict[int, float] | None:
+    def used(self, uuid: str, load: Load, usage: Usage | None) -> dict[int, float] | None:
         """Return the part of a GPU's time that each process used; None if that is not known.
 
         NVML takes the mean of a process over the samples in which it ran: the parts of all are
-        brought down to what the GPU did as a whole.
+        brought down to what the GPU did as a whole, where NVML has the mean of that. Its last
+        sample alone may be of a pause, or of a moment's work: then they are brought down to 1.
         """
         if any(load.shares.values()):
             self._telling.add(uuid)
         if load.mps or uuid not in self._telling:
             return None
+        util = usage.util if usage is not None and usage.is_mean else None
         parts = within({pid: 100 * part for pid, part in load.shares.items()}, util)
         return {pid: part / 100 for pid, part in parts.items()}
 
@@ -93,6 +99,25 @@ class DriverAccounts:
         """Return the account of a process; None if it has none that can be judged."""
         known = self._processes.get((pid, self._started(pid), uuid))
         return known[1] if known is not None else None
+
+    def charging(self, uuid: str, pid: int, charged_ns: int, now: float) -> float:
+        """Return GPU seconds a second that a process says it was charged since the last look.
+
+        At the first look it is nothing: how long it took to say so is not known.
+
+        Args:
+            uuid: Of the GPU.
+            pid: The host's.
+            charged_ns: What its slot says now, all in all.
+            now: Monotonic seconds.
+        """
+        key = pid, self._started(pid), uuid
+        then, before = self._said.get(key, (now, charged_ns))
+        self._said[key] = now, charged_ns
+        # A word that was settled to below 0 is one near 2^64: nobody is accused of that.
+        grown = (charged_ns - before + _SIGN) % (2 * _SIGN) - _SIGN
+        # Two looks may be close together: what came within a second came in one.
+        return grown / 1e9 / max(1.0, now - then)
 
     def look(
         self,
@@ -208,5 +233,7 @@ class DriverAccounts:
     def keep_only(self, uuid: str, pids: Iterable[int]) -> None:
         """Drop the accounts of processes that the driver lists on a GPU no more."""
         there = frozenset(pids)
-        for key in [k for k in self._processes if k[2] == uuid and k[0] not in there]:
-            del self._processes[key]
+        all_known: tuple[dict[_ProcessKey, Any], ...] = self._processes, self._said
+        for known in all_known:
+            for key in [k for k in known if k[2] == uuid and k[0] not in there]:
+                del known[key]

@@ -6,6 +6,7 @@ rest out as values.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -109,8 +110,7 @@ class Inspection:
         self.strays.renew()
         for uuid, load in seen.loads.items():
             try:
-                usage = seen.usages.get(uuid)
-                used = self._accounts.used(uuid, load, usage.util if usage is not None else None)
+                used = self._accounts.used(uuid, load, seen.usages.get(uuid))
                 self._judge(uuid, load, used, now)
             except OSError as error:
                 _log.warning("%s: %s", uuid, error)
@@ -229,12 +229,14 @@ class Inspection:
         ticks = self._places.started(pid)
         beside, since = "", now
         ended = None
+        searched = math.inf
         use: DeviceUse | None = None
         if container is not None:
             at = container.census.pids.get(pid)
             if row >= 0 and at is not None and at < len(container.slots):
                 use = container.slots[at].devices[row]
             ended = container.census.ended.get(pid)
+            searched = container.census.known_at - self._listed[uuid, pid]
             process = MappingProcess(pid, ticks)
             self._tenants.add(process)
             if self._mappings is not None:
@@ -252,4 +254,8 @@ class Inspection:
             contexts=use.contexts if use is not None else None,
             waiting=use.waiting if use is not None else 0,
             account=self._accounts.account(uuid, pid) if use is not None else None,
+            searched=searched,
+            charging=(
+                self._accounts.charging(uuid, pid, use.charged_ns, now) if use is not None else 0.0
+            ),
         )

@@ -50,7 +50,12 @@ def _problems(
         yield f"it names the container {name!r}, which asks for no GPU"
     parts = [part for container in assigned.values() for part in container]
     for part in parts:
-        if part.uuid not in gpus:
+        if part.uuid.startswith("MIG-"):
+            yield (
+                f"{part.uuid} is a MIG device, which no assignment names, and of which there are "
+                "no slices: let the pod ask for nvidia.com/mig-PROFILE"
+            )
+        elif part.uuid not in gpus:
             yield f"GPU {part.uuid} is not on this node"
     whole = {part.uuid for part in parts if part.whole}
     sliced = {part.uuid for part in parts if not part.whole}

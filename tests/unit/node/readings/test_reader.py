@@ -80,6 +80,7 @@ def test_a_gpu_with_a_plain_driver() -> None:
     assert (seen.power_w, seen.temperature_c, seen.energy_j) == (None, None, None)
     assert (seen.pcie_rx, seen.nvlink_tx, seen.throttle, seen.profiling) == (None, None, (), {})
     assert reading.usage.memory_bytes == 4 * GIB, "the driver's own part is in use, too"
+    assert reading.usage.is_mean
     assert reading.load.memory == {OWN: 2 * GIB}
     assert reading.load.shares == {OWN: 0.3}
 
@@ -103,8 +104,10 @@ def test_without_samples_the_rates_are_taken() -> None:
         DeviceGetSamples=ScriptedError(NOT_SUPPORTED),
         DeviceGetUtilizationRates=SimpleNamespace(gpu=40, memory=4),
     )
-    seen = sample(api)
+    reading = reader(api).read()
+    seen = reading.sample
     assert (seen.util, seen.memory_copy, seen.busy) == (40.0, 4.0, ())
+    assert not reading.usage.is_mean
 
 
 def test_what_nobody_measures_is_none_and_not_zero() -> None:

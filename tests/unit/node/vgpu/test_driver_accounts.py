@@ -21,6 +21,7 @@ from alnair.node.readings.values import Load, Usage
 from alnair.node.vgpu.compute_shares import TICK_NS, Compute
 from alnair.node.vgpu.containers.container import VgpuContainer
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
+from alnair.node.vgpu.driver_accounts import DriverAccounts
 from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.counters import DeviceUse, Slot
@@ -62,7 +63,7 @@ class Tenant:
         self.assignment = ContainerSlices(self.name, ContainerMatch(cgroup=f"/c{pid}"), (share,))
         self.limits = Page(share)
         self.counters = SimpleNamespace(passed=1)
-        self.census = SimpleNamespace(pids={pid: 0}, ended={})
+        self.census = SimpleNamespace(pids={pid: 0}, ended={}, known_at=float("inf"))
         self.totals, self.since, self.group = Totals(1), 0.0, object()
         self.tat = self.charged = self.used = self.launches = 0.0
         self.wants, self.waits = 1.0, False
@@ -326,6 +327,23 @@ def test_late_figures_and_tenants_that_come_and_go_accuse_and_stop_nobody() -> N
     assert all(mine >= before - 0.02 for mine, before in zip(late, prompt, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("usage", "used"),
+    [
+        (Usage(50.0, 0), {1: 0.3, 2: 0.2}),
+        # A pause at the end of the second: they did not work less for it.
+        (Usage(0.0, 0, is_mean=False), {1: 0.6, 2: 0.4}),
+        (None, {1: 0.6, 2: 0.4}),
+    ],
+    ids=["mean", "last sample", "nothing"],
+)
+def test_what_processes_used_is_bounded_by_a_mean_and_not_by_the_last_sample(
+    usage: Usage | None, used: dict[int, float]
+) -> None:
+    accounts = DriverAccounts(Compute(), lambda _: 1)
+    assert accounts.used(GPU, Load({1: 0, 2: 0}, {1: 0.6, 2: 0.4}), usage) == pytest.approx(used)
+
+
 def test_processes_that_live_for_a_second_are_not_accused_by_their_pages() -> None:
     """They end without a sync: of what they used, little was charged, and NVML loses some."""
     tenant = Tenant(1, 50, soft=True)
@@ -343,6 +361,41 @@ def test_a_page_that_the_driver_belies_is_a_violation(lie: str, wants: float) ->
     node = Liars(LIES[lie](), *tenants(wants))
     node.run(90)
     assert node.kinds == {"c1": {Kind.FORGED}}
+
+
+class Once:
+    """Tells the truth but for one tick, that of the tenth look."""
+
+    def __init__(self, **lie: int) -> None:
+        self._ticks, self._lie = 0, lie
+
+    def __call__(self, _: random.Random, true: DeviceUse) -> DeviceUse:
+        self._ticks += 1
+        is_time = self._ticks == 10 * LOOK
+        return msgspec.structs.replace(true, **self._lie) if is_time else true
+
+
+@pytest.mark.parametrize("lie", [{"waiting": 1 << 23}, {"charged_ns": 1 << 52}])
+def test_what_cannot_be_is_found_at_the_look_that_sees_it(lie: dict[str, int]) -> None:
+    node = Liars(Once(**lie), *tenants(0.5))
+    node.run(9)
+    assert not node.kinds
+    node.run(1)
+    assert node.kinds == {"c1": {Kind.FORGED}}
+    assert any("the page of host pid 1 " in str(action) for _, action in node.told)
+
+
+def test_a_process_that_was_charged_for_weeks_before_the_first_look_is_not_accused() -> None:
+    accounts = DriverAccounts(Compute(), lambda _: 1)
+    weeks = 40 * 86_400 * 10**9
+    assert accounts.charging(GPU, 1, weeks, 100.0) == 0.0
+    assert accounts.charging(GPU, 1, weeks + 10**9, 100.1) == 1.0
+    assert accounts.charging(GPU, 1, weeks + 5 * 10**9, 102.1) == 2.0
+    assert accounts.charging(GPU, 1, weeks, 103.1) < 0, "a price was settled"
+    assert accounts.charging(GPU, 2, 10**9, 100.0) == 0.0
+    assert accounts.charging(GPU, 2, 2**64 - 10**9, 101.0) == -2.0, "to below 0"
+    accounts.keep_only(GPU, [])
+    assert accounts.charging(GPU, 1, 2 * weeks, 104.1) == 0.0
 
 
 def test_who_sets_its_bucket_back_has_its_share_and_no_more() -> None:

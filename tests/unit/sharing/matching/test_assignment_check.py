@@ -49,6 +49,11 @@ def test_the_gpus_of_an_init_container_come_again_and_those_of_a_sidecar_do_not(
         ({"main": [whole_gpu(0), whole_gpu(0)]}, [asks(whole=2)], "asks for 2 whole GPUs"),
         ({"main": [slice_of(0, 500), slice_of(0, 500)]}, [asks(memory=500)], "500 MiB and 0 %"),
         (
+            {"main": [AssignedGpu("MIG-0", 0, 500, 0, whole=False)]},
+            [asks(memory=500)],
+            "MIG-0 is a MIG device, which no assignment names, and of which there are no slices",
+        ),
+        (
             {"main": [slice_of(0, 500)], "other": [slice_of(0, 500)]},
             [asks(memory=500)],
             "it names the container 'other', which asks for no GPU",

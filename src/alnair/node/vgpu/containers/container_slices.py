@@ -25,7 +25,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         low_priority: Yields to the tenants that are not low.
         context_mib: Cost of a context on this GPU and driver where it is known.
         tier_a: The driver itself holds the memory limit.
-        sm_count: SMs that the container shall see (MPS); 0 is all.
+        sm_count: SMs that the container shall see (MPS); 0 is all. Not with a share of time.
     """
 
     uuid: str
@@ -141,6 +141,12 @@ def _of_share(share: Share) -> str:
         return f"{share.compute_percent} % of {share.uuid}: give 0 (no limit) to 100"
     if not 0 <= share.context_mib < 1 << 20 or not 0 <= share.sm_count < 1 << 16:
         return f"context_mib and sm_count of {share.uuid} must be 0 or more, and plausible"
+    if share.sm_count and guaranteed(share):
+        return (
+            f"{share.sm_count} SMs and {guaranteed(share)} % of the time of {share.uuid}: a "
+            "container that MPS gives SMs would be held back twice; give sm_count or "
+            "compute_percent (or soft), not both"
+        )
     return ""
 
 

@@ -41,6 +41,8 @@ class ProcessWatch:
     Attributes:
         ended: Host pid → monotonic seconds at which it ended, of those that had a slot lately.
         freed: Slots of the dead that were freed so far.
+        known_at: Monotonic seconds of the last look that told whose each slot is, or that it is of
+            nobody who lives.
     """
 
     def __init__(self, proc: Proc, counters: CountersFile, on_end: Callable[[], None]) -> None:
@@ -53,6 +55,7 @@ class ProcessWatch:
         self._doubted: set[Owner] = set()
         self.ended: dict[int, float] = {}
         self.freed = 0
+        self.known_at = float("-inf")
         self._rests_until = 0.0
         #: Of the control group; "": its hierarchy is not mounted here.
         self._folder: tuple[ControlGroup, str] | None = None
@@ -84,9 +87,12 @@ class ProcessWatch:
             self._unwatch(gone)
         self._dead &= named
         if group is None:
+            self.known_at = self._loop.time()  # nobody of it has registered
             return True
         if unknown := named - self._watched.keys() - self._dead:
             self._find(unknown, group)
+        if not unknown - self._watched.keys() - self._dead:
+            self.known_at = self._loop.time()
         self.sweep()
         if self._folder is None or self._folder[0] is not group:
             self._folder = group, str(self._proc.mounts.folder(group.path, group.controller) or "")

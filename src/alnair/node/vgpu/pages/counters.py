@@ -34,8 +34,13 @@ _ASLEEP: Final = 100
 TURNS: Final = 4
 #: Bytes from the beginning to the end of the buckets.
 _BUCKETS: Final = abi.offset(abi.Counters, "padding")
+_ANY: Final = (1 << 64) - 1
 #: More bytes than any machine has: larger numbers are nonsense and count as this.
 MOST: Final = 1 << 50
+#: The same by field of `DeviceUse`. Sums of nanoseconds (`charged_ns`, `throttled_ns`) have no
+#: bound of their own: 2^50 of them are 13 days, and a training lasts longer. What is believed is
+#: how much they grow, and that is bounded where it is added up (`pages.totals`).
+_MOST_OF: Final = (MOST, MOST, _ANY, _ANY, MOST, MOST, MOST, MOST)
 
 
 class DeviceUse(msgspec.Struct, frozen=True):
@@ -213,9 +218,7 @@ class CountersFile:
         devices = []
         for row in range(self.rows):
             first = _FIRST_DEVICE + row * _DEVICE_WORDS
-            devices.append(
-                DeviceUse(*(min(word, MOST) for word in words[first : first + _DEVICE_WORDS]))
-            )
+            devices.append(DeviceUse(*map(min, words[first : first + _DEVICE_WORDS], _MOST_OF)))
         calls = []
         for call in range(min(words[_CLASSES] or abi.COUNTED_BEFORE, len(abi.Call))):
             first = _FIRST_CALL + 3 * call

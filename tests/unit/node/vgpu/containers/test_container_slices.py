@@ -14,6 +14,7 @@ from alnair.node.vgpu.containers.container_slices import (
 from alnair.node.vgpu.pages import abi
 
 ID = "3f4b8c1d" * 8
+GPU = "GPU-8a1b0000-0000-0000-0000-00000000000f"
 POD = "6b2b1f5c-9c3e-4d7f-8a51-0f6f3f0c9e11"
 PLACE = Cgroup(f"/kubepods/pod{POD}/{ID}/x", f"/kubepods/pod{POD}/{ID}", ID, POD)
 
@@ -55,6 +56,26 @@ def test_a_soft_share_without_a_guarantee_has_one_percent() -> None:
     gpu = "GPU-00000000-0000-0000-0000-000000000001"
     assert row(Share(gpu, soft=True)).compute_percent == 1
     assert row(Share(gpu)).compute_percent == 0
+
+
+@pytest.mark.parametrize(
+    ("share", "percent"),
+    [
+        (Share(GPU, 1024, sm_count=40), 0),
+        (Share(GPU, 1024, 30), 0),
+        (Share(GPU, 1024, 30, sm_count=40), 30),
+        (Share(GPU, 1024, soft=True, sm_count=40), 1),
+    ],
+    ids=["SMs", "percent", "both", "SMs and what others leave"],
+)
+def test_a_share_is_of_the_sms_or_of_the_time(share: Share, percent: int) -> None:
+    said = problem(ContainerSlices("a", ContainerMatch(container=ID), (share,)))
+    assert said == (
+        f"40 SMs and {percent} % of the time of {GPU}: a container that MPS gives SMs would be "
+        "held back twice; give sm_count or compute_percent (or soft), not both"
+        if percent
+        else ""
+    )
 
 
 def test_a_slice_of_a_mig_device_is_refused_with_what_to_do() -> None:

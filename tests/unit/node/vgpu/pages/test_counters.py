@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from alnair.node.vgpu.pages import abi
-from alnair.node.vgpu.pages.counters import CountersFile, Slot
+from alnair.node.vgpu.pages.counters import MOST, CountersFile, Slot
 from alnair.node.vgpu.pages.totals import Totals
 
 
@@ -27,6 +27,42 @@ def written(folder: Path, classes: int, counts: int) -> Slot:
     (found,) = file.read()
     file.close()
     return found
+
+
+def use_written(folder: Path, **fields: int) -> tuple[Slot, ...]:
+    """The slots of a file in which one process says this of its GPU."""
+    page = abi.Counters(slots_used=1)
+    page.slot[0].owner, page.slot[0].started = 7, 42
+    for name, value in fields.items():
+        setattr(page.slot[0].device[0], name, value)
+    path, raw = folder / "counters", bytes(page)
+    file = CountersFile(path, 1)
+    file.rebuild(1)
+    with path.open("r+b") as out:
+        out.seek(abi.offset(abi.Counters, "slots_used"))
+        out.write(raw[abi.offset(abi.Counters, "slots_used") :][:8])
+        out.seek(abi.HEAD_BYTES)
+        out.write(raw[abi.HEAD_BYTES :][: abi.SLOT_BYTES])
+    found = file.read()
+    file.close()
+    return found
+
+
+@pytest.mark.parametrize("days", [1, 13, 14, 1000])
+def test_gpu_time_counts_for_as_long_as_a_process_lives(tmp_path: Path, days: int) -> None:
+    since, second = days * 86_400 * 10**9, 10**9
+    totals = Totals(1)
+    for ns in (since, since + second):
+        before = totals.devices[0].copy()
+        totals.add(use_written(tmp_path, charged_ns=ns, throttled_ns=ns))
+    grown = {name: now - before[name] for name, now in totals.devices[0].items()}
+    assert grown == {"charged_ns": second, "throttled_ns": second, "launches": 0, "refused": 0}
+
+
+def test_what_no_machine_has_counts_as_the_most_that_is_believed(tmp_path: Path) -> None:
+    (slot,) = use_written(tmp_path, held=1 << 63, waiting=1 << 63, charged_ns=1 << 63)
+    use = slot.devices[0]
+    assert (use.held, use.waiting, use.charged_ns) == (MOST, MOST, 1 << 63)
 
 
 @pytest.mark.parametrize(
