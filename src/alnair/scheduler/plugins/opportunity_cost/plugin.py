@@ -8,7 +8,9 @@ What a placement costs, in GPUs, is the sum of
 - by how much more GPUs of the node lack the cores and the memory that go with them
   (`alnair.scheduler.plugins.opportunity_cost.imbalance`). So pods without GPUs keep to nodes that
   have cores to spare, the more strictly the sooner cores run out
-  (`alnair.scheduler.plugins.opportunity_cost.partners`).
+  (`alnair.scheduler.plugins.opportunity_cost.partners`);
+- where cores or memory do not suffice for all, what the pods that fit into the node's rest would
+  make of it (`alnair.scheduler.plugins.opportunity_cost.remainders`).
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
 one after another, in the order that breaks ties; pods with whole GPUs open no idle node among them
@@ -30,7 +32,9 @@ from alnair.scheduler.framework.score_weights import PARTS
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
-from alnair.scheduler.plugins.opportunity_cost.partners import partner
+from alnair.scheduler.plugins.opportunity_cost.partners import partner, scarcity_of
+from alnair.scheduler.plugins.opportunity_cost.remainders import Remainders
+from alnair.scheduler.plugins.opportunity_cost.supply import SupplyState
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 
@@ -57,7 +61,8 @@ class OpportunityCostArguments(Arguments, frozen=True):
             steps where cores or memory are scarce and pods ask for nothing else.
         softness: m of the soft maximum, in GPUs, for what there is plenty of beside GPUs: the
             smaller, the sharper.
-        least_softness: the same for what runs out together with GPUs.
+        least_softness: the same for what runs out together with GPUs. Where it is not less than
+            `softness`, nothing follows what is scarce.
         until_learned: score plugins that decide as long as too few pods came to learn from, and
             then have no say.
     """
@@ -66,6 +71,11 @@ class OpportunityCostArguments(Arguments, frozen=True):
     softness: float = 0.2
     least_softness: float = 0.05
     until_learned: tuple[str, ...] = ()
+
+    @property
+    def tells_scarcity(self) -> bool:
+        """Whether what is scarce counts otherwise than what there is plenty of."""
+        return self.least_softness < self.softness
 
     def problems(self) -> list[str]:
         """Return what is out of range."""
@@ -145,11 +155,19 @@ class _Known:
         softness = arguments.softness, arguments.least_softness
         cpu = partner(self.prices.cpu, there.cpu, *softness)
         memory = partner(self.prices.memory, there.memory, *softness)
-        self.imbalance = Imbalance(cluster, self.prices, (cpu, memory))
+        remainders = self._remainders(there) if arguments.tells_scarcity else ()
+        self.imbalance = Imbalance(cluster, self.prices, (cpu, memory), remainders)
         #: Costs of pods without GPUs are rounded to so many steps: the sharper, the further apart
         #: are costs of nodes that are much alike.
         sharpest = min(cpu.softness, memory.softness)
         self.steps_apart = math.floor(arguments.softness / sharpest + 0.5)
+
+    def _remainders(self, there: SupplyState) -> list[Remainders]:
+        prices = self.prices
+        return [
+            Remainders(prices.cpu_of_pods, scarcity_of(prices.cpu, there.cpu)),
+            Remainders(prices.memory_of_pods, scarcity_of(prices.memory, there.memory)),
+        ]
 
     def still_holds(self, cluster: Cluster) -> bool:
         return (
@@ -178,6 +196,8 @@ class _Cost:
         requests = dict(spec.requests)
         # Sums of requests may be larger than any integer of NumPy.
         asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]], float)
+        self._asked = asked
+        self._asked_of: list[float] = asked[:, 0].tolist()
         self._more: Column = asked * imbalance.each
         self._cpu, self._memory = (float(part) for part in self._more[:, 0])
         demand = spec.gpu
@@ -209,6 +229,8 @@ class _Cost:
             opened = (least & 1) + opened
         excess -= taken
         cost = imbalance.soft(excess)
+        if imbalance.remains:
+            cost -= imbalance.left(rows, taken, self._asked)
         cost -= imbalance.cost[rows]
         if self._takes:
             # Opening an idle node brings no reward for cores and memory that it has in excess.
@@ -250,6 +272,8 @@ class _Cost:
             imbalance.excess.item(0, row) + self._cpu - taken,
             imbalance.excess.item(1, row) + self._memory - taken,
         )
+        if imbalance.remains:
+            cost -= imbalance.left_of(row, taken, self._asked_of)
         cost -= imbalance.cost.item(row)
         if self._takes:
             if imbalance.idle.item(row):
