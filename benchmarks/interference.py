@@ -13,7 +13,10 @@ cases differ in the decisions alone:
 - `utilsched-to-100`: the same up to 100 %;
 - `utilsched-scores`: the same without a limit (`maxUtilization: 0`): the terms choose, and
   refuse nothing;
-- `utilsched-pairs`: the same, and the scheduler knows the pairs that the simulator knows.
+- `utilsched-pairs`: the same, and the scheduler knows the pairs that the simulator knows;
+- `opportunity-price`: `alnair-low-fragmentation`, which prices GPUs beyond 70 % of their time;
+- `opportunity-off`: the same without that price (`targetUtilization: 100`);
+- `opportunity-limit`: the same with a limit of 70 % instead (`maxUtilization: 70`).
 
 The trace `kinds` is the synthetic one whose jobs are those that were measured in pairs (Gavel's 26
 on a V100), drawn by a seed; all use half of a GPU's time, so that its time tells nothing of them.
@@ -49,6 +52,13 @@ from alnair.sim.simulation import Simulation, SimulationOptions
 BOTH = ("UtilSched", "Interference")
 WITHOUT, FILLED, SCORES = "utilsched-without", "utilsched-to-100", "utilsched-scores"
 PAIRS = "utilsched-pairs"
+PRICE, OFF, LIMIT = "opportunity-price", "opportunity-off", "opportunity-limit"
+#: Arguments of OpportunityCost in these cases.
+OPPORTUNITY: dict[str, dict[str, float]] = {
+    PRICE: {},
+    OFF: {"targetUtilization": 100},
+    LIMIT: {"targetUtilization": 100, "maxUtilization": 70},
+}
 CONFIGURATION = Configuration(
     profiles=(
         ProfileConfiguration(scheduler_name=names.SCHEDULER),
@@ -76,9 +86,17 @@ CONFIGURATION = Configuration(
                 PluginConfig("Interference", {"pairs": msgspec.to_builtins(shipped())}),
             ),
         ),
+        *(
+            ProfileConfiguration(
+                scheduler_name=name,
+                like=names.LOW_FRAGMENTATION,
+                plugin_config=(PluginConfig("OpportunityCost", arguments),),
+            )
+            for name, arguments in OPPORTUNITY.items()
+        ),
     )
 )
-CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES, PAIRS)
+CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES, PAIRS, *OPPORTUNITY)
 DAY = 86400.0
 #: Most of openb's jobs come from day 115 on; 35 GPUs are busy on average then.
 TRACES = {

@@ -15,7 +15,7 @@ So a pod of which nothing is known goes to the idlest GPU, and one whose demand 
 it fits best. A node's score is that of its best GPU, min-max normalised over the feasible nodes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -23,11 +23,10 @@ import numpy as np
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
-from alnair.scheduler.framework.extension_points import Depends, Reason
+from alnair.scheduler.framework.busy_gpus import NotBusy, too_busy
 from alnair.scheduler.framework.gpu_scores import BestGpu
 from alnair.scheduler.state.cluster import Cluster
-from alnair.scheduler.state.gpus.gpu_room import any_gpu, slice_fits
-from alnair.scheduler.state.nodes.columns import Column, Mask, Rows
+from alnair.scheduler.state.nodes.columns import Column, Rows
 
 #: Source of the limit: the original's interference analysis (pairs are safe below it).
 SAFE_UTILIZATION: Final = 70.0
@@ -74,10 +73,10 @@ class UtilSched:
     def __init__(self, arguments: UtilSchedArguments | None = None) -> None:
         self.arguments = arguments or UtilSchedArguments()
 
-    def filter(self, spec: PodSpec, cluster: Cluster) -> "_NotBusy | None":
+    def filter(self, spec: PodSpec, cluster: Cluster) -> NotBusy | None:
         """Compile the filter."""
         demand, limit = spec.gpu, self.arguments.max_utilization
-        return _NotBusy(spec, cluster, limit) if demand and demand.memory_mib and limit else None
+        return NotBusy(spec, cluster, limit) if demand and demand.memory_mib and limit else None
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> "_Load | None":
         """Compile the scores of GPUs."""
@@ -88,34 +87,6 @@ class UtilSched:
         if spec.gpu is None:
             return None
         return BestGpu(spec.gpu, cluster.devices, _Load(spec, cluster, self.arguments))
-
-
-class _NotBusy:
-    depends = Depends.BOOKED
-
-    def __init__(self, spec: PodSpec, cluster: Cluster, limit: float) -> None:
-        self._spec = spec
-        self._cluster = cluster
-        self._limit = limit
-        self._reason = Reason(
-            f"node(s) have no GPU to share below {limit:g} % measured and expected utilization"
-        )
-
-    def __call__(self, rows: Rows) -> Mask:
-        assert self._spec.gpu is not None
-        fits = slice_fits(self._spec.gpu, self._cluster.devices, rows)
-        return any_gpu(fits & ~too_busy(self._spec, self._cluster, rows, self._limit))
-
-    def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
-        yield self._reason, ~self(rows)
-
-
-def too_busy(spec: PodSpec, cluster: Cluster, rows: Rows, limit: float) -> Mask:
-    """Return which GPUs have tenants, and would be busy beyond the limit with this pod too."""
-    util = cluster.loads.expected_util(rows)
-    shared = cluster.devices.shared_mask(rows)
-    busy: Mask = shared & (util >= 0) & (util + spec.expected_util > limit)
-    return busy
 
 
 class _Load:

@@ -38,6 +38,7 @@ class GpuPrices:
         worth: (kinds · (UNITS + 1),), what free room on a GPU is worth, in GPUs, by kind and level
             as `Devices.cell` numbers them.
         cpu, memory: what goes with GPUs, in millicores and bytes.
+        cpu_of_pods, memory_of_pods: what one pod asks for, GPUs that it takes, and how many do.
     """
 
     def __init__(
@@ -69,6 +70,9 @@ class GpuPrices:
             tuple((g, n * ask.ram_mib * _MIB) for g, (ask, n) in zip(taken, asks, strict=True)),
             sum(count * ask.ram_mib * _MIB for ask, count in others),
         )
+        every = [*zip(asks, taken, strict=True), *((other, 0.0) for other in others)]
+        self.cpu_of_pods = [(ask.cpu_milli, gpus / n, n) for (ask, n), gpus in every]
+        self.memory_of_pods = [(ask.ram_mib << 20, gpus / n, n) for (ask, n), gpus in every]
         self._tables: dict[GpuDemand, NDArray[np.int64]] = {}
 
     def cost_of_slice(self, demand: GpuDemand) -> NDArray[np.int64]:

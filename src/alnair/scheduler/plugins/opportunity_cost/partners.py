@@ -57,9 +57,7 @@ def partner(wanted: Wanted, there: Beside, softest: float, sharpest: float) -> P
     mean = sum(amount for _, amount in wanted.beside) / gpus
     if not room or not mean:
         return Partner(mean, softest)
-    # Pods without GPUs first fill the nodes without.
-    apart = max(wanted.apart / gpus - there.elsewhere / supply, 0.0)
-    scarcity = (mean + apart) * supply / room
+    apart, scarcity = _apart(wanted, there, gpus), scarcity_of(wanted, there)
     softness = min(softest, max(sharpest, _SLOPE * (1.0 - scarcity)))
     part = (softest - softness) / (softest - sharpest) if softest > sharpest else 0.0
     if not part:
@@ -67,6 +65,23 @@ def partner(wanted: Wanted, there: Beside, softest: float, sharpest: float) -> P
     until_full = supply * min(1.0, 1.0 / scarcity)
     kept = _kept_for_the_most(wanted, there, mean, _level(there, apart * until_full))
     return Partner(mean * (kept / mean) ** part, softness)
+
+
+def scarcity_of(wanted: Wanted, there: Beside) -> float:
+    """Return what all pods ask for per GPU taken over what nodes have per GPU; 0 if none has."""
+    supply = sum(count for count, _ in there.groups)
+    room = sum(amount for _, amount in there.groups)
+    gpus = sum(count for count, _ in wanted.beside)
+    if not gpus or not room:
+        return 0.0
+    mean = sum(amount for _, amount in wanted.beside) / gpus
+    return (mean + _apart(wanted, there, gpus)) * supply / room
+
+
+def _apart(wanted: Wanted, there: Beside, gpus: float) -> float:
+    """Return what pods without GPUs ask for per GPU, once they filled the nodes without."""
+    supply = sum(count for count, _ in there.groups)
+    return max(wanted.apart / gpus - there.elsewhere / supply, 0.0)
 
 
 def _level(there: Beside, apart: float) -> float:

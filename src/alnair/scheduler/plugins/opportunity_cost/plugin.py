@@ -8,7 +8,9 @@ What a placement costs, in GPUs, is the sum of
 - by how much more GPUs of the node lack the cores and the memory that go with them
   (`alnair.scheduler.plugins.opportunity_cost.imbalance`). So pods without GPUs keep to nodes that
   have cores to spare, the more strictly the sooner cores run out
-  (`alnair.scheduler.plugins.opportunity_cost.partners`).
+  (`alnair.scheduler.plugins.opportunity_cost.partners`);
+- where cores or memory do not suffice for all, what the pods that fit into the node's rest would
+  make of it (`alnair.scheduler.plugins.opportunity_cost.remainders`).
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
 one after another, in the order that breaks ties; pods with whole GPUs open no idle node among them
@@ -19,18 +21,24 @@ on those that stay idle.
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Annotated, Final
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
 from alnair.scheduler.framework.arguments import Arguments, out_of_range
+from alnair.scheduler.framework.busy_gpus import NotBusy
 from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.framework.score_weights import PARTS
+from alnair.scheduler.plugins.opportunity_cost.busy_prices import BusyPrices
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
-from alnair.scheduler.plugins.opportunity_cost.partners import partner
+from alnair.scheduler.plugins.opportunity_cost.partners import partner, scarcity_of
+from alnair.scheduler.plugins.opportunity_cost.remainders import Remainders
+from alnair.scheduler.plugins.opportunity_cost.supply import SupplyState
 from alnair.scheduler.state.cluster import Cluster
 from alnair.scheduler.state.nodes.columns import Column, Rows, of_rows, single
 
@@ -49,6 +57,10 @@ _MOST_FREE: Final = 15.0
 _OPENING: Final = 1.0
 
 
+#: A range that the chart's schema tells, too.
+Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
 class OpportunityCostArguments(Arguments, frozen=True):
     """Arguments of OpportunityCost.
 
@@ -57,7 +69,11 @@ class OpportunityCostArguments(Arguments, frozen=True):
             steps where cores or memory are scarce and pods ask for nothing else.
         softness: m of the soft maximum, in GPUs, for what there is plenty of beside GPUs: the
             smaller, the sharper.
-        least_softness: the same for what runs out together with GPUs.
+        least_softness: the same for what runs out together with GPUs. Where it is not less than
+            `softness`, nothing follows what is scarce.
+        target_utilization: percent of time that a GPU is measured to be busy, beyond which slices
+            pay more for it; 100 is never.
+        max_utilization: percent of time beyond which no slice joins others on a GPU; 0 is no limit.
         until_learned: score plugins that decide as long as too few pods came to learn from, and
             then have no say.
     """
@@ -65,7 +81,14 @@ class OpportunityCostArguments(Arguments, frozen=True):
     step: float = 0.05
     softness: float = 0.2
     least_softness: float = 0.05
+    target_utilization: Percent = 70.0
+    max_utilization: Percent = 0.0
     until_learned: tuple[str, ...] = ()
+
+    @property
+    def tells_scarcity(self) -> bool:
+        """Whether what is scarce counts otherwise than what there is plenty of."""
+        return self.least_softness < self.softness
 
     def problems(self) -> list[str]:
         """Return what is out of range."""
@@ -92,17 +115,27 @@ class OpportunityCost:
     def __init__(self, arguments: OpportunityCostArguments | None = None) -> None:
         self._arguments = arguments or OpportunityCostArguments()
         self.instead_of = self._arguments.until_learned
+        self.reads_loads = (
+            self._arguments.target_utilization < 100 or self._arguments.max_utilization > 0
+        )
         self._known: _Known | None = None
 
     def observe(self, cluster: Cluster) -> DemandObserver:
         """Learn what pods ask for as they come: prices change with it."""
         return DemandObserver(cluster)
 
+    def filter(self, spec: PodSpec, cluster: Cluster) -> NotBusy | None:
+        """Compile the filter, if there is a limit."""
+        limit = self._arguments.max_utilization
+        slices = spec.gpu is not None and bool(spec.gpu.memory_mib)
+        return NotBusy(spec, cluster, limit) if slices and limit else None
+
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost | None":
         """Compile the score."""
         if self._leaves_it(cluster):
             return None
-        return _Cost(spec, cluster, self._know(cluster), self._arguments.step)
+        busy = self._busy(spec, cluster)
+        return _Cost(spec, cluster, self._know(cluster), self._arguments.step, busy)
 
     def gpus(self, spec: PodSpec, cluster: Cluster) -> Callable[[Rows], Column] | None:
         """Compile the scores of GPUs."""
@@ -111,12 +144,22 @@ class OpportunityCost:
         if self._leaves_it(cluster):
             return None
         table = self._know(cluster).prices.cost_of_slice(spec.gpu)
+        busy = self._busy(spec, cluster)
 
         def scores(rows: Rows) -> Column:
-            scores = 100.0 - table[cluster.devices.cell[:, rows]] * (100.0 / NO_PLACE)
-            return scores.astype(float)
+            costs = table[cluster.devices.cell[:, rows]]
+            refused = None
+            if busy.count:
+                costs = costs + busy.of(rows)
+                refused = busy.refused(rows)
+            scores: Column = (100.0 - costs * (100.0 / NO_PLACE)).astype(float)
+            return scores if refused is None else np.where(refused, -1.0, scores)
 
         return scores
+
+    def _busy(self, spec: PodSpec, cluster: Cluster) -> BusyPrices:
+        arguments = self._arguments
+        return BusyPrices(spec, cluster, arguments.target_utilization, arguments.max_utilization)
 
     def _leaves_it(self, cluster: Cluster) -> bool:
         """Return whether others decide, as long as too little was learned."""
@@ -145,11 +188,19 @@ class _Known:
         softness = arguments.softness, arguments.least_softness
         cpu = partner(self.prices.cpu, there.cpu, *softness)
         memory = partner(self.prices.memory, there.memory, *softness)
-        self.imbalance = Imbalance(cluster, self.prices, (cpu, memory))
+        remainders = self._remainders(there) if arguments.tells_scarcity else ()
+        self.imbalance = Imbalance(cluster, self.prices, (cpu, memory), remainders)
         #: Costs of pods without GPUs are rounded to so many steps: the sharper, the further apart
         #: are costs of nodes that are much alike.
         sharpest = min(cpu.softness, memory.softness)
         self.steps_apart = math.floor(arguments.softness / sharpest + 0.5)
+
+    def _remainders(self, there: SupplyState) -> list[Remainders]:
+        prices = self.prices
+        return [
+            Remainders(prices.cpu_of_pods, scarcity_of(prices.cpu, there.cpu)),
+            Remainders(prices.memory_of_pods, scarcity_of(prices.memory, there.memory)),
+        ]
 
     def still_holds(self, cluster: Cluster) -> bool:
         return (
@@ -170,7 +221,10 @@ class _Cost:
     depends = Depends.BOOKED
     normalize: Normalize | None = None
 
-    def __init__(self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float) -> None:
+    def __init__(
+        self, spec: PodSpec, cluster: Cluster, known: "_Known", step: float, busy: BusyPrices
+    ) -> None:
+        self._busy = busy
         self._devices, self._bids = cluster.devices, known.bids
         self._columns = cluster.columns
         self._imbalance = imbalance = known.imbalance
@@ -178,6 +232,8 @@ class _Cost:
         requests = dict(spec.requests)
         # Sums of requests may be larger than any integer of NumPy.
         asked = np.array([[requests.get("cpu", 0)], [requests.get("memory", 0)]], float)
+        self._asked = asked
+        self._asked_of: list[float] = asked[:, 0].tolist()
         self._more: Column = asked * imbalance.each
         self._cpu, self._memory = (float(part) for part in self._more[:, 0])
         demand = spec.gpu
@@ -197,18 +253,23 @@ class _Cost:
     def __call__(self, rows: Rows) -> Column:
         imbalance = self._imbalance
         imbalance.refresh()
-        if (row := single(rows)) is not None:
+        if (row := single(rows)) is not None and not self._busy.count:
             return np.array([self._of(row)])
         excess = of_rows(imbalance.excess, rows) + self._more
+        busy: NDArray[np.int64] | int = 0
         taken: Column | float = float(self._whole)
         opened: Column | int = self._whole
         if self._table is not None:
             costs = self._table.take(of_rows(self._devices.cell, rows))
-            least = costs.min(axis=0, initial=NO_PLACE)
-            taken = (least >> 1) * GRAIN + taken
-            opened = (least & 1) + opened
+            least: NDArray[np.int64] = costs.min(axis=0, initial=NO_PLACE)
+            if self._busy.count:
+                least, busy = self._busy.add(costs, rows)
+            taken = (least >> 1).astype(float) * GRAIN + taken
+            opened = (least & 1).astype(float) + opened
         excess -= taken
         cost = imbalance.soft(excess)
+        if imbalance.remains:
+            cost -= imbalance.left(rows, taken, self._asked)
         cost -= imbalance.cost[rows]
         if self._takes:
             # Opening an idle node brings no reward for cores and memory that it has in excess.
@@ -221,6 +282,8 @@ class _Cost:
             left = np.maximum(free - opened, 0.0)
             for k in self._sets:
                 cost += self._bids.sets[k][rows] * (free // k - left // k)
+        if self._busy.count:
+            cost += busy * (GRAIN / 2)
         if self._opening:
             cost += np.where(imbalance.idle[rows], self._opening, 0.0)
         cost -= self._whole
@@ -250,6 +313,8 @@ class _Cost:
             imbalance.excess.item(0, row) + self._cpu - taken,
             imbalance.excess.item(1, row) + self._memory - taken,
         )
+        if imbalance.remains:
+            cost -= imbalance.left_of(row, taken, self._asked_of)
         cost -= imbalance.cost.item(row)
         if self._takes:
             if imbalance.idle.item(row):

@@ -48,13 +48,13 @@ def random_spec(chance: random.Random) -> PodSpec:
     return share(chance.choice((10, 25, 30, 45, 60, 81)), cpu=cpu, models=models)
 
 
-def random_nodes(chance: random.Random, count: int = 30) -> list[Node]:
+def random_nodes(chance: random.Random, count: int = 30, cpu: int = 32000) -> list[Node]:
     nodes = []
     for i in range(count):
         model, memory = chance.choice((*[("A100", 10000)] * 4, ("T4", 9000)))
         gpus = [make.gpu(f"n{i}", g, model, memory) for g in range(chance.choice((0, 1, 2, 4, 8)))]
-        nodes.append(make.node(f"n{i}", cpu=32000, memory=128 * GIB, gpus=gpus))
-    return [*nodes, make.node("nameless", cpu=32000, memory=128 * GIB, nameless_gpus=4)]
+        nodes.append(make.node(f"n{i}", cpu=cpu, memory=128 * GIB, gpus=gpus))
+    return [*nodes, make.node("nameless", cpu=cpu, memory=128 * GIB, nameless_gpus=4)]
 
 
 def test_a_slice_goes_into_the_hole_that_no_other_could_use() -> None:
@@ -85,6 +85,23 @@ def test_a_pod_with_many_cores_goes_where_its_gpu_leaves_no_others_without() -> 
     stream = Stream(node("tight", gpus=4, cpu=32000), node("rich", gpus=4, cpu=96000))
     stream.hear_of(*[make.spec(whole=1, cpu=8000)] * 16)
     assert stream.place(make.spec(whole=1, cpu=24000))[0] == "rich"
+
+
+def test_where_cores_run_out_the_last_of_each_node_are_left_for_gpus_with_few() -> None:
+    kinds = (
+        make.spec(whole=1, cpu=2000),
+        make.spec(whole=1, cpu=8000),
+        make.spec(cpu=12000),
+    )
+    gpus = 0
+    for seed in range(4):
+        chance = random.Random(seed)
+        stream = Stream(*[node(f"n{i}", gpus=4, cpu=24000) for i in range(8)])
+        stream.hear_of(*kinds * 12)
+        specs = [chance.choice(kinds) for _ in range(60)]
+        placed = [bool(stream.place(spec)[0]) for spec in specs]
+        gpus += sum(p for p, spec in zip(placed, specs, strict=True) if spec.gpu)
+    assert gpus > 75, "70 where all cores cost the same, and pods without GPUs take the last"
 
 
 def test_without_history_nodes_are_filled_in_their_order() -> None:
@@ -149,10 +166,11 @@ def test_prices_follow_a_mix_that_shifts() -> None:
     assert late.place(share(30)) == ("b", [0]), "the other half is for a half"
 
 
+@pytest.mark.parametrize("cpu", [32000, 12000], ids=["plenty", "scarce"])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_kept_is_what_would_be_computed_anew(seed: int) -> None:
+def test_what_is_kept_is_what_would_be_computed_anew(seed: int, cpu: int) -> None:
     chance = random.Random(seed)
-    stream = Stream(*random_nodes(chance))
+    stream = Stream(*random_nodes(chance, cpu=cpu))
     specs = [random_spec(chance) for _ in range(12)]
     stream.pass_by(300 * (seed % 2), "nameless")
     for _ in range(150):
