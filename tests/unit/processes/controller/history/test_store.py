@@ -31,11 +31,16 @@ async def test_what_cannot_be_written_now_is_written_when_it_can(tmp_path: Path)
     store.close()
 
 
-async def test_who_lost_the_lease_commits_nothing_and_asks_no_more(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    leads = True
-    store = Store(str(tmp_path / "history.db"), lambda: leads)
+async def test_who_lost_the_lease_commits_nothing_and_asks_no_more(tmp_path: Path) -> None:
+    leads, refused = True, asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+
+    def asked() -> bool:
+        if not leads:
+            loop.call_soon_threadsafe(refused.release)
+        return leads
+
+    store = Store(str(tmp_path / "history.db"), asked)
     await store.open_patiently()
     assert await store.write(Changes(jobs=[job_row()], pods=[pod_row()]), 2000.0) == set()
 
@@ -46,8 +51,8 @@ async def test_who_lost_the_lease_commits_nothing_and_asks_no_more(
 
     waiting = asyncio.create_task(store.once(held_up))
     later = asyncio.create_task(store.write(Changes(jobs=[job_row("third", "third")]), 4000.0))
-    while caplog.text.count("another one leads by now") < 2:
-        await asyncio.sleep(0.01)
+    for _ in (waiting, later):
+        await refused.acquire()
     for one in (waiting, later):
         assert not one.done()
         one.cancel()
