@@ -96,6 +96,15 @@ def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path
     assert containers(tmp_path) == []
 
 
+@pytest.mark.usefixtures("agent")
+def test_a_program_sees_no_gpu_that_it_was_not_given(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    said = run(tmp_path, "--", program="/usr/bin/env").communicate()[0]
+    assert f"CUDA_VISIBLE_DEVICES=GPU-{fake.uuid()}\n" in said
+
+
 def test_how_a_program_ended_is_told_although_the_agent_is_gone(
     agent: Agent, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

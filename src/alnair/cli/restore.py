@@ -82,4 +82,4 @@ def restore(
     for fate, said in words.items():
         for called in found.get(fate, []):
             typer.echo(f"{called}: {said}")
-    typer.echo(f"{len(found.get('unchanged', []))} are as in the backup already")
+    typer.echo(f"as in the backup already: {len(found.get('unchanged', []))}")

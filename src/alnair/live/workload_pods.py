@@ -22,6 +22,8 @@ _ENDED: Final = ("Succeeded", "Failed")
 _NUMBER: Final = re.compile(r"(\d+)")
 #: How many pods something wants is in one of these.
 _WANTED: Final = ("replicas", "parallelism", "completions")
+#: Conditions of Jobs and training jobs that have ended.
+_OVER: Final = ("Complete", "Succeeded", "Failed")
 
 
 class WorkloadError(Exception):
@@ -153,6 +155,8 @@ async def _is_above(walk: OwnerWalk, meta: wire.ObjectMeta, name: str, uid: str,
 async def _why_none(client: Client, resource: Resource[Manifest], made: Manifest) -> str:
     """Return why an object has no pods, as far as it is seen, and what to do."""
     spec, meta = made.get("spec") or {}, made["metadata"]
+    if how := has_ended(made):
+        return f"it has ended ({how})"
     if spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"):
         return "it is suspended"
     for key in _WANTED:
@@ -164,6 +168,13 @@ async def _why_none(client: Client, resource: Resource[Manifest], made: Manifest
         return "pods name it by their label scheduling.x-k8s.io/pod-group"
     word = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
     return f"see 'kubectl describe {word} {meta['name']} -n {meta['namespace']}'"
+
+
+def has_ended(made: Manifest) -> str:
+    """Return how a Job or training job has ended, by its conditions; empty if it has not."""
+    conditions = (made.get("status") or {}).get("conditions") or ()
+    true = {one.get("type") for one in conditions if one.get("status") == "True"}
+    return next((one for one in _OVER if one in true), "")
 
 
 async def _refusals(client: Client, namespace: str, name: str) -> Sequence[str]:

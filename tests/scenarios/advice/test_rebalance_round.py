@@ -219,3 +219,38 @@ def test_members_that_an_elastic_gang_can_spare_move_unless_one_has_just_come() 
         world.update("c0", group="e", bound_at=bound_at)
         world.create(big())
         assert moved(look(world)) == expected
+
+
+def sliced(name: str, node: str, slot: int, mib: int) -> Pod:
+    """A pod with a slice of a GPU that a ReplicaSet owns, long on its node."""
+    assignment = (("main", (make.share(make.gpu(node, slot), mib),)),)
+    return msgspec.structs.replace(
+        make.pod(name, make.spec(slice_mib=mib)),
+        node=node,
+        assignment=assignment,
+        owned=True,
+        controller=("ReplicaSet", name),
+    )
+
+
+def test_a_slice_that_fits_on_no_gpu_gets_one_freed_for_it() -> None:
+    third = make.GPU_MEMORY // 3
+    world = World(*(make.node(n, gpus=1) for n in "ab"))
+    world.now = NOW
+    world.create(sliced("a0", "a", 0, third), sliced("b0", "b", 0, third))
+    waits = make.pod("waits", make.spec(slice_mib=make.GPU_MEMORY), created=NOW - 1000)
+    world.create(waits)
+    found = look(world)
+    assert len(moved(found)) == 1
+    assert found.plan is not None
+    assert (found.plan.name, found.plan.gpus) == ("pod default/waits", 1)
+
+
+def test_a_slice_that_is_hardly_larger_than_what_would_move_moves_nobody() -> None:
+    half = make.GPU_MEMORY // 2
+    world = World(*(make.node(n, gpus=1) for n in "ab"))
+    world.now = NOW
+    world.create(sliced("a0", "a", 0, half), sliced("b0", "b", 0, half))
+    waits = make.pod("waits", make.spec(slice_mib=half + 1024), created=NOW - 1000)
+    world.create(waits)
+    assert reasons(look(world)) == ["little-gain"]

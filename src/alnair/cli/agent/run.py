@@ -30,7 +30,8 @@ def run(
 ) -> None:
     """Run a program with slices of GPUs, where an agent serves: the quickest way to try one.
 
-    The program gets a control group and a mount namespace of its own; ends as it ends. Needs root.
+    The program gets a control group and a mount namespace of its own, and CUDA shows it no other
+    GPU (CUDA_VISIBLE_DEVICES); ends as it ends. Needs root.
 
     Examples:
       alnair agent run --gpu 0 --memory 8192 --compute 50 -- python train.py

@@ -25,5 +25,5 @@ def summary(found: Iterable[Found]) -> str:
     count = Counter(one.finding.level for one in found)
     if not count[Level.WARNING] and not count[Level.ERROR]:
         return f"all is well: {counted(count[Level.OK], 'finding')}"
-    words = ((Level.ERROR, "errors"), (Level.WARNING, "warnings"), (Level.OK, "ok"))
-    return ", ".join(f"{count[level]} {word}" for level, word in words)
+    error, warning = counted(count[Level.ERROR], "error"), counted(count[Level.WARNING], "warning")
+    return f"{error}, {warning}, {count[Level.OK]} ok"

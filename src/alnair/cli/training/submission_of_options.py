@@ -88,7 +88,7 @@ def _script(words: Sequence[str]) -> "Script | None":
     except FileNotFoundError:
         raise typer.BadParameter(
             f"{path} is not there; to run a program of the image, write its command after --, as"
-            f" in -- python {path}",
+            f" in -- {path if ' ' in str(path) else f'python {path}'}",
             param_hint="SCRIPT",
         ) from None
     except (OSError, UnicodeDecodeError) as error:

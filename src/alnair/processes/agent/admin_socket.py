@@ -103,10 +103,18 @@ class AgentStatus(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a request: `problem` is "" if it was done, `warning` what to know of it then."""
+    """What came of a request.
+
+    Attributes:
+        problem: Why it was not done; "" if it was.
+        warning: What to know of it then.
+        gpus: Of `Add`, the UUIDs of the GPUs that were given, in the order of the request.
+        status: Of `Show`.
+    """
 
     problem: str = ""
     warning: str = ""
+    gpus: tuple[str, ...] = ()
     status: AgentStatus | None = None
 
 
@@ -202,7 +210,10 @@ class Admin:
                 case Add(assignment):
                     given = by_uuid(self._gpus, assignment)
                     said = self._unlike_gpus(given) or self._server.prepare(given)
-                    return Answer(said) if said else Answer(warning=self._overbooked(given))
+                    if said:
+                        return Answer(said)
+                    uuids = tuple(share.uuid for share in given.shares)
+                    return Answer(warning=self._overbooked(given), gpus=uuids)
                 case Change():
                     return self._change(request)
                 case Remove(name):

@@ -63,11 +63,14 @@ def _run(
             name, ContainerMatch(cgroup=f"/{group.name}"), shares, keep=True
         )
         try:
-            ask(folder, Add(assignment))
+            gpus = ask(folder, Add(assignment)).gpus
         except AdminError as error:
             raise TrialError(str(error)) from error
         try:
             environment = {**os.environ, "LD_PRELOAD": str(library.resolve())}
+            # No runtime hides the other GPUs' devices here: on those it would have no slice.
+            if gpus:
+                environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
             pid = mount_folder.start(command, environment, group, folder / "containers" / name)
             pass_on(pid)
             return _code(os.waitpid(pid, 0)[1])

@@ -74,10 +74,14 @@ async def _connect(settings: Settings, cluster: Connection) -> None:
 async def _run(settings: Settings, client: Client) -> None:
     address = _Address()
     elector = _elector(settings, client, address) if settings.leader_elect else None
-    writer = LeadersClient(client, lambda: elector.is_leader) if elector else client
+
+    def leads() -> bool:
+        return elector is None or elector.is_leader
+
+    writer = LeadersClient(client, leads) if elector else client
     groups, quotas = PodGroupStatusWriter(writer), QuotaStatusWriter(writer)
     jobs = TrainingJobOperator(writer)
-    history = await _history(settings, writer, groups)
+    history = await _history(settings, writer, groups, leads)
     idle = IdleEvictions(writer, settings.idle) if settings.idle is not None else None
     moves = Rebalancing(writer, settings.rebalancing) if settings.rebalancing is not None else None
 
@@ -128,14 +132,14 @@ async def _run(settings: Settings, client: Client) -> None:
 
 
 async def _history(
-    settings: Settings, client: Client, groups: PodGroupStatusWriter
+    settings: Settings, client: Client, groups: PodGroupStatusWriter, leads: Callable[[], bool]
 ) -> "HistoryKeeper | None":
     if settings.history is None:
         return None
     # The packages of databases are there only where a history is kept.
     from alnair.processes.controller.history.keeper import HistoryKeeper
 
-    keeper = HistoryKeeper(client, settings.history, groups, secure=settings.secure)
+    keeper = HistoryKeeper(client, settings.history, groups, secure=settings.secure, leads=leads)
     await keeper.open()
     return keeper
 

@@ -73,7 +73,7 @@ def rebalance_round(
 
 
 def _waiting(view: View, bounds: RebalanceBounds, now: float) -> Iterator[Unit]:
-    """Return units that ask for whole GPUs, have waited, and would not start as things are."""
+    """Return units that ask for GPUs or slices, have waited, and would not start as things are."""
     waiting = [unit for unit in view.units() if unit.pods and _counts(view, unit, bounds, now)]
     waiting.sort(key=lambda unit: (unit.sort_by_age, unit.order))
     looked = 0
@@ -87,7 +87,7 @@ def _waiting(view: View, bounds: RebalanceBounds, now: float) -> Iterator[Unit]:
 
 def _counts(view: View, unit: Unit, bounds: RebalanceBounds, now: float) -> bool:
     records = in_turn(unit.pods.values())
-    if not any(map(_whole, records)):
+    if not any(map(_gpus, records)):
         return False
     if any(view.nominated_node(record) for record in records):
         return False  # others are leaving for it already
@@ -98,9 +98,10 @@ def _counts(view: View, unit: Unit, bounds: RebalanceBounds, now: float) -> bool
     return now - max(record.pod.created for record in records) >= bounds.every
 
 
-def _whole(record: Record) -> int:
-    """Return how many whole GPUs a pod asks for."""
-    return record.pod.spec.gpu.whole if record.pod.spec.gpu else 0
+def _gpus(record: Record) -> int:
+    """Return how many GPUs must be free for a pod: its own, and one on which its slices lie."""
+    asked = record.pod.spec.gpu
+    return 0 if asked is None else asked.whole + bool(asked.memory_mib or asked.compute)
 
 
 def _needed(view: View, unit: Unit) -> list[Record]:
@@ -155,8 +156,8 @@ class _Helping:
         self._unit = unit
         self._needed = _needed(view, unit)
         #: Those that need room; a gang's launcher may need none.
-        self._asking = [record for record in self._needed if _whole(record)]
-        self._gpus = [_whole(record) for record in self._asking]
+        self._asking = [record for record in self._needed if _gpus(record)]
+        self._gpus = [_gpus(record) for record in self._asking]
         self._priority = min(record.pod.priority for record in self._needed)
 
     def plan(self, in_vain: set["_Alike"]) -> RebalancePlan | Declined:
@@ -234,15 +235,27 @@ class _Helping:
 
     def _wrong(self, moves: Sequence[Move]) -> Declined | None:
         """Return why these moves are not worth it; None if they are."""
-        moved, gained = sum(self._held(move) for move in moves), sum(self._gpus)
+        moved, gained = sum(self._held(move) for move in moves), self._gained()
         if gained < self._bounds.gain * moved:
-            text = f"{counted(gained, 'GPU')} would start for {moved:.3g} that move"
+            text = f"{_amount(gained)} would start for {moved:.3g} that move"
             return self._declined("little-gain", text)
         if text := undone([self._planned(move) for move in moves], self._past):
             return self._declined("undoes", text)
         if not _starts(self._view, self._unit, moves, self._now):
             return self._declined("no-start", "it would not start on the nodes that can be freed")
         return None
+
+    def _gained(self) -> float:
+        """Return how many GPUs who waits would hold, a slice as its part of the largest one."""
+        gpus = (gpu for row in self._view.cluster.devices.gpus for gpu in row)
+        memory = max((gpu.memory_mib for gpu in gpus), default=0) or 1
+        gained = 0.0
+        for record in self._asking:
+            asked = record.pod.spec.gpu
+            if asked is not None:
+                part = max(asked.memory_mib / memory, asked.compute / 100)
+                gained += asked.whole + min(1.0, part)
+        return gained
 
     def _held(self, move: Move) -> float:
         """Return how many GPUs a pod holds, a slice as its part of the memory."""
@@ -267,6 +280,10 @@ class _Helping:
 
     def _declined(self, reason: str, message: str) -> Declined:
         return Declined(self._unit.name, reason, message)
+
+
+def _amount(gpus: float) -> str:
+    return counted(int(gpus), "GPU") if gpus.is_integer() else f"{gpus:.3g} GPUs"
 
 
 def _kind(pod: Pod) -> str:

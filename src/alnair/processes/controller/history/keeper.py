@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from aiohttp import web
 from prometheus_client.metrics_core import Metric
@@ -33,6 +33,7 @@ class HistoryKeeper:
         settings: Where it is.
         groups: Knows the PodGroups.
         secure: Whether agents that are pods speak TLS.
+        leads: Whether we may write at this very moment.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class HistoryKeeper:
         groups: PodGroupStatusWriter,
         *,
         secure: bool,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._client = client
         self._settings = settings
-        self._store = Store(settings.url)
+        self._store = Store(settings.url, leads)
         self._lives = LifeWriter(client, self._store, groups.reference, groups.least)
         self._findings = JobFindings(
             client,

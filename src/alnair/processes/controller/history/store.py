@@ -21,15 +21,21 @@ _log = logging.getLogger(__name__)
 _CLEAN: Final = 600.0
 
 
+class _LeaseLostError(Exception):
+    """What was to be committed is another process's to write by now."""
+
+
 class Store:
     """A history that is opened when it can be, and again when it was away.
 
     Args:
         name: URL or path.
+        leads: Whether we may write at this very moment; any thread may ask.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, leads: Callable[[], bool] = lambda: True) -> None:
         self._name = name
+        self._leads = leads
         self._engine: Engine | None = None
         self._reader: Engine | None = None
         self._turn = asyncio.Lock()
@@ -69,11 +75,17 @@ class Store:
     async def once(self, work: Callable[[Connection], T]) -> T:
         """Return what `work` returns in one transaction.
 
+        Who lost the lease commits nothing more and waits here: it is cancelled in a moment.
+
         Raises:
             HistoryError: The database did not do it.
         """
         async with self._turn:
-            return await asyncio.to_thread(self._once, work)
+            try:
+                return await asyncio.to_thread(self._once, work)
+            except _LeaseLostError:
+                _log.warning("the history: another one leads by now, which writes what is missing")
+        return await asyncio.Future()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Return what `work` reads, beside those who write.
@@ -111,7 +123,12 @@ class Store:
     def _once(self, work: Callable[[Connection], T]) -> T:
         try:
             with self._open().begin() as connection:
-                return work(connection)
+                result = work(connection)
+                # A process that was held up may come to this after another one took its lease, and
+                # a transaction goes on in its thread although who began it was cancelled.
+                if not self._leads():
+                    raise _LeaseLostError
+                return result
         except SQLAlchemyError as error:
             raise self._failed(error) from error
 

@@ -4,8 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
-from alnair.history.database import queries
+from alnair.history.database import queries, writing
 from alnair.history.database.addresses import HistoryError
 from alnair.history.database.queries import Filter
 from alnair.history.database.rows import Changes
@@ -25,6 +26,36 @@ async def test_what_cannot_be_written_now_is_written_when_it_can(tmp_path: Path)
     await asyncio.sleep(0)
     folder.unlink()
     assert await writing == set()
+    found = await store.read(lambda connection: queries.jobs(connection, Filter()))
+    assert [job.name for job in found] == ["train"]
+    store.close()
+
+
+async def test_who_lost_the_lease_commits_nothing_and_asks_no_more(tmp_path: Path) -> None:
+    leads, refused = True, asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+
+    def asked() -> bool:
+        if not leads:
+            loop.call_soon_threadsafe(refused.release)
+        return leads
+
+    store = Store(str(tmp_path / "history.db"), asked)
+    await store.open_patiently()
+    assert await store.write(Changes(jobs=[job_row()], pods=[pod_row()]), 2000.0) == set()
+
+    def held_up(connection: Connection) -> None:
+        nonlocal leads
+        leads = False  # while the transaction was open
+        writing.write(connection, Changes(jobs=[job_row("second", "second")]), 3000.0)
+
+    waiting = asyncio.create_task(store.once(held_up))
+    later = asyncio.create_task(store.write(Changes(jobs=[job_row("third", "third")]), 4000.0))
+    for _ in (waiting, later):
+        await refused.acquire()
+    for one in (waiting, later):
+        assert not one.done()
+        one.cancel()
     found = await store.read(lambda connection: queries.jobs(connection, Filter()))
     assert [job.name for job in found] == ["train"]
     store.close()
