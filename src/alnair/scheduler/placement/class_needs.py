@@ -35,6 +35,11 @@ class ClassNeeds:
         """Number of amounts that are compared."""
         return len(self._plugins)
 
+    def clear(self, number: int) -> None:
+        """Let a class need nothing."""
+        self._grow(number + 1)
+        self._needs[:, number] = -np.inf
+
     def put(self, number: int, spec: PodSpec, plugins: Iterable[QuickPlugin]) -> None:
         """Note what a class needs, instead of the class that had the number before."""
         wanted = [(p, what, amount) for p in plugins for what, amount in p.needs(spec)]
@@ -43,8 +48,7 @@ class ClassNeeds:
             if key not in self._amounts and len(self._amounts) < _MOST_AMOUNTS:
                 self._amounts[key] = len(self._plugins)
                 self._plugins.append((plugin, what))
-        self._grow(number + 1)
-        self._needs[:, number] = -np.inf
+        self.clear(number)
         for plugin, what, amount in wanted:
             if (row := self._amounts.get((plugin.name, what))) is not None:
                 self._needs[row, number] = max(amount, self._needs[row, number])

@@ -5,6 +5,8 @@ needs, and only that one is known to: when somebody else takes it, the hope is g
 costs one comparison for all classes, and only those that hope are looked at closely.
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -56,15 +58,20 @@ class Hopes:
             self._there = None
             self._compare(rows)
 
-    def lost(self, waiting: WaitingClass) -> bool:
-        """Return whether a class is known to fit nowhere, as of the last `follow`."""
-        number = waiting.number
-        if number >= len(self._classes) or self._classes[number] is not waiting:
-            self._come(waiting)
-        return self._hope.item(number) == _NOTHING
+    def of(self, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
+        """Return those of these classes, some of which may be new, that hope; see `follow`.
+
+        Where several nodes may have enough, it is not known whether one has: `found` tells.
+        """
+        known = self._classes
+        for waiting in classes:
+            if waiting.number >= len(known) or known[waiting.number] is not waiting:
+                self._come(waiting)
+        hope = self._hope[[waiting.number for waiting in classes]] != _NOTHING
+        return list(itertools.compress(classes, hope.tolist()))
 
     def found(self, waiting: WaitingClass) -> bool:
-        """Return whether some node has enough for a class that was not `lost`."""
+        """Return whether some node has enough for a class that hopes."""
         if self._hope.item(waiting.number) == _SEVERAL:
             self._search(waiting.number)
         return self._hope.item(waiting.number) != _NOTHING
@@ -114,10 +121,11 @@ class Hopes:
             self._hope = np.pad(self._hope, (0, more))
         self._classes.extend([None] * (number + 1 - len(self._classes)))
         self._classes[number] = waiting
-        assert waiting.class_key is not None
-        scheduler, spec = waiting.class_key
-        self._needs.put(number, spec, self._profiles[scheduler].quick)
         self._hope[number] = _SEVERAL
+        self._needs.clear(number)
+        if waiting.class_key is not None:  # or else any change may help
+            scheduler, spec = waiting.class_key
+            self._needs.put(number, spec, self._profiles[scheduler].quick)
 
     def _search(self, number: int) -> None:
         """Find out on which nodes there is enough for a class that may hope for several."""
