@@ -26,7 +26,11 @@ def check_hopes(engine: Engine) -> None:
     hopes = engine._quick_check._hopes
     hopes.follow()
     for waiting in engine._queue._parked.values():
-        if waiting.class_key is None or (not hopes.lost(waiting) and hopes.found(waiting)):
+        hopeful = hopes.of([waiting])
+        if waiting.class_key is None:
+            assert hopeful, "any change may help it"
+            continue
+        if hopeful and hopes.found(waiting):
             continue
         scheduler, spec = waiting.class_key
         evaluation = Evaluation(spec, engine._profiles[scheduler], engine.view.cluster)

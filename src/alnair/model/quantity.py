@@ -21,9 +21,9 @@ _PLAIN = re.compile(r"[0-9]{1,18}")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 #: Nanos of one, by suffix: for whole numbers, as nearly all are.
-_NANOS = {
+_NANOS: Final[dict[str, int]] = {
     **{suffix: 10 ** (9 + exponent) for suffix, exponent in _DECIMAL.items()},
-    **{suffix: 2**exponent * NANO for suffix, exponent in _BINARY.items()},
+    **{suffix: (1 << exponent) * NANO for suffix, exponent in _BINARY.items()},
 }
 # Exponents beyond these cannot matter: such a value is above the cap or below a nano.
 _LARGEST_EXPONENT = 40

@@ -2,7 +2,7 @@
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -10,6 +10,7 @@ import pytest
 
 from alnair.scheduler.placement.hopes import Hopes
 from alnair.scheduler.profiles import profiles
+from alnair.scheduler.queue.unit import WaitingClass
 from alnair.sim.jobs import Scenario
 from alnair.sim.simulation import Simulation, SimulationOptions
 
@@ -44,18 +45,18 @@ def test_looking_closely_at_all_that_wait_gives_the_same_decisions(
 ) -> None:
     told = loads[load](jobs, nodes, 1)
     quick = digest(told)
-    refused = 0
+    looked = 0
 
-    def closely(_: Hopes, __: object) -> bool:
-        nonlocal refused
-        refused += 1
-        return False
+    def closely(_: Hopes, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
+        nonlocal looked
+        looked += len(classes)
+        return list(classes)
 
-    monkeypatch.setattr(Hopes, "lost", closely)
+    monkeypatch.setattr(Hopes, "of", closely)
     monkeypatch.setattr(Hopes, "found", lambda *_: True)
     monkeypatch.setattr(Hopes, "lose", lambda *_: None)
     assert digest(told) == quick
-    assert refused > jobs
+    assert looked > jobs
 
 
 def test_the_benchmark_tells_its_times_and_the_digest(

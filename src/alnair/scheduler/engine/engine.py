@@ -169,7 +169,9 @@ class Engine:
         self._queue.release(now)
         if self._looking:
             self._quick_check.begin(now)
-            self._looking = self._queue.wake(now, self._quick_check.may_fit)
+            self._looking = self._queue.wake(
+                now, self._quick_check.may_fit, self._quick_check.hopeful
+            )
         self._preemption.retries.follow(now)
         for state in self._gangs.left_in_part():  # they hold nodes and do nothing, so they go first
             self._queue.drop(state.unit)

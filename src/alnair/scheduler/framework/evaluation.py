@@ -245,15 +245,20 @@ class Evaluation:
         rows = slice(0, columns.n)
         left = columns.alive[rows].copy()
         counts: list[tuple[str, Reason, int]] = []
+        remaining = int(np.count_nonzero(left))
         for name, f in self._filters:
-            if not left.any():
+            if not remaining:
                 break
-            counts += [
-                (name, reason, count)
-                for reason, mask in f.reasons(rows)
-                if (count := int(np.count_nonzero(mask & left)))
-            ]
-            left &= f(rows)
+            passed = f(rows)
+            passed &= left
+            passing = int(np.count_nonzero(passed))
+            if passing < remaining:  # reasons are dear, and most filters pass all that is left
+                counts += [
+                    (name, reason, count)
+                    for reason, mask in f.reasons(rows)
+                    if (count := int(np.count_nonzero(mask & left)))
+                ]
+            left, remaining = passed, passing
         return len(columns), counts
 
     def _recompute(self) -> None:

@@ -35,19 +35,21 @@ class ClassNeeds:
         """Number of amounts that are compared."""
         return len(self._plugins)
 
-    def put(self, number: int, spec: PodSpec, plugins: Iterable[QuickPlugin]) -> None:
-        """Note what a class needs, instead of the class that had the number before."""
-        wanted = [(p, what, amount) for p in plugins for what, amount in p.needs(spec)]
-        for plugin, what, _ in wanted:
-            key = (plugin.name, what)
-            if key not in self._amounts and len(self._amounts) < _MOST_AMOUNTS:
-                self._amounts[key] = len(self._plugins)
-                self._plugins.append((plugin, what))
+    def clear(self, number: int) -> None:
+        """Let a class need nothing."""
         self._grow(number + 1)
         self._needs[:, number] = -np.inf
-        for plugin, what, amount in wanted:
-            if (row := self._amounts.get((plugin.name, what))) is not None:
-                self._needs[row, number] = max(amount, self._needs[row, number])
+
+    def put(self, number: int, spec: PodSpec, plugins: Iterable[QuickPlugin]) -> None:
+        """Note what a class needs, instead of the class that had the number before."""
+        wanted: list[float] = [-np.inf] * _MOST_AMOUNTS
+        for plugin in plugins:
+            for what, amount in plugin.needs(spec):
+                row = self._row(plugin, what)
+                if row is not None and amount > wanted[row]:
+                    wanted[row] = amount
+        self._grow(number + 1)
+        self._needs[:, number] = wanted[: len(self._plugins)]
 
     def there(self, rows: Rows) -> Column:
         """Return what nodes have, shape (amounts, rows)."""
@@ -56,12 +58,22 @@ class ClassNeeds:
             return np.zeros((0, _length(rows)))
         return np.stack(found)
 
-    def within(self, numbers: NDArray[np.intp], most: Column) -> Mask:
-        """Return which of these classes need no more than these amounts, shape (amounts,)."""
-        within = np.ones(len(numbers), bool)
+    def within(self, numbers: NDArray[np.intp] | slice, most: Column) -> NDArray[np.intp]:
+        """Return the places, among these classes, of those that need no more than this.
+
+        Args:
+            numbers: Of classes.
+            most: (amounts,).
+        """
+        left: Mask | None = None
         for needs, amount in zip(self._needs, most, strict=True):
-            within &= needs[numbers] <= amount
-        return within
+            within = needs[numbers] <= amount
+            left = within if left is None else left & within
+            if not left.any():
+                break
+        if left is None:
+            left = np.ones(len(np.arange(self._needs.shape[1])[numbers]), bool)
+        return np.flatnonzero(left)
 
     def fitting(self, numbers: NDArray[np.intp], there: Column) -> Mask:
         """Return which of these classes need no more than which node has.
@@ -77,6 +89,15 @@ class ClassNeeds:
         for needs, amounts in zip(self._needs, there, strict=True):
             fits &= needs[numbers, None] <= amounts
         return fits
+
+    def _row(self, plugin: QuickPlugin, what: Hashable) -> int | None:
+        """Return the row of an amount, which is added if it is new and there is room."""
+        key = (plugin.name, what)
+        row = self._amounts.get(key)
+        if row is None and len(self._amounts) < _MOST_AMOUNTS:
+            row = self._amounts[key] = len(self._plugins)
+            self._plugins.append((plugin, what))
+        return row
 
     def _grow(self, classes: int) -> None:
         amounts, size = self._needs.shape

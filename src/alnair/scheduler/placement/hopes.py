@@ -5,6 +5,8 @@ needs, and only that one is known to: when somebody else takes it, the hope is g
 costs one comparison for all classes, and only those that hope are looked at closely.
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -56,15 +58,19 @@ class Hopes:
             self._there = None
             self._compare(rows)
 
-    def lost(self, waiting: WaitingClass) -> bool:
-        """Return whether a class is known to fit nowhere, as of the last `follow`."""
-        number = waiting.number
-        if number >= len(self._classes) or self._classes[number] is not waiting:
-            self._come(waiting)
-        return self._hope.item(number) == _NOTHING
+    def of(self, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
+        """Return those of these classes, some of which may be new, that hope; see `follow`.
+
+        Where several nodes may have enough, it is not known whether one has: `found` tells.
+        """
+        known = self._classes
+        if came := [w for w in classes if w.number >= len(known) or known[w.number] is not w]:
+            self._come(came)
+        hope = self._hope[[waiting.number for waiting in classes]] != _NOTHING
+        return list(itertools.compress(classes, hope.tolist()))
 
     def found(self, waiting: WaitingClass) -> bool:
-        """Return whether some node has enough for a class that was not `lost`."""
+        """Return whether some node has enough for a class that hopes."""
         if self._hope.item(waiting.number) == _SEVERAL:
             self._search(waiting.number)
         return self._hope.item(waiting.number) != _NOTHING
@@ -85,15 +91,14 @@ class Hopes:
         """Compare what changed rows have with what classes need that do not hope for several."""
         changed = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         hope = self._hope[: len(self._classes)]
-        if not changed.size:
+        if not changed.size or not hope.size:
             return
-        hope[np.isin(hope, changed) if changed.size > 1 else hope == changed[0]] = _NOTHING
-        numbers = np.flatnonzero(hope != _SEVERAL)
-        if not numbers.size:
-            return
+        hoping = np.flatnonzero(hope >= 0)
+        hope[hoping[np.isin(hope[hoping], changed)]] = _NOTHING
         there = self._needs.there(rows)
         # Few need no more than the most of each: only those are compared node by node.
-        numbers = numbers[self._needs.within(numbers, there.max(axis=1))]
+        numbers = self._needs.within(slice(0, hope.size), there.max(axis=1))
+        numbers = numbers[hope[numbers] != _SEVERAL]
         before = hope[numbers]
         if changed.size == 1:
             found = np.full(numbers.size, changed[0])
@@ -107,30 +112,37 @@ class Hopes:
         both = np.where(found == _NOTHING, before, _SEVERAL)
         hope[numbers] = np.where(before == _NOTHING, found, both)
 
-    def _come(self, waiting: WaitingClass) -> None:
-        number = waiting.number
-        if number >= self._hope.size:
-            more = max(64, self._hope.size, number + 1 - self._hope.size)
-            self._hope = np.pad(self._hope, (0, more))
-        self._classes.extend([None] * (number + 1 - len(self._classes)))
-        self._classes[number] = waiting
-        assert waiting.class_key is not None
-        scheduler, spec = waiting.class_key
-        self._needs.put(number, spec, self._profiles[scheduler].quick)
-        self._hope[number] = _SEVERAL
+    def _come(self, classes: Sequence[WaitingClass]) -> None:
+        """Take in classes that were not known: those hope that need no more than there is."""
+        size = max(waiting.number for waiting in classes) + 1
+        if size > self._hope.size:
+            self._hope = np.pad(self._hope, (0, max(64, size)))
+        self._classes.extend([None] * (size - len(self._classes)))
+        for waiting in classes:
+            self._classes[waiting.number] = waiting
+            if waiting.class_key is None:  # any change may help
+                self._needs.clear(waiting.number)
+            else:
+                scheduler, spec = waiting.class_key
+                self._needs.put(waiting.number, spec, self._profiles[scheduler].quick)
+        numbers = np.array([waiting.number for waiting in classes])
+        self._hope[numbers] = _NOTHING
+        self._look_around()
+        self._hope[numbers[self._needs.within(numbers, self._most)]] = _SEVERAL
 
     def _search(self, number: int) -> None:
         """Find out on which nodes there is enough for a class that may hope for several."""
-        there = self._there
-        if there is None or len(there) != self._needs.count:
-            there = self._there = self._needs.there(slice(0, self._cluster.columns.n))
-            self._most = there.max(axis=1, initial=-np.inf)
-        numbers = np.array([number])
-        found: NDArray[np.intp] = np.zeros(0, np.intp)
-        if self._needs.within(numbers, self._most)[0]:
-            found = np.flatnonzero(self._needs.fitting(numbers, there)[0])
+        there = self._look_around()
+        found = np.flatnonzero(self._needs.fitting(np.array([number]), there)[0])
         if found.size < 2:
             self._hope[number] = found[0] if found.size else _NOTHING
+
+    def _look_around(self) -> Column:
+        """Return what all nodes have, and keep the most of each amount."""
+        if self._there is None or len(self._there) != self._needs.count:
+            self._there = self._needs.there(slice(0, self._cluster.columns.n))
+            self._most = self._there.max(axis=1, initial=-np.inf)
+        return self._there
 
     def _compiled_anew(self) -> bool:
         objects, observations = self._cluster.objects, self._cluster.observations

@@ -1,11 +1,13 @@
 """Whether it is worth to try a unit that waits: much cheaper than a try."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.hopes import Hopes
-from alnair.scheduler.queue.unit import ClassKey, Unit
+from alnair.scheduler.queue.unit import ClassKey, Unit, WaitingClass
 from alnair.scheduler.state.capacity import capacity
 
 
@@ -35,10 +37,12 @@ class QuickCheck:
         self._room.clear()
         self._tried_in_vain = False
 
+    def hopeful(self, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
+        """Return those of these classes that are not known to fit nowhere."""
+        return self._hopes.of(classes)
+
     def may_fit(self, key: ClassKey, unit: Unit) -> bool:
         """Return whether to try a unit of this class: all that it lacks at once may find room."""
-        if unit.waiting is not None and self._hopes.lost(unit.waiting):
-            return False
         state = self._context.members.gang_of(next(iter(unit.pods.values()))) if unit.gang else None
         needed = max(1, state.lacking()) if state is not None else 1
         room = self._room.get((key, needed > 1))

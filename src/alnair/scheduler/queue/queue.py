@@ -44,16 +44,18 @@ class Queue:
         self._sequence = itertools.count()
         self._active = Active(self._quotas.turn)
         self._backoff: list[tuple[float, int, int, Unit]] = []
-        # Lone pods wait by class, gangs by their key. The first `_unlooked` ones have not been
-        # looked at since the last change.
-        self._parked: OrderedDict[ClassKey | str, WaitingClass] = OrderedDict()
+        # Lone pods wait by class, gangs by their key.
+        self._parked: dict[ClassKey | str, WaitingClass] = {}
+        # In the order in which they are looked at: the first `_unlooked` ones have not been since
+        # the last change. Not by key, for the hash of a class takes longer than a look.
+        self._round: OrderedDict[WaitingClass, None] = OrderedDict()
         self._unlooked = 0
         #: Numbers below the highest in use that no waiting class has.
         self._numbers: list[int] = []
         #: Those that look at pods of other nodes too.
-        self._neighbour_dependent: dict[ClassKey | str, None] = {}
+        self._neighbour_dependent: dict[WaitingClass, None] = {}
         #: Those with volumes.
-        self._stored: dict[ClassKey | str, None] = {}
+        self._stored: dict[WaitingClass, None] = {}
         self._counts = dict.fromkeys(Place, 0)
 
     def __len__(self) -> int:
@@ -83,11 +85,12 @@ class Queue:
         waiting = self._parked.get(key)
         if waiting is None:
             number = self._numbers.pop() if self._numbers else len(self._parked)
-            waiting = self._parked[key] = WaitingClass(class_key, number)
+            waiting = self._parked[key] = WaitingClass(key, class_key, number)
+            self._round[waiting] = None
             if any(depends_on_neighbours(record.spec) for record in unit.pods.values()):
-                self._neighbour_dependent[key] = None
+                self._neighbour_dependent[waiting] = None
             if any(record.spec.volumes for record in unit.pods.values()):
-                self._stored[key] = None
+                self._stored[waiting] = None
         heapq.heappush(waiting.heap, (unit.sort, unit.order, unit.ticket, unit))
         waiting.count += 1
         unit.waiting = waiting
@@ -150,38 +153,49 @@ class Queue:
             self.changed()
             return True
         helped = []
-        for unit in self._stored:
-            class_key = self._parked[unit].class_key
+        for waiting in self._stored:
+            class_key = waiting.class_key
             if class_key is None or storage_objects.concerns(class_key[1], kind, key):
-                helped.append(unit)
+                helped.append(waiting)
         return self._look_at(helped)
 
     def neighbours_changed(self, changes: NeighbourChanges) -> bool:
         """Note what happened on other nodes; returns whether any parked unit may be helped."""
         helped = []
-        for unit in self._neighbour_dependent if changes else ():
-            class_key = self._parked[unit].class_key
+        for waiting in self._neighbour_dependent if changes else ():
+            class_key = waiting.class_key
             if class_key is None or changes.may_help(class_key[1]):
-                helped.append(unit)
+                helped.append(waiting)
         return self._look_at(helped)
 
-    def _look_at(self, helped: Sequence[ClassKey | str]) -> bool:
+    def _look_at(self, helped: Sequence[WaitingClass]) -> bool:
         """Let these be the next that are looked at; returns whether there are any."""
-        for unit in helped:
-            self._parked.move_to_end(unit, last=False)
+        for waiting in helped:
+            self._round.move_to_end(waiting, last=False)
         self._unlooked = min(self._unlooked + len(helped), len(self._parked))
         return bool(helped)
 
-    def wake(self, now: float, helps: Callable[[ClassKey, Unit], bool]) -> bool:
+    def wake(
+        self,
+        now: float,
+        helps: Callable[[ClassKey, Unit], bool],
+        hopeful: Callable[[Sequence[WaitingClass]], Sequence[WaitingClass]] | None = None,
+    ) -> bool:
         """Activate what the last change helps; returns whether some are left to look at.
 
         Looks at a bounded number, going round: a long backlog costs little at each change.
+
+        Args:
+            now: seconds since the epoch.
+            helps: whether to try a unit of this class.
+            hopeful: of those looked at, in their order, which to ask `helps` about; None for all.
         """
         looks = min(LOOKS, self._unlooked, len(self._parked))
         self._unlooked = min(self._unlooked, len(self._parked)) - looks
-        for key in list(itertools.islice(self._parked, looks)):
-            self._parked.move_to_end(key)
-            waiting = self._parked[key]
+        batch: Sequence[WaitingClass] = list(itertools.islice(self._round, looks))
+        for waiting in batch:
+            self._round.move_to_end(waiting)
+        for waiting in hopeful(batch) if hopeful else batch:
             unit = _first(waiting)
             if waiting.class_key is not None and not helps(waiting.class_key, unit):
                 continue
@@ -198,7 +212,7 @@ class Queue:
 
     def waiting_classes(self) -> list[ClassKey]:
         """Return the classes of parked lone pods."""
-        return [key for key in self._parked if isinstance(key, tuple)]
+        return [waiting.key for waiting in self._round if isinstance(waiting.key, tuple)]
 
     def waiting(self, class_key: ClassKey) -> Iterator[Record]:
         """Yield the parked lone pods of a class."""
@@ -229,11 +243,11 @@ class Queue:
         if waiting := unit.waiting:
             waiting.count -= 1
             if not waiting.count:
-                key = unit.key if unit.gang or waiting.class_key is None else waiting.class_key
-                del self._parked[key]
+                del self._parked[waiting.key]
+                del self._round[waiting]
                 self._numbers.append(waiting.number)
-                self._neighbour_dependent.pop(key, None)
-                self._stored.pop(key, None)
+                self._neighbour_dependent.pop(waiting, None)
+                self._stored.pop(waiting, None)
             unit.waiting = None
         if unit.place is not Place.NOT_QUEUED:
             self._counts[unit.place] -= 1

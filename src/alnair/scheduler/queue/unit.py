@@ -79,9 +79,11 @@ class Unit:
 class WaitingClass:
     """Parked units that the same changes help."""
 
-    __slots__ = ("class_key", "count", "heap", "number")
+    __slots__ = ("class_key", "count", "heap", "key", "number")
 
-    def __init__(self, class_key: ClassKey | None, number: int) -> None:
+    def __init__(self, key: ClassKey | str, class_key: ClassKey | None, number: int) -> None:
+        #: What it waits under: the class of lone pods, or the key of a gang.
+        self.key = key
         #: Whose chances decide; None = any change may help.
         self.class_key = class_key
         self.heap: list[tuple[SortKey, int, int, Unit]] = []

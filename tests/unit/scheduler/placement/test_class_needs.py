@@ -24,7 +24,9 @@ def fitting(accounts: Accounts, *specs: PodSpec, plugins: tuple[QuickPlugin, ...
     found = needs.fitting(np.arange(len(specs)), there)
     assert there.shape == (needs.count, accounts.columns.n)
     within = needs.within(np.arange(len(specs)), there.max(axis=1, initial=-np.inf))
-    assert not (found.any(axis=1) & ~within).any()
+    assert set(np.flatnonzero(found.any(axis=1))) <= set(within)
+    everyone = needs.within(slice(0, len(specs)), there.max(axis=1, initial=-np.inf))
+    assert within.tolist() == everyone.tolist()
     return " ".join("".join(".x"[int(fits)] for fits in row) for row in found)
 
 
