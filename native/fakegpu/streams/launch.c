@@ -23,9 +23,12 @@ CUresult fg_launch(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, uns
     const struct fg_profile *profile = &fg_state->gpu[stream->context->gpu].profile;
     if (cooperative && blocks * threads > profile->sm_count * profile->threads_per_sm)
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    if (!function->is_loaded && !stream->capture && fg_state->engine.load_ns)
+    /* Threads may launch it for the first time at once. */
+    bool is_first = !stream->capture && !__atomic_load_n(&function->is_loaded, __ATOMIC_RELAXED);
+    if (is_first && fg_state->engine.load_ns)
         fg_clock_spend(fg_state->engine.load_ns);
-    function->is_loaded |= !stream->capture;
+    if (is_first)
+        __atomic_store_n(&function->is_loaded, true, __ATOMIC_RELAXED);
     struct fg_work work = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
                            .kernel = {.func = handle,
                                       .gridDimX = gx,

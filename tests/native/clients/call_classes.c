@@ -18,6 +18,7 @@
 static CUcontext context;
 static CUfunction function;
 static CUgraphExec exec;
+static pthread_mutex_t graphs = PTHREAD_MUTEX_INITIALIZER;
 
 static void launch(CUstream stream, int n)
 {
@@ -29,7 +30,7 @@ static void *work(void *unused)
 {
     (void)unused;
     CUdeviceptr a, b;
-    static char host[4096];
+    char host[4096] = {0}; /* of this thread */
     CHECK(cuCtxSetCurrent(context));
     CHECK(cuMemAlloc(&a, 4096));
     CHECK(cuMemAlloc(&b, 4096));
@@ -40,8 +41,10 @@ static void *work(void *unused)
         CHECK(cuMemsetD32(a, 7, 100));
     }
     launch(NULL, 101);
+    pthread_mutex_lock(&graphs); /* threads may not launch the same one at once */
     for (int i = 0; i < 3; i++)
         CHECK(cuGraphLaunch(exec, NULL));
+    pthread_mutex_unlock(&graphs);
     CUevent event;
     CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     CHECK(cuEventRecord(event, NULL));
