@@ -242,8 +242,9 @@ class Run:
         counts, now = self.ledger.counts(), time.monotonic()
         if counts.undecided and now - self.ledger.waiting_since > self._patience:
             raise StalledError(
-                f"for {self._patience:g} s, {counted(counts.undecided, 'pod')} of "
-                f"{self._profile} had neither a node nor a reason"
+                f"{counted(counts.undecided, 'pod')} of {self._profile} "
+                f"{'has' if counts.undecided == 1 else 'have'} had neither a node nor a reason "
+                f"for {self._patience:g} s"
             )
         pause = 1 / self._rate if self._rate else 0.0
         if counts.there < counts.pods and now - self.ledger.moved > self._patience + pause:
