@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from alnair.cli.failures import INTERRUPTED, fail
 
-#: Of commands that change something, in their words; all others change nothing.
+#: Of commands that change something, in their words; of the others no more is said.
 _STAYS: Final = {
     "alnair.cli.rebalance": "what has moved stays moved, and the node is as it was; plan again",
     "alnair.cli.training.migrate": "what was asked for goes on: 'alnair jobs' shows how far it is;"
@@ -19,7 +19,6 @@ _STAYS: Final = {
     "alnair.cli.training.submit": "a job that was created goes on: see 'alnair jobs'",
     "alnair.cli.demo": "the cluster runs on: 'alnair down' ends it, the same command goes on",
 }
-_NOTHING: Final = "nothing was changed"
 
 
 @contextlib.contextmanager
@@ -40,11 +39,11 @@ def saying(what: Callable[[], str]) -> Iterator[None]:
 
 def told(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command that has nothing better to say of an interrupt say what stays."""
-    stays = _STAYS.get(inspect.unwrap(command).__module__, _NOTHING)
+    stays = _STAYS.get(inspect.unwrap(command).__module__)
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
-        with saying(lambda: f"; {stays}"):
+        with saying(lambda: f"; {stays}" if stays else ""):
             command(*arguments, **options)
 
     return run

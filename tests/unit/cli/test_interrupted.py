@@ -31,7 +31,7 @@ def test_a_command_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[s
     with pytest.raises(typer.Exit) as ended:
         told(interrupted)()
     assert ended.value.exit_code == INTERRUPTED
-    assert capsys.readouterr().err == "alnair: interrupted; nothing was changed\n"
+    assert capsys.readouterr().err == "alnair: interrupted\n"
 
 
 def test_how_far_it_came_is_asked_when_it_is_interrupted(
