@@ -27,7 +27,9 @@ def interrupted() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_command_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_with_no_words_of_its_own_says_that_it_was_interrupted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(typer.Exit) as ended:
         told(interrupted)()
     assert ended.value.exit_code == INTERRUPTED
