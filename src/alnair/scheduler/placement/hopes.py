@@ -94,7 +94,8 @@ class Hopes:
         if not changed.size or not hope.size:
             return
         hoping = np.flatnonzero(hope >= 0)
-        hope[hoping[np.isin(hope[hoping], changed)]] = _NOTHING
+        if hoping.size:
+            hope[hoping[np.isin(hope[hoping], changed)]] = _NOTHING
         there = self._needs.there(rows)
         # Few need no more than the most of each: only those are compared node by node.
         numbers = self._needs.within(slice(0, hope.size), there.max(axis=1))
