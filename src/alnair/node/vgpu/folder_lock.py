@@ -40,9 +40,6 @@ class FolderLock:
         except OSError:
             os.close(fd)
             return False
-        if os.fstat(fd).st_nlink == 0:  # an agent that ended took it away just now
-            os.close(fd)
-            return self.take()
         self._fd = fd
         return True
 

@@ -99,8 +99,6 @@ async def agent(
             stack.push_async_callback(
                 uninstall.clean_up, client, server, settings.plugin, settings.usage_folder
             )
-        if not settings.in_cluster:
-            stack.callback(uninstall.leave_nothing, server)
         enforcement = Enforcement(client, settings.node)
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await beside(enforcement.run())

@@ -1,6 +1,4 @@
-"""What an agent leaves on its node when it ends for good: nothing, if no slice runs.
-
-An agent without the chart ends for good whenever it ends: what it had is made anew by the next.
+"""What the agent's pod leaves on its node when Alnair is uninstalled: nothing, if no slice runs.
 
 A pod is not told why it ends. Where its DaemonSet is there, it is an upgrade, and whoever comes
 next goes on with the files. Rights go with the DaemonSet, so who may not look knows as much.
@@ -23,9 +21,6 @@ from alnair.processes.agent.settings import PluginSettings
 _OURS: Final = "alnair"
 #: A pod with the node's process ids sees its first process, whose files are the node's.
 HOST: Final = Path("/proc/1/root")
-
-#: What an agent makes in its folder, besides the figures of pods (`usage`).
-_MADE: Final = ("admin.sock", "containers", "context-costs", "journal", "library", "mps")
 
 _log = logging.getLogger(__name__)
 
@@ -59,29 +54,6 @@ async def clean_up(
     if plugin is not None:
         for note in (plugin.kubelet / "device-plugins").glob("alnair-*.served"):
             _remove(note)
-
-
-def leave_nothing(server: VgpuServer) -> None:
-    """Remove what an agent without the chart made in its folder, if no container has a slice.
-
-    The folder may be anybody's: what others keep in it stays, and so do figures of ended pods.
-
-    Args:
-        server: Has been told to end; it holds the lock on its folder.
-    """
-    if server.containers or server.damaged:
-        _log.info("%s stays: containers run by what is in it", server.folder)
-        return
-    for name in _MADE:
-        path = server.folder / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            _remove(path)
-    for folder in (server.folder / "usage", server.folder):
-        _remove_empty(folder)
-    if server.folder.parent.name == _OURS:
-        _remove_empty(server.folder.parent)
 
 
 def _remove(path: Path) -> None:
