@@ -128,6 +128,12 @@ def ends(before: JobStatus, status: JobStatus) -> bool:
     return status.phase in over and before.phase not in over
 
 
+def migrates(before: JobStatus, status: JobStatus) -> bool:
+    """Whether a status tells that a migration has begun or is done, and the one before did not."""
+    stages = [one and (one.request, one.done) for one in (before.migration, status.migration)]
+    return stages[0] != stages[1]
+
+
 def only_counts(before: JobStatus, status: JobStatus) -> bool:
     """Whether nothing has changed but counts of workers and words of conditions."""
     return _but_counts(before) == _but_counts(status)

@@ -192,7 +192,7 @@ async def test_a_running_job_is_scaled_moved_though_its_controller_is_killed_and
 
     async def has_left() -> bool:
         job = await desk.client.get(kind, "mnist", desk.namespace)
-        is_done = job["status"]["migration"].get("done", False)
+        is_done = job["status"].get("migration", {}).get("done", False)
         return is_done and len(await desk.workers("mnist")) == 2
 
     await eventually(has_left, 60, what="a migration that is done, and no worker more")

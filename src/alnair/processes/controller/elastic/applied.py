@@ -11,7 +11,7 @@ import msgspec
 
 from alnair.elastic.child_names import child_names
 from alnair.elastic.desired import Child
-from alnair.elastic.job_status import ends, only_counts
+from alnair.elastic.job_status import ends, migrates, only_counts
 from alnair.elastic.pod_templates import Manifest
 from alnair.model import names
 from alnair.model.elastic_types import JobStatus
@@ -135,12 +135,14 @@ class Applied:
     def may_tell(self, before: JobStatus, status: JobStatus) -> float:
         """Return how many seconds a status is to wait; if none, it is noted as written now.
 
-        How a job ended is told at once; while only counts change, they wait for further ones.
+        How a job ended is told at once, and so is how far a migration is, for which people and
+        rebalancing wait; while only counts change, they wait for further ones.
         """
         every = self._paces.write_pace
         if only_counts(before, status):
             every = max(every, self._paces.status_pace)
-        wait = 0.0 if ends(before, status) else self._pace.wait(_STATUS, every)
+        is_urgent = ends(before, status) or migrates(before, status)
+        wait = 0.0 if is_urgent else self._pace.wait(_STATUS, every)
         if not wait and before.conditions:
             self._pace.note(_STATUS, every)
         return wait

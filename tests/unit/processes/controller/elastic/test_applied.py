@@ -6,7 +6,7 @@ import pytest
 from alnair.elastic.desired import Child
 from alnair.model import names
 from alnair.model.api_types import Condition
-from alnair.model.elastic_types import JobStatus
+from alnair.model.elastic_types import JobStatus, MigrationStatus
 from alnair.processes.controller.elastic.applied import Applied, digest, noted
 from alnair.processes.controller.elastic.paces import Paces
 
@@ -151,6 +151,20 @@ def test_counts_wait_for_further_ones_and_how_a_job_ended_for_nothing(clock: Clo
     clock.now += 0.5
     assert applied.may_tell(more, grows) == 0
     assert applied.may_tell(grows, status("Succeeded", "TrainingCompleted", 0)) == 0
+
+
+def test_that_a_migration_began_or_is_done_waits_for_nothing(clock: Clock) -> None:
+    applied = Applied(paces=PACES, clock=clock)
+    grows = status("Scaling", "LauncherRuns", 2)
+    assert applied.may_tell(RUNS, grows) == 0
+    assert applied.may_tell(grows, RUNS) == 1.0
+    asked, waits, done = (
+        msgspec.structs.replace(RUNS, migration=MigrationStatus(request="n1", **told))
+        for told in ({}, {"message": "for a worker"}, {"done": True})
+    )
+    assert applied.may_tell(RUNS, asked) == 0
+    assert applied.may_tell(asked, waits) == 1.0
+    assert applied.may_tell(waits, done) == 0
 
 
 def test_a_job_whose_pods_come_and_go_tells_so_at_its_pace(clock: Clock) -> None:
