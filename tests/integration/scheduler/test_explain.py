@@ -133,7 +133,11 @@ async def test_what_is_not_there_is_said_with_what_to_do(
     done = asked(gpu_cluster, "nobody", "-n", namespace)
     assert done.returncode == 1
     assert "kubectl get pods -A" in done.stderr
-    assert alnair("explain", "job/x").returncode == 2
+    assert asked(gpu_cluster, "job/x", "-n", namespace).returncode == 2
+    where = ("-n", namespace, "--kubeconfig", gpu_cluster.kubeconfig())
+    done = alnair("explain", "job/nothing", *where)
+    assert done.returncode == 1
+    assert "nothing" in done.stderr
     assert alnair("explain", "x", "--kubeconfig", "/none").returncode == 3
 
 
