@@ -77,7 +77,9 @@ class NvmlMachine:
         )
 
     def used(self, tag: str, pids: list[int]) -> int:
-        return self.nvml.used(pids)
+        held = self.nvml.used(pids)
+        self.nvml.note(tag, held)
+        return held
 
     def watch(self, tag: str, pids: list[int], limit: int) -> None:
         self.nvml.watch(tag, pids)

@@ -64,9 +64,19 @@ class NvmlAccount:
         return max(0, self._whole() - self._idle)
 
     def watch(self, tag: str, pids: list[int]) -> None:
-        """Ask 200 times a second from now on; peaks shorter than that are missed."""
+        """Ask 200 times a second from now on; peaks shorter than that are missed.
+
+        The first reading is taken here: on a busy machine the thread may come late.
+        """
         self._peaks[tag], self._watched[tag] = 0, pids
+        with suppress(self._api.NVMLError):
+            self.note(tag, self.used(pids))
         threading.Thread(target=self._sample, args=(tag, pids), daemon=True).start()
+
+    def note(self, tag: str, held: int) -> None:
+        """Count a reading that was taken elsewhere, if `tag` is watched."""
+        if tag in self._watched:
+            self._peaks[tag] = max(self._peaks[tag], held)
 
     def peak(self, tag: str) -> int:
         """The most bytes that were seen since `watch`, and the end of it."""
@@ -76,7 +86,7 @@ class NvmlAccount:
     def _sample(self, tag: str, pids: list[int]) -> None:
         while self._watched.get(tag) is pids:
             with suppress(self._api.NVMLError):
-                self._peaks[tag] = max(self._peaks[tag], self.used(pids))
+                self.note(tag, self.used(pids))
             time.sleep(self.PERIOD)
 
     def _table(self) -> dict[int, int]:
