@@ -123,8 +123,13 @@ async def test_a_job_is_made_scaled_suspended_resumed_and_leaves_nothing(
         min(p["metadata"]["creationTimestamp"] for p in pods)
         >= group["metadata"]["creationTimestamp"]
     )
-    hosts = await admin.get(CONFIGMAPS, "elastichorovodjob-mnist-hosts", namespace)
-    assert hosts["data"]["discover_hosts.sh"].count("echo ") == 5
+
+    async def all_are_listed() -> bool:
+        hosts = await admin.get(CONFIGMAPS, "elastichorovodjob-mnist-hosts", namespace)
+        return bool(hosts["data"]["discover_hosts.sh"].count("echo ") == 5)
+
+    # Writes of it are paced: it may follow the status.
+    await eventually(all_are_listed, 20)
     # As kubectl scale does.
     scale: Manifest = {"spec": {"replicas": 3}}
     await admin.merge_patch(KINDS[kind], "mnist", scale, namespace, subresource="scale")
