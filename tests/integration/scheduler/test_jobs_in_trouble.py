@@ -115,8 +115,9 @@ async def test_each_trouble_ends_in_a_state_that_names_the_field_and_costs_no_mo
     quota = (jobs.fixed("quota"), "Scheduled", "QuotaExceeded", field)
     cases.append((other_namespaces["gpus"], *quota))
     # It finds room, and says no more of its Service once its workers have ended.
-    service = (jobs.torch("service", **LASTS), "Created", "QuotaExceeded", "services=1")
-    cases.append((other_namespaces["services"], *service))
+    service = jobs.torch("service")
+    service["spec"]["workersSpec"] |= LASTS
+    cases.append((other_namespaces["services"], service, "Created", "QuotaExceeded", "services=1"))
     for place, job, *_ in cases:
         await make(admin, job, place)
     amiss: list[Any] = []
