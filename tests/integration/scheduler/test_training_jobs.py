@@ -26,6 +26,7 @@ from alnair.kube.resources import (
 )
 from alnair.local.controlplane import LocalCluster
 from alnair.model import names
+from alnair.processes.controller.elastic.children import LOSSES
 from kit import training_jobs as jobs
 from kit.live.elastic_chaos import writes
 from kit.live.scheduler_process import (
@@ -188,6 +189,33 @@ async def test_a_job_makes_room_for_those_that_wait(
         return "brief" not in {one["metadata"]["name"] for one in left}
 
     await eventually(forgotten, 40)
+    await team.leaves_nothing()
+
+
+async def test_a_worker_of_torchrun_that_is_lost_again_and_again_comes_back_as_soon_as_at_first(
+    admin: Client,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    start_scheduler()
+    start_controller()
+    team = Team(admin, namespace)
+    await team.make(lasting(jobs.torch("torch", 2, 2)))
+    await team.becomes("ElasticTorchJob", "torch", phase="Running", availableReplicas=2)
+    found = await admin.list(PODS, namespace, label_selector="ElasticTorchJob=torch")
+    lost = max(found.items, key=lambda pod: pod["metadata"]["name"])["metadata"]
+    # As if six were evicted before it: the Job alone would wait for 10 minutes.
+    patch: Manifest = {"metadata": {"annotations": {LOSSES: "6"}}}
+    await admin.merge_patch(PODS, lost["name"], patch, namespace)
+    await admin.evict(namespace, lost["name"], lost["uid"])
+
+    async def is_back() -> bool:
+        now = await admin.list(PODS, namespace, label_selector="ElasticTorchJob=torch")
+        run = [p["metadata"] for p in now.items if p["status"]["phase"] == "Running"]
+        return len(run) == 2 and lost["uid"] not in {one["uid"] for one in run}
+
+    await eventually(is_back, 40)
     await team.leaves_nothing()
 
 

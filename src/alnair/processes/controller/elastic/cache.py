@@ -220,6 +220,14 @@ class JobCache:
                 found.append(Suspect(role, "Pod", pod.name, pod.uid))
         return found
 
+    def lost(self, key: JobKey) -> list[str]:
+        """Return the workers' pods that failed in a place where others were lost before."""
+        made = self._set(key, "worker")
+        if made is None or made.ending is not None or made.is_ending:
+            return []
+        found = self._pods.get(key, {}).values()
+        return [pod.name for pod in found if pod.losses and pod.owner == made.uid]
+
     def orphans(self, key: JobKey) -> list[Orphan]:
         """Return the pods of a job, or of a former one of its name, whose maker is not known."""
         job = self.jobs.get(key)

@@ -17,6 +17,8 @@ JobKey = tuple[str, str, str]
 
 #: Label of a pod with its place among those of an Indexed Job.
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
+#: How often pods of the place were lost by disruptions before this one, as Kubernetes' Job counts.
+LOSSES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
 #: While one of these is why a container waits, it does not start by itself soon.
 _STUCK: Final = ("Err", "ImagePull", "InvalidImage", "CreateContainer", "CrashLoop", "RunContainer")
 
@@ -120,7 +122,11 @@ class ChildPart(msgspec.Struct, frozen=True):
 
 
 class ChildPod(msgspec.Struct, frozen=True):
-    """A pod of a training job; `owner` is the uid of what made it."""
+    """A pod of a training job; `owner` is the uid of what made it.
+
+    Attributes:
+        losses: Of one that failed, how many were lost in its place before by disruptions.
+    """
 
     job: JobKey | None
     owner: str
@@ -136,6 +142,7 @@ class ChildPod(msgspec.Struct, frozen=True):
     hosts_seen: str
     problem: str
     node: str = ""
+    losses: int = 0
 
 
 class ChildSet(msgspec.Struct, frozen=True):
@@ -178,7 +185,8 @@ class ChildGroup(msgspec.Struct, frozen=True):
 def project_pod(pod: PodWire) -> ChildPod:
     """Return the pod as decisions see it."""
     meta, status = pod.metadata, pod.status or _PodStatus()
-    labels = meta.labels or {}
+    labels, annotations = meta.labels or {}, meta.annotations or {}
+    losses = annotations.get(LOSSES, "")
     number = labels.get(_INDEX) or meta.name.rpartition("-")[2]
     ready = any(c.type == "Ready" and c.status == "True" for c in status.conditions or ())
     return ChildPod(
@@ -193,9 +201,10 @@ def project_pod(pod: PodWire) -> ChildPod:
         ready=ready,
         ended=status.phase in ("Succeeded", "Failed"),
         leaving=meta.deletion_timestamp is not None,
-        hosts_seen=(meta.annotations or {}).get(names.HOSTS_SEEN, ""),
+        hosts_seen=annotations.get(names.HOSTS_SEEN, ""),
         problem=_problem(status),
         node=pod.spec.node_name or "",
+        losses=int(losses) if losses.isdecimal() and status.phase == "Failed" else 0,
     )
 
 

@@ -42,6 +42,7 @@ from alnair.processes.controller.elastic.complaints import Complaints
 from alnair.processes.controller.elastic.demands import takes_part
 from alnair.processes.controller.elastic.ending_namespaces import EndingNamespaces
 from alnair.processes.controller.elastic.figures import OperatorFigures
+from alnair.processes.controller.elastic.lost_workers import forget_losses
 from alnair.processes.controller.elastic.orphans import Orphans
 from alnair.processes.controller.elastic.paces import Paces
 from alnair.processes.controller.elastic.planner import Planner
@@ -248,6 +249,8 @@ class TrainingJobOperator:
         told = await self._write(job, done.status, applied)
         if done.forget:
             await self._delete(job)
+        lost = self._cache.lost(key)
+        self._figures.writes["patch"] += await forget_losses(self._client, job.namespace, lost)
         orphans = self._cache.orphans(key)
         left = await self._orphans.evict(job.uid, job.namespace, orphans, now)
         waits = [at - now for at in (done.again, ask, left) if at is not None]

@@ -45,9 +45,10 @@ class Cluster:
         told = self.cache._child("job", self.cache._sets)
         told(Change(ChangeKind.ADDED, ("team", f"{uid}-workers"), None, made))
 
-    def pod(self, name: str, owner: str, **status: Any) -> None:
+    def pod(self, name: str, owner: str, losses: str = "", **status: Any) -> None:
+        annotations = {children.LOSSES: losses} if losses else {}
         wire = {
-            "metadata": self._meta(name, f"uid-{name}", owner),
+            "metadata": {**self._meta(name, f"uid-{name}", owner), "annotations": annotations},
             "spec": {"nodeName": "n"},
             "status": status,
         }
@@ -94,6 +95,22 @@ def test_what_does_not_get_on_is_suspected_until_it_does() -> None:
     cluster.pod("a-0", "set", **READY)
     cluster.pod("a-1", "set", **READY)
     assert cluster.cache.suspects(KEY) == []
+
+
+def test_lost_workers_are_those_that_failed_where_others_were_lost_before() -> None:
+    cluster = Cluster()
+    cluster.job("new")
+    cluster.workers("set", "new")
+    cluster.pod("runs", "set", losses="3", **READY)
+    cluster.pod("first", "set", phase="Failed")
+    cluster.pod("forgotten", "set", losses="0", phase="Failed")
+    cluster.pod("unknown", "set", losses="-1", phase="Failed")
+    cluster.pod("former", "old-set", losses="3", phase="Failed")
+    assert cluster.cache.lost(KEY) == []
+    cluster.pod("again", "set", losses="3", phase="Failed")
+    assert cluster.cache.lost(KEY) == ["again"]
+    cluster.workers("set", "new", DONE)
+    assert cluster.cache.lost(KEY) == []
 
 
 @pytest.mark.parametrize("finished", [True, False])
