@@ -296,7 +296,8 @@ async def test_processor_memory_and_disk_are_what_the_kernel_counted(
         )
 
     await until(is_told, "what the kernel counted")
-    assert used >= 5
+    # The work ends after 5 s of its own clock, which may run some ms ahead of the group's.
+    assert used >= 4.9
     # And the kubelet's page says the same, once it was made anew; to whom it may.
     await kubelet.sign_up(client)
     problem, _ = await kubelet.of(uid)
