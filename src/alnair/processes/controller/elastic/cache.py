@@ -229,18 +229,21 @@ class JobCache:
         return [pod.name for pod in found if pod.losses and pod.owner == made.uid]
 
     def orphans(self, key: JobKey) -> list[Orphan]:
-        """Return the pods of a job, or of a former one of its name, whose maker is not known."""
+        """Return the pods of a job, or of a former one of its name, whose maker is not known.
+
+        Of those that have ended or are being deleted only the ones that wait for their maker.
+        """
         job = self.jobs.get(key)
         if job is None:
             return []
         makers = {one.uid for one in self._sets.get(key, {}).values()}
         workers, launcher = _makers(job)
-        whose = (("worker", workers, job.framework == "horovod"), ("launcher", launcher, False))
+        whose = {"worker": (workers, job.framework == "horovod"), "launcher": (launcher, False)}
         return [
-            Orphan(pod.name, pod.uid, pod.owner, maker, is_set)
-            for role, maker, is_set in whose
-            for pod in self.pods(key, role)
-            if pod.owner and pod.owner not in makers and not pod.leaving
+            Orphan(pod.name, pod.uid, pod.owner, *whose[pod.role], held=pod.held)
+            for pod in self._pods.get(key, {}).values()
+            if pod.role in whose and pod.owner and pod.owner not in makers
+            if pod.held or not (pod.ended or pod.leaving)
         ]
 
     def _set(self, key: JobKey, role: str) -> ChildSet | None:

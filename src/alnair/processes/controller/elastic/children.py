@@ -19,6 +19,8 @@ JobKey = tuple[str, str, str]
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
 #: How often pods of the place were lost by disruptions before this one, as Kubernetes' Job counts.
 LOSSES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+#: By this finalizer Kubernetes' Job keeps a pod until it has counted it.
+TRACKED: Final = "batch.kubernetes.io/job-tracking"
 #: While one of these is why a container waits, it does not start by itself soon.
 _STUCK: Final = ("Err", "ImagePull", "InvalidImage", "CreateContainer", "CrashLoop", "RunContainer")
 
@@ -53,10 +55,14 @@ class _PodStatus(msgspec.Struct, rename="camel"):
     container_statuses: list[_ContainerStatus] | None = None
 
 
+class _PodMeta(ObjectMeta, rename="camel"):
+    finalizers: list[str] | None = None
+
+
 class PodWire(msgspec.Struct):
     """A worker's or a launcher's pod."""
 
-    metadata: ObjectMeta
+    metadata: _PodMeta
     spec: _PodSpec
     status: _PodStatus | None = None
 
@@ -126,6 +132,7 @@ class ChildPod(msgspec.Struct, frozen=True):
 
     Attributes:
         losses: Of one that failed, how many were lost in its place before by disruptions.
+        held: It is being deleted, and its Job has yet to let it go.
     """
 
     job: JobKey | None
@@ -143,6 +150,7 @@ class ChildPod(msgspec.Struct, frozen=True):
     problem: str
     node: str = ""
     losses: int = 0
+    held: bool = False
 
 
 class ChildSet(msgspec.Struct, frozen=True):
@@ -186,7 +194,7 @@ def project_pod(pod: PodWire) -> ChildPod:
     """Return the pod as decisions see it."""
     meta, status = pod.metadata, pod.status or _PodStatus()
     labels, annotations = meta.labels or {}, meta.annotations or {}
-    losses = annotations.get(LOSSES, "")
+    losses, leaving = annotations.get(LOSSES, ""), meta.deletion_timestamp is not None
     number = labels.get(_INDEX) or meta.name.rpartition("-")[2]
     ready = any(c.type == "Ready" and c.status == "True" for c in status.conditions or ())
     return ChildPod(
@@ -200,11 +208,12 @@ def project_pod(pod: PodWire) -> ChildPod:
         running=status.phase == "Running",
         ready=ready,
         ended=status.phase in ("Succeeded", "Failed"),
-        leaving=meta.deletion_timestamp is not None,
+        leaving=leaving,
         hosts_seen=annotations.get(names.HOSTS_SEEN, ""),
         problem=_problem(status),
         node=pod.spec.node_name or "",
         losses=int(losses) if losses.isdecimal() and status.phase == "Failed" else 0,
+        held=leaving and TRACKED in (meta.finalizers or ()),
     )
 
 

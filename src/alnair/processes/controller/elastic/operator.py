@@ -252,7 +252,7 @@ class TrainingJobOperator:
         lost = self._cache.lost(key)
         self._figures.writes["patch"] += await forget_losses(self._client, job.namespace, lost)
         orphans = self._cache.orphans(key)
-        left = await self._orphans.evict(job.uid, job.namespace, orphans, now)
+        left = await self._orphans.remove(job.uid, job.namespace, orphans, now)
         waits = [at - now for at in (done.again, ask, left) if at is not None]
         if waits := [*waits, *put_off.values(), *([told] if told else [])]:
             self._look_in(key, min(waits))

@@ -45,10 +45,15 @@ class Cluster:
         told = self.cache._child("job", self.cache._sets)
         told(Change(ChangeKind.ADDED, ("team", f"{uid}-workers"), None, made))
 
-    def pod(self, name: str, owner: str, losses: str = "", **status: Any) -> None:
-        annotations = {children.LOSSES: losses} if losses else {}
+    def pod(
+        self, name: str, owner: str, losses: str = "", *, held: bool = False, **status: Any
+    ) -> None:
+        meta = self._meta(name, f"uid-{name}", owner)
+        meta["annotations"] = {children.LOSSES: losses} if losses else {}
+        if held:
+            meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [children.TRACKED]}
         wire = {
-            "metadata": {**self._meta(name, f"uid-{name}", owner), "annotations": annotations},
+            "metadata": meta,
             "spec": {"nodeName": "n"},
             "status": status,
         }
@@ -132,6 +137,10 @@ def test_pods_whose_maker_is_not_known_are_orphans_whichever_job_they_were_of() 
     cluster.workers("set", "new")
     found = cluster.cache.orphans(KEY)
     assert found == [Orphan("a-0", "uid-a-0", "former-set", "elastictorchjob-a-workers", False)]
+    cluster.pod("a-0", "former-set", phase="Failed")
+    assert cluster.cache.orphans(KEY) == []  # its log stays
+    cluster.pod("a-0", "former-set", held=True, phase="Failed")
+    assert [one.held for one in cluster.cache.orphans(KEY)] == [True]
     cluster.workers("former-set", "old")
     assert cluster.cache.orphans(KEY) == []  # its maker goes first
 

@@ -1,5 +1,6 @@
-"""Pods whose maker is gone are evicted: after a while, and if the API server says so, too."""
+"""Pods whose maker is gone are removed: after a while, and if the API server says so, too."""
 
+import json
 from typing import Any
 
 import pytest
@@ -16,11 +17,16 @@ class FakeClient:
 
     def __init__(self, maker: str | None = None) -> None:
         self.maker, self.evicted, self.is_full = maker, list[tuple[str, str]](), False
+        self.released: list[tuple[str, dict[str, Any]]] = []
 
     async def get(self, resource: Any, name: str, namespace: str) -> Any:
         if self.maker is None:
             raise NotFound(404, "NotFound", name)
         return orphans._Maker(orphans.ObjectMeta(uid=self.maker))
+
+    async def raw(self, verb: str, path: str, *, body: bytes, content_type: str) -> bytes:
+        self.released.append((path, json.loads(body)["metadata"]))
+        return b""
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
         if self.is_full:
@@ -36,20 +42,33 @@ def watching(client: Any) -> Orphans:
 async def test_a_pod_is_evicted_once_its_maker_has_been_gone_for_long(maker: str | None) -> None:
     client = FakeClient(maker)
     looking = watching(client)
-    assert await looking.evict("job", "team", [POD], 100.0) == 100.0 + PATIENCE
-    assert await looking.evict("job", "team", [POD], 105.0) == 100.0 + PATIENCE
+    assert await looking.remove("job", "team", [POD], 100.0) == 100.0 + PATIENCE
+    assert await looking.remove("job", "team", [POD], 105.0) == 100.0 + PATIENCE
     assert client.evicted == []
-    again = await looking.evict("job", "team", [POD], 100.0 + PATIENCE)
+    again = await looking.remove("job", "team", [POD], 100.0 + PATIENCE)
     assert client.evicted == [("a-workers-0", "pod")]
     assert again is not None
-    assert await looking.evict("job", "team", [], again) is None
+    assert await looking.remove("job", "team", [], again) is None
+
+
+async def test_a_pod_that_its_job_has_forgotten_to_let_go_is_let_go() -> None:
+    client = FakeClient("made anew")
+    looking = watching(client)
+    held = Orphan("a-workers-0-x", "pod", "former", "a-workers", is_set=False, held=True)
+    await looking.remove("job", "team", [held], 100.0)
+    assert client.released == []
+    await looking.remove("job", "team", [held], 100.0 + PATIENCE)
+    finalizers = ["batch.kubernetes.io/job-tracking"]
+    patch = {"uid": "pod", "$deleteFromPrimitiveList/finalizers": finalizers}
+    assert client.released == [("/api/v1/namespaces/team/pods/a-workers-0-x", patch)]
+    assert client.evicted == []
 
 
 async def test_a_pod_stays_whose_maker_is_only_news_that_is_late() -> None:
     client = FakeClient("former")
     looking = watching(client)
     for now in (100.0, 120.0):
-        await looking.evict("job", "team", [POD], now)
+        await looking.remove("job", "team", [POD], now)
     assert client.evicted == []
 
 
@@ -57,7 +76,7 @@ async def test_a_pod_that_found_a_maker_in_between_has_all_the_time_again() -> N
     client = FakeClient()
     looking = watching(client)
     for now, found in ((100.0, [POD]), (105.0, []), (111.0, [POD]), (120.0, [POD])):
-        await looking.evict("job", "team", found, now)
+        await looking.remove("job", "team", found, now)
     assert client.evicted == []
 
 
@@ -65,10 +84,10 @@ async def test_what_a_disruption_budget_keeps_is_tried_again() -> None:
     client = FakeClient()
     client.is_full = True
     looking = watching(client)
-    await looking.evict("job", "team", [POD], 100.0)
-    again = await looking.evict("job", "team", [POD], 110.0)
+    await looking.remove("job", "team", [POD], 100.0)
+    again = await looking.remove("job", "team", [POD], 110.0)
     assert again is not None
     assert again > 110.0
     client.is_full = False
-    await looking.evict("job", "team", [POD], again)
+    await looking.remove("job", "team", [POD], again)
     assert client.evicted == [("a-workers-0", "pod")]
