@@ -26,23 +26,16 @@ def filter_of(query: Mapping[str, str], now: float) -> Filter:
     Raises:
         QueryError: A part of it is wrong.
     """
-    if unknown := sorted(set(query) - _KNOWN):
-        raise QueryError(f"{unknown[0]}: there is no such filter: {', '.join(sorted(_KNOWN))}")
+    _refuse_unknown(query, _KNOWN, "filter")
     state = query.get("state")
     if state is not None and state not in STATES:
         raise QueryError(f"state={state}: write one of {', '.join(STATES)}")
-    try:
-        limit = int(query.get("limit", "100"))
-    except ValueError:
-        limit = 0
-    if not 1 <= limit <= _MOST:
-        raise QueryError(f"limit={query['limit']}: write a number from 1 to {_MOST}")
     return Filter(
         **{name: query[name] for name in _TEXTS if name in query},
         state=state,
         since=_time(query, "since", now),
         until=_time(query, "until", now),
-        limit=limit,
+        limit=_number(query, "limit", 100, 1, _MOST),
     )
 
 
@@ -60,19 +53,26 @@ def efficiency_of(query: Mapping[str, str], now: float) -> efficiency.Request:
     Raises:
         QueryError: A part of it is wrong.
     """
-    if unknown := sorted(set(query) - _EFFICIENCY):
-        raise QueryError(f"{unknown[0]}: there is no such part: {', '.join(sorted(_EFFICIENCY))}")
+    _refuse_unknown(query, _EFFICIENCY, "part")
     said = query.get("by", daily.DIMENSIONS[0])
     by = next((one for one in daily.DIMENSIONS if one == said), None)
     if by is None:
         raise QueryError(f"by={said}: write one of {', '.join(daily.DIMENSIONS)}")
-    worst = query.get("worst", "10")
-    if not worst.isdecimal() or int(worst) > _MOST_WORST:
-        raise QueryError(f"worst={worst}: write a number from 0 to {_MOST_WORST}")
+    worst = _number(query, "worst", 10, 0, _MOST_WORST)
     since = _time(query, "since", now)
-    return efficiency.Request(
-        by=by, since=since, worst=int(worst), namespace=query.get("namespace")
-    )
+    return efficiency.Request(by=by, since=since, worst=worst, namespace=query.get("namespace"))
+
+
+def _refuse_unknown(query: Mapping[str, str], known: frozenset[str], noun: str) -> None:
+    if unknown := sorted(set(query) - known):
+        raise QueryError(f"{unknown[0]}: there is no such {noun}: {', '.join(sorted(known))}")
+
+
+def _number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    said = query.get(name, str(default))
+    if not (said.isdecimal() and least <= int(said) <= most):
+        raise QueryError(f"{name}={said}: write a number from {least} to {most}")
+    return int(said)
 
 
 def _time(query: Mapping[str, str], name: str, now: float) -> float | None:
