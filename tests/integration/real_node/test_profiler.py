@@ -70,7 +70,7 @@ import mmap, os, time
 held = bytearray(100 << 20)
 held[::4096] = b"x" * len(held[::4096])
 began = time.monotonic()
-while time.process_time() < 5:
+while time.process_time() < 5.1:  # it may run some ms ahead of the group's clock
     pass
 took = time.monotonic() - began
 block = mmap.mmap(-1, 1 << 20)
@@ -296,8 +296,7 @@ async def test_processor_memory_and_disk_are_what_the_kernel_counted(
         )
 
     await until(is_told, "what the kernel counted")
-    # The work ends after 5 s of its own clock, which may run some ms ahead of the group's.
-    assert used >= 4.9
+    assert used >= 5
     # And the kubelet's page says the same, once it was made anew; to whom it may.
     await kubelet.sign_up(client)
     problem, _ = await kubelet.of(uid)
