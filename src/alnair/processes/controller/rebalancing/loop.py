@@ -20,8 +20,8 @@ from alnair.kube.objects.wire import ObjectMeta
 from alnair.kube.resources import PODS
 from alnair.live.following import ClusterFollower
 from alnair.model import durations, names
-from alnair.model.plurals import counted
 from alnair.model.rebalancing import PlannedMove, RebalanceBounds, RebalancePlan
+from alnair.processes.controller.rebalancing import words
 from alnair.processes.controller.rebalancing.cordons import Cordons
 from alnair.processes.controller.rebalancing.figures import RebalanceFigures
 from alnair.processes.controller.rebalancing.memory_store import MemoryStore
@@ -152,11 +152,9 @@ class Rebalancing:
     async def _take_up(self, plan: RebalancePlan) -> None:
         await self._store.write(msgspec.structs.replace(self._store.memory, plan=plan))
         self._figures.rounds["plan"] += 1
-        nodes = ", ".join(plan.nodes)
-        moves = f"{len(plan.moves)} pod{'s move' if len(plan.moves) > 1 else ' moves'}"
-        _log.info("%s so that %s gets %d GPUs on %s", moves, plan.name, plan.gpus, nodes)
+        said = words.planned(plan)
+        _log.info("%s", said)
         namespace, name, uid = plan.pod
-        said = f"{moves}, so that {plan.name} gets {counted(plan.gpus, 'GPU')} on {nodes}"
         self._recorder.record(ObjectReference("Pod", name, namespace, uid), _HELPED, said)
 
     async def _go_on(self, plan: RebalancePlan) -> float:
@@ -230,24 +228,11 @@ class Rebalancing:
         return plan
 
     def _tell_begun(self, plan: RebalancePlan, move: PlannedMove) -> None:
-        why = f"so that {plan.name} gets {counted(plan.gpus, 'GPU')} on {', '.join(plan.nodes)}"
-        how = f"{move.job} leaves it with all its workers there" if move.job else "it is evicted"
-        said = f"off {move.source}, {why}: {how}, and {move.target} has room for it"
-        self._recorder.record(_about(move), _MOVED, said)
+        self._recorder.record(_about(move), _MOVED, words.begun(plan, move))
 
     def _tell_failed(self, move: PlannedMove) -> None:
-        waited = durations.span(self._now() - move.begun)
-        if self._now() - move.begun < 1:
-            said = f"it may not leave {move.source} any more, and stays"
-        elif move.job:
-            said = f"{move.job} has not left {move.source} in {waited}, and stays"
-        elif move.stage == "refused":
-            said = f"it could not be evicted from {move.source} in {waited}, and stays"
-        else:
-            said = f"it left {move.source}, and in {waited} nothing came to work in its place"
-        self._recorder.record(
-            _about(move), _FAILED, f"{said}; further moves are given up", "Warning"
-        )
+        said = words.failed(move, self._now() - move.begun)
+        self._recorder.record(_about(move), _FAILED, said, "Warning")
 
 
 def _about(move: PlannedMove) -> ObjectReference:
