@@ -134,6 +134,23 @@ def migrates(before: JobStatus, status: JobStatus) -> bool:
     return stages[0] != stages[1]
 
 
+def waits_since(job: TrainingJob) -> float | None:
+    """Return since when a job waits for room for its first workers; None if it does not.
+
+    It has no pods then. One that would fit on no node, however empty, waits for something else;
+    one that was suspended waits since then.
+
+    Returns:
+        Seconds since the epoch.
+    """
+    if job.finished or job.deleting or job.run.suspend or job.status.target_replicas:
+        return None
+    for one in job.status.conditions or ():
+        if one.type == words.SCHEDULED and one.reason == "NoRoom":
+            return max(job.created, seconds(one.last_transition_time))
+    return None
+
+
 def only_counts(before: JobStatus, status: JobStatus) -> bool:
     """Whether nothing has changed but counts of workers and words of conditions."""
     return _but_counts(before) == _but_counts(status)

@@ -87,12 +87,13 @@ class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         unit: Its key.
         name: What people call it.
-        pod: Namespace, name and uid of one of its pods, which waits.
+        pod: Namespace, name and uid of one of its pods, which waits; of itself if it has none yet.
         gpus: GPUs that are freed for it: whole ones, and one for the slices of each pod.
         at: When it was made, seconds since the epoch.
         nodes: Those that are freed.
         moves: Which.
         asks: What it gets, in words; empty in a plan of an earlier version.
+        job: Kind of the training job that waits and has no pods yet; empty where a pod waits.
     """
 
     unit: str
@@ -103,6 +104,7 @@ class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     moves: tuple[PlannedMove, ...]
     asks: str = ""
+    job: str = ""
 
     @property
     def gets(self) -> str:

@@ -7,7 +7,7 @@ says: so whoever leads next goes on, and no pod is moved twice.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,9 +19,11 @@ from alnair.kube.events import EventRecorder, ObjectReference
 from alnair.kube.objects.wire import ObjectMeta
 from alnair.kube.resources import PODS
 from alnair.live.following import ClusterFollower
+from alnair.live.training.finding import RESOURCES
 from alnair.model import durations, names
 from alnair.model.rebalancing import PlannedMove, RebalanceBounds, RebalancePlan
-from alnair.processes.controller.rebalancing import words
+from alnair.processes.controller.elastic.demands import Unplaced
+from alnair.processes.controller.rebalancing import unplaced_jobs, words
 from alnair.processes.controller.rebalancing.cordons import Cordons
 from alnair.processes.controller.rebalancing.figures import RebalanceFigures
 from alnair.processes.controller.rebalancing.memory_store import MemoryStore
@@ -50,14 +52,20 @@ class Rebalancing:
     Args:
         client: An open client.
         bounds: What keeps it small.
+        unplaced: Returns the training jobs that wait and have no pods yet.
         now: Seconds since the epoch.
     """
 
     def __init__(
-        self, client: Client, bounds: RebalanceBounds, now: Callable[[], float] = time.time
+        self,
+        client: Client,
+        bounds: RebalanceBounds,
+        unplaced: Callable[[], Sequence[Unplaced]] = tuple,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._bounds = bounds
+        self._unplaced = unplaced
         self._now = now
         self._recorder = EventRecorder(client, names.CONTROLLER)
         self._store = MemoryStore(client)
@@ -126,11 +134,12 @@ class Rebalancing:
         return 0.0
 
     async def _look(self) -> Round | None:
-        """Return what a round finds; None if no pod waits for a node."""
+        """Return what a round finds; None if nobody waits for a node."""
         waiting = await self._client.list(
             PODS.typed(_Waiting), field_selector="spec.nodeName=,status.phase=Pending"
         )
-        if not waiting.items:
+        jobs = unplaced_jobs.first(self._unplaced())
+        if not (waiting.items or jobs):
             return None
         # What pods are spread by, by default, is only preferred: it keeps nobody from a node.
         follower = ClusterFollower(self._client, profiles, kinds=())
@@ -141,13 +150,14 @@ class Rebalancing:
             begin, now = time.perf_counter(), self._now()
             past = self._store.memory.past
             found = await follower.ask(
-                lambda view, _: rebalance_round(view, self._bounds, past, now)
+                lambda view, _: rebalance_round(view, self._bounds, past, now),
+                [event for job in jobs for event in unplaced_jobs.as_if_made(job)],
             )
             self._figures.seconds.observe(time.perf_counter() - begin)
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        return found
+        return unplaced_jobs.told_of(found, jobs)
 
     async def _take_up(self, plan: RebalancePlan) -> None:
         await self._store.write(msgspec.structs.replace(self._store.memory, plan=plan))
@@ -155,7 +165,11 @@ class Rebalancing:
         said = words.planned(plan)
         _log.info("%s", said)
         namespace, name, uid = plan.pod
-        self._recorder.record(ObjectReference("Pod", name, namespace, uid), _HELPED, said)
+        about = ObjectReference("Pod", name, namespace, uid)
+        if plan.job:
+            api = RESOURCES[plan.job].api_version
+            about = ObjectReference(plan.job, name, namespace, uid, api)
+        self._recorder.record(about, _HELPED, said)
 
     async def _go_on(self, plan: RebalancePlan) -> float:
         """Push a plan on: first what has begun, then the next moves, and in the end the cordons."""
