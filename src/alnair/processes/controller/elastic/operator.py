@@ -44,9 +44,9 @@ from alnair.processes.controller.elastic.ending_namespaces import EndingNamespac
 from alnair.processes.controller.elastic.figures import OperatorFigures
 from alnair.processes.controller.elastic.lost_workers import forget_losses
 from alnair.processes.controller.elastic.orphans import Orphans
-from alnair.processes.controller.elastic.paces import Paces
 from alnair.processes.controller.elastic.planner import Planner
 from alnair.processes.controller.elastic.work_queue import WorkQueue
+from alnair.processes.controller.paces import Paces
 
 _log = logging.getLogger(__name__)
 
