@@ -24,6 +24,8 @@ _CALM: Final = frozenset(
         *("NotStarted", "Steady", "NotSuspended", "Suspending"),
     )
 )
+#: Phases that other events tell.
+_UNTOLD: Final = (words.CREATED, words.SCHEDULED)
 #: What decides on which nodes a worker fits.
 _WHERE_TO_FIT: Final = (
     "change spec.workersSpec.gpusPerWorker, .gpuSlice, .gpuTypes, .resources, .nodeSelector,"
@@ -108,7 +110,9 @@ def refused(before: JobStatus, status: JobStatus, why: Trouble, now: float) -> J
 def news(before: JobStatus, status: JobStatus) -> list[tuple[str, str, bool]]:
     """Return the events that a change of the status is worth: reason, words, and is it a warning.
 
-    One tells another phase, and one for each condition why the job does not get on.
+    One tells that it trains, was suspended or has ended, and one for each condition why the job
+    does not get on. That it was read, and that its workers have nodes, its pods' own events tell
+    within moments; why it has another size, whoever planned it.
     """
     known = {one.type: one.reason for one in before.conditions or ()}
     found = [
@@ -116,10 +120,18 @@ def news(before: JobStatus, status: JobStatus) -> list[tuple[str, str, bool]]:
         for one in status.conditions or ()
         if one.status == "False" and one.reason not in {*_CALM, known.get(one.type)}
     ]
-    true = [one for one in status.conditions or () if one.status == "True"]
-    if status.phase != before.phase and true:
-        found.append((true[-1].reason, true[-1].message, true[-1].type == words.FAILED))
+    was_true = {one.type for one in before.conditions or () if one.status == "True"}
+    for one in status.conditions or ():
+        if one.type != status.phase or one.status != "True" or one.type in was_true:
+            continue
+        if one.type not in _UNTOLD and not (one.type == words.SCALING and _resizes(before, status)):
+            found.append((one.reason, one.message, one.type == words.FAILED))
     return found
+
+
+def _resizes(before: JobStatus, status: JobStatus) -> bool:
+    """Whether a job has workers for the first time, or shall have another number of them."""
+    return not before.start_time or before.target_replicas != status.target_replicas
 
 
 def ends(before: JobStatus, status: JobStatus) -> bool:

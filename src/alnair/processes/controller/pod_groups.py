@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from alnair.elastic.pod_templates import KINDS
 from alnair.kube.backoff import Backoff, Backoffs
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
@@ -72,6 +73,8 @@ class Seen(msgspec.Struct, frozen=True):
     min_member: int
     status: PodGroupStatus
     elastic_min: int = 0
+    #: A training job of ours owns it, which tells by events of its own how it gets on.
+    is_jobs: bool = False
 
 
 class _Kind:
@@ -209,7 +212,8 @@ class PodGroupStatusWriter:
         )
         now = time.time()
         status = group_status(group, members, rfc3339(now))
-        to_write = () if native else group_events(group, status)
+        told = () if native else group_events(group, status)
+        to_write = [one for one in told if one.warning or not seen.is_jobs]
         if native:
             before = seen.status.conditions or []
             conditions = native_conditions(_NATIVE_CONDITION[api], before, status, members)
@@ -310,6 +314,7 @@ def _custom(group: dialects.PodGroupWire) -> Seen:
         max(spec.min_member or 1, 1),
         group.status or PodGroupStatus(),
         elastic_minimum(meta.annotations or {})[0],
+        any(one.controller and one.kind in KINDS for one in meta.owner_references or ()),
     )
 
 

@@ -76,6 +76,7 @@ class Taking:
 
     def __init__(self) -> None:
         self.phases: list[str] = []
+        self.events: list[str] = []
         self.writer: Any = None
 
     async def merge_patch(self, resource: Any, name: str, patch: Any, *args: Any, **_: Any) -> None:
@@ -87,18 +88,18 @@ class Taking:
         informer._values[KEY] = told
         self.phases.append(kept["phase"])
 
-    async def create(self, *_: Any) -> None:
-        """Take an event."""
+    async def create(self, _: Any, event: Any) -> None:
+        self.events.append(event["reason"])
 
 
 class Gang:
     """A gang each of whose pods goes its way, a change every 50 ms."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, is_jobs: bool = False) -> None:
         self.now = 0.0
         self.client = Taking()
         self.client.writer = self.writer = PodGroupStatusWriter(self.client, lambda: self.now)  # type: ignore[arg-type]
-        seen = Seen("gang", "team", "uid", "7", size, PodGroupStatus())
+        seen = Seen("gang", "team", "uid", "7", size, PodGroupStatus(), is_jobs=is_jobs)
         self.writer._kinds[API].informer._values[KEY] = seen
         self.names = [f"pod-{n}" for n in range(size)]
 
@@ -145,3 +146,15 @@ async def test_counts_that_were_put_off_are_written_when_their_time_comes() -> N
     gang.now += 5.0
     await gang.look()
     assert gang.status.running == 3
+
+
+async def test_of_a_training_jobs_group_only_failures_are_told_by_events() -> None:
+    for is_jobs, phase, events in (
+        (False, "Succeeded", ["Running", "MembersSucceeded"]),
+        (True, "Succeeded", []),
+        (True, "Failed", ["MemberFailed"]),
+    ):
+        gang = Gang(2, is_jobs=is_jobs)
+        await gang.become(phase="Running")
+        await gang.become(phase=phase)
+        assert gang.client.events == events
