@@ -114,7 +114,7 @@ class TrainingJobOperator:
 
     async def run_writes(self) -> None:
         """Write until cancelled; begins with a look at every job."""
-        self._queue = queue = WorkQueue()
+        self._queue = queue = WorkQueue(self._is_new)
         self._calm.set()
         try:
             async with asyncio.TaskGroup() as group:
@@ -174,6 +174,11 @@ class TrainingJobOperator:
         for key in self._cache.jobs:
             if key[1] == namespace:
                 self._look(key)
+
+    def _is_new(self, key: JobKey) -> bool:
+        """Whether nothing was done about a job yet: its pods wait for it."""
+        job = self._cache.jobs.get(key)
+        return job is not None and job.uid not in self._applied
 
     def _look(self, key: JobKey) -> None:
         if self._queue is not None:
