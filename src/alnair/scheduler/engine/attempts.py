@@ -13,6 +13,7 @@ from alnair.scheduler.gangs.readiness import not_ready, resource_gap
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
+from alnair.scheduler.placement.hopes import Hopes
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.unit import ClassKey, Unit
@@ -29,10 +30,11 @@ class Attempts:
         context: what to decide from.
         admission: what holds pods back besides their nodes.
         preemption: makes room, and holds it.
+        hopes: of the classes that wait.
     """
 
     def __init__(
-        self, context: EngineContext, admission: Admission, preemption: Preemption
+        self, context: EngineContext, admission: Admission, preemption: Preemption, hopes: Hopes
     ) -> None:
         self._context = context
         self._accounts = context.accounts
@@ -43,6 +45,7 @@ class Attempts:
         self._counters = context.counters
         self._admission = admission
         self._preemption = preemption
+        self._hopes = hopes
         self.seconds: list[float] = []
 
     def pod(self, unit: Unit, record: Record, now: float, actions: list[Action]) -> None:
@@ -70,6 +73,8 @@ class Attempts:
             record.refused_by = refused.refused_by()
             if refused.refusal is None:
                 self._queue.park(unit, key, now)
+                if unit.waiting is not None:
+                    self._hopes.refused(unit.waiting, refused)
                 message += self._preemption.for_pod(unit, record, refused, allowed, now, actions)
             else:
                 self._queue.hold(unit)

@@ -25,6 +25,7 @@ from alnair.scheduler.metric_counters import SchedulerCounters
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.backfill import PATIENCE, Backfill
 from alnair.scheduler.placement.context import EngineContext
+from alnair.scheduler.placement.hopes import Hopes
 from alnair.scheduler.placement.quick_check import QuickCheck
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.neighbour_wakeups import NeighbourChanges
@@ -95,10 +96,11 @@ class Engine:
         self._admission = Admission(context)
         self._backfill = Backfill(context, self._admission, patience)
         self._preemption = Preemption(context)
-        self._attempts = Attempts(context, self._admission, self._preemption)
+        hopes = Hopes(context)
+        self._attempts = Attempts(context, self._admission, self._preemption, hopes)
         self._evictions = Evictions(context, self._preemption)
         self._refusal_updates = RefusalUpdates(context)
-        self._quick_check = QuickCheck(context)
+        self._quick_check = QuickCheck(context, hopes)
         self._looking = False
         self._neighbour_changes = NeighbourChanges()
         self._in_flight = 0

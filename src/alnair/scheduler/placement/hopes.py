@@ -75,6 +75,19 @@ class Hopes:
             self._search(waiting.number)
         return self._hope.item(waiting.number) != _NOTHING
 
+    def refused(self, waiting: WaitingClass, evaluation: Evaluation) -> None:
+        """Note that a pod was tried and now waits with this class, which may be new.
+
+        What the class needs is taken in here, by whoever is tried, and not by those who look at a
+        long queue afterwards.
+        """
+        known = self._classes
+        if waiting.number >= len(known) or known[waiting.number] is not waiting:
+            self._put(waiting)
+            self._hope[waiting.number] = _SEVERAL
+        if not evaluation.possible().any():
+            self.lose(waiting, evaluation)
+
     def lose(self, waiting: WaitingClass, evaluation: Evaluation) -> None:
         """Note that a class was looked at closely, and every node alone refuses it."""
         reads = evaluation.filters_read()
@@ -115,21 +128,26 @@ class Hopes:
 
     def _come(self, classes: Sequence[WaitingClass]) -> None:
         """Take in classes that were not known: those hope that need no more than there is."""
-        size = max(waiting.number for waiting in classes) + 1
-        if size > self._hope.size:
-            self._hope = np.pad(self._hope, (0, max(64, size)))
-        self._classes.extend([None] * (size - len(self._classes)))
         for waiting in classes:
-            self._classes[waiting.number] = waiting
-            if waiting.class_key is None:  # any change may help
-                self._needs.clear(waiting.number)
-            else:
-                scheduler, spec = waiting.class_key
-                self._needs.put(waiting.number, spec, self._profiles[scheduler].quick)
+            self._put(waiting)
         numbers = np.array([waiting.number for waiting in classes])
         self._hope[numbers] = _NOTHING
         self._look_around()
         self._hope[numbers[self._needs.within(numbers, self._most)]] = _SEVERAL
+
+    def _put(self, waiting: WaitingClass) -> None:
+        """Take in what a class needs; what it hopes for is to be set yet."""
+        number = waiting.number
+        if number >= self._hope.size:
+            self._hope = np.pad(self._hope, (0, max(64, number + 1)))
+        if number >= len(self._classes):
+            self._classes.extend([None] * (number + 1 - len(self._classes)))
+        self._classes[number] = waiting
+        if waiting.class_key is None:  # any change may help
+            self._needs.clear(number)
+        else:
+            scheduler, spec = waiting.class_key
+            self._needs.put(number, spec, self._profiles[scheduler].quick)
 
     def _search(self, number: int) -> None:
         """Find out on which nodes there is enough for a class that may hope for several."""

@@ -18,13 +18,14 @@ class QuickCheck:
 
     Args:
         context: what decisions are made from.
+        hopes: of the classes that wait.
     """
 
-    def __init__(self, context: EngineContext) -> None:
+    def __init__(self, context: EngineContext, hopes: Hopes) -> None:
         self._context = context
         self._accounts = context.accounts
         self._profiles = context.profiles
-        self._hopes = Hopes(context)
+        self._hopes = hopes
         self._now = 0.0
         #: How many pods of a class fit, see `_room_for`.
         self._room: dict[tuple[ClassKey, bool], float] = {}
