@@ -106,3 +106,18 @@ def test_what_was_refused_everywhere_is_not_looked_at_closely_before_a_node_gets
     world.put(make.node("n", cpu=5000))
     world.settle()
     assert world.placed() == {"b0"}
+
+
+def test_those_whose_room_another_took_are_parked_without_looking_at_all_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(make.node("full", cpu=1000), make.node("n", cpu=4000), check=False)
+    backlog(world, 20, distinct=True)
+    work = Counting(world, monkeypatch)
+    world.put(make.node("n", cpu=5100))  # each of the 20 would fit alone
+    world.settle()
+    work.spent()
+    world.delete("b0")
+    world.settle()
+    assert world.placed() == {"b1"}
+    assert work.spent() <= 2

@@ -75,17 +75,26 @@ class Hopes:
             self._search(waiting.number)
         return self._hope.item(waiting.number) != _NOTHING
 
-    def refused(self, waiting: WaitingClass, evaluation: Evaluation) -> None:
+    def only_row(self, waiting: WaitingClass) -> int | None:
+        """Return the row that alone may have enough for a class that hopes, if it is just one."""
+        hope = self._hope.item(waiting.number) if self._knows(waiting) else _SEVERAL
+        return hope if hope >= 0 else None
+
+    def refused(self, waiting: WaitingClass, evaluation: Evaluation, *, nowhere: bool) -> None:
         """Note that a pod was tried and now waits with this class, which may be new.
 
         What the class needs is taken in here, by whoever is tried, and not by those who look at a
         long queue afterwards.
+
+        Args:
+            waiting: Where it waits.
+            evaluation: Of its class.
+            nowhere: Every node alone refuses it.
         """
-        known = self._classes
-        if waiting.number >= len(known) or known[waiting.number] is not waiting:
+        if not self._knows(waiting):
             self._put(waiting)
             self._hope[waiting.number] = _SEVERAL
-        if not evaluation.possible().any():
+        if nowhere:
             self.lose(waiting, evaluation)
 
     def lose(self, waiting: WaitingClass, evaluation: Evaluation) -> None:
@@ -99,6 +108,10 @@ class Hopes:
         for plugin in observed:
             self._observed.setdefault(plugin, self._cluster.observations.version(plugin))
         self._hope[waiting.number] = _NOTHING
+
+    def _knows(self, waiting: WaitingClass) -> bool:
+        known = self._classes
+        return waiting.number < len(known) and known[waiting.number] is waiting
 
     def _compare(self, rows: Rows) -> None:
         """Compare what changed rows have with what classes need that do not hope for several."""
