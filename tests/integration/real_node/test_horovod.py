@@ -32,12 +32,14 @@ from alnair.kube.resources import (
 from alnair.local.components.components import OURS
 from alnair.local.controlplane import LocalCluster
 from alnair.local.errors import LocalClusterError
-from alnair.local.own_images import horovod_image
+from alnair.local.own_images import horovod_image, torch_image
 from alnair.local.real_node.settings import NAME as REAL_NODE
 from alnair.local.report import NO_REPORT
 from alnair.model import names
 from kit import training_jobs as jobs
 from kit.command import alnair, last_json
+from kit.live.moving_torch import NAME as TORCH
+from kit.live.moving_torch import MovingTorch
 from kit.live.real_pods import NAMESPACE, until
 from kit.live.second_node import NAME as SECOND_NODE
 from kit.live.second_node import SecondNode
@@ -280,14 +282,24 @@ async def through_changes(node: LocalCluster, client: Client, folder: Path) -> l
     return steps
 
 
-async def test_a_training_moves_to_another_node_and_loses_no_step(
+@pytest.fixture(scope="module")
+def torch() -> torch_image.Built:
+    """The image with a current PyTorch: built by the first run on a machine."""
+    return torch_image.build(os.environ, NO_REPORT)
+
+
+@pytest.mark.timeout(1200)
+async def test_trainings_move_to_another_node_and_lose_no_step_that_is_kept(
     node: LocalCluster,
     client: Client,
     image: horovod_image.Built,
+    torch: torch_image.Built,
     fixed: list[float],
     tmp_path: Path,
 ) -> None:
     kind, name = "ElasticHorovodJob", "moving"
+    first = node.real_node()
+    assert first is not None
     second = SecondNode(node)
     # One on each node, so that one has to move; the launcher stays.
     apart = {
@@ -304,24 +316,35 @@ async def test_a_training_moves_to_another_node_and_loses_no_step(
         },
     )
     manifest["spec"]["launcherSpec"]["nodeSelector"] = {"kubernetes.io/hostname": REAL_NODE}
-    job = Training(client, node, kind, name)
+    job, by_torchrun = Training(client, node, kind, name), MovingTorch(client, tmp_path / "torch")
+    words = ("--off", REAL_NODE, "--kubeconfig", node.kubeconfig(), "--json")
     try:
         await second.up(client)
-        second.node.import_archive(image.archive, image.digest)
+        imports = ((second.node, image), (second.node, torch), (first, torch))
+        for one, made in imports:
+            await asyncio.to_thread(one.import_archive, made.archive, made.digest)
+        await by_torchrun.begins(REAL_NODE)
         await client.create(KINDS[kind], manifest, NAMESPACE)
         await job.trains(2)
+        await by_torchrun.trains_up_to_its_move()
         assert set(await nodes_of(job)) == {REAL_NODE, SECOND_NODE}
-        words = ("migrate", name, "--off", REAL_NODE, "--kubeconfig", node.kubeconfig(), "--json")
-        moved = await asyncio.to_thread(alnair, *words)
-        assert moved.returncode == 0, moved.stderr
+        assert await by_torchrun.node() == REAL_NODE
+        moves = (asyncio.to_thread(alnair, "migrate", one, *words) for one in (name, TORCH))
+        for moved in await asyncio.gather(*moves):
+            assert moved.returncode == 0, moved.stderr
         assert set(await nodes_of(job)) == {SECOND_NODE}
+        assert await by_torchrun.node() == SECOND_NODE
         await job.trains(2)
         (tmp_path / "pace").write_text("0")
+        await by_torchrun.ends_with_no_step_lost_but_those_since_its_checkpoint()
         await ended(client, kind, name)
         check_curve(job.steps(), fixed, lost=0, last=FEW)
     finally:
-        await forgotten(client, kind, name)
-        await second.down(client)
+        try:
+            await forgotten(client, kind, name)
+            await forgotten(client, "ElasticTorchJob", TORCH)
+        finally:
+            await second.down(client)
 
 
 async def nodes_of(job: Training) -> list[str]:
