@@ -43,7 +43,9 @@ from alnair.scheduler.gangs.pod_group_status import (
 _log = logging.getLogger(__name__)
 
 #: Seconds in which changes of a group are gathered: a gang of a thousand pods costs a few writes.
+#: As long as the last writes took, but at most so long: where answers are slow, others ask, too.
 _GATHER: Final = 0.1
+_GATHER_MOST: Final = 1.0
 #: Seconds after which a group whose write failed is looked at again: at first after a conflict, as
 #: the news that it lacks is on its way; at first after anything else; at most.
 _CONFLICT: Final = 0.2
@@ -137,11 +139,13 @@ class PodGroupStatusWriter:
         limit = asyncio.Semaphore(_WRITERS)
         try:
             while True:
+                begin = time.monotonic()
                 async with asyncio.TaskGroup() as group:
                     for api, key in marked:
                         group.create_task(self._reconcile(api, key, limit))
+                took = time.monotonic() - begin
                 await self._changed.wait()
-                await asyncio.sleep(_GATHER)
+                await asyncio.sleep(max(_GATHER, min(took, _GATHER_MOST)))
                 marked, self._marked = self._marked, {}
                 self._changed.clear()
         finally:
