@@ -168,7 +168,8 @@ struct vg_slot {              /* 4096 bytes: one process */
 };
 struct vg_bucket { /* 64 bytes: one GPU's compute bucket, shared by all processes */
     /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited GPU time will have been
-     * earned at the current rate; set back by a tenant, it meets not_before_ns of its limits */
+     * earned at the current rate; 0: none was debited yet. Set back by a tenant, it meets
+     * not_before_ns of its limits */
     _Atomic uint64_t tat_ns;
     _Atomic uint64_t rate_ppm; /* the rate at which tat_ns was last reckoned; 0: none yet */
     /* when the GPU will have done what was debited, were it alone with it */

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import importlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -20,7 +21,9 @@ COVERAGE = os.environ.get("ALNAIR_COVERAGE", "")
 LIBRARIES = (
     ROOT / "build" / "-".join(filter(None, ["native", SANITIZE, "coverage" if COVERAGE else ""]))
 )
-#: The same without sanitizer: for Python, here and in clients, as it is not built with one.
+#: The same without sanitizer: for all programs that are not built with one, such as Python. They
+#: may be started by others than `start`, so environments name these; `start` puts the others in
+#: their place for our clients, which alone have the sanitizer's runtime first.
 PLAIN = ROOT / "build" / "native"
 #: The interposer, as clients get it by LD_PRELOAD.
 INTERPOSER = LIBRARIES / "libalnair_vgpu.so"
@@ -129,6 +132,20 @@ def checked(
     return done.stdout
 
 
+def preload(libraries: str) -> str:
+    """LD_PRELOAD of a client, where something else starts it than `start`, as a shell does.
+
+    A sanitizer's runtime must come before everything that it watches.
+    """
+    runtime = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
+    if not SANITIZE:
+        return libraries
+    asked = subprocess.run(
+        ["cc", f"-print-file-name={runtime[SANITIZE]}"], capture_output=True, text=True, check=True
+    )
+    return f"{asked.stdout.strip()} {libraries}"
+
+
 def _under(program: Path | str) -> list[str]:
     """What runs the program: valgrind, where ALNAIR_VALGRIND is set and it is one of ours."""
     if not os.environ.get("ALNAIR_VALGRIND") or Path(program).parent != LIBRARIES / "clients":
@@ -143,12 +160,10 @@ def _suited(program: Path | str, environment: Mapping[str, str]) -> dict[str, st
         return found
     if Path(program).parent != LIBRARIES / "clients":
         return {name: text.replace(str(LIBRARIES), str(PLAIN)) for name, text in found.items()}
-    runtime = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
-    asked = subprocess.run(
-        ["cc", f"-print-file-name={runtime[SANITIZE]}"], capture_output=True, text=True, check=True
-    )
-    if "LD_PRELOAD" in found:  # the runtime must come before everything that it watches
-        found["LD_PRELOAD"] = f"{asked.stdout.strip()} {found['LD_PRELOAD']}"
+    plain = re.compile(rf"{re.escape(str(PLAIN))}(?=[/: ]|$)")
+    found = {name: plain.sub(str(LIBRARIES), text) for name, text in found.items()}
+    if "LD_PRELOAD" in found:
+        found["LD_PRELOAD"] = preload(found["LD_PRELOAD"])
     found["ASAN_OPTIONS"] = "detect_leaks=0"  # the fake driver forgets its tables when it exits
     found["UBSAN_OPTIONS"] = "print_stacktrace=1"
     found["TSAN_OPTIONS"] = "halt_on_error=1"

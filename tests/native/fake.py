@@ -107,7 +107,7 @@ class Fake:
         found = {
             "FAKEGPU_STATE": str(self.state),
             "FAKEGPU_TAG": tag,
-            "LD_LIBRARY_PATH": str(build.LIBRARIES),
+            "LD_LIBRARY_PATH": str(build.PLAIN),
         }
         if cuda is not None:
             found["FAKEGPU_CUDA"] = str(cuda)

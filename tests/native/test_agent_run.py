@@ -23,9 +23,10 @@ OUT_OF_MEMORY = "2"
 
 #: The agent and `alnair agent run` are Python, and hand the program an environment of theirs: the
 #: sanitizer's runtime, which must come before our library, would have to be in each of the two.
-pytestmark = pytest.mark.skipif(
+NOT_SANITIZED = pytest.mark.skipif(
     bool(build.SANITIZE), reason="programs that an agent starts have no sanitizer's runtime first"
 )
+pytestmark = NOT_SANITIZED
 
 
 @pytest.fixture

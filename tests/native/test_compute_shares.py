@@ -108,6 +108,20 @@ def test_without_a_server_limits_hold_and_without_nvml_too() -> None:
     assert got == pytest.approx([30, 70], abs=3)
 
 
+@pytest.mark.parametrize(
+    ("load", "limit", "processes"),
+    [(TINY, 25, 1), (FIVE, 25, 1), (GRAPHS, 75, 1), (TINY, 25, 8), (FIVE, 25, 8)],
+)
+def test_a_container_has_its_share_from_the_first_second_on(
+    load: str, limit: int, processes: int
+) -> None:
+    """It has saved nothing yet, and many processes launch no more on trust than one does."""
+    with Shares([Tenant(load, limit, processes=processes)], 2, serves=False) as case:
+        run = case.run()
+    assert 100 * run.share(0, 0, 1) == pytest.approx(limit, abs=2)
+    assert 100 * run.share(0, 1, 2) == pytest.approx(limit, abs=2)
+
+
 @pytest.mark.parametrize(("load", "processes"), [(TINY, 2), (FIVE, 4), (FIVE, 8)])
 def test_processes_of_a_container_share_one_limit(load: str, processes: int) -> None:
     """Also without the server's correction, though they begin at once and disturb one another."""

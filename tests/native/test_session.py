@@ -451,8 +451,10 @@ def test_no_variable_switches_limits_off(container: Made, surroundings: Surround
     )
     for elsewhere in (str(hidden), "", "/"):
         environment = {**surroundings(made), "ALNAIR_VGPU_DIR": elsewhere}
-        preload = environment.pop("LD_PRELOAD")
-        run = commands.replace("exec ", f"exec env LD_PRELOAD={preload} ")
+        preload = build.preload(environment.pop("LD_PRELOAD"))
+        run = commands.replace(
+            "exec ", f"exec env LD_PRELOAD='{preload}' ASAN_OPTIONS=detect_leaks=0 "
+        )
         done = build.run("unshare", "-m", "sh", "-c", run, environment=environment)
         if "unshare" in done.stderr:
             pytest.skip("no mount namespace can be made here")

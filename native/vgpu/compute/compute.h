@@ -73,6 +73,7 @@ void vg_costs_forked(void);
 struct vg_contention vg_contention(int row, uint64_t now);
 /* How many other processes of the container work on this GPU: looked up now and then. */
 uint32_t vg_siblings(int row, uint64_t now);
+uint32_t vg_processes(int row); /* of the container that have a context on this GPU, now */
 
 /* ---- timed_launches.c: timing launches by events --------------------------------------------- */
 /* Around a launch that is to be timed, by events or else by waiting for it. `start`: when the GPU

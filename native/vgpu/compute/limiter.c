@@ -4,7 +4,8 @@
  * time debited so far will have been earned at the container's rate. Who wants to launch waits
  * until that moment has come, then moves it on by cost / rate with one compare-and-swap. So there
  * is no refill thread, nothing to lose when a process is killed, no lock, and a new rate holds at
- * once. A tenant that could not use its time keeps at most BURST_NS of it.
+ * once. A tenant that could not use its time keeps at most BURST_NS of it; one that begins has
+ * saved none.
  *
  * Threads take credit in batches, so that most launches touch no shared word. What a launch is
  * charged is predicted (kernel_costs.c); what it really cost is settled on the same word later
@@ -142,6 +143,14 @@ static uint64_t not_before(int row)
     return limit->not_before_ns;
 }
 
+/* From when on what is debited now was earned. A bucket that was never debited is a container's
+ * that just begins: nothing was kept from it yet. */
+static uint64_t earned_from(uint64_t tat, uint64_t now)
+{
+    uint64_t least = now > BURST_NS ? now - BURST_NS : 0;
+    return !tat ? now : tat < least ? least : tat;
+}
+
 /* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to
  * it. */
 static uint64_t debit(int row, uint64_t ns)
@@ -155,8 +164,7 @@ static uint64_t debit(int row, uint64_t ns)
         uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
         busy = expected_end(row, bucket, now);
         if ((when = not_before(row)) <= now && !(when = due(row, rate, tat, busy, now))) {
-            uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
-            uint64_t to = from + earned_in(row, ns, rate);
+            uint64_t to = earned_from(tat, now) + earned_in(row, ns, rate);
             if (rate == VG_PPM && to > now + BACKLOG_NS)
                 to = now + BACKLOG_NS; /* what may lie on the GPU's queue is all that can be owed */
             if (atomic_compare_exchange_strong(&bucket->tat_ns, &tat, to))
@@ -190,7 +198,7 @@ static void move(int row, int64_t ns)
     uint64_t by = earned_in(row, (uint64_t)(ns < 0 ? -ns : ns), rate_ppm(row, now));
     uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed), to;
     do {
-        uint64_t from = tat < least ? least : tat;
+        uint64_t from = earned_from(tat, now);
         to = ns > 0 ? from + by : from > least + by ? from - by : least;
     } while (!atomic_compare_exchange_weak(&bucket->tat_ns, &tat, to));
     note_charged(row, ns);
@@ -256,12 +264,14 @@ static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
 /* A kernel of which nothing is known is launched a few times; then its first sample is waited for,
  * or, where that takes too long, the time waited so far is what it costs for now. So are the first
  * ones of all where many are not known yet: who makes each launch look new shall not work on
- * trust. */
-static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost)
+ * trust. Nor shall many processes that begin at once: those of a container that have a context on
+ * the GPU share these few launches, but for one each. */
+static __attribute__((noinline)) uint64_t price_of_stranger(int row, struct vg_cost *cost)
 {
     enum { STRANGERS = 8, UNKNOWN = 32 };
     uint64_t price = PRIOR_NS, begun = vg_now_ns(), nap = 50000;
-    bool is_new = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS;
+    uint32_t before = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed);
+    bool is_new = !before || (before < STRANGERS && before * vg_processes(row) < STRANGERS);
     for (uint64_t now = begun; now - begun < 2 * NAP_NS;
          now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
         if (is_new && atomic_load_explicit(&vg_samples_unknown, memory_order_relaxed) < UNKNOWN)
@@ -284,7 +294,7 @@ static inline __attribute__((always_inline)) void charge(struct vg_work *work, c
     struct vg_cost *cost = vg_cost(row, key, shape);
     uint64_t price = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
     if (unlikely(!price))
-        price = price_of_stranger(cost);
+        price = price_of_stranger(row, cost);
     work->predicted_ns = price;
     if (likely(credit.row == row && credit.ns >= price))
         credit.ns -= price;

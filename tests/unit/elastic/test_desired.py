@@ -9,6 +9,7 @@ import pytest
 from alnair.elastic import horovod
 from alnair.elastic.child_names import child_names
 from alnair.elastic.desired import LAST_WORKERS, Child, Desired, Resize, desired
+from alnair.elastic.job_status import waits_since
 from alnair.elastic.observed import Ending, Group, Hosts, Launcher, Observed, Worker
 from alnair.kube.objects.training_jobs import (
     ElasticHorovodJobWire,
@@ -119,6 +120,19 @@ def test_a_job_without_room_has_a_name_and_no_pods() -> None:
     assert kinds(done.apply) == ["Service"]
     assert (done.create, done.delete) == ((), ())
     assert (done.status.phase, reason(done, "Scheduled")) == ("Created", "NoRoom")
+
+
+def test_a_job_waits_for_room_until_it_has_workers_or_is_not_wanted() -> None:
+    job = read(jobs.elastic())
+    assert waits_since(job) is None, "nobody has looked at it yet"
+    waiting = later(job, desired(job, Observed(), None, NOW))
+    assert waits_since(waiting) == NOW
+    assert waits_since(later(waiting, desired(waiting, Observed(), None, NOW + 60))) == NOW
+    assert waits_since(later(waiting, desired(waiting, Observed(), 2, NOW))) is None
+    paused = msgspec.structs.replace(waiting, run=msgspec.structs.replace(job.run, suspend=True))
+    assert waits_since(paused) is None
+    hopeless = Observed(no_room="no node has a GPU", fits_nowhere=True)
+    assert waits_since(later(job, desired(job, hopeless, None, NOW))) is None
 
 
 def test_the_gang_comes_before_its_pods_and_the_keys_are_asked_for() -> None:

@@ -16,7 +16,7 @@ from alnair.elastic.pod_templates import Manifest
 from alnair.model import names
 from alnair.model.elastic_types import JobStatus
 from alnair.model.training_job import TrainingJob
-from alnair.processes.controller.elastic.paces import Pace, Paces
+from alnair.processes.controller.paces import Pace, Paces
 
 #: Seconds after which what was applied and has not been seen since is applied again. The news of a
 #: burst comes late, and to repeat its writes would make it later still.

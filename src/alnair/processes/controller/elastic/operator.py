@@ -39,14 +39,14 @@ from alnair.processes.controller.elastic.carrying_out import (
 )
 from alnair.processes.controller.elastic.children import JobKey
 from alnair.processes.controller.elastic.complaints import Complaints
-from alnair.processes.controller.elastic.demands import takes_part
+from alnair.processes.controller.elastic.demands import Unplaced, takes_part
 from alnair.processes.controller.elastic.ending_namespaces import EndingNamespaces
 from alnair.processes.controller.elastic.figures import OperatorFigures
 from alnair.processes.controller.elastic.lost_workers import forget_losses
 from alnair.processes.controller.elastic.orphans import Orphans
-from alnair.processes.controller.elastic.paces import Paces
 from alnair.processes.controller.elastic.planner import Planner
 from alnair.processes.controller.elastic.work_queue import WorkQueue
+from alnair.processes.controller.paces import Paces
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +100,10 @@ class TrainingJobOperator:
         """Return what is to be told of training jobs at /metrics."""
         waiting = None if self._queue is None else len(self._queue)
         return self._figures.metrics(self._planner, self._cache.jobs.values(), waiting)
+
+    def unplaced(self) -> list[Unplaced]:
+        """Return the jobs that have no pods, as they wait for room; none while nobody plans."""
+        return self._planner.unplaced()
 
     async def follow(self) -> None:
         """Follow until cancelled."""

@@ -8,7 +8,7 @@ from alnair.model import names
 from alnair.model.api_types import Condition
 from alnair.model.elastic_types import JobStatus, MigrationStatus
 from alnair.processes.controller.elastic.applied import Applied, digest, noted
-from alnair.processes.controller.elastic.paces import Paces
+from alnair.processes.controller.paces import Paces
 
 SERVICE = {"kind": "Service", "metadata": {"name": "s"}}
 CHILD = Child("Service", "s")
