@@ -6,10 +6,11 @@ SCHEDULER: Final = "alnair-scheduler"
 COST_SAVING: Final = "alnair-cost-saving"
 HIGH_PERFORMANCE: Final = "alnair-high-performance"
 LOW_FRAGMENTATION: Final = "alnair-low-fragmentation"
+IN_ORDER: Final = "alnair-in-order"
 UTILSCHED: Final = "utilsched"
 #: The scheduler names that are ours.
 SCHEDULERS: Final = frozenset(
-    (SCHEDULER, COST_SAVING, HIGH_PERFORMANCE, LOW_FRAGMENTATION, UTILSCHED)
+    (SCHEDULER, COST_SAVING, HIGH_PERFORMANCE, LOW_FRAGMENTATION, IN_ORDER, UTILSCHED)
 )
 #: The controller's lease, and who tells in its events.
 CONTROLLER: Final = "alnair-controller"

@@ -4,9 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS, SERVICE_ACCOUNTS
+from alnair.local.components.components import BARE
+from alnair.local.controlplane import LocalCluster
 from alnair.processes.controller.elastic.children import TRACKED
 from alnair.processes.controller.elastic.orphans import PATIENCE, Orphan, Orphans
 

@@ -8,6 +8,7 @@ SCHEDULERS: Final = frozenset(
         "alnair-cost-saving",
         "alnair-high-performance",
         "alnair-low-fragmentation",
+        "alnair-in-order",
         "utilsched",
     }
 )
