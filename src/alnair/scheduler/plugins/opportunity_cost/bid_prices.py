@@ -5,8 +5,8 @@ Management*, 2004, chapter 3): while demand arrives in the mix seen so far, a gr
 has a price if demand that only it (or few others) can take is about to use it up, and a second one
 for sets of k free GPUs of a node. Prices are 0 where demand spreads like the supply.
 
-Nodes that are wanted whole have one, too, which counts where pods leave: what pods that take more
-than half of such a node ask for, as a part of what there is for them.
+Nodes that are wanted whole have one, too, which counts where pods leave: the part of demand that
+takes more than half of such a node, the more the fewer nodes can give it.
 """
 
 import math
@@ -167,11 +167,14 @@ class BidPrices:
         sizes = np.array([group.gpus if group is not None else 0 for group in self._groups])
         load = np.zeros(gpus.size)
         gpus[0] = 0.0
-        part = gpus.sum() / sum(asked.values()) if asked else 0.0
+        total = sum(asked.values())
         for (k, takers), wanted in asked.items():
             there = _bits(takers, gpus.size)
             if k > 1 and (within := gpus[there].sum()) > 0:
-                load[there[2 * k > sizes[there]]] += wanted * part / within
+                # Demand over supply alone is too little for a few nodes that alone will do: they
+                # are taken while it is learned. A root, and no power, is the same on any machine.
+                rarity = gpus.sum() / within
+                load[there[2 * k > sizes[there]]] += wanted / total * rarity * math.sqrt(rarity)
         for number, price in enumerate((np.minimum(load, 1.0) / _WHOLE).tolist()):
             if abs(price - self._whole.get(number, 0)) > _INERTIA:
                 self._whole[number] = math.floor(price + 0.5)

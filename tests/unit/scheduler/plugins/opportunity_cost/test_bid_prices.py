@@ -130,11 +130,11 @@ def test_nodes_are_wanted_whole_by_pods_that_take_more_than_half_of_one() -> Non
     stream.hear_of(*[ONE] * 64)
     assert wanted_whole(stream) == {"eight": 0, "rich": 0, "four": 0}
     eight = make.spec(whole=8, cpu=80000)
-    stream.hear_of(*[ONE] * 56, *[eight] * 8)
-    assert wanted_whole(stream) == {"eight": 0, "rich": 0.875, "four": 0}, "64 of 184, 8 of 20"
+    stream.hear_of(*[ONE] * 62, *[eight] * 2)
+    assert wanted_whole(stream) == {"eight": 0, "rich": 0.4375, "four": 0}, "16 of 142, 8 of 20"
     stream.hear_of(*[FOUR] * 128)
     found = wanted_whole(stream)
-    assert found == {"eight": 0, "rich": 0.21875, "four": 0.75}, "four are not most of eight"
+    assert found == {"eight": 0, "rich": 0.09375, "four": 0.78125}, "four are not most of eight"
     stream.hear_of(*[eight] * 1000)
     assert wanted_whole(stream)["rich"] == 1.0, "no more than a GPU"
 
