@@ -45,7 +45,7 @@ from lib.gpu_churn_memory import BEST_FIT
 from lib.kube_gpu_profiles import LEAST, MOST
 from lib.paired_means import Difference, difference
 
-OURS = (names.SCHEDULER, names.COST_SAVING, names.LOW_FRAGMENTATION)
+OURS = (names.SCHEDULER, names.COST_SAVING, names.IN_ORDER)
 #: Nodes → seeds.
 LIVE = {4: 3, 20: 3}
 FULL = {4: 8, 20: 8, 100: 3, 500: 1}

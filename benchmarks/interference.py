@@ -7,14 +7,14 @@ the simulator's model: measured pairs where both kinds were measured, otherwise 
 in proportion. Agents report loads and pods say what they expect to use, in every case, so that the
 cases differ in the decisions alone:
 
-- `alnair-scheduler`: the balanced profile, without both terms;
+- `alnair-in-order`: nodes are filled in order, without both terms;
 - `utilsched-without`: the profile `utilsched` with both plugins disabled;
 - `utilsched`: the profile as it ships: no pod joins others beyond 70 % of a GPU's time;
 - `utilsched-to-100`: the same up to 100 %;
 - `utilsched-scores`: the same without a limit (`maxUtilization: 0`): the terms choose, and
   refuse nothing;
 - `utilsched-pairs`: the same, and the scheduler knows the pairs that the simulator knows;
-- `opportunity-price`: `alnair-low-fragmentation`, which prices GPUs beyond 70 % of their time;
+- `opportunity-price`: `alnair-scheduler`, which prices GPUs beyond 70 % of their time;
 - `opportunity-off`: the same without that price (`targetUtilization: 100`);
 - `opportunity-limit`: the same with a limit of 70 % instead (`maxUtilization: 70`).
 
@@ -61,7 +61,7 @@ OPPORTUNITY: dict[str, dict[str, float]] = {
 }
 CONFIGURATION = Configuration(
     profiles=(
-        ProfileConfiguration(scheduler_name=names.SCHEDULER),
+        ProfileConfiguration(scheduler_name=names.IN_ORDER),
         ProfileConfiguration(scheduler_name=names.UTILSCHED),
         ProfileConfiguration(
             scheduler_name=WITHOUT,
@@ -89,14 +89,14 @@ CONFIGURATION = Configuration(
         *(
             ProfileConfiguration(
                 scheduler_name=name,
-                like=names.LOW_FRAGMENTATION,
+                like=names.SCHEDULER,
                 plugin_config=(PluginConfig("OpportunityCost", arguments),),
             )
             for name, arguments in OPPORTUNITY.items()
         ),
     )
 )
-CASES = (names.SCHEDULER, WITHOUT, names.UTILSCHED, FILLED, SCORES, PAIRS, *OPPORTUNITY)
+CASES = (names.IN_ORDER, WITHOUT, names.UTILSCHED, FILLED, SCORES, PAIRS, *OPPORTUNITY)
 DAY = 86400.0
 #: Most of openb's jobs come from day 115 on; 35 GPUs are busy on average then.
 TRACES = {

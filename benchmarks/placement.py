@@ -34,7 +34,7 @@ from lib import machine
 from lib import placement_cases as cases
 from lib.placement_profiles import profile_of
 
-PROFILES = ("alnair-low-fragmentation", "alnair-scheduler")
+PROFILES = ("alnair-scheduler", "alnair-in-order")
 #: Pods after which a policy is shown others.
 KEPT = (100, 1_000, 5_000)
 #: Printed figures have two digits.

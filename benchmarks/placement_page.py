@@ -26,7 +26,7 @@ from lib.placement_profiles import profile_of
 from placement_regimes import table as regimes
 
 OURS = "opportunitycost"
-PROFILE = "alnair-low-fragmentation"
+PROFILE = "alnair-scheduler"
 RIVALS = ("fgd", "firstfit")
 OTHERS = ("bestfit", "packing", "clustering", "dotprod")
 TITLES = {

@@ -65,7 +65,7 @@ STEPS = (
     Step(
         "placement.py",
         "--traces default --seeds 7 --variants ,x2,x4,x8 --workers 1 "
-        f"--policies {COMPARED},alnair-low-fragmentation",
+        f"--policies {COMPARED},alnair-scheduler",
         "placement-speed.json",
         7,
         "--traces multigpu30 --seeds 7 --workers 1 --policies firstfit",

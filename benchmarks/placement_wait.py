@@ -2,10 +2,10 @@
 
 Method: `alnair.sim.simulation`, the production engine on a virtual clock. The workloads of
 `lib/wait_workloads.py` at `--loads` times the GPUs that there are, and no expected run times, so
-nothing is reserved for anybody. The balanced profile with OpportunityCost (`with`, that is
-alnair-low-fragmentation) against the same without it: same jobs, same times, same seed. Waits are
-means over all jobs, from submission to start, by the size of the job; GPUs in use are counted until
-the last job came, since after it there is nothing to use them for.
+nothing is reserved for anybody. The balanced profile, which has OpportunityCost (`with`), against
+alnair-in-order, which is the same without it (`without`): same jobs, same times, same seed. Waits
+are means over all jobs, from submission to start, by the size of the job; GPUs in use are counted
+until the last job came, since after it there is nothing to use them for.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def simulate(
 ) -> dict[str, Any]:
     told = scenario(workload, load_factor, seed, times)
     begun = time.perf_counter()
-    profile = names.LOW_FRAGMENTATION if with_plugin else names.SCHEDULER
+    profile = names.SCHEDULER if with_plugin else names.IN_ORDER
     simulation = Simulation(told, profiles(), SimulationOptions(seed=seed, profile=profile))
     history = simulation.run()
     found = compute(history)

@@ -28,6 +28,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "uuid": (_INT, (_INT, _C)),
     "total": (_U64, (_INT,)),
     "used": (_U64, (_C, _INT)),
+    "managed_host": (_U64, (_C,)),
     "peak": (_U64, (_C, _INT)),
     "work_ns": (_U64, (_C, _INT)),
     "kernels": (_U64, (_C, _INT)),
@@ -170,6 +171,10 @@ class Fake:
     def used(self, tag: str = "a", gpu: int = 0) -> int:
         """Bytes now: contexts, modules, blocks."""
         return int(_library().fakegpu_used(tag.encode(), gpu))
+
+    def managed_host(self, tag: str = "a") -> int:
+        """Bytes of managed memory that lies in the host's."""
+        return int(_library().fakegpu_managed_host(tag.encode()))
 
     def peak(self, tag: str = "a", gpu: int = 0) -> int:
         """The most bytes at any instant."""

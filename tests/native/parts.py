@@ -175,7 +175,8 @@ def table(rows: Sequence[Row]) -> str:
         sum(row.counts.skipped for row in rows),
     )
     total = Row("in all", every, sum(row.seconds for row in rows), sum(row.cpu for row in rows))
-    head = f"{'part':<20} {'tests':>9} {'passed':>9} {'failed':>6} {'skipped':>7} {'time':>7} CPU"
+    head = f"{'part':<20} {'tests':>9} {'passed':>9} {'failed':>6} {'skipped':>7}"
+    head += f" {'time':>7} {'CPU':>7}"
     return "\n".join([head, *map(_line, rows), _line(total)])
 
 

@@ -95,11 +95,21 @@ def test_two_containers_with_unlike_loads_share_as_their_limits_say(
 def test_kernels_that_run_side_by_side_in_several_streams_count_once(
     loads: tuple[str, ...], limits: tuple[int, ...]
 ) -> None:
-    """Each is charged its own time; what they have together comes from NVML, after some seconds."""
+    """How far they overlap is timed at once; the rest comes from NVML, after some seconds."""
     with Shares([*map(Tenant, loads, limits)], 10) as case:
         run = case.run()
+    early = [100 * run.share(at, 0, 4) for at in range(len(loads))]
+    assert early == pytest.approx(list(limits), abs=9)
     got = [100 * run.share(at, 6, 10) for at in range(len(loads))]
     assert got == pytest.approx(list(limits), abs=3)
+
+
+@pytest.mark.parametrize("load", [TWO_STREAMS, FOUR_STREAMS])
+def test_kernels_that_run_side_by_side_count_once_from_the_first_second_on(load: str) -> None:
+    with Shares([Tenant(load, 25)], 2, serves=False) as case:
+        run = case.run()
+    assert 100 * run.share(0, 0, 1) == pytest.approx(25, abs=2)
+    assert 100 * run.share(0, 1, 2) == pytest.approx(25, abs=1)
 
 
 def test_without_a_server_limits_hold_and_without_nvml_too() -> None:

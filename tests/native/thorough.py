@@ -44,9 +44,7 @@ def every(seconds: float, given: list[str]) -> Iterator[parts.Part]:
         yield parts.by_pytest("valgrind", *words, ALNAIR_VALGRIND="1")
     else:
         print("valgrind: skipped, it is not here (Debian: apt-get install valgrind)")
-    for source in sorted((ROOT / "native" / "fuzz").glob("*.c")):
-        if source.stem not in ("driver", "world"):
-            yield fuzzer(source.stem, seconds)
+    yield from fuzzers(seconds)
     soak = str(Path(__file__).with_name("soak_memory.py"))
     yield parts.by_status("soak", sys.executable, soak)
     # Each test is allowed more than the five minutes of others.
@@ -54,13 +52,16 @@ def every(seconds: float, given: list[str]) -> Iterator[parts.Part]:
     yield parts.by_pytest("lies", *LIES, *long, ALNAIR_LIES_SECONDS=HOUR)
 
 
-def fuzzer(name: str, seconds: float) -> parts.Part:
-    """A fuzzer of native/fuzz; built where its part begins."""
-    program = FUZZERS / f"fuzz_{name}"
-    make = f"make -s -C native fuzz PYTHON={sys.executable} && exec {program} {seconds:g}"
-    # By this path and not by the program's own: the sanitizer makes its calls of dlopen.
-    libraries = str(ROOT / "build" / "native")
-    return parts.by_inputs(f"fuzz-{name}", "sh", "-c", make, LD_LIBRARY_PATH=libraries)
+def fuzzers(seconds: float) -> Iterator[parts.Part]:
+    """The fuzzers of native/fuzz; each is built where its part begins."""
+    for source in sorted((ROOT / "native" / "fuzz").glob("*.c")):
+        if source.stem not in ("driver", "world"):
+            program = FUZZERS / f"fuzz_{source.stem}"
+            make = f"make -s -C native fuzz PYTHON={sys.executable} && exec {program} {seconds:g}"
+            # By this path and not by the program's own: the sanitizer makes its calls of dlopen.
+            libraries = str(ROOT / "build" / "native")
+            words = "sh", "-c", make
+            yield parts.by_inputs(f"fuzz-{source.stem}", *words, LD_LIBRARY_PATH=libraries)
 
 
 def main() -> int:

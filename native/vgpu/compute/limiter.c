@@ -27,11 +27,12 @@
 
 _Atomic uint64_t vg_issued_ns[VG_DEVICES];
 
-/* starts: when the GPU will come to what this credit is for. */
+/* starts: when the GPU will come to what this credit is for. aside: where all launches are timed,
+ * credit is kept where a launch must ask for it. */
 static VG_TLS struct {
-    uint64_t ns, starts;
+    uint64_t ns, aside, starts;
     int row;
-} credit = {0, 0, -1};
+} credit = {0, 0, 0, -1};
 
 static uint64_t rate_ppm(int row, uint64_t now)
 {
@@ -45,12 +46,19 @@ static uint64_t rate_ppm(int row, uint64_t now)
     return rate < RATE_LEAST ? RATE_LEAST : rate;
 }
 
+/* What a predicted nanosecond is charged: less where kernels run side by side, and as the server
+ * says. */
+static double scale_of(int row)
+{
+    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
+    return vg_overlap(row) * (double)(scale ? scale : VG_PPM) / (double)VG_PPM;
+}
+
 /* Time in which `ns` of predicted GPU time are earned; a double holds it to the nanosecond for
  * hours. */
 static uint64_t earned_in(int row, uint64_t ns, uint64_t rate)
 {
-    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
-    return (uint64_t)((double)ns * (double)(scale ? scale : VG_PPM) / (double)rate);
+    return (uint64_t)((double)ns * scale_of(row) * (double)VG_PPM / (double)rate);
 }
 
 static struct vg_slot_device *account(int row)
@@ -62,8 +70,7 @@ static struct vg_slot_device *account(int row)
 static void note_charged(int row, int64_t ns)
 {
     struct vg_slot_device *device = account(row);
-    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
-    int64_t scaled = (int64_t)((double)ns * (double)(scale ? scale : VG_PPM) / (double)VG_PPM);
+    int64_t scaled = (int64_t)((double)ns * scale_of(row));
     if (device)
         atomic_fetch_add_explicit(&device->charged_ns, (uint64_t)scaled, memory_order_relaxed);
 }
@@ -237,28 +244,45 @@ static __attribute__((noinline)) void debit_left(int row, struct vg_bucket *buck
 
 void vg_limiter_flush(void)
 {
-    if (credit.row >= 0 && credit.ns)
-        give_back(credit.row, credit.ns);
-    credit.ns = 0;
+    if (credit.row >= 0 && credit.ns + credit.aside)
+        give_back(credit.row, credit.ns + credit.aside);
+    credit.ns = credit.aside = 0;
 }
 
-static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
+static void take_batch(int row, uint64_t ns)
 {
-    if (credit.row != row) {
-        vg_limiter_flush();
-        credit.row = row;
-    }
     struct vg_bucket *bucket = &vg_counters->bucket[row];
     if (unlikely(atomic_load_explicit(&bucket->left_ns, memory_order_relaxed) !=
                  atomic_load_explicit(&bucket->left_debited_ns, memory_order_relaxed)))
         debit_left(row, bucket);
     if (vg_backlog(row) > BACKLOG_NS)
         wait_for_gpu(row);
-    uint64_t missing = ns - credit.ns, batch = missing < BATCH_NS ? BATCH_NS : missing;
+    uint64_t batch = ns < BATCH_NS ? BATCH_NS : ns;
     credit.starts = debit(row, batch);
     atomic_fetch_add_explicit(&vg_issued_ns[row], batch, memory_order_relaxed);
     note_charged(row, (int64_t)batch);
-    credit.ns += batch - ns;
+    credit.ns += batch;
+}
+
+/* Whether the launch that it is for shall be timed, however well its kernel is known. */
+static __attribute__((noinline)) bool take_credit(int row, uint64_t ns)
+{
+    if (credit.row != row) {
+        vg_limiter_flush();
+        credit.row = row;
+    }
+    credit.ns += credit.aside;
+    credit.aside = 0;
+    bool is_short = credit.ns < ns;
+    if (is_short)
+        take_batch(row, ns - credit.ns);
+    credit.ns -= ns;
+    bool is_timed = vg_overlap_times(row, is_short ? credit.starts : 0);
+    if (is_timed) {
+        credit.aside = credit.ns;
+        credit.ns = 0;
+    }
+    return is_timed;
 }
 
 /* A kernel of which nothing is known is launched a few times; then its first sample is waited for,
@@ -298,8 +322,10 @@ static inline __attribute__((always_inline)) void charge(struct vg_work *work, c
     work->predicted_ns = price;
     if (likely(credit.row == row && credit.ns >= price))
         credit.ns -= price;
-    else
-        take_credit(row, price);
+    else if (take_credit(row, price)) {
+        vg_sample_begin(work, cost, credit.starts, stream);
+        return;
+    }
     uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
     if (likely(left))
         atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
@@ -350,6 +376,7 @@ void vg_compute_forked(void)
 {
     vg_costs_forked();
     vg_samples_forked();
-    credit.ns = 0; /* the parent's thread still has it */
+    vg_overlap_forked();
+    credit.ns = credit.aside = 0; /* the parent's thread still has it */
     atomic_store(&vg_captures, 0);
 }

@@ -27,6 +27,7 @@ static void in_child(void)
     vg_pending_frees_forked();
     vg_context_limits_forked();
     vg_primaries_forked();
+    vg_swap_forked();
     vg_virtual_memory_forked();
 }
 

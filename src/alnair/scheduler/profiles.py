@@ -138,6 +138,8 @@ _IN_ORDER: Final = (
     _use("GpuTopology", nvlinkOnly=True),
     _use("GpuModels"),
 )
+#: By what a placement takes from pods to come, and in order until some have come.
+_BALANCED: Final = (*_IN_ORDER, _use("OpportunityCost", untilLearned=["GpuAllocation"]), *_LAST)
 #: Pods with GPUs go by them, and only then by what the node has besides.
 _LEAST_GPUS: Final = _use(
     "GpuAllocation",
@@ -147,8 +149,7 @@ _LEAST_GPUS: Final = _use(
 #: Scheduler name → its plugins in their order. Another plugin of the registry is in none of them
 #: until it is listed here.
 PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
-    # Balanced.
-    names.SCHEDULER: (*_IN_ORDER, *_LAST),
+    names.SCHEDULER: _BALANCED,
     # Nodes are filled, so neither evenness nor images count.
     names.COST_SAVING: (
         *_FIRST,
@@ -175,12 +176,10 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
         *_GPU_NODES,
         *_LAST,
     ),
-    # As balanced, and by what a placement takes from pods to come.
-    names.LOW_FRAGMENTATION: (
-        *_IN_ORDER,
-        _use("OpportunityCost", untilLearned=["GpuAllocation"]),
-        *_LAST,
-    ),
+    # What balanced is by now had this name before.
+    names.LOW_FRAGMENTATION: _BALANCED,
+    # What balanced was before.
+    names.IN_ORDER: (*_IN_ORDER, *_LAST),
     # By measured load.
     names.UTILSCHED: (
         *_FIRST,

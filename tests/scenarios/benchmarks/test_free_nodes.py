@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "free_nodes.py"
-OURS = ("alnair-scheduler", "alnair-cost-saving", "alnair-low-fragmentation")
+OURS = ("alnair-scheduler", "alnair-cost-saving", "alnair-in-order")
 
 
 @pytest.fixture

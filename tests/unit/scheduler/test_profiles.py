@@ -42,6 +42,7 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
         ("GpuTopology", 2, {"nvlinkOnly": True}),
         ("GpuModels", 4, {}),
+        ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"]}),
         *LAST,
     ],
     "alnair-cost-saving": [
@@ -81,6 +82,16 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("GpuTopology", 2, {"nvlinkOnly": True}),
         ("GpuModels", 4, {}),
         ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"]}),
+        *LAST,
+    ],
+    "alnair-in-order": [
+        *FIRST,
+        ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
+        ("ImageLocality", 1, {"gpuNodesInOrder": True}),
+        ("GpuShare", None, {"choice": "tightest"}),
+        ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
+        ("GpuTopology", 2, {"nvlinkOnly": True}),
+        ("GpuModels", 4, {}),
         *LAST,
     ],
     "utilsched": [

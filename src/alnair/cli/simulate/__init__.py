@@ -18,7 +18,7 @@ def simulate() -> None:
     Examples:
       alnair simulate cluster philly --nodes 60x8xV100 --report out/
       alnair simulate whatif --from-cluster --submit train.yaml
-      alnair simulate placement --profile alnair-low-fragmentation
+      alnair simulate placement --profile alnair-in-order
     """
 
 

@@ -95,7 +95,7 @@ def placement(
       alnair simulate placement
       alnair simulate placement --policy fgd --orders default-42.pods default-42.nodes
       alnair simulate placement --pods my_pods.csv --nodes my_nodes.csv --seed 7 --json
-      alnair simulate placement --profile alnair-low-fragmentation --report out/
+      alnair simulate placement --profile alnair-in-order --report out/
     """
     import time
 

@@ -272,9 +272,12 @@ class Evaluation:
         left = columns.alive[rows].copy()
         counts: list[tuple[str, Reason, int]] = []
         remaining = int(np.count_nonzero(left))
+        every_node_will_do = self._every_node_will_do(remaining)
         for name, f in self._filters:
             if not remaining:
                 break
+            if every_node_will_do and f.depends is Depends.NODE:
+                continue
             passed = f(rows)
             passed &= left
             passing = int(np.count_nonzero(passed))
@@ -286,6 +289,15 @@ class Evaluation:
                 ]
             left, remaining = passed, passing
         return len(columns), counts
+
+    def _every_node_will_do(self, nodes: int) -> bool:
+        """Return whether filters that read nodes alone are known to pass all of them."""
+        columns = self._cluster.columns
+        return (
+            self._epoch == columns.epoch
+            and self._nodes_read == columns.nodes_changed.end
+            and int(np.count_nonzero(self._static)) == nodes
+        )
 
     def _recompute(self) -> None:
         n = self._cluster.columns.n

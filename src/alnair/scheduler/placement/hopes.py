@@ -119,9 +119,12 @@ class Hopes:
         hope = self._hope[: len(self._classes)]
         if not changed.size or not hope.size:
             return
-        hoping = np.flatnonzero(hope >= 0)
-        if hoping.size:
-            hope[hoping[np.isin(hope[hoping], changed)]] = _NOTHING
+        if changed.size == 1:
+            hope[hope == changed[0]] = _NOTHING
+        elif (hoping := np.flatnonzero(hope >= 0)).size:
+            has_changed = np.zeros(self._cluster.columns.n, bool)
+            has_changed[changed] = True
+            hope[hoping[has_changed[hope[hoping]]]] = _NOTHING
         there = self._needs.there(rows)
         # Few need no more than the most of each: only those are compared node by node.
         numbers = self._needs.within(slice(0, hope.size), there.max(axis=1))

@@ -4,6 +4,9 @@ Bid prices, as in revenue management (Talluri and van Ryzin, *The Theory and Pra
 Management*, 2004, chapter 3): while demand arrives in the mix seen so far, a group of like nodes
 has a price if demand that only it (or few others) can take is about to use it up, and a second one
 for sets of k free GPUs of a node. Prices are 0 where demand spreads like the supply.
+
+Nodes that are wanted whole have one, too, which counts where pods leave: the part of demand that
+takes more than half of such a node, the more the fewer nodes can give it.
 """
 
 import math
@@ -33,6 +36,9 @@ _INERTIA: Final = 0.75
 #: rewarded with up to 1, which must not outweigh it; and that of sets.
 _MOST_SHARE: Final = 2.0
 _MOST_SET: Final = 1.0
+#: Prices of nodes that are wanted whole go in this part of a GPU, and follow clear changes, too;
+#: up to a GPU, which is what it costs to open an idle one.
+_WHOLE: Final = 1 / 32
 #: Demand of less than this part of a set of GPUs asks for no set in reserve.
 _HARDLY: Final = 0.1
 
@@ -63,10 +69,12 @@ class BidState(msgspec.Struct, frozen=True):
     Attributes:
         steps: by group and number of GPUs, 1 for shares.
         due: after how many pods they are reviewed.
+        whole: by group, for nodes that are wanted whole.
     """
 
     steps: tuple[tuple[NodeGroup, int, int], ...] = ()
     due: int = FIRST
+    whole: tuple[tuple[NodeGroup, int], ...] = ()
 
 
 class BidPrices:
@@ -76,15 +84,18 @@ class BidPrices:
         share: (rows,), GPUs per GPU that is taken.
         sets: number of GPUs k → (rows,), GPUs per set of k free GPUs that is broken.
         priced: for which k there is a price anywhere, 1 for shares.
+        whole: (rows,), GPUs per placement of who could leave the node to those who want it whole.
     """
 
     def __init__(self) -> None:
         self.share: Column = np.zeros(0)
         self.sets: dict[int, Column] = {}
         self.priced: frozenset[int] = frozenset()
+        self.whole: Column = np.zeros(0)
         self._group: NDArray[np.intp] = np.zeros(0, np.intp)
         self._groups: dict[NodeGroup | None, int] = {None: 0}
         self._steps: dict[tuple[int, int], int] = {}
+        self._whole: dict[int, int] = {}
         self._takers: dict[Ask, tuple[int, float, int]] = {}
         self._due = FIRST
 
@@ -92,6 +103,7 @@ class BidPrices:
         """Make room for so many rows."""
         if (extra := rows - self.share.size) > 0:
             self.share = np.pad(self.share, (0, extra))
+            self.whole = np.pad(self.whole, (0, extra))
             self.sets = {k: np.pad(prices, (0, extra)) for k, prices in self.sets.items()}
             self._group = np.pad(self._group, (0, extra))
 
@@ -100,6 +112,7 @@ class BidPrices:
         number = self._number(_group(node, gpus) if node and gpus else None)
         self._group[row] = number
         self.share[row] = self._price(number, 1)
+        self.whole[row] = self._price_whole(number)
         for k, prices in self.sets.items():
             prices[row] = self._price(number, k)
 
@@ -112,25 +125,59 @@ class BidPrices:
         rows = slice(0, columns.n)
         takes = columns.alive[rows] & ~columns.unschedulable[rows]
         group = np.where(takes, self._group[rows], 0)
+        before = dict(self._steps), dict(self._whole)
+        gpus = np.bincount(group, devices.count[rows], len(self._groups)).astype(float)
+        self._set_whole(asked, gpus)
         free = (devices.cell[:, rows] % (LEVELS + 1)).sum(axis=0)
         supply = np.bincount(group, free, len(self._groups)) / LEVELS
         supply[0] = 0.0
-        total = float(supply.sum())
-        if total <= 1 or not asked:
+        if float(supply.sum()) > 1 and asked:
+            self._set_free(asked, supply, group, devices.whole_free[rows])
+        if (self._steps, self._whole) == before:
             return False
+        self._spread()
+        # Where nothing leaves, the others are not read: with the turnover comes another mix.
+        return self._steps != before[0] or mix.turnover > 0
+
+    def _set_free(
+        self,
+        asked: Mapping[tuple[int, int], float],
+        supply: Column,
+        group: NDArray[np.intp],
+        whole_free: Column,
+    ) -> None:
+        """Set the prices of shares and of sets, which are those of what is free."""
+        total = float(supply.sum())
         weight, gone = _until_full(asked, supply)
-        before = dict(self._steps)
         self._set(1, self._scarcity(asked, supply, weight, gone), supply > 0)
         for k in sorted({k for k, _ in asked if k > 1}):
-            free_sets = devices.whole_free[rows] // k * k
+            free_sets = whole_free // k * k
             sets: Column = np.bincount(group, free_sets, len(self._groups)).astype(float)
             sets[0] = 0.0
             wanted = {takers: w * total / weight for (one, takers), w in asked.items() if one == k}
             self._set(k, _pressure(wanted, sets, k), sets > 0)
-        if self._steps == before:
-            return False
-        self._spread()
-        return True
+
+    def _set_whole(self, asked: Mapping[tuple[int, int], float], gpus: Column) -> None:
+        """Set the prices of nodes that are wanted whole.
+
+        Args:
+            asked: GPUs, by how many of them whole and by who could give them (bits).
+            gpus: (groups,), that there are, free or not; none in group 0.
+        """
+        sizes = np.array([group.gpus if group is not None else 0 for group in self._groups])
+        load = np.zeros(gpus.size)
+        gpus[0] = 0.0
+        total = sum(asked.values())
+        for (k, takers), wanted in asked.items():
+            there = _bits(takers, gpus.size)
+            if k > 1 and (within := gpus[there].sum()) > 0:
+                # Demand over supply alone is too little for a few nodes that alone will do: they
+                # are taken while it is learned. A root, and no power, is the same on any machine.
+                rarity = gpus.sum() / within
+                load[there[2 * k > sizes[there]]] += wanted / total * rarity * math.sqrt(rarity)
+        for number, price in enumerate((np.minimum(load, 1.0) / _WHOLE).tolist()):
+            if abs(price - self._whole.get(number, 0)) > _INERTIA:
+                self._whole[number] = math.floor(price + 0.5)
 
     def state(self) -> BidState:
         """Return all prices."""
@@ -140,11 +187,17 @@ class BidPrices:
             for (number, k), step in self._steps.items()
             if step and (group := groups[number]) is not None
         )
-        return BidState(steps, self._due)
+        whole = tuple(
+            (group, price)
+            for number, price in self._whole.items()
+            if price and (group := groups[number]) is not None
+        )
+        return BidState(steps, self._due, whole)
 
     def restore(self, state: BidState) -> None:
         """Set all prices as they were saved."""
         self._steps = {(self._number(group), k): step for group, k, step in state.steps}
+        self._whole = {self._number(group): price for group, price in state.whole}
         self._due = state.due
         self._spread()
 
@@ -158,6 +211,9 @@ class BidPrices:
     def _price(self, number: int, k: int) -> float:
         most = _MOST_SHARE if k == 1 else _MOST_SET
         return most * self._steps.get((number, k), 0) / _STEPS
+
+    def _price_whole(self, number: int) -> float:
+        return self._whole.get(number, 0) * _WHOLE
 
     def _asked(self, demand: Mapping[Ask, float]) -> dict[tuple[int, int], float]:
         """Return GPUs asked for, by how many of them whole and by who could give them (bits)."""
@@ -227,6 +283,8 @@ class BidPrices:
 
         self.share = by_row(1)
         self.sets = {k: by_row(k) for k in sorted(self.priced - {1})}
+        whole = [self._price_whole(number) for number in range(len(self._groups))]
+        self.whole = np.array(whole)[self._group]
 
 
 def _pressure(wanted: Mapping[int, float], sets: Column, k: int) -> Column:

@@ -14,9 +14,9 @@ What a placement costs, in GPUs, is the sum of
 
 Costs are rounded, so that small differences do not scatter pods: nodes that cost alike are filled
 one after another, in the order that breaks ties; pods with whole GPUs open no idle node among them
-while another will do, and go where most pods are. Where pods leave again, to open an idle node
-costs as much as a GPU more, and nodes with fewer free GPUs come first: who wants a whole node lives
-on those that stay idle.
+while another will do, and go where most pods are. Where pods leave again, nodes that are idle or
+will be soon are kept for who wants them whole
+(`alnair.scheduler.plugins.opportunity_cost.departures`).
 """
 
 import math
@@ -34,6 +34,7 @@ from alnair.scheduler.framework.extension_points import Depends, Normalize
 from alnair.scheduler.framework.score_weights import PARTS
 from alnair.scheduler.plugins.opportunity_cost.busy_prices import BusyPrices
 from alnair.scheduler.plugins.opportunity_cost.demand_observer import DemandObserver, DemandState
+from alnair.scheduler.plugins.opportunity_cost.departures import Departures
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN, NO_PLACE, GpuPrices
 from alnair.scheduler.plugins.opportunity_cost.imbalance import Imbalance
 from alnair.scheduler.plugins.opportunity_cost.partners import partner, scarcity_of
@@ -47,15 +48,9 @@ _NAME: Final = "OpportunityCost"
 _EVEN = 400.0
 #: Of nodes that cost alike, a pod with whole GPUs opens no idle one, which may be wanted whole:
 #: what that scores less. Then it goes where most pods are, as that node will be free later anyway.
-#: Both are less than a step of the costs, together with how few GPUs are free, which counts before
-#: pods do where pods leave.
+#: Both are less than a step of the costs.
 _IDLE: Final = 0.5
 _MOST_PODS: Final = 31.0
-_MOST_FREE: Final = 15.0
-#: What opening an idle node costs beside all else, in GPUs, where as many pods leave as come. Room
-#: on nodes in use comes back by itself; a whole node does only if nobody opened it meanwhile.
-_OPENING: Final = 1.0
-
 
 #: A range that the chart's schema tells, too.
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
@@ -132,8 +127,8 @@ class OpportunityCost:
 
     def score(self, spec: PodSpec, cluster: Cluster) -> "_Cost | None":
         """Compile the score."""
-        if self._leaves_it(cluster):
-            return None
+        if not any(cluster.devices.there) or self._leaves_it(cluster):
+            return None  # this is asked again when the first GPU comes
         busy = self._busy(spec, cluster)
         return _Cost(spec, cluster, self._know(cluster), self._arguments.step, busy)
 
@@ -243,8 +238,7 @@ class _Cost:
         gpus = self._whole + sliced
         self._steps = 1 if gpus else known.steps_apart
         self._takes = gpus > 0
-        self._opening = _OPENING * known.turnover
-        self._per_free = math.floor(known.turnover * (_MOST_PODS + 1.0)) / PARTS
+        self._departures = Departures(cluster, known.bids, known.turnover, gpus)
         priced = known.bids.priced
         self._shares = 1 in priced
         #: Sets of so many GPUs that the pod may break.
@@ -284,8 +278,8 @@ class _Cost:
                 cost += self._bids.sets[k][rows] * (free // k - left // k)
         if self._busy.count:
             cost += busy * (GRAIN / 2)
-        if self._opening:
-            cost += np.where(imbalance.idle[rows], self._opening, 0.0)
+        if self._departures.count:
+            cost += self._departures.of(rows, imbalance.idle[rows])
         cost -= self._whole
         cost /= self._step * self._steps
         cost += 0.5
@@ -294,9 +288,6 @@ class _Cost:
         np.subtract(_EVEN, cost, out=cost)
         if self._whole:
             pods = np.minimum(self._columns.pods(rows), _MOST_PODS) / PARTS
-            if self._per_free:
-                free = np.minimum(self._devices.whole_free[rows], _MOST_FREE)
-                pods += (_MOST_FREE - free) * self._per_free
             cost += np.where(imbalance.idle[rows], -_IDLE, pods)
         return np.maximum(cost, 0.0, out=cost)
 
@@ -327,14 +318,11 @@ class _Cost:
             left = max(free - opened, 0.0)
             for k in self._sets:
                 cost += self._bids.sets[k].item(row) * (free // k - left // k)
-        if self._opening and imbalance.idle.item(row):
-            cost += self._opening
+        if self._departures.count:
+            cost += self._departures.of_one(row, idle=imbalance.idle.item(row))
         cost -= self._whole
         even = _EVEN
         if self._whole:
             pods = min(self._columns.pods_on(row), _MOST_PODS) / PARTS
-            if self._per_free:
-                free = min(self._devices.whole_free.item(row), _MOST_FREE)
-                pods += (_MOST_FREE - free) * self._per_free
             even += -_IDLE if imbalance.idle.item(row) else pods
         return max(even - self._steps * math.floor(cost / (self._step * self._steps) + 0.5), 0.0)

@@ -108,13 +108,35 @@ def test_prices_can_be_saved_and_restored() -> None:
     one.hear_of(*[ONE] * 32, *[T4] * 32, *[FOUR] * 32)
     state = bids_of(one).state()
     assert state.steps
+    assert state.whole
     bids_of(other).restore(msgspec.json.decode(msgspec.json.encode(state), type=BidState))
     bids, again = bids_of(one), bids_of(other)
     assert again.state() == state
     assert again.share.tolist() == bids.share.tolist()
+    assert again.whole.tolist() == bids.whole.tolist()
     assert {k: v.tolist() for k, v in again.sets.items()} == {
         k: v.tolist() for k, v in bids.sets.items()
     }
+
+
+def wanted_whole(stream: Stream) -> dict[str, float]:
+    """Prices of nodes that are wanted whole, by name."""
+    bids, rows = bids_of(stream), stream.engine.view.cluster.columns.row_of
+    return {name: bids.whole[row] for name, row in rows.items()}
+
+
+def test_nodes_are_wanted_whole_by_pods_that_take_more_than_half_of_one() -> None:
+    stream = Stream(node("eight", gpus=8), node("rich", gpus=8, cpu=96000), node("four"))
+    stream.hear_of(*[ONE] * 64)
+    assert wanted_whole(stream) == {"eight": 0, "rich": 0, "four": 0}
+    eight = make.spec(whole=8, cpu=80000)
+    stream.hear_of(*[ONE] * 62, *[eight] * 2)
+    assert wanted_whole(stream) == {"eight": 0, "rich": 0.4375, "four": 0}, "16 of 142, 8 of 20"
+    stream.hear_of(*[FOUR] * 128)
+    found = wanted_whole(stream)
+    assert found == {"eight": 0, "rich": 0.09375, "four": 0.78125}, "four are not most of eight"
+    stream.hear_of(*[eight] * 1000)
+    assert wanted_whole(stream)["rich"] == 1.0, "no more than a GPU"
 
 
 def test_a_node_that_joins_has_the_price_of_its_like() -> None:

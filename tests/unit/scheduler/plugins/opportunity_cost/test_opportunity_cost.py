@@ -124,20 +124,38 @@ def test_where_pods_leave_again_no_idle_node_is_opened_for_a_share(
     assert stream.place(share(50))[0] == taken
 
 
-def test_where_pods_leave_again_whole_gpus_come_from_the_node_with_the_fewest_free() -> None:
-    stream = Stream(node("many-pods", gpus=4), node("few-free", gpus=4))
+def pinned_to(name: str, spec: PodSpec) -> PodSpec:
+    return msgspec.structs.replace(spec, node_selector=(("kubernetes.io/hostname", name),))
+
+
+@pytest.mark.parametrize(("passing", "taken"), [(0, "few"), (400, "many")], ids=["stay", "leave"])
+def test_where_pods_leave_again_a_node_that_waits_for_few_is_left_to_empty(
+    passing: int, taken: str
+) -> None:
+    stream = Stream(node("few", gpus=8), node("many", gpus=8), make.node("bare", cpu=64000))
     one = make.spec(whole=1, cpu=1000)
-    for name, spec, count in (
-        ("many-pods", one, 1),
-        ("few-free", one, 3),
-        ("many-pods", make.spec(cpu=1), 4),
-    ):
-        pinned = msgspec.structs.replace(spec, node_selector=(("kubernetes.io/hostname", name),))
-        assert [stream.place(pinned)[0] for _ in range(count)] == [name] * count
-    stream.hear_of(*[one] * 16)
-    assert stream.place(one)[0] == "many-pods"
-    stream.pass_by(200, "many-pods")
-    assert stream.place(one)[0] == "few-free"
+    for name, count in (("few", 1), ("many", 3)):
+        assert [stream.place(pinned_to(name, one))[0] for _ in range(count)] == [name] * count
+    stream.hear_of(*[one] * 64)
+    stream.pass_by(passing, "bare")
+    assert stream.place(share(50))[0] == taken
+
+
+@pytest.mark.parametrize(
+    ("passing", "asked", "taken"),
+    [(0, 8, "large"), (400, 8, "small"), (400, 2, "large")],
+    ids=["stay", "leave", "nobody wants it whole"],
+)
+def test_where_pods_leave_again_others_keep_off_nodes_that_are_wanted_whole(
+    passing: int, asked: int, taken: str
+) -> None:
+    stream = Stream(node("large", gpus=8), node("small", gpus=4), make.node("bare", cpu=64000))
+    one, many = make.spec(whole=1, cpu=1000), make.spec(whole=asked, cpu=asked * 1000)
+    for name in ("large", "small"):
+        assert stream.place(pinned_to(name, one))[0] == name
+    stream.hear_of(*[one] * 48, *[many] * 16)
+    stream.pass_by(passing, "bare")
+    assert stream.place(share(50))[0] == taken
 
 
 def test_turnover_counts_pods_that_left_a_node_and_goes_with_what_was_learned() -> None:
