@@ -221,3 +221,12 @@ def test_the_fake_switches_and_times_as_costly_as_a_gpu() -> None:
     assert sum(both) < 97
     with Fake(clock="virtual") as fake:
         assert fake.now_ns() < 10**12
+
+
+def test_where_nvml_has_only_its_last_sample_no_tenant_is_taken_for_busier_than_it_is() -> None:
+    """Each look would show the same part of a period if a second were so many of them."""
+    tenants = [Tenant(FIVE, 50), Tenant("kernel:ns_2000000_j20", 50)]
+    with Shares(tenants, 14.0, seed=1, util_last=1) as case:
+        done = case.run()
+    for tenant in (0, 1):
+        assert done.share(tenant, 6.0, 13.9) == pytest.approx(0.5, abs=0.05)

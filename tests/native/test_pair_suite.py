@@ -33,6 +33,7 @@ def test_all_six_run_beside_one_another_and_use_the_gpu() -> None:
         assert all(fake.work_ns(kind) > 0 for kind in suite.KINDS)
 
 
+@pytest.mark.timing
 def test_who_fills_the_gpu_has_half_of_it_beside_its_like_and_more_beside_who_idles() -> None:
     with Fake("titan-x") as fake:
         kinds = "compute-bound", "inference"

@@ -26,7 +26,9 @@ SMOOTHED_NS: Final = 100_000_000
 SMOOTHED_LONG_NS: Final = 500_000_000
 #: Time in which each greedy tenant has its turn. The GPU loses about 0.1 ms at each change, and
 #: a kernel that is longer than its window disturbs the next one's; who waits may wait so long.
-PERIOD_NS: Final = 200_000_000
+#: Neither a second nor NVML's samples, of a sixth of one, are a multiple of it: where NVML has only
+#: the last sample, each look would show the same part of a period, and one tenant all the time.
+PERIOD_NS: Final = 220_000_000
 #: A tenant is greedy that is held back for this part of the time, or uses this part of its share.
 PRESSED: Final = 0.3
 FULL: Final = 0.7

@@ -1,12 +1,15 @@
 /* One thread releases physical memory while another maps it. Where the mapping was first, it alone
- * keeps the memory, and the program asks for more than the container then has left. */
+ * keeps the memory, and the program asks for more than the container then has left. On a machine
+ * with other work each turn may take a slice of the scheduler's: it ends after SECONDS, too. */
 #include <cuda.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 #define ROUNDS 6000
+#define SECONDS 10
 #define BYTES (2u << 20)
 
 static CUcontext context;
@@ -14,11 +17,14 @@ static CUdeviceptr place;
 static _Atomic CUmemGenericAllocationHandle handle;
 static _Atomic int begun, mapped, is_mapped;
 
-static void wait_for(_Atomic int *counter, int value)
+/* Whether the counter came to the value; it is -1 where there are no more rounds. */
+static int wait_for(_Atomic int *counter, int value)
 {
-    for (int spins = 0; atomic_load(counter) != value; spins++)
+    int seen;
+    for (int spins = 0; (seen = atomic_load(counter)) != value && seen >= 0; spins++)
         if (spins > 20000)
             sched_yield();
+    return seen == value;
 }
 
 static void pause_for(int length)
@@ -30,8 +36,7 @@ static void pause_for(int length)
 static void *map(void *unused)
 {
     cuCtxSetCurrent(context);
-    for (int round = 1; round <= ROUNDS; round++) {
-        wait_for(&begun, round);
+    for (int round = 1; round <= ROUNDS && wait_for(&begun, round); round++) {
         is_mapped = cuMemMap(place, BYTES, 0, handle, 0) == CUDA_SUCCESS;
         mapped = round;
     }
@@ -47,7 +52,8 @@ int main(void)
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
         cuMemAddressReserve(&place, BYTES, 0, 0, 0) || pthread_create(&thread, NULL, map, NULL))
         return 1;
-    for (int round = 1; round <= ROUNDS; round++) {
+    time_t end = time(NULL) + SECONDS;
+    for (int round = 1; round <= ROUNDS && time(NULL) < end; round++) {
         CUmemGenericAllocationHandle made;
         CUdeviceptr more;
         if (cuMemCreate(&made, BYTES, &property, 0))
@@ -65,6 +71,7 @@ int main(void)
             cuMemFree(more);
         cuMemUnmap(place, BYTES);
     }
+    begun = -1;
     pthread_join(thread, NULL);
     printf("%d\n", kept);
     return 0;
