@@ -21,6 +21,19 @@ SET_BACK_SECONDS: Final = 300.0
 class GangState:
     """A PodGroup and its pods; `gang` is None while no PodGroup of that name is known."""
 
+    __slots__ = (
+        "clearing",
+        "failed_at",
+        "failing_since",
+        "gang",
+        "key",
+        "members",
+        "no_retry_before",
+        "plan_seen",
+        "planning",
+        "unit",
+    )
+
     def __init__(self, key: GangKey) -> None:
         self.key = key
         self.gang: Gang | None = None

@@ -15,7 +15,8 @@ class NeighbourChanges:
     """Which pods came to other nodes, and whether a node went, since the last look."""
 
     def __init__(self) -> None:
-        self._came: dict[tuple[str, Labels], Mapping[str, str]] = {}
+        # No mappings of labels: all pods come at the start.
+        self._came: dict[tuple[str, Labels], None] = {}
         self._node_went = False
 
     def __bool__(self) -> bool:
@@ -23,9 +24,7 @@ class NeighbourChanges:
 
     def pod_came(self, pod: Pod) -> None:
         """Note a pod on a node; pods that no selector can tell apart count once."""
-        key = (pod.namespace, pod.labels)
-        if key not in self._came:
-            self._came[key] = dict(pod.labels)
+        self._came[pod.namespace, pod.labels] = None
 
     def node_went(self) -> None:
         """Note that a node went, and perhaps a domain with it."""
@@ -39,7 +38,7 @@ class NeighbourChanges:
     def may_help(self, spec: PodSpec) -> bool:
         """Return whether this may help a class; where in doubt it may."""
         return self._node_went or any(
-            _is_wanted(namespace, labels, spec) for (namespace, _), labels in self._came.items()
+            _is_wanted(namespace, dict(labels), spec) for namespace, labels in self._came
         )
 
 

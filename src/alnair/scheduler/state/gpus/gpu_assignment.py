@@ -1,6 +1,7 @@
 """Between bookings (what the device table accounts) and assignments (what containers are told)."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from alnair.model.nodes import Gpu
 from alnair.model.workload import GpuDemand, GpuPart, Pod, PodGpuAssignment
@@ -80,7 +81,7 @@ def planned_bookings(
         return None
     return (
         *(Booking(slot, demand.memory_mib, demand.compute, demand.soft) for slot in shared),
-        *(Booking(slot, whole=True) for slot in sorted(whole)),
+        *map(_whole, sorted(whole)),
     )
 
 
@@ -97,7 +98,7 @@ def guess(pod: Pod, row: int, devices: Devices) -> tuple[Booking, ...]:
         return ()
     free = devices.free_slots(row)
     order = sorted(range(count), key=lambda slot: (not free[slot], -slot))
-    whole = [Booking(slot, whole=True) for slot in order[: demand.whole]]
+    whole = [_whole(slot) for slot in order[: demand.whole]]
     if not demand.memory_mib:
         return tuple(whole)
     rest = sorted(set(range(count)) - {b.slot for b in whole}, reverse=True) or order
@@ -106,3 +107,9 @@ def guess(pod: Pod, row: int, devices: Devices) -> tuple[Booking, ...]:
     )
     slot = next((s for s in rest if has_room[s]), rest[0])
     return (*whole, Booking(slot, demand.memory_mib, demand.compute, demand.soft))
+
+
+@cache
+def _whole(slot: int) -> Booking:
+    """Return the booking of a whole GPU: the same object each time, for most pods hold some."""
+    return Booking(slot, whole=True)

@@ -4,7 +4,7 @@ A promise lasts as long as the booking that it was made with: what is rolled bac
 harmless once the API server says the same.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final, TypeVar, cast
 
@@ -20,8 +20,6 @@ T = TypeVar("T")
 _KEPT: Final = 64
 #: A volume as one pod holds it: the namespace of the pod tells claims of the same name apart.
 Held = tuple[str, PodVolume]
-_NOBODY: Final[Counter[tuple[int, PodVolume]]] = Counter()
-_NOTHING: Final[Counter[Held]] = Counter()
 
 
 class VolumeIndex:
@@ -33,12 +31,12 @@ class VolumeIndex:
 
     def __init__(self) -> None:
         self.version = 0
-        self._on_row: dict[int, Counter[Held]] = {}
-        self._users: dict[tuple[str, str], Counter[tuple[int, PodVolume]]] = {}
+        self._on_row: dict[int, dict[Held, int]] = {}
+        self._users: dict[tuple[str, str], dict[tuple[int, PodVolume], int]] = {}
         #: Persistent volume → claims that it is promised to: of one pod, or of pods that share one.
-        self._promised: dict[str, Counter[ClaimKey]] = {}
+        self._promised: dict[str, dict[ClaimKey, int]] = {}
         #: Claim → nodes that a volume is to be provisioned for.
-        self._provisioned: dict[ClaimKey, Counter[str]] = {}
+        self._provisioned: dict[ClaimKey, dict[str, int]] = {}
         #: (rows,), different volumes of the pods on each row.
         self.distinct: Column = np.zeros(0)
         self._answers: OrderedDict[Hashable, tuple[Hashable, object]] = OrderedDict()
@@ -69,11 +67,11 @@ class VolumeIndex:
 
     def on_row(self, row: int) -> Iterable[Held]:
         """Return the distinct volumes of the pods on a row."""
-        return self._on_row.get(row, _NOTHING)
+        return self._on_row.get(row, ())
 
     def users(self, namespace: str, volume: PodVolume) -> Iterable[tuple[int, PodVolume]]:
         """Return rows where pods use the volume, and how they use it."""
-        return self._users.get(_name(namespace, volume), _NOBODY)
+        return self._users.get(_name(namespace, volume), ())
 
     def promised_to(self, volume: str) -> ClaimKey | None:
         """Return the claim that a persistent volume is promised to."""
@@ -100,13 +98,19 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _count(counts: dict[K, Counter[V]], key: K, value: V, sign: int) -> None:
-    counter = counts.setdefault(key, Counter())
-    counter[value] += sign
-    if not counter[value]:
-        del counter[value]
-        if not counter:
-            del counts[key]
+def _count(counts: dict[K, dict[V, int]], key: K, value: V, sign: int) -> None:
+    # Of plain dicts: most have one entry, and there are as many as pods.
+    counter = counts.get(key)
+    if counter is None:
+        counts[key] = {value: sign}
+        return
+    number = counter.get(value, 0) + sign
+    if number:
+        counter[value] = number
+        return
+    del counter[value]
+    if not counter:
+        del counts[key]
 
 
 def _name(namespace: str, volume: PodVolume) -> tuple[str, str]:

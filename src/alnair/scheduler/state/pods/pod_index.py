@@ -4,7 +4,7 @@ Pods of one namespace with the same labels are one **identity**, and a selector 
 identity. So a count is a column that a booking changes in one place.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -41,16 +41,22 @@ class PodQuery(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 class _Identity:
     """Pods that no selector can tell apart."""
 
-    __slots__ = ("counted_by", "deleting", "expected", "labels", "namespace", "rows")
+    __slots__ = ("counted_by", "deleting", "expected", "namespace", "pairs", "rows")
 
     def __init__(self, namespace: str, labels: Labels, *, deleting: bool, expected: bool) -> None:
         self.namespace = namespace
-        self.labels = dict(labels)
+        #: The labels; not as a mapping, for there may be as many of these as pods.
+        self.pairs = labels
         self.deleting = deleting
         self.expected = expected
         #: Row → number of these pods on it.
-        self.rows: Counter[int] = Counter()
-        self.counted_by: list[_Count] = []
+        self.rows: dict[int, int] = {}
+        self.counted_by: tuple[_Count, ...] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels, made anew each time."""
+        return dict(self.pairs)
 
 
 class _Count:
@@ -127,8 +133,10 @@ class PodIndex:
             )
             self._file(identity)
         rows = identity.rows
-        rows[row] += sign
-        if not rows[row]:
+        number = rows.get(row, 0) + sign
+        if number:
+            rows[row] = number
+        else:
             del rows[row]
             if not rows:
                 del self._identities[key]
@@ -162,7 +170,7 @@ class PodIndex:
             self._asking.setdefault(pair, {})[query] = count
             for identity in self._with(pair):
                 if count.includes(identity):
-                    identity.counted_by.append(count)
+                    identity.counted_by += (count,)
                     for row, number in identity.rows.items():
                         count.column[row] += number
         return count
@@ -174,7 +182,7 @@ class PodIndex:
                 del self._asking[pair]
             for identity in self._with(pair):
                 if count in identity.counted_by:
-                    identity.counted_by.remove(count)
+                    identity.counted_by = tuple(c for c in identity.counted_by if c is not count)
 
     def _with(self, pair: tuple[str, str] | None) -> Iterable[_Identity]:
         """Return the identities that have a label; all of them if none is given."""
@@ -185,22 +193,24 @@ class PodIndex:
         if by_value is None:
             by_value = self._labelled[key] = {}
             for identity in self._identities.values():
-                if key in identity.labels:
-                    by_value.setdefault(identity.labels[key], {})[id(identity)] = identity
+                if key in (labels := identity.labels):
+                    by_value.setdefault(labels[key], {})[id(identity)] = identity
         return by_value.get(value, {}).values()
 
     def _file(self, identity: _Identity) -> None:
-        for pair in (None, *identity.labels.items()):
-            counts = self._asking.get(pair, {}).values()
-            identity.counted_by += [c for c in counts if c.includes(identity)]
+        for pair in (None, *identity.pairs):
+            if counts := self._asking.get(pair):
+                identity.counted_by += tuple(c for c in counts.values() if c.includes(identity))
+        labels = identity.labels if self._labelled else {}
         for key, by_value in self._labelled.items():
-            if key in identity.labels:
-                by_value.setdefault(identity.labels[key], {})[id(identity)] = identity
+            if key in labels:
+                by_value.setdefault(labels[key], {})[id(identity)] = identity
 
     def _unfile(self, identity: _Identity) -> None:
+        labels = identity.labels if self._labelled else {}
         for key, by_value in self._labelled.items():
-            if key in identity.labels:
-                same = by_value[identity.labels[key]]
+            if key in labels:
+                same = by_value[labels[key]]
                 del same[id(identity)]
                 if not same:
-                    del by_value[identity.labels[key]]
+                    del by_value[labels[key]]
