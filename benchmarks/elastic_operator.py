@@ -9,7 +9,8 @@ process sees the object in a watch; `group` and `workers` are the PodGroup and t
 the operator makes, `pod` and `running` are what the other components and kwok do with them. Then
 as many jobs get another `targetReplicas` as came late (`scale`: until the StatefulSet says so). At
 last all are deleted, and until nothing of them is left is timed. `requests_per_job` are what the
-API server answered while N jobs arrived, until all ran, whoever asked.
+API server answered while N jobs arrived, until all ran, whoever asked, and `events_per_job` who
+told what of them.
 
 GPUs suffice for all, so that nobody waits for another. All processes share the machine's cores. The
 run fails if a job does not run in time, or if anything is left. The last line is JSON.
@@ -36,6 +37,7 @@ from alnair.kube.client import Client
 from alnair.kube.errors import ConnectionFailed
 from alnair.kube.resources import (
     ELASTIC_HOROVOD_JOBS,
+    EVENTS,
     NAMESPACES,
     PODGROUPS,
     PODS,
@@ -185,6 +187,15 @@ async def requests(client: Client) -> "Counter[str]":
     return found
 
 
+async def events(client: Client) -> "Counter[str]":
+    """Return how many events there are, by who told them and the reason."""
+    found: Counter[str] = Counter()
+    for one in (await client.list(EVENTS, SPACE)).items:
+        source = (one.get("source") or {}).get("component") or one.get("reportingComponent")
+        found[f"{source} {one['reason']}"] += 1
+    return found
+
+
 async def end(client: Client) -> float:
     """Delete all jobs; returns the seconds until nothing of them is left."""
     begin = time.perf_counter()
@@ -226,6 +237,7 @@ async def measure(cluster: LocalCluster, options: argparse.Namespace) -> dict[st
         await arrive(client, seen, first, options.rate)
         report("arrive", seen, first)
         asked = await requests(client) - asked
+        told = await events(client)
         await one_by_one(seen, "running", late, lambda name: create(client, seen, name))
         report("beside", seen, late)
 
@@ -253,6 +265,9 @@ async def measure(cluster: LocalCluster, options: argparse.Namespace) -> dict[st
             "all_gone_s": round(ended, 1),
             "requests_per_job": {
                 what: round(count / len(first), 1) for what, count in asked.most_common(20)
+            },
+            "events_per_job": {
+                what: round(count / (len(first) + 1), 1) for what, count in told.most_common(20)
             },
             "cpu_s": cpu,
             "controller_rss_mb": round(processes[ALNAIR_CONTROLLER].memory_info().rss / 2**20),

@@ -5,6 +5,9 @@ of an allocation and free of 1 MiB while so many others live, plain and with the
 the figure is the median over the rounds. Overrun by path: a client takes pieces of 16 MiB one way
 until it is refused, or has twice its limit; the fake's own account says how far above its limit.
 Race: four processes of one container allocate and free at random by all paths; the same account.
+Beyond: what memory of the host costs in place of the GPU's, where a slice may go beyond its limit
+(`vgpu-memory-policy: swap`; ours alone): an allocation and free of 1 MiB, and the speed of a copy
+of 16 MiB within that memory, in the GPU's time by the bandwidths that the fake was given.
 
 `--preload PATH` measures another library in the same run, which gets its limit by
 `--env NAME=VALUE` (benchmarks/lib/other_library.py).
@@ -33,6 +36,10 @@ PLAIN = "plain"
 MODEL, CONTEXT = "k80", 64 * MIB
 PATHS = ("alloc", "pitch", "managed", "async", "create", "array", "mipmap")
 LIMIT, RACERS = 1024 * MIB, 4
+#: A model that lets GPU and host use managed memory at once, and what a context of it takes.
+SHARING, ITS_CONTEXT, ROOM = "h200", 522 * MIB, 64 * MIB
+#: What `memory_cost beyond` prints.
+BEYOND = ("ns_within", "ns_beyond", "gb_s_within", "gb_s_beyond")
 
 
 @contextmanager
@@ -77,6 +84,21 @@ def overruns(name: str, options: argparse.Namespace) -> dict[str, float]:
     return found
 
 
+def beyond(options: argparse.Namespace) -> dict[str, float]:
+    """Medians over the rounds of what the client says of memory within a slice and beyond it."""
+    program, found = build.client("memory_cost", "-l:libcuda.so.1"), []
+    limits = {"memory_limit": ITS_CONTEXT + ROOM, "context_bytes": ITS_CONTEXT}
+    for _ in range(options.rounds):
+        with (
+            Fake(SHARING, clock="wall") as fake,
+            Container(fake.uuid(), **limits, swap_limit=2 * ROOM) as its,
+        ):
+            around = fake.environment(FAKEGPU_DATA="0") | its.environment()
+            found.append(build.checked(program, "beyond", ROOM, 500, environment=around).split())
+    medians = [statistics.median(map(float, column)) for column in zip(*found, strict=True)]
+    return dict(zip(BEYOND, (round(value, 2) for value in medians), strict=True))
+
+
 def race(name: str, options: argparse.Namespace) -> float:
     """MiB that four processes were above their limit at the worst instant."""
     program = build.client("memory_race", "-l:libcuda.so.1")
@@ -106,6 +128,7 @@ def main() -> None:
     cost = costs([PLAIN, *limited], options)
     over = {name: overruns(name, options) for name in limited}
     raced = {name: race(name, options) for name in limited}
+    swapped = beyond(options)
     if not options.json:
         say = sys.stderr
         print(f"{'':32}{PLAIN:>12}" + "".join(f"{name:>12}" for name in limited), file=say)
@@ -119,6 +142,10 @@ def main() -> None:
             f"{'MiB over in a race':32}{'':12}" + "".join(f"{raced[n]:12.1f}" for n in limited),
             file=say,
         )
+        pairs = (("ns of an allocation", "ns"), ("GB/s of a copy", "gb_s"))
+        for what, unit in pairs:
+            within, further = swapped[f"{unit}_within"], swapped[f"{unit}_beyond"]
+            print(f"{what + ', within | beyond':32}{within:12.1f}{further:12.1f}", file=say)
     added = {
         n: {live: round(cost[n][live] - cost[PLAIN][live], 1) for live in cost[n]} for n in limited
     }
@@ -128,6 +155,7 @@ def main() -> None:
         "added_ns": added,
         "over_mib": over,
         "race_over_mib": raced,
+        "beyond": swapped,
         "ratio_ns": {
             live: other_library.ratio(cost[OTHER][live], cost[OURS][live]) for live in cost[OURS]
         }

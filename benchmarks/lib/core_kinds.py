@@ -187,7 +187,7 @@ KINDS: Final[dict[str, Callable[[int, int, int], Measured]]] = {
 }
 #: What was promised: for a kind, the figures that must stay below a limit.
 LIMITS: Final[dict[str, dict[str, float]]] = {
-    "backlog": {"alike_loss_pct": 5.0},
+    "backlog": {"alike_loss_pct": 5.0, "distinct_loss_pct": 5.0},
     "gang1000": {"gang_ms": 100.0},
     "fractions": {"burst_ms": 2000.0},
 }

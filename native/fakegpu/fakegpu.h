@@ -86,6 +86,7 @@ void fakegpu_leave(void);
 
 /* ---- the oracle: what is true, per tag ("container") and GPU --------------------------------- */
 uint64_t fakegpu_used(const char *tag, int gpu); /* bytes now: contexts, modules, blocks */
+uint64_t fakegpu_managed_host(const char *tag);  /* bytes of managed memory in the host's now */
 uint64_t fakegpu_peak(const char *tag, int gpu); /* high-water mark, taken inside the lock */
 /* GPU time really executed for it (no waiting, no slices of others) */
 uint64_t fakegpu_work_ns(const char *tag, int gpu);

@@ -78,7 +78,10 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     /* CLOCK_MONOTONIC before which nothing is launched, whatever the bucket says: what the container
      * owes by the driver's account. Seconds ahead at most; a dead server's is soon past. */
     uint64_t not_before_ns;
-    uint64_t reserved[2];
+    /* bytes of the host's memory that the container may have beyond memory_limit, where a program
+     * asks the GPU for more (memory/swapped.c); 0: none, it is refused */
+    uint64_t swap_limit;
+    uint64_t reserved;
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
@@ -159,11 +162,14 @@ struct vg_slot {              /* 4096 bytes: one process */
      * work on what is not, less charged_ns at that time: should the process end so, whoever frees
      * its slot adds to left_ns what has passed since and was not charged */
     _Atomic uint64_t unsettled[VG_DEVICES];
-    uint8_t padding_b[4096 - 1024 - 80 * VG_DEVICES];
+    /* bytes in the host's memory beyond memory_limit; before the driver is asked for them as after */
+    _Atomic uint64_t swapped[VG_DEVICES];
+    uint8_t padding_b[4096 - 1024 - 88 * VG_DEVICES];
 };
 struct vg_bucket { /* 64 bytes: one GPU's compute bucket, shared by all processes */
     /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited GPU time will have been
-     * earned at the current rate; set back by a tenant, it meets not_before_ns of its limits */
+     * earned at the current rate; 0: none was debited yet. Set back by a tenant, it meets
+     * not_before_ns of its limits */
     _Atomic uint64_t tat_ns;
     _Atomic uint64_t rate_ppm; /* the rate at which tat_ns was last reckoned; 0: none yet */
     /* when the GPU will have done what was debited, were it alone with it */

@@ -2,7 +2,8 @@
  *
  * Rules of this library (each has a test):
  * - It takes nothing from the application: no signal, no file descriptor that stays open, no
- *   stdout, no umask, no environment. It prints only to stderr, and only when it refuses.
+ *   stdout, no umask, no environment (one variable while the driver is in cuInit: granted_gpus.c).
+ *   It prints only to stderr, and only when it refuses.
  * - No cross-process lock exists. Shared pages are changed by single atomic operations that leave
  *   a correct state wherever a SIGKILL falls. Locks of this process are taken in one order
  *   (README.md), and fork handlers make them good again. One is held across a driver call only

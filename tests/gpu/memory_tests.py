@@ -139,5 +139,10 @@ def views(bench: Bench) -> list[Row]:
     if nvml.returncode:
         why = nvml.stderr.strip().splitlines()[-1:] or [""]
         return [*rows, skipped(14, "nvidia-ml-py, total", f"NVML does not answer: {why[0]}")]
-    total = json.loads(nvml.stdout)["total"]
-    return [*rows, judged(14, "nvidia-ml-py, total", f"{LIMIT} B", f"{total} B", total == LIMIT)]
+    read = json.loads(nvml.stdout)
+    total, gpus = read["total"], read["gpus"]
+    return [
+        *rows,
+        judged(14, "nvidia-ml-py, total", f"{LIMIT} B", f"{total} B", total == LIMIT),
+        judged(14, "nvidia-ml-py, GPUs", "1", str(gpus), gpus == 1),
+    ]

@@ -7,4 +7,5 @@ import pynvml
 pynvml.nvmlInit()
 handle = pynvml.nvmlDeviceGetHandleByIndex(0)
 memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-print(json.dumps({"total": memory.total, "used": memory.used, "free": memory.free}))
+gpus = pynvml.nvmlDeviceGetCount()
+print(json.dumps({"gpus": gpus, "total": memory.total, "used": memory.used, "free": memory.free}))

@@ -8,13 +8,14 @@ hardware is written, and a profile of the fake from a real GPU.
 
 import argparse
 import datetime as dt
+import json
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from gpu import machine
+from gpu import machine, place
 
 
 def main() -> int:
@@ -34,8 +35,7 @@ def main() -> int:
         return _looked()
     found, why = machine.find()
     if found is None:
-        print(f"skipped: {why}. FAKEGPU_STATE=h200 runs the script on the fake GPU of a checkout.")
-        return 0
+        return _untested(why, as_json=given.json)
     return _tested(found, given)
 
 
@@ -46,11 +46,23 @@ def _looked() -> int:
     return 0
 
 
+def _untested(why: str, *, as_json: bool) -> int:
+    """Says that there is nothing to test, and what to do; by Python alone."""
+    if as_json:
+        print(json.dumps({"skipped": why}))
+        return 0
+    other = "FAKEGPU_STATE=h200 runs the script on the fake GPU of a checkout"
+    if place.is_bundle():
+        other = "Nothing was tested: start ./run on a machine with an NVIDIA GPU and its driver"
+    print(f"skipped: {why}. {other}.")
+    return 0
+
+
 def _tested(found: machine.Machine, given: argparse.Namespace) -> int:
     """All that needs our packages: with a GPU they must be there, without they need not."""
     import msgspec
 
-    from gpu import bench, place, profile, report, rounds
+    from gpu import bench, profile, report, rounds
     from native import build
 
     try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -31,14 +32,17 @@ def main() -> None:
             f"run: this bundle has the packages for Python {known}, and {sys.executable} is {own}:"
             " ALNAIR_PYTHON=/path/to/python3 ./run"
         )
+    script = str(HERE / "tests" / "gpu" / "run.py")
+    words = [sys.executable, script, *sys.argv[1:]]
+    looked = subprocess.check_output([sys.executable, script, "--look"], text=True)
+    if looked.startswith("skipped"):  # to say so takes no packages, and no seconds
+        sys.exit(subprocess.call(words))
     with tempfile.TemporaryDirectory(prefix="alnair-gpu-") as folder:
         for wheel in sorted((HERE / "wheels").glob("*.whl")):
             if fits(wheel.name):
                 with zipfile.ZipFile(wheel) as content:
                     content.extractall(folder)
         environment = {**os.environ, "PYTHONPATH": folder}
-        script = str(HERE / "tests" / "gpu" / "run.py")
-        words = [sys.executable, script, *sys.argv[1:]]
         status = os.spawnve(os.P_WAIT, sys.executable, words, environment)
     sys.exit(status if status >= 0 else 128 - status)
 

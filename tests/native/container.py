@@ -54,7 +54,8 @@ class DeviceLimit(ctypes.Structure):
         ("window_us", _U32),
         ("reserved_a", _U32),
         ("not_before_ns", _U64),
-        ("reserved", _U64 * 2),
+        ("swap_limit", _U64),
+        ("reserved", _U64),
     )
 
 
@@ -119,7 +120,8 @@ class Slot(ctypes.Structure):
         ("device", SlotDevice * DEVICES),
         ("leaving", _U64 * DEVICES),
         ("unsettled", _U64 * DEVICES),
-        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 80 * DEVICES)),
+        ("swapped", _U64 * DEVICES),
+        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 88 * DEVICES)),
     )
 
 

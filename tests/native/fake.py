@@ -28,6 +28,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "uuid": (_INT, (_INT, _C)),
     "total": (_U64, (_INT,)),
     "used": (_U64, (_C, _INT)),
+    "managed_host": (_U64, (_C,)),
     "peak": (_U64, (_C, _INT)),
     "work_ns": (_U64, (_C, _INT)),
     "kernels": (_U64, (_C, _INT)),
@@ -106,7 +107,7 @@ class Fake:
         found = {
             "FAKEGPU_STATE": str(self.state),
             "FAKEGPU_TAG": tag,
-            "LD_LIBRARY_PATH": str(build.LIBRARIES),
+            "LD_LIBRARY_PATH": str(build.PLAIN),
         }
         if cuda is not None:
             found["FAKEGPU_CUDA"] = str(cuda)
@@ -170,6 +171,10 @@ class Fake:
     def used(self, tag: str = "a", gpu: int = 0) -> int:
         """Bytes now: contexts, modules, blocks."""
         return int(_library().fakegpu_used(tag.encode(), gpu))
+
+    def managed_host(self, tag: str = "a") -> int:
+        """Bytes of managed memory that lies in the host's."""
+        return int(_library().fakegpu_managed_host(tag.encode()))
 
     def peak(self, tag: str = "a", gpu: int = 0) -> int:
         """The most bytes at any instant."""

@@ -37,7 +37,15 @@ def test_it_tells_the_costs_and_steps_that_the_fake_has(fake: Fake) -> None:
     assert Path(measured["library"]).name == "libcuda.so.1"
     assert (measured["block_bytes"], measured["pool_step_bytes"]) == (BLOCK, POOL_STEP)
     assert measured["slice_us"] > 0
+    assert measured["copy_gb_s"] > 0 < measured["host_copy_gb_s"]
+    assert measured["host_on_gpu_bytes"] == 0
     assert measured["entries"]["missing"] == measured["entries"]["unhooked"] == []
+
+
+def test_it_tells_where_slices_have_no_memory_of_the_host() -> None:
+    with Fake("k80") as old:
+        said = doctor(old).stdout
+    assert "GB/s, none in memory of the host: slices cannot go beyond theirs" in said
 
 
 def test_a_profile_of_the_fake_itself_is_refused_and_nothing_is_written(

@@ -23,9 +23,10 @@ OUT_OF_MEMORY = "2"
 
 #: The agent and `alnair agent run` are Python, and hand the program an environment of theirs: the
 #: sanitizer's runtime, which must come before our library, would have to be in each of the two.
-pytestmark = pytest.mark.skipif(
+NOT_SANITIZED = pytest.mark.skipif(
     bool(build.SANITIZE), reason="programs that an agent starts have no sanitizer's runtime first"
 )
+pytestmark = NOT_SANITIZED
 
 
 @pytest.fixture
@@ -58,6 +59,13 @@ def run(folder: Path, *words: object, program: str = "") -> subprocess.Popen[str
 def test_a_program_gets_its_slice_and_no_more(fake: Fake, agent: Agent, tmp_path: Path) -> None:
     over = run(tmp_path, "--memory", 2048, "--", 4096)
     assert over.communicate()[0].strip() == OUT_OF_MEMORY
+    beyond = run(tmp_path, "--memory", 2048, "--swap", 4096, "--", 4096)
+    assert beyond.stdout
+    assert beyond.stdout.readline() == "held\n"
+    wait(lambda: containers(tmp_path)[0].get("swapped_bytes") == [4096 << 20])
+    assert fake.managed_host() == 4096 << 20
+    assert containers(tmp_path)[0]["held_bytes"][0] <= 1024 << 20
+    beyond.communicate()
     within = run(tmp_path, "--memory", 2048, "--compute", 50, "--", 1024, "ns_1000000")
     assert within.stdout
     assert within.stdout.readline() == "held\n"

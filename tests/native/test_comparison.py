@@ -40,6 +40,7 @@ def other() -> list[str]:
     return ["--preload", str(library), "--env", "LIMITS_NOTHING={folder}"]
 
 
+@pytest.mark.timing
 def test_shares_of_two_libraries_stand_side_by_side(other: list[str]) -> None:
     """Both under the virtual clock, which needs no settling; the other's tenants have all."""
     cases = "--only", "single", "--loads", "five_ms", "--seconds", "2", "--clock", "virtual"
@@ -53,12 +54,14 @@ def test_shares_of_two_libraries_stand_side_by_side(other: list[str]) -> None:
     assert found["ratio_mae"] > 10
 
 
+@pytest.mark.timing
 def test_launches_of_two_libraries_are_measured_in_the_same_rounds(other: list[str]) -> None:
     found = measured("vgpu_launch", "--rounds", "2", "--batches", "2", *other)
     assert found["ns_per_launch"].keys() == {"plain", "no_limit", "limit_not_binding", "other"}
     assert found["added_ns"].keys() == {"no_limit", "limit_not_binding", "other"}
 
 
+@pytest.mark.timing
 def test_launches_of_several_threads_into_several_streams_are_measured() -> None:
     few = "--rounds", "2", "--batches", "2"
     found = measured("vgpu_launch", *few, "--threads", "2", "--streams", "3")
@@ -108,6 +111,7 @@ def test_processes_of_a_tenant_share_a_folder_that_is_fresh_in_each_case() -> No
     assert seen == [[2, 1], [2, 1]]
 
 
+@pytest.mark.timing
 def test_the_sweep_asks_every_kind_of_gpu() -> None:
     """In short: one case of each, for a second."""
     found = measured("vgpu_accuracy", "--sweep", "--short", "--seconds", "1")

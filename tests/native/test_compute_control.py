@@ -4,8 +4,12 @@ If it held here, the fake would be kinder than a GPU, and what our limiter holds
 little. The failures are those reported of that design (docs/concepts/compute-shares.md).
 """
 
+import pytest
+
 from native import build
 from native.shares import FIVE, LONG, TINY, Run, Shares, Tenant
+
+pytestmark = pytest.mark.timing
 
 
 def naive(*loads: tuple[str, int], seconds: float = 10.0) -> Run:

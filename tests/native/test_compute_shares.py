@@ -95,17 +95,41 @@ def test_two_containers_with_unlike_loads_share_as_their_limits_say(
 def test_kernels_that_run_side_by_side_in_several_streams_count_once(
     loads: tuple[str, ...], limits: tuple[int, ...]
 ) -> None:
-    """Each is charged its own time; what they have together comes from NVML, after some seconds."""
+    """How far they overlap is timed at once; the rest comes from NVML, after some seconds."""
     with Shares([*map(Tenant, loads, limits)], 10) as case:
         run = case.run()
+    early = [100 * run.share(at, 0, 4) for at in range(len(loads))]
+    assert early == pytest.approx(list(limits), abs=9)
     got = [100 * run.share(at, 6, 10) for at in range(len(loads))]
     assert got == pytest.approx(list(limits), abs=3)
+
+
+@pytest.mark.parametrize("load", [TWO_STREAMS, FOUR_STREAMS])
+def test_kernels_that_run_side_by_side_count_once_from_the_first_second_on(load: str) -> None:
+    with Shares([Tenant(load, 25)], 2, serves=False) as case:
+        run = case.run()
+    assert 100 * run.share(0, 0, 1) == pytest.approx(25, abs=2)
+    assert 100 * run.share(0, 1, 2) == pytest.approx(25, abs=1)
 
 
 def test_without_a_server_limits_hold_and_without_nvml_too() -> None:
     assert shares(Tenant(FIVE, 50), serves=False) == pytest.approx([50], abs=2)
     got = shares(Tenant(TINY, 30), Tenant(FIVE, 70), corrects=False)
     assert got == pytest.approx([30, 70], abs=3)
+
+
+@pytest.mark.parametrize(
+    ("load", "limit", "processes"),
+    [(TINY, 25, 1), (FIVE, 25, 1), (GRAPHS, 75, 1), (TINY, 25, 8), (FIVE, 25, 8)],
+)
+def test_a_container_has_its_share_from_the_first_second_on(
+    load: str, limit: int, processes: int
+) -> None:
+    """It has saved nothing yet, and many processes launch no more on trust than one does."""
+    with Shares([Tenant(load, limit, processes=processes)], 2, serves=False) as case:
+        run = case.run()
+    assert 100 * run.share(0, 0, 1) == pytest.approx(limit, abs=2)
+    assert 100 * run.share(0, 1, 2) == pytest.approx(limit, abs=2)
 
 
 @pytest.mark.parametrize(("load", "processes"), [(TINY, 2), (FIVE, 4), (FIVE, 8)])

@@ -21,7 +21,7 @@ from alnair.node.vgpu.context_probe import Measured, environment
 from alnair.node.vgpu.server import VgpuServer
 from native.fake import Fake
 from native.server_kit import GPU, Group, limits
-from native.test_agent_run import OUT_OF_MEMORY, run
+from native.test_agent_run import NOT_SANITIZED, OUT_OF_MEMORY, run
 from native.test_server_restart import alnair, running, wait
 
 MIB = 1 << 20
@@ -217,6 +217,7 @@ def known(folder: Path) -> int:
     return int(one["context_bytes"])
 
 
+@NOT_SANITIZED
 @pytest.mark.parametrize(("profile", "mib"), MODELS)
 def test_a_container_has_its_limit_less_exactly_what_a_context_costs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, mib: int

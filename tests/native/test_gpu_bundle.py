@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpu import machine
 from native import build
 from native.fake import Fake
 
@@ -31,7 +32,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(
-    bundle: Path, fake: Fake, tmp_path: Path, *words: object, faults: str = ""
+    bundle: Path, fake: Fake | None, tmp_path: Path, *words: object, faults: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """Starts it without network, without compilers, without a home."""
     programs = tmp_path / "bin"
@@ -42,10 +43,10 @@ def ran(
     environment = {
         "PATH": str(programs),
         "HOME": str(tmp_path / "none"),
-        "LD_LIBRARY_PATH": str(build.PLAIN),
-        "FAKEGPU_STATE": str(fake.state),
         **({"FAKEGPU_FAULT": faults} if faults else {}),
     }
+    if fake is not None:
+        environment |= {"LD_LIBRARY_PATH": str(build.PLAIN), "FAKEGPU_STATE": str(fake.state)}
     apart = ["/usr/bin/unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
     return subprocess.run(
         [*apart, bundle / "run", *words, "--out", tmp_path / "out"],
@@ -88,6 +89,17 @@ def test_what_has_no_time_left_is_skipped_and_not_passed(
     told = json.loads(ran(bundle, fake, tmp_path, *words).stdout)
     assert told["skipped"] == 2
     assert told["ok"] == 1  # what NVML tells
+
+
+@pytest.mark.skipif(machine.opened()[0] is not None, reason="there is a GPU here")
+def test_without_a_gpu_it_says_so_at_once_and_what_to_do(bundle: Path, tmp_path: Path) -> None:
+    done = ran(bundle, None, tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("skipped: no NVIDIA driver here: ")
+    assert done.stdout.endswith("start ./run on a machine with an NVIDIA GPU and its driver.\n")
+    (tmp_path / "again").mkdir()
+    told = json.loads(ran(bundle, None, tmp_path / "again", "--json").stdout)
+    assert told["skipped"].startswith("no NVIDIA driver here")
 
 
 def test_a_python_that_it_has_no_packages_for_is_told_which_ones(

@@ -248,6 +248,14 @@ def _inside(group: typer.Typer) -> dict[str, Any]:
         ("no weight", {names.GPU: 1}, {names.GPU_MODEL_WEIGHTS: "H100"}),
         ("two weights", {names.GPU: 1}, {names.GPU_MODEL_WEIGHTS: "T4=1,T4=2"}),
         ("policy", {names.GPU: 1}, {names.VGPU_POLICY: "strict"}),
+        ("memory", {names.VGPU_MEMORY: 64}, {names.VGPU_MEMORY_POLICY: "soft"}),
+        (
+            "host memory",
+            {names.VGPU_MEMORY: 64},
+            {names.VGPU_MEMORY_POLICY: "swap", names.VGPU_HOST_MEMORY: "8Gi"},
+        ),
+        ("host memory alone", {names.VGPU_MEMORY: 64}, {names.VGPU_HOST_MEMORY: "64"}),
+        ("no slice", {names.GPU: 1}, {names.VGPU_MEMORY_POLICY: "swap"}),
     ],
 )
 def test_the_refusals_read_as_the_page_says(

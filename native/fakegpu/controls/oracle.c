@@ -43,6 +43,21 @@ uint64_t fakegpu_over_bytes(const char *tag, int gpu)
     return ask(tag, gpu, OVER_BYTES);
 }
 
+uint64_t fakegpu_managed_host(const char *name)
+{
+    uint64_t bytes = 0;
+    if (!fg_attach())
+        return 0;
+    fg_lock();
+    fg_sweep_dead();
+    int tag = fg_find_tag(name, false);
+    for (int i = 0; tag >= 0 && i < fg_state->processes; i++)
+        if (fg_state->process[i].pid && fg_state->process[i].tag == tag)
+            bytes += fg_state->process[i].managed_host;
+    fg_unlock();
+    return bytes;
+}
+
 int fakegpu_uuid(int gpu, uint8_t out[16])
 {
     if (!fg_attach() || gpu < 0 || gpu >= fg_state->gpus)

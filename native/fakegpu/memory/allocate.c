@@ -9,7 +9,7 @@
 #include "state/mig.h"
 #include "state/process_table.h"
 
-static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
+static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind, bool on_host)
 {
     struct fg_context *context;
     struct fg_range *range;
@@ -21,7 +21,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
     pthread_mutex_lock(&fg_mutex);
     result = fg_need_context(&context);
     if (!result)
-        result = fg_heap_allocate(context, bytes, kind, &range);
+        result = fg_heap_allocate(context, bytes, kind, on_host, &range);
     if (!result)
         *out = range->base;
     pthread_mutex_unlock(&fg_mutex);
@@ -30,14 +30,14 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, enum fg_kind kind)
 
 CUresult FG(cuMemAlloc_v2)(CUdeviceptr *out, size_t bytes)
 {
-    return allocate(out, bytes, FG_DEVICE);
+    return allocate(out, bytes, FG_DEVICE, false);
 }
 
 CUresult FG(cuMemAllocManaged)(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
         return CUDA_ERROR_INVALID_VALUE;
-    return allocate(out, bytes, FG_MANAGED);
+    return allocate(out, bytes, FG_MANAGED, flags == CU_MEM_ATTACH_HOST);
 }
 
 CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
@@ -51,7 +51,7 @@ CUresult FG(cuMemAllocPitch_v2)(CUdeviceptr *out, size_t *pitch, size_t width, s
     size_t row = fg_round_up(width, fg_state->gpu[context->gpu].profile.pitch_align), bytes;
     if (__builtin_mul_overflow(row, height, &bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = allocate(out, bytes, FG_DEVICE);
+    CUresult result = allocate(out, bytes, FG_DEVICE, false);
     if (!result)
         *pitch = row;
     return result;

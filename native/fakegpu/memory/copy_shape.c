@@ -1,6 +1,7 @@
 #include "memory/copy_shape.h"
 
 #include "memory/content.h"
+#include "memory/heap.h"
 #include "memory/ranges.h"
 #include "state/engine_state.h"
 
@@ -8,7 +9,7 @@ static bool is_host(uint64_t address)
 {
     pthread_mutex_lock(&fg_mutex);
     struct fg_range *range = fg_range_at(address);
-    bool is = !range || range->kind == FG_HOST;
+    bool is = !range || range->kind == FG_HOST || fg_is_on_host(range);
     pthread_mutex_unlock(&fg_mutex);
     return is;
 }

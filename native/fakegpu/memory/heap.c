@@ -12,6 +12,7 @@
 #include "memory/page_locked.h"
 #include "memory/space.h"
 #include "state/ledger.h"
+#include "state/process_table.h"
 
 struct fg_block {
     struct fg_block *next;
@@ -75,13 +76,37 @@ CUresult fg_heap_free(struct fg_range *range)
     return CUDA_SUCCESS;
 }
 
+static uint64_t managed_size(const struct fg_range *range)
+{
+    return fg_round_up(range->size, fg_state->gpu[range->gpu].profile.block_bytes);
+}
+
+static void count_on_host(int64_t bytes)
+{
+    fg_lock();
+    fg_state->process[fg_own_process()].managed_host += (uint64_t)bytes;
+    fg_unlock();
+}
+
 static CUresult free_managed(struct fg_range *range)
 {
-    uint64_t base = range->base, charged = range->charged;
-    fg_uncharge_managed(range->gpu, charged);
+    uint64_t base = range->base, size = managed_size(range);
+    if (fg_is_on_host(range))
+        count_on_host(-(int64_t)size);
+    else
+        fg_uncharge_managed(range->gpu, size);
     fg_range_end(range);
-    munmap((void *)base, charged);
+    munmap((void *)base, size);
     return CUDA_SUCCESS;
+}
+
+void fg_managed_to_gpu(struct fg_range *range)
+{
+    uint64_t size = managed_size(range);
+    if (!fg_is_on_host(range) || fg_take_managed_memory(range->gpu, size))
+        return;
+    range->charged = size;
+    count_on_host(-(int64_t)size);
 }
 
 static CUresult take_small(struct fg_context *context, uint64_t bytes, enum fg_kind kind,
@@ -125,7 +150,7 @@ static uint64_t map_managed(uint64_t size, uint64_t align)
 }
 
 CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind,
-                          struct fg_range **range)
+                          bool on_host, struct fg_range **range)
 {
     const struct fg_profile *profile = &fg_state->gpu[context->gpu].profile;
     fg_clock_spend(0);
@@ -137,16 +162,21 @@ CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_ki
         return take_small(context, bytes, kind, range);
     uint64_t size = fg_round_up(bytes, profile->block_bytes), base;
     bool managed = kind == FG_MANAGED;
-    CUresult result = (managed ? fg_take_managed_memory : fg_take_gpu_memory)(context->gpu, size);
+    CUresult result =
+        on_host ? CUDA_SUCCESS
+                : (managed ? fg_take_managed_memory : fg_take_gpu_memory)(context->gpu, size);
     if (result)
         return result;
     base = (managed ? map_managed : fg_va_reserve)(size, profile->block_bytes);
     *range = base ? fg_range_new(kind, context->gpu, context, base, bytes) : NULL;
     if (!*range) {
-        (managed ? fg_uncharge_managed : fg_uncharge)(context->gpu, size);
+        if (!on_host)
+            (managed ? fg_uncharge_managed : fg_uncharge)(context->gpu, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    (*range)->charged = size;
+    (*range)->charged = on_host ? 0 : size;
+    if (on_host)
+        count_on_host((int64_t)size);
     (*range)->free = managed ? free_managed : fg_heap_free;
     return CUDA_SUCCESS;
 }

@@ -3,9 +3,15 @@
 #define FG_HEAP_H
 #include "memory/ranges.h"
 
-/* kind: FG_DEVICE or FG_MANAGED. */
+/* kind: FG_DEVICE or FG_MANAGED; on_host (managed memory only): it lies in the host's. */
 CUresult fg_heap_allocate(struct fg_context *context, uint64_t bytes, enum fg_kind kind,
-                          struct fg_range **range);
+                          bool on_host, struct fg_range **range);
+/* Managed memory that lies in the host's goes to its GPU, where there is room for it. */
+void fg_managed_to_gpu(struct fg_range *range);
+static inline bool fg_is_on_host(const struct fg_range *range)
+{
+    return range->kind == FG_MANAGED && !range->charged;
+}
 CUresult fg_heap_free(struct fg_range *range); /* of FG_DEVICE */
 /* Makes the memory under a range one that other processes can hold. The size exported; 0: no
  * room. */

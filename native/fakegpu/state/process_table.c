@@ -89,7 +89,7 @@ static void free_row(int index)
     memset(row->managed, 0, sizeof row->managed);
     memset(row->used, 0, sizeof row->used);
     memset(row->contexts, 0, sizeof row->contexts);
-    row->host_bytes = 0;
+    row->host_bytes = row->managed_host = 0;
     row->initialized = 0;
     row->pid = 0;
     fg_totals_recount();

@@ -78,6 +78,7 @@ struct fg_process {
     char name[64];
     uint64_t used[FG_GPUS];    /* bytes that only this process holds: contexts, modules, blocks */
     uint64_t managed[FG_GPUS]; /* part of `used`: managed memory */
+    uint64_t managed_host;     /* managed memory that lies in the host's */
     uint32_t contexts[FG_GPUS];
     /* the MIG instance that it runs in: ids + 1; 0: none */
     uint8_t gi[FG_GPUS], ci[FG_GPUS];

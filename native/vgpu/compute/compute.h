@@ -62,17 +62,17 @@ struct vg_cost {
 };
 _Static_assert(sizeof(struct vg_cost) == 128, "two cache lines");
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
-uint32_t vg_cost_samples(const struct vg_cost *cost);
+void vg_cost_timed(struct vg_cost *cost); /* one is timed now: the next one some launches later */
 /* A launch was timed, of the kernel that had this key in the entry; what is owed for it: see
  * vg_price_update. */
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed);
-uint32_t vg_cost_interval(uint64_t predicted); /* launches per timed one */
 void vg_costs_forked(void);
 
 /* ---- contention.c ---------------------------------------------------------------------------- */
 struct vg_contention vg_contention(int row, uint64_t now);
 /* How many other processes of the container work on this GPU: looked up now and then. */
 uint32_t vg_siblings(int row, uint64_t now);
+uint32_t vg_processes(int row); /* of the container that have a context on this GPU, now */
 
 /* ---- timed_launches.c: timing launches by events --------------------------------------------- */
 /* Around a launch that is to be timed, by events or else by waiting for it. `start`: when the GPU
@@ -86,6 +86,18 @@ extern _Atomic uint32_t vg_samples_unknown; /* those of them whose kernel has no
 uint64_t vg_backlog(int row);
 void vg_backlog_forget(int row); /* what is pending shall not be waited for */
 void vg_samples_forked(void);
+
+/* ---- overlap.c: kernels of several streams that run side by side ------------------------------ */
+double vg_overlap(int row); /* GPU time per time of kernels, of this process: 1 or less */
+/* The calling thread goes on with its credit, or took a batch to which the GPU will come then:
+ * whether its next launch shall be timed, however well the kernel is known. */
+bool vg_overlap_times(int row, uint64_t starts);
+/* A launch is timed: which one of a group it is; group 0: of none. */
+struct vg_overlap_place { uint32_t group, at; };
+struct vg_overlap_place vg_overlap_joined(int row, CUstream stream, bool is_known);
+/* It came back: its begin, from that of the first one (NULL: not known), and its span, in ns. */
+void vg_overlap_taken(struct vg_overlap_place place, const double *begin_ns, uint64_t elapsed);
+void vg_overlap_forked(void);
 
 /* ---- left_work.c: what this process leaves unsettled should it end now ------------------------ */
 /* The mark of work that the GPU comes to at `start`, before it is charged; never 0. */

@@ -27,6 +27,16 @@ uint32_t vg_siblings(int row, uint64_t now)
     return count;
 }
 
+uint32_t vg_processes(int row)
+{
+    uint64_t used = atomic_load_explicit(&vg_counters->slots_used, memory_order_relaxed);
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < used && i < VG_SLOTS; i++)
+        count += atomic_load_explicit(&vg_counters->slot[i].device[row].contexts,
+                                      memory_order_relaxed) > 0;
+    return count;
+}
+
 struct vg_contention vg_contention(int row, uint64_t now)
 {
     const volatile struct vg_device_limit *limit = &vg_limits->device[row];

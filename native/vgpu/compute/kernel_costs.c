@@ -116,7 +116,8 @@ struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape)
     return claimed(key);
 }
 
-uint32_t vg_cost_interval(uint64_t predicted)
+/* Launches from one that is timed to the next. */
+static uint32_t interval_of(uint64_t predicted)
 {
     /* 0: not known yet */
     uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1;
@@ -130,9 +131,13 @@ uint32_t vg_cost_interval(uint64_t predicted)
     return (uint32_t)(launches / 2 + random % launches) + 1;
 }
 
-uint32_t vg_cost_samples(const struct vg_cost *cost)
+void vg_cost_timed(struct vg_cost *cost)
 {
-    return __atomic_load_n(&cost->price.count, __ATOMIC_RELAXED);
+    uint32_t interval = interval_of(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
+    if (__atomic_load_n(&cost->price.count, __ATOMIC_RELAXED) < MANY && interval > DENSE)
+        interval = DENSE;
+    atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
+    atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
 }
 
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed)

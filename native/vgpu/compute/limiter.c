@@ -4,7 +4,8 @@
  * time debited so far will have been earned at the container's rate. Who wants to launch waits
  * until that moment has come, then moves it on by cost / rate with one compare-and-swap. So there
  * is no refill thread, nothing to lose when a process is killed, no lock, and a new rate holds at
- * once. A tenant that could not use its time keeps at most BURST_NS of it.
+ * once. A tenant that could not use its time keeps at most BURST_NS of it; one that begins has
+ * saved none.
  *
  * Threads take credit in batches, so that most launches touch no shared word. What a launch is
  * charged is predicted (kernel_costs.c); what it really cost is settled on the same word later
@@ -26,11 +27,12 @@
 
 _Atomic uint64_t vg_issued_ns[VG_DEVICES];
 
-/* starts: when the GPU will come to what this credit is for. */
+/* starts: when the GPU will come to what this credit is for. aside: where all launches are timed,
+ * credit is kept where a launch must ask for it. */
 static VG_TLS struct {
-    uint64_t ns, starts;
+    uint64_t ns, aside, starts;
     int row;
-} credit = {0, 0, -1};
+} credit = {0, 0, 0, -1};
 
 static uint64_t rate_ppm(int row, uint64_t now)
 {
@@ -44,12 +46,19 @@ static uint64_t rate_ppm(int row, uint64_t now)
     return rate < RATE_LEAST ? RATE_LEAST : rate;
 }
 
+/* What a predicted nanosecond is charged: less where kernels run side by side, and as the server
+ * says. */
+static double scale_of(int row)
+{
+    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
+    return vg_overlap(row) * (double)(scale ? scale : VG_PPM) / (double)VG_PPM;
+}
+
 /* Time in which `ns` of predicted GPU time are earned; a double holds it to the nanosecond for
  * hours. */
 static uint64_t earned_in(int row, uint64_t ns, uint64_t rate)
 {
-    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
-    return (uint64_t)((double)ns * (double)(scale ? scale : VG_PPM) / (double)rate);
+    return (uint64_t)((double)ns * scale_of(row) * (double)VG_PPM / (double)rate);
 }
 
 static struct vg_slot_device *account(int row)
@@ -61,8 +70,7 @@ static struct vg_slot_device *account(int row)
 static void note_charged(int row, int64_t ns)
 {
     struct vg_slot_device *device = account(row);
-    uint64_t scale = vg_limits->device[row].cost_scale_ppm;
-    int64_t scaled = (int64_t)((double)ns * (double)(scale ? scale : VG_PPM) / (double)VG_PPM);
+    int64_t scaled = (int64_t)((double)ns * scale_of(row));
     if (device)
         atomic_fetch_add_explicit(&device->charged_ns, (uint64_t)scaled, memory_order_relaxed);
 }
@@ -142,6 +150,14 @@ static uint64_t not_before(int row)
     return limit->not_before_ns;
 }
 
+/* From when on what is debited now was earned. A bucket that was never debited is a container's
+ * that just begins: nothing was kept from it yet. */
+static uint64_t earned_from(uint64_t tat, uint64_t now)
+{
+    uint64_t least = now > BURST_NS ? now - BURST_NS : 0;
+    return !tat ? now : tat < least ? least : tat;
+}
+
 /* Moves the bucket on by `ns` of GPU time, when it is time; returns when the GPU will come to
  * it. */
 static uint64_t debit(int row, uint64_t ns)
@@ -155,8 +171,7 @@ static uint64_t debit(int row, uint64_t ns)
         uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed);
         busy = expected_end(row, bucket, now);
         if ((when = not_before(row)) <= now && !(when = due(row, rate, tat, busy, now))) {
-            uint64_t from = tat + BURST_NS < now ? now - BURST_NS : tat;
-            uint64_t to = from + earned_in(row, ns, rate);
+            uint64_t to = earned_from(tat, now) + earned_in(row, ns, rate);
             if (rate == VG_PPM && to > now + BACKLOG_NS)
                 to = now + BACKLOG_NS; /* what may lie on the GPU's queue is all that can be owed */
             if (atomic_compare_exchange_strong(&bucket->tat_ns, &tat, to))
@@ -190,7 +205,7 @@ static void move(int row, int64_t ns)
     uint64_t by = earned_in(row, (uint64_t)(ns < 0 ? -ns : ns), rate_ppm(row, now));
     uint64_t tat = atomic_load_explicit(&bucket->tat_ns, memory_order_relaxed), to;
     do {
-        uint64_t from = tat < least ? least : tat;
+        uint64_t from = earned_from(tat, now);
         to = ns > 0 ? from + by : from > least + by ? from - by : least;
     } while (!atomic_compare_exchange_weak(&bucket->tat_ns, &tat, to));
     note_charged(row, ns);
@@ -229,39 +244,58 @@ static __attribute__((noinline)) void debit_left(int row, struct vg_bucket *buck
 
 void vg_limiter_flush(void)
 {
-    if (credit.row >= 0 && credit.ns)
-        give_back(credit.row, credit.ns);
-    credit.ns = 0;
+    if (credit.row >= 0 && credit.ns + credit.aside)
+        give_back(credit.row, credit.ns + credit.aside);
+    credit.ns = credit.aside = 0;
 }
 
-static __attribute__((noinline)) void take_credit(int row, uint64_t ns)
+static void take_batch(int row, uint64_t ns)
 {
-    if (credit.row != row) {
-        vg_limiter_flush();
-        credit.row = row;
-    }
     struct vg_bucket *bucket = &vg_counters->bucket[row];
     if (unlikely(atomic_load_explicit(&bucket->left_ns, memory_order_relaxed) !=
                  atomic_load_explicit(&bucket->left_debited_ns, memory_order_relaxed)))
         debit_left(row, bucket);
     if (vg_backlog(row) > BACKLOG_NS)
         wait_for_gpu(row);
-    uint64_t missing = ns - credit.ns, batch = missing < BATCH_NS ? BATCH_NS : missing;
+    uint64_t batch = ns < BATCH_NS ? BATCH_NS : ns;
     credit.starts = debit(row, batch);
     atomic_fetch_add_explicit(&vg_issued_ns[row], batch, memory_order_relaxed);
     note_charged(row, (int64_t)batch);
-    credit.ns += batch - ns;
+    credit.ns += batch;
+}
+
+/* Whether the launch that it is for shall be timed, however well its kernel is known. */
+static __attribute__((noinline)) bool take_credit(int row, uint64_t ns)
+{
+    if (credit.row != row) {
+        vg_limiter_flush();
+        credit.row = row;
+    }
+    credit.ns += credit.aside;
+    credit.aside = 0;
+    bool is_short = credit.ns < ns;
+    if (is_short)
+        take_batch(row, ns - credit.ns);
+    credit.ns -= ns;
+    bool is_timed = vg_overlap_times(row, is_short ? credit.starts : 0);
+    if (is_timed) {
+        credit.aside = credit.ns;
+        credit.ns = 0;
+    }
+    return is_timed;
 }
 
 /* A kernel of which nothing is known is launched a few times; then its first sample is waited for,
  * or, where that takes too long, the time waited so far is what it costs for now. So are the first
  * ones of all where many are not known yet: who makes each launch look new shall not work on
- * trust. */
-static __attribute__((noinline)) uint64_t price_of_stranger(struct vg_cost *cost)
+ * trust. Nor shall many processes that begin at once: those of a container that have a context on
+ * the GPU share these few launches, but for one each. */
+static __attribute__((noinline)) uint64_t price_of_stranger(int row, struct vg_cost *cost)
 {
     enum { STRANGERS = 8, UNKNOWN = 32 };
     uint64_t price = PRIOR_NS, begun = vg_now_ns(), nap = 50000;
-    bool is_new = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed) < STRANGERS;
+    uint32_t before = atomic_fetch_add_explicit(&cost->strangers, 1, memory_order_relaxed);
+    bool is_new = !before || (before < STRANGERS && before * vg_processes(row) < STRANGERS);
     for (uint64_t now = begun; now - begun < 2 * NAP_NS;
          now = vg_now_ns(), nap = nap < 1000000 ? 2 * nap : nap) {
         if (is_new && atomic_load_explicit(&vg_samples_unknown, memory_order_relaxed) < UNKNOWN)
@@ -284,12 +318,14 @@ static inline __attribute__((always_inline)) void charge(struct vg_work *work, c
     struct vg_cost *cost = vg_cost(row, key, shape);
     uint64_t price = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
     if (unlikely(!price))
-        price = price_of_stranger(cost);
+        price = price_of_stranger(row, cost);
     work->predicted_ns = price;
     if (likely(credit.row == row && credit.ns >= price))
         credit.ns -= price;
-    else
-        take_credit(row, price);
+    else if (take_credit(row, price)) {
+        vg_sample_begin(work, cost, credit.starts, stream);
+        return;
+    }
     uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
     if (likely(left))
         atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
@@ -340,6 +376,7 @@ void vg_compute_forked(void)
 {
     vg_costs_forked();
     vg_samples_forked();
-    credit.ns = 0; /* the parent's thread still has it */
+    vg_overlap_forked();
+    credit.ns = credit.aside = 0; /* the parent's thread still has it */
     atomic_store(&vg_captures, 0);
 }

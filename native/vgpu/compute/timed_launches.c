@@ -25,6 +25,7 @@ struct vg_sample {
     CUevent idle, before, after; /* idle: recorded right before `before`, where `is_calibrating` */
     bool is_calibrating, is_unknown;
     uint32_t stands_for;
+    struct vg_overlap_place place; /* among those by which overlap is found (overlap.c) */
     uint64_t charged;
     uint64_t issued;       /* vg_issued_ns before it */
     uint64_t start;        /* when the GPU comes to it, about */
@@ -38,6 +39,7 @@ struct vg_sample {
 static struct vg_sample slots[SLOTS];
 static _Atomic uint32_t next, oldest; /* where to look first: the slots are used in turn */
 static _Atomic uint32_t further;      /* where to look besides */
+static _Atomic uint32_t first_slot;   /* of the group whose overlap is looked for */
 static _Atomic uint64_t completed[VG_DEVICES];
 static _Atomic uint64_t last_taken;           /* when a sample was last seen to be complete */
 static _Atomic uint64_t empty_ns[VG_DEVICES]; /* what a pair of events around nothing shows */
@@ -145,16 +147,6 @@ static bool has_begun(struct vg_sample *sample, CUstream stream)
     return done;
 }
 
-static void next_in(struct vg_cost *cost)
-{
-    uint32_t interval =
-        vg_cost_interval(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
-    if (vg_cost_samples(cost) < MANY && interval > DENSE)
-        interval = DENSE;
-    atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
-    atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
-}
-
 void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream)
 {
     int row = work->row;
@@ -194,8 +186,11 @@ void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start,
         is_due ? atomic_exchange_explicit(&cost->interval, 0, memory_order_relaxed) : 1;
     sample->since = atomic_exchange_explicit(&cost->timed_ns, now, memory_order_relaxed);
     sample->loading = now;
+    sample->place = vg_overlap_joined(row, stream, !sample->is_unknown);
+    if (sample->place.group && !sample->place.at)
+        atomic_store_explicit(&first_slot, (uint32_t)(sample - slots), memory_order_relaxed);
     if (is_due)
-        next_in(cost);
+        vg_cost_timed(cost);
     work->is_timed = true;
     work->sample = sample;
 }
@@ -227,7 +222,7 @@ static void time_by_waiting(const struct vg_work *work, CUstream stream)
                              now,
                              vg_contention(work->row, now)};
     vg_owe(work->row, vg_cost_measured(cost, key, &timed));
-    next_in(cost);
+    vg_cost_timed(cost);
 }
 
 void vg_sample_end(const struct vg_work *work, CUresult result, CUstream stream)
@@ -276,6 +271,25 @@ static void calibrate(struct vg_sample *sample)
                           memory_order_relaxed);
 }
 
+/* From when the first of its group began; false: not known. */
+static bool since_first(const struct vg_sample *sample, double *ns)
+{
+    struct vg_sample *first = &slots[atomic_load_explicit(&first_slot, memory_order_relaxed)];
+    int state = FREE;
+    float ms = 0;
+    *ns = 0;
+    if (first == sample)
+        return true;
+    if (!atomic_compare_exchange_strong(&first->state, &state, BUSY) &&
+        (state != PENDING || !atomic_compare_exchange_strong(&first->state, &state, BUSY)))
+        return false;
+    bool known = first->place.group == sample->place.group && first->context &&
+                 REAL(cuEventElapsedTime)(&ms, first->before, sample->before) == CUDA_SUCCESS;
+    atomic_store_explicit(&first->state, state, memory_order_release);
+    *ns = (double)ms * 1e6;
+    return known;
+}
+
 static void take(struct vg_sample *sample)
 {
     if (sample->is_calibrating)
@@ -302,6 +316,9 @@ static void take(struct vg_sample *sample)
                              sample->contention};
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, sample->key, &timed));
+    double begin;
+    if (sample->place.group)
+        vg_overlap_taken(sample->place, since_first(sample, &begin) ? &begin : NULL, timed.elapsed);
     uint64_t far = atomic_load_explicit(&completed[sample->row], memory_order_relaxed);
     while (far < sample->issued &&
            !atomic_compare_exchange_weak_explicit(&completed[sample->row], &far, sample->issued,

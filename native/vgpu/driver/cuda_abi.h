@@ -74,6 +74,7 @@ typedef enum {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115
 } CUdevice_attribute;
 typedef enum {
@@ -168,7 +169,13 @@ typedef enum {
     CU_LIMIT_MALLOC_HEAP_SIZE = 2
 } CUlimit;
 typedef enum { CU_DEV_RESOURCE_TYPE_INVALID = 0, CU_DEV_RESOURCE_TYPE_SM = 1 } CUdevResourceType;
-typedef unsigned int CUfunction_attribute, CUmem_advise, CUjit_option, CUlibraryOption;
+typedef enum {
+    CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+    CU_MEM_ADVISE_SET_ACCESSED_BY = 5
+} CUmem_advise;
+enum { CU_MEM_ATTACH_HOST = 2 };
+#define CU_DEVICE_CPU ((CUdevice) - 1)
+typedef unsigned int CUfunction_attribute, CUjit_option, CUlibraryOption;
 typedef unsigned int CUgraphExecUpdateResult, CUgraphInstantiateResult;
 enum {
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,

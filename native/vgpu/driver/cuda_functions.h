@@ -203,6 +203,10 @@ CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *, size_t, unsigne
                                         CUstream);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
                      unsigned long long);
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *, size_t *, size_t, CUmemLocation *,
+                                           size_t *, size_t, unsigned long long, CUstream);
+CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *, size_t *, size_t, CUmemLocation *,
+                                                size_t *, size_t, unsigned long long, CUstream);
 CUresult cuMemExportToShareableHandle(void *, CUmemGenericAllocationHandle,
                                       CUmemAllocationHandleType, unsigned long long);
 CUresult cuMemFree(CUdeviceptr_v1);

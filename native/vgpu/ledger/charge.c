@@ -4,8 +4,8 @@
 #include "ledger/ledger.h"
 #include "pools/pools.h"
 
-bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes,
-                     enum vg_class cls)
+bool vg_charge_try(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes,
+                   enum vg_class cls)
 {
     *charge = (struct vg_charge){.row = row};
     if (row < 0)
@@ -14,12 +14,21 @@ bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t
     charge->cls = cls;
     charge->begun = vg_count_begin();
     charge->asked = asked;
-    if (!vg_reserve(row, bytes)) {
+    if (!vg_reserve_or_not(row, bytes)) {
         vg_count_end(cls, charge->begun, 0);
         return false;
     }
     charge->reserved = bytes;
     return true;
+}
+
+bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes,
+                     enum vg_class cls)
+{
+    if (vg_charge_try(charge, row, asked, bytes, cls))
+        return true;
+    vg_refused(row);
+    return false;
 }
 
 bool vg_charge_more(struct vg_charge *charge, uint64_t actual)

@@ -198,10 +198,15 @@ void vg_refused(int row)
     atomic_fetch_add(&vg_slot()->device[row].refused, 1);
 }
 
-bool vg_reserve(int row, uint64_t bytes)
+bool vg_reserve_or_not(int row, uint64_t bytes)
 {
     /* Before a refusal: what this process keeps in stock and does not use. */
-    if (vg_try_reserve(row, bytes) || (vg_pools_give_back(row) && vg_try_reserve(row, bytes)))
+    return vg_try_reserve(row, bytes) || (vg_pools_give_back(row) && vg_try_reserve(row, bytes));
+}
+
+bool vg_reserve(int row, uint64_t bytes)
+{
+    if (vg_reserve_or_not(row, bytes))
         return true;
     vg_refused(row);
     return false;

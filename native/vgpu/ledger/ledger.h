@@ -21,7 +21,9 @@ static inline uint64_t vg_rounded(uint64_t bytes) /* to blocks; what would wrap 
  * plus the server's overhead, is within the limit. The steps: container_ledger.c; why the
  * sum can never exceed it: docs/concepts/memory-limit.md. */
 bool vg_reserve(int row, uint64_t bytes);
-/* As vg_reserve, but a refusal is not counted (the caller has another way). */
+/* As vg_reserve, but a refusal is not counted (the caller has another way); `try` gives no stock of
+ * this process's pools back for it. */
+bool vg_reserve_or_not(int row, uint64_t bytes);
 bool vg_try_reserve(int row, uint64_t bytes);
 void vg_refused(int row);
 /* pending -> held, after the driver's answer */
@@ -33,9 +35,12 @@ void vg_left(int row, uint64_t leaving, uint64_t freed); /* freed: what the call
 uint64_t vg_used(int row);                               /* of the container, overhead included */
 uint64_t vg_limit(int row);                              /* bytes; 0: none */
 
-/* ---- host_account.c: page-locked host memory ------------------------------------------------- */
-bool vg_host_reserve(uint64_t bytes);
+/* ---- host_account.c: memory of the host ------------------------------------------------------ */
+bool vg_host_reserve(uint64_t bytes); /* page-locked */
 void vg_host_release(uint64_t bytes);
+bool vg_swap_reserve(int row, uint64_t bytes); /* beyond the slice: memory/swapped.c */
+void vg_swap_release(int row, uint64_t bytes);
+uint64_t vg_swap_limit(int row); /* bytes; 0: none may be had */
 
 /* ---- charge.c: one allocation on its way ----------------------------------------------------- */
 struct vg_charge {
@@ -48,6 +53,9 @@ struct vg_charge {
  * done. */
 bool vg_charge_begin(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes,
                      enum vg_class cls);
+/* The same, but a refusal is not counted. */
+bool vg_charge_try(struct vg_charge *charge, int row, uint64_t asked, uint64_t bytes,
+                   enum vg_class cls);
 /* reserves what is missing to `actual` */
 bool vg_charge_more(struct vg_charge *charge, uint64_t actual);
 void vg_charge_end(struct vg_charge *charge, uint64_t actual); /* 0: the driver refused */
@@ -57,6 +65,7 @@ enum vg_kind {
     VG_KIND_NONE,
     VG_KIND_DIRECT, /* key: address; bytes of cuMemAlloc and its like */
     VG_KIND_MANAGED,
+    VG_KIND_SWAPPED, /* key: address; bytes in the host's memory, as asked for */
     VG_KIND_ARRAY,
     VG_KIND_MIPMAP,
     VG_KIND_PHYSICAL, /* key: VMM handle */

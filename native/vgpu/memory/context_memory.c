@@ -39,6 +39,8 @@ static void gone_with_context(const struct vg_record *record, void *unused)
     (void)unused;
     if (record->kind == VG_KIND_BINDING)
         vg_physical_drop(record->other, record->serial);
+    else if (record->kind == VG_KIND_SWAPPED)
+        vg_swap_freed(record);
     else if (record->kind == VG_KIND_DIRECT)
         vg_release(record->row, vg_blocks_leave(record->key, record->bytes));
     else if (record->row >= 0)

@@ -1,4 +1,5 @@
-/* Plain device memory: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged and cuMemFree.
+/* Plain device memory: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged and cuMemFree. What the slice
+ * has no room for comes from the host, where that is allowed (swapped.c).
  *
  * Each reserves the size rounded up to blocks, asks the driver, and then is charged with the blocks
  * that nobody here used yet: never more than reserved, unless the driver places or pads the memory
@@ -44,12 +45,28 @@ static bool allocating(struct vg_charge *charge, uint64_t bytes)
     return vg_charge_begin(charge, vg_current_row(), bytes, vg_rounded(bytes), VG_CALL_ALLOC);
 }
 
+/* The same, where what is refused may come from the host. */
+static bool allocating_here(struct vg_charge *charge, uint64_t bytes)
+{
+    int row = vg_current_row();
+    return (vg_swap_limit(row) ? vg_charge_try : vg_charge_begin)(charge, row, bytes,
+                                                                  vg_rounded(bytes), VG_CALL_ALLOC);
+}
+
+/* What `allocating_here` refused. */
+static CUresult from_the_host(CUdeviceptr *dptr, uint64_t bytes)
+{
+    int row = vg_current_row();
+    return bytes && vg_swap_limit(row) ? vg_swap_allocate(dptr, row, bytes)
+                                       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 VG_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!allocating(&charge, bytesize))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!allocating_here(&charge, bytesize))
+        return from_the_host(dptr, bytesize);
     CUresult result = REAL(cuMemAlloc_v2)(dptr, bytesize);
     return allocated(&charge, result, result ? 0 : *dptr, bytesize);
 }
@@ -79,8 +96,12 @@ VG_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t w
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!allocating(&charge, pitched(width, height)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!allocating_here(&charge, pitched(width, height))) {
+        CUresult refused = from_the_host(dptr, pitched(width, height));
+        if (refused == CUDA_SUCCESS)
+            *pitch = pitched(width, 1);
+        return refused;
+    }
     CUresult result = REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
     return allocated(&charge, result, result ? 0 : *dptr, result ? 0 : *pitch * height);
 }
@@ -102,8 +123,8 @@ VG_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
 {
     VG_ENTER();
     struct vg_charge charge;
-    if (!allocating(&charge, bytesize))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!allocating_here(&charge, bytesize))
+        return from_the_host(dptr, bytesize);
     CUresult result = REAL(cuMemAllocManaged)(dptr, bytesize, flags);
     if (result == CUDA_SUCCESS && charge.row >= 0)
         note(&charge, VG_KIND_MANAGED, *dptr, charge.reserved);
@@ -117,6 +138,8 @@ static CUresult free_memory(uint64_t address, CUresult (*free_it)(uint64_t))
     struct vg_record record;
     if (vg_record_take(VG_KIND_STREAMED, address, &record))
         return vg_pool_free(&record, free_it);
+    if (vg_swap_take(address, &record))
+        return vg_swap_free(&record);
     if (!vg_record_take(VG_KIND_DIRECT, address, &record) &&
         !vg_record_take(VG_KIND_MANAGED, address, &record))
         return free_it(address); /* zero, imported, freed before, or from before our time */

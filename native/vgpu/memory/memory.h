@@ -24,6 +24,15 @@ bool vg_fat_binary_choice(const char *body, uint64_t bytes, uint32_t arch,
 bool vg_image_charge(struct vg_charge *charge, const void *image);
 bool vg_image_file_charge(struct vg_charge *charge, const char *path);
 
+/* ---- swapped.c: memory beyond the slice, from the host ---------------------------------------- */
+/* In place of an allocation that the slice of this row has no room for: counted as refused, if it is. */
+CUresult vg_swap_allocate(CUdeviceptr *dptr, int row, uint64_t bytes);
+/* Takes out the record of such memory; false: it is none. Then one of the others. */
+bool vg_swap_take(CUdeviceptr address, struct vg_record *record);
+CUresult vg_swap_free(struct vg_record *record);    /* frees it, or puts the record back */
+void vg_swap_freed(const struct vg_record *record); /* the driver has freed it */
+void vg_swap_forked(void);
+
 /* ---- context_memory.c ------------------------------------------------------------------------ */
 uint64_t vg_context_bytes(int row);         /* what one costs */
 void vg_contexts_open(int row, int change); /* counts them */

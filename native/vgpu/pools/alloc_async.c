@@ -3,6 +3,7 @@
  *
  * In a stream that is being captured these calls make graph nodes and no memory: graph_memory.c. */
 #include "compute/compute.h"
+#include "memory/memory.h"
 #include "pools/pools.h"
 
 /* -1: not limited */
@@ -83,6 +84,11 @@ static CUresult free_async(CUdeviceptr dptr, CUstream stream, CUstream meant,
     if (vg_record_take(VG_KIND_DIRECT, dptr, &record) ||
         vg_record_take(VG_KIND_MANAGED, dptr, &record))
         return vg_free_in_stream(&record, meant, stream, call);
+    if (vg_swap_take(dptr, &record)) {
+        /* The driver knows this call for memory of pools and of the GPU, not for the host's. */
+        REAL(cuStreamSynchronize)(meant);
+        return vg_swap_free(&record);
+    }
     CUresult result = call(dptr, stream); /* of a graph, perhaps */
     vg_pools_refresh();
     return result;

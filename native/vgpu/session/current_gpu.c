@@ -79,7 +79,7 @@ static CUresult learn_or_refuse(void)
 VG_EXPORT CUresult cuInit(unsigned int flags)
 {
     VG_ENTER();
-    CUresult result = REAL(cuInit)(flags);
+    CUresult result = vg_init_granted(flags);
     return result == CUDA_SUCCESS ? learn_or_refuse() : result;
 }
 

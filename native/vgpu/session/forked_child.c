@@ -19,6 +19,7 @@ static void in_child(void)
     vg_session_forked();
     vg_slot_forked();
     vg_current_gpu_forked();
+    vg_granted_gpus_forked();
     vg_compute_forked();
     vg_records_forked();
     vg_blocks_forked();
@@ -26,6 +27,7 @@ static void in_child(void)
     vg_pending_frees_forked();
     vg_context_limits_forked();
     vg_primaries_forked();
+    vg_swap_forked();
     vg_virtual_memory_forked();
 }
 

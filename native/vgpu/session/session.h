@@ -25,9 +25,16 @@ uint64_t vg_wall_ns(void);  /* CLOCK_MONOTONIC also where clock.c is virtual: se
 uint64_t vg_pid(void);      /* not libc's, which older ones cache over a clone */
 bool vg_gone(uint64_t pid); /* no such process; false where unsure */
 
+/* ---- granted_gpus.c ---- */
+#define VG_UUID_TEXT 41 /* "GPU-", 32 digits, 4 dashes, NUL */
+void vg_uuid_text(const uint8_t uuid[16], char text[VG_UUID_TEXT]);
+/* The driver's cuInit, which shows a limited process the GPUs of its limits page only. */
+CUresult vg_init_granted(unsigned int flags);
+
 /* ---- forked_child.c: what a forked child forgets; other shelves say so in their headers ------ */
 void vg_session_forked(void);
 void vg_slot_forked(void);
 void vg_current_gpu_forked(void);
+void vg_granted_gpus_forked(void);
 
 #endif

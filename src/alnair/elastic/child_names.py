@@ -42,16 +42,23 @@ class ChildNames(msgspec.Struct, frozen=True):
 def child_names(job: TrainingJob) -> ChildNames:
     """Return the names of a job's objects; long names are cut, and stay apart by a hash."""
     kind = job.kind.lower()
+    workers, launcher = makers(job.kind, job.name)
     return ChildNames(
         service=_short(f"{kind}-", job.name, ""),
-        workers=_short(f"{kind}-", job.name, "-workers"),
-        launcher=_short(f"{kind}-", job.name, "-launcher"),
+        workers=workers,
+        launcher=launcher,
         group=_short(_GROUPS[job.kind], job.name, ""),
         hosts=_short(f"{kind}-", job.name, "-hosts"),
         # Nobody may read it, so nobody could tell it from one that a former job has left.
         keys=_short(f"{kind}-", job.name, f"-keys-{job.uid[:_OF_UID]}"),
         network=_short(f"{kind}-", job.name, "-network"),
     )
+
+
+def makers(kind: str, name: str) -> tuple[str, str]:
+    """Return the names of what makes the workers and the launcher of a job of this name."""
+    before = f"{kind.lower()}-"
+    return _short(before, name, "-workers"), _short(before, name, "-launcher")
 
 
 def _short(before: str, name: str, after: str) -> str:

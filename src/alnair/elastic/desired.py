@@ -144,12 +144,14 @@ def _going_on(
     else:
         workers = horovod.workers(job, children, target)
         hosts = migration.hosts(job, observed, target, move.held)
-        if job.elastic is not None:
+        may, starts_at = _may_launch(job, observed, target, status, now)
+        # The launcher alone reads the hosts: until it comes, what changes in them costs no write.
+        if job.elastic is not None and (may or observed.launcher or observed.hosts):
             apply.append(_hosts(job, observed, children, hosts, now))
             tell = _tell(observed, hosts)
-        may, starts_at = _may_launch(job, observed, target, status, now)
         if may and job.launcher is not None:
-            create.append(horovod.launcher(job, job.launcher, children))
+            told = said_of(hosts) if job.elastic is not None else ""
+            create.append(horovod.launcher(job, job.launcher, children, told))
     if observed.size is None and not move.waits:
         create.insert(0, workers)
     resize = retemplate = None
@@ -234,12 +236,16 @@ def _hosts(
 
 def _tell(observed: Observed, hosts: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the annotation of the launcher's pod if it does not say which hosts there are."""
-    launcher = observed.launcher
-    digest = hashlib.blake2b("\n".join(hosts).encode(), digest_size=8).hexdigest()
-    said = f"{len(hosts)} hosts, {digest}"
+    launcher, said = observed.launcher, said_of(hosts)
     if launcher is None or not launcher.pod or launcher.hosts_seen == said:
         return None
     return launcher.pod, said
+
+
+def said_of(hosts: Sequence[str]) -> str:
+    """Return what the annotation of the launcher's pod says of these hosts."""
+    digest = hashlib.blake2b("\n".join(hosts).encode(), digest_size=8).hexdigest()
+    return f"{len(hosts)} hosts, {digest}"
 
 
 def _may_launch(

@@ -20,6 +20,7 @@ from alnair.elastic.pod_templates import (
     pod_template,
     workers_metadata,
 )
+from alnair.model import names
 from alnair.model.elastic_types import LauncherSpec
 from alnair.model.training_job import TrainingJob
 
@@ -130,12 +131,33 @@ def command(job: TrainingJob, hosts: Sequence[str]) -> list[str]:
     return [*words, "--blacklist-cooldown-range", *_COOLDOWN, *job.command]
 
 
-def launcher(job: TrainingJob, spec: LauncherSpec, children: ChildNames) -> Manifest:
-    """Return the launcher's Job: its end is the training's."""
+def launcher(
+    job: TrainingJob, spec: LauncherSpec, children: ChildNames, told: str = ""
+) -> Manifest:
+    """Return the launcher's Job: its end is the training's.
+
+    Args:
+        job: Whose.
+        spec: Of its pod.
+        children: Names of its objects.
+        told: What its pod's annotation says of the hosts, which it finds at its start.
+    """
     hosts = [children.host(index) for index in range(job.least)]
     volumes = [keys_volume(children)]
     if job.elastic is not None:
         volumes.append(hosts_volume(children))
+    template = pod_template(
+        job,
+        children,
+        "launcher",
+        spec,
+        {"command": command(job, hosts)},
+        tuple(volumes),
+        in_group=job.in_gang,
+        restartPolicy="Never",
+    )
+    if told:
+        template["metadata"].setdefault("annotations", {})[names.HOSTS_SEEN] = told
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -144,16 +166,7 @@ def launcher(job: TrainingJob, spec: LauncherSpec, children: ChildNames) -> Mani
             "backoffLimit": job.run.backoff_limit,
             # That its node is drained is no failure of the training.
             "podFailurePolicy": {"rules": [{"action": "Ignore", **DISRUPTED}]},
-            "template": pod_template(
-                job,
-                children,
-                "launcher",
-                spec,
-                {"command": command(job, hosts)},
-                tuple(volumes),
-                in_group=job.in_gang,
-                restartPolicy="Never",
-            ),
+            "template": template,
         },
     }
 

@@ -24,6 +24,8 @@ _CALM: Final = frozenset(
         *("NotStarted", "Steady", "NotSuspended", "Suspending"),
     )
 )
+#: Phases that other events tell.
+_UNTOLD: Final = (words.CREATED, words.SCHEDULED)
 #: What decides on which nodes a worker fits.
 _WHERE_TO_FIT: Final = (
     "change spec.workersSpec.gpusPerWorker, .gpuSlice, .gpuTypes, .resources, .nodeSelector,"
@@ -108,7 +110,9 @@ def refused(before: JobStatus, status: JobStatus, why: Trouble, now: float) -> J
 def news(before: JobStatus, status: JobStatus) -> list[tuple[str, str, bool]]:
     """Return the events that a change of the status is worth: reason, words, and is it a warning.
 
-    One tells another phase, and one for each condition why the job does not get on.
+    One tells that it trains, was suspended or has ended, and one for each condition why the job
+    does not get on. That it was read, and that its workers have nodes, its pods' own events tell
+    within moments; why it has another size, whoever planned it.
     """
     known = {one.type: one.reason for one in before.conditions or ()}
     found = [
@@ -116,10 +120,18 @@ def news(before: JobStatus, status: JobStatus) -> list[tuple[str, str, bool]]:
         for one in status.conditions or ()
         if one.status == "False" and one.reason not in {*_CALM, known.get(one.type)}
     ]
-    true = [one for one in status.conditions or () if one.status == "True"]
-    if status.phase != before.phase and true:
-        found.append((true[-1].reason, true[-1].message, true[-1].type == words.FAILED))
+    was_true = {one.type for one in before.conditions or () if one.status == "True"}
+    for one in status.conditions or ():
+        if one.type != status.phase or one.status != "True" or one.type in was_true:
+            continue
+        if one.type not in _UNTOLD and not (one.type == words.SCALING and _resizes(before, status)):
+            found.append((one.reason, one.message, one.type == words.FAILED))
     return found
+
+
+def _resizes(before: JobStatus, status: JobStatus) -> bool:
+    """Whether a job has workers for the first time, or shall have another number of them."""
+    return not before.start_time or before.target_replicas != status.target_replicas
 
 
 def ends(before: JobStatus, status: JobStatus) -> bool:
@@ -132,6 +144,23 @@ def migrates(before: JobStatus, status: JobStatus) -> bool:
     """Whether a status tells that a migration has begun or is done, and the one before did not."""
     stages = [one and (one.request, one.done) for one in (before.migration, status.migration)]
     return stages[0] != stages[1]
+
+
+def waits_since(job: TrainingJob) -> float | None:
+    """Return since when a job waits for room for its first workers; None if it does not.
+
+    It has no pods then. One that would fit on no node, however empty, waits for something else;
+    one that was suspended waits since then.
+
+    Returns:
+        Seconds since the epoch.
+    """
+    if job.finished or job.deleting or job.run.suspend or job.status.target_replicas:
+        return None
+    for one in job.status.conditions or ():
+        if one.type == words.SCHEDULED and one.reason == "NoRoom":
+            return max(job.created, seconds(one.last_transition_time))
+    return None
 
 
 def only_counts(before: JobStatus, status: JobStatus) -> bool:

@@ -17,6 +17,7 @@ from alnair.model import names
 from alnair.model.api_types import Holdings
 from alnair.model.workload import Pod
 from alnair.scheduler.engine.engine import Engine
+from alnair.scheduler.engine.events import Event
 from alnair.scheduler.engine.view import View
 from alnair.scheduler.framework.extension_points import Profile
 
@@ -74,12 +75,18 @@ class ClusterFollower:
         """Return the pod of this name as it is now; None if there is none."""
         return self._feed.named(namespace, name)
 
-    async def ask(self, question: Callable[[View, Holdings], T]) -> T:
+    async def ask(
+        self, question: Callable[[View, Holdings], T], supposed: Sequence[Event] = ()
+    ) -> T:
         """Return the answer to a question about what is known now.
 
         It is answered in a thread, so that a long one holds nobody up; the view is good until the
         answer. Without a scheduler's Lease that can be read, nothing but what pods say themselves
         is held.
+
+        Args:
+            question: Asked in a thread.
+            supposed: Taken to have happened, now and later: for one who asks once.
         """
         async with self._asking:
             self.news.clear()
@@ -91,7 +98,7 @@ class ClusterFollower:
                 feed.inbox.clear()
                 feed.inbox.extend(feed.everything())
                 feed.listening = True
-            engine, batch = self._engine, list(feed.inbox)
+            engine, batch = self._engine, [*feed.inbox, *supposed]
             feed.inbox.clear()
 
             def answer() -> T:

@@ -27,8 +27,11 @@ _CHOICES: Final = (
     (names.VGPU_POLICY, ("hard", "soft"), "write hard or soft"),
     (names.VGPU_PRIORITY, ("low",), "write low or drop the annotation"),
     (names.VGPU_ISOLATION, ("mps",), "write mps or drop the annotation"),
+    (names.VGPU_MEMORY_POLICY, ("strict", "swap"), "write strict or swap"),
 )
 _WEIGHT: Final = re.compile(r"[1-9][0-9]?|100")
+#: MiB of the host's memory: as much as a slice may have, in digits.
+_MIB: Final = re.compile(r"[1-9][0-9]{1,6}")
 
 
 class ContainerGpus(msgspec.Struct, frozen=True):
@@ -73,10 +76,13 @@ def gpu_demand(
         weights=weights,
         low_priority=annotations.get(names.VGPU_PRIORITY) == "low",
         mps=annotations.get(names.VGPU_ISOLATION) == "mps",
+        swap=annotations.get(names.VGPU_MEMORY_POLICY) == "swap",
+        host_memory_mib=_host_memory(annotations) or 0,
     )
     problem = (
         _models_problem(demand, named, weights_problem)
         or _choices_problem(annotations)
+        or _swap_problem(demand, annotations)
         or _problem(demand, named, {c.name for c in order if _has_mig(c)})
     )
     return msgspec.structs.replace(demand, problem=problem) if problem else demand
@@ -137,6 +143,33 @@ def _choices_problem(annotations: Mapping[str, str]) -> str:
     for name, values, what_to_do in _CHOICES:
         if name in annotations and annotations[name] not in values:
             return f"annotation {name} is {annotations[name]!r}: {what_to_do}"
+    return ""
+
+
+def _host_memory(annotations: Mapping[str, str]) -> int | None:
+    """Return the MiB that the pod says; None if it says none, or nothing that can be meant."""
+    text = annotations.get(names.VGPU_HOST_MEMORY, "")
+    mib = int(text) if _MIB.fullmatch(text) else 0
+    return mib if LEAST_MEMORY_MIB <= mib <= MOST_MEMORY_MIB else None
+
+
+def _swap_problem(demand: GpuDemand, annotations: Mapping[str, str]) -> str:
+    if names.VGPU_HOST_MEMORY in annotations and not demand.swap:
+        return (
+            f"annotation {names.VGPU_HOST_MEMORY} does nothing without the annotation "
+            f"{names.VGPU_MEMORY_POLICY}: swap: add that one, or drop this one"
+        )
+    if names.VGPU_HOST_MEMORY in annotations and _host_memory(annotations) is None:
+        return (
+            f"annotation {names.VGPU_HOST_MEMORY} is {annotations[names.VGPU_HOST_MEMORY]!r}: "
+            f"write MiB as a number, {LEAST_MEMORY_MIB} to {MOST_MEMORY_MIB}, without a suffix"
+        )
+    if demand.swap and demand.requests and not any(r.memory_mib for r in demand.requests):
+        return (
+            f"annotation {names.VGPU_MEMORY_POLICY} is 'swap', but no container asks for a slice "
+            "of a GPU, and whole GPUs have no limit to go beyond: add a limit of "
+            f"{names.VGPU_MEMORY}, or drop the annotation"
+        )
     return ""
 
 

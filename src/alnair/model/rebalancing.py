@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from alnair.model.plurals import counted
+
 #: waits: its turn has not come; begun: it is to leave, or has left and is not back at work; done: a
 #: replacement has a node; gone: it had ended before; refused: it may not be evicted, or its job
 #: does not leave; late: it left, and no replacement has a node; spared: nobody needs it any more.
@@ -85,11 +87,13 @@ class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         unit: Its key.
         name: What people call it.
-        pod: Namespace, name and uid of one of its pods, which waits.
-        gpus: Whole GPUs that it gets.
+        pod: Namespace, name and uid of one of its pods, which waits; of itself if it has none yet.
+        gpus: GPUs that are freed for it: whole ones, and one for the slices of each pod.
         at: When it was made, seconds since the epoch.
         nodes: Those that are freed.
         moves: Which.
+        asks: What it gets, in words; empty in a plan of an earlier version.
+        job: Kind of the training job that waits and has no pods yet; empty where a pod waits.
     """
 
     unit: str
@@ -99,6 +103,13 @@ class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     nodes: tuple[str, ...]
     moves: tuple[PlannedMove, ...]
+    asks: str = ""
+    job: str = ""
+
+    @property
+    def gets(self) -> str:
+        """What it gets, for people."""
+        return self.asks or counted(self.gpus, "GPU")
 
     @property
     def broken(self) -> bool:

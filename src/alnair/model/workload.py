@@ -132,6 +132,14 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     low_priority: bool = False
     #: Its slices run in the node's MPS server.
     mps: bool = False
+    #: Its containers may have memory of the host beyond their slices.
+    swap: bool = False
+    #: MiB of it that each of them may have; 0: as much as its slice.
+    host_memory_mib: int = 0
+
+    def swap_mib(self, slice_mib: int) -> int:
+        """Return the MiB of the host's memory that a container with such a slice may have."""
+        return (self.host_memory_mib or slice_mib) if self.swap else 0
 
     @property
     def soft(self) -> bool:

@@ -6,6 +6,10 @@ comes a second late, and those who wake need not wait for it: a tenant is believ
 `BUDGET` GPU seconds. What was kept for it and not used comes off that, and comes back slowly. Who
 has used it up is believed what NVML saw, and the room that everybody has to grow. Guaranteed shares
 are granted to all, believed or not.
+
+What it hides would be taken from others, too: they are granted what it seems to leave, have no
+turns beside it, and are priced as if it were not there. Who hid `HIDDEN` counts as using what NVML
+saw.
 """
 
 from typing import Final
@@ -22,6 +26,14 @@ REGAINED: Final = 0.5
 FORGIVEN: Final = (0.004, 0.02)
 #: Looks in which NVML may show what was claimed in one: its samples come late, and have gaps.
 LATE: Final = 3
+#: GPU seconds that NVML saw and its page did not tell of, until what it tells is no more believed.
+HIDDEN: Final = 1.0
+#: Kept of them at most, and what comes off per second.
+HIDDEN_MOST: Final = 2.0
+DISCLOSED: Final = 0.02
+#: What it tells may be so much less than NVML saw: a factor, and a share.
+#: Prices are found out late.
+UNTOLD: Final = (0.75, 0.05)
 #: After so many looks without any use, so much room to grow is kept (a share), not `rates.ROOM`.
 UNSEEN: Final = 10
 ROOM_UNSEEN: Final = 0.01
@@ -36,6 +48,8 @@ class Belief(msgspec.Struct, frozen=True):
         proven: Shares that NVML saw in the same looks; empty while it does not measure.
         unseen: Looks in a row in which it saw none.
         is_doubted: Is believed no more than NVML saw.
+        told: Shares that it said it used in the same looks, as it was charged.
+        hidden: GPU seconds that NVML saw and that it did not tell of.
     """
 
     unproven: float = 0.0
@@ -43,6 +57,15 @@ class Belief(msgspec.Struct, frozen=True):
     proven: tuple[float, ...] = ()
     unseen: int = 0
     is_doubted: bool = False
+    told: tuple[float, ...] = ()
+    hidden: float = 0.0
+
+    @property
+    def found(self) -> float:
+        """The share that it uses at least, whatever it tells."""
+        if self.hidden < HIDDEN or not self.proven:
+            return 0.0
+        return sum(self.proven) / len(self.proven)
 
     @property
     def room(self) -> float:
@@ -55,12 +78,15 @@ class Belief(msgspec.Struct, frozen=True):
         return min(1.0, max(self.proven, default=0.0) * ROOM[0] + self.room)
 
 
-def prove(before: Belief, *, claimed: float, measured: float | None, seconds: float) -> Belief:
+def prove(
+    before: Belief, *, claimed: float, told: float, measured: float | None, seconds: float
+) -> Belief:
     """Return the belief after one more look.
 
     Args:
         before: Until now.
         claimed: GPU seconds that were kept for the tenant since the last look.
+        told: GPU seconds that its page says it was charged since.
         measured: Share that NVML saw its processes use; None where it does not measure, and all is
             believed.
         seconds: Since the last look.
@@ -73,7 +99,12 @@ def prove(before: Belief, *, claimed: float, measured: float | None, seconds: fl
         claims=claims,
         proven=(*before.proven, measured)[-LATE:],
         unseen=0 if measured > 0 else before.unseen + 1,
+        told=(*before.told, max(0.0, told) / seconds)[-LATE:],
     )
+    hidden = before.hidden - DISCLOSED * seconds
+    if len(after.told) == LATE:
+        # NVML may show it a look later, and a long kernel is charged when it begins.
+        hidden += max(0.0, measured * UNTOLD[0] - UNTOLD[1] - max(after.told)) * seconds
     unproven = before.unproven - FORGIVEN[0] * seconds
     unproven -= FORGIVEN[1] * min(claimed, measured * seconds)
     if len(claims) == LATE:
@@ -82,7 +113,10 @@ def prove(before: Belief, *, claimed: float, measured: float | None, seconds: fl
     unproven = min(BUDGET, max(0.0, unproven))
     kept_off = before.is_doubted and unproven > BUDGET * (1 - REGAINED)
     return msgspec.structs.replace(
-        after, unproven=unproven, is_doubted=unproven >= BUDGET or kept_off
+        after,
+        unproven=unproven,
+        is_doubted=unproven >= BUDGET or kept_off,
+        hidden=min(HIDDEN_MOST, max(0.0, hidden)),
     )
 
 
@@ -92,6 +126,13 @@ def believed(demand: TenantDemand, belief: Belief) -> TenantDemand:
     A hard tenant is never believed to use more than its share: its library would not let it.
     """
     most = 1.0 if demand.soft else demand.guaranteed
+    if belief.found:
+        demand = msgspec.structs.replace(
+            demand,
+            active=True,
+            used=max(demand.used, belief.found),
+            used_long=max(demand.used_long, belief.found),
+        )
     if not belief.is_doubted:
         if demand.used <= most and demand.room == belief.room:
             return demand  # most of them, most of the time

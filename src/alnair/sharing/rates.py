@@ -33,9 +33,10 @@ FULL: Final = 0.7
 #: Of a GPU that is booked in full, so much can be given out: changes of turns and timing cost.
 BOOKABLE: Final = 0.98
 #: How fast the window of a tenant grows that gets less than its share (per second, of what it
-#: lacks), and how far: part of its share.
-STRETCHING: Final = 0.8
-STRETCH: Final = 0.6
+#: lacks), and how far it grows and shrinks: parts of its share.
+STRETCHING: Final = 3.2
+STRETCH: Final = 1.0
+SHRINK: Final = 0.5
 #: Corrections of prices stay in these bounds, whatever was measured.
 SCALES: Final = (0.25, 16.0)
 #: What is left of a measurement's weight when the next one comes, a second later.
@@ -235,9 +236,9 @@ def turns(
     for name in greedy:
         turn, share = (before or {}).get(name), granted[name] * scale
         missing = share - demands[name].used_long if turn else 0.0
-        most = STRETCH * granted[name]
         known = turn.extra if turn else 0.0
-        extra[name] = min(most, max(-most, known + STRETCHING * seconds * missing))
+        wanted = known + STRETCHING * seconds * missing
+        extra[name] = min(STRETCH * granted[name], max(-SHRINK * granted[name], wanted))
     whole = total + sum(extra.values())
     found: dict[str, Turn] = {}
     begin = 0.0

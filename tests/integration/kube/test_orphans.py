@@ -4,11 +4,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from alnair.kube.client import Client
 from alnair.kube.resources import PODS, SERVICE_ACCOUNTS
+from alnair.local.components.components import BARE
+from alnair.local.controlplane import LocalCluster
 from alnair.processes.controller.elastic.children import TRACKED
 from alnair.processes.controller.elastic.orphans import PATIENCE, Orphan, Orphans
+from kit.live.shared_clusters import SharedClusters
+
+
+@pytest.fixture
+def cluster(shared_clusters: SharedClusters) -> LocalCluster:
+    """One without Kubernetes' Job controller, which lets go pods of no Job that it hears of."""
+    return shared_clusters.get("owners", components=BARE)
 
 
 async def test_only_the_jobs_finalizer_is_taken_off_and_only_of_that_pod(

@@ -109,6 +109,17 @@ CASES = [
     one("yielding", HALF, vgpu_priority="low", vgpu_isolation="mps", good=True),
     one("a priority that there is not", HALF, vgpu_priority="high"),
     one("an isolation that there is not", WHOLE, vgpu_isolation="mig"),
+    one("memory of the host", HALF, vgpu_memory_policy="swap", good=True),
+    one("so much of it", HALF, vgpu_memory_policy="swap", vgpu_host_memory="64", good=True),
+    one("the most of it", HALF, vgpu_memory_policy="swap", vgpu_host_memory="4194304", good=True),
+    one("none of it", HALF, vgpu_memory_policy="strict", good=True),
+    one("too little of it", HALF, vgpu_memory_policy="swap", vgpu_host_memory="63"),
+    one("too much of it", HALF, vgpu_memory_policy="swap", vgpu_host_memory="4194305"),
+    one("it with a suffix", HALF, vgpu_memory_policy="swap", vgpu_host_memory="8Gi"),
+    one("it without the policy", HALF, vgpu_host_memory="64"),
+    one("it without a slice", WHOLE, vgpu_memory_policy="swap"),
+    one("a policy of memory that there is not", HALF, vgpu_memory_policy="soft"),
+    one("memory of the host without a GPU", {}, vgpu_host_memory="x", good=True),
     one("a policy without a GPU", {}, vgpu_policy="strict", good=True),
     one("a model", WHOLE, gpu_models="T4", good=True),
     one("a model without a GPU", {}, gpu_models="T4"),
@@ -229,6 +240,7 @@ async def test_the_author_of_a_template_is_warned_at_once(
     assert await asyncio.to_thread(warnings, client.connection, path, good) == []
 
 
+SWAP, HOST_64 = {names.VGPU_MEMORY_POLICY: "swap"}, {names.VGPU_HOST_MEMORY: "64"}
 NEITHER = "which most likely no node offers: write "
 SLICE = NEITHER + "alnair/vgpu-memory (MiB) and alnair/vgpu-compute (percent)"
 
@@ -250,6 +262,11 @@ SLICE = NEITHER + "alnair/vgpu-memory (MiB) and alnair/vgpu-compute (percent)"
         (WHOLE, {"ai.centaurus.io/gpu-model": "A100"}, "", ["gpu-model does nothing on a pod"]),
         (WHOLE, {names.TOPOLOGY_REQUIRED: "rack"}, "", ["does nothing on a pod"]),
         (HALF, {}, "", ["Write schedulerName: alnair-scheduler"]),
+        (HALF | {"memory": "1Gi"}, {}, names.SCHEDULER, []),
+        (HALF | {"memory": "256Gi"}, SWAP, names.SCHEDULER, []),
+        (HALF, SWAP, names.SCHEDULER, []),
+        (HALF | {"memory": "64Mi"}, SWAP, names.SCHEDULER, ["its limit of memory"]),
+        (HALF | {"memory": "64Mi"}, SWAP | HOST_64, names.SCHEDULER, []),
     ],
 )
 async def test_what_is_most_likely_a_typing_error_is_taken_with_a_warning(

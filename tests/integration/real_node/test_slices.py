@@ -90,6 +90,23 @@ async def test_what_is_beyond_a_slice_is_refused_and_the_pod_beside_goes_on(
     assert gpu(beside) == gpu(await pods.get("greedy"))
 
 
+async def test_a_pod_that_asks_for_it_goes_beyond_its_slice_in_the_hosts_memory(
+    cluster: LocalCluster, pods: RealPods
+) -> None:
+    asked = {names.VGPU_MEMORY_POLICY: "swap", names.VGPU_HOST_MEMORY: "6000"}
+    load = busy("--memory-mib", 5000, limits=sliced(4096, 10))
+    await pods.start(pod("swaps", load, annotations=asked))
+    assert reports(await pods.says("swaps", "}"))[-1]["total_mib"] == 4096
+    [one] = [
+        known
+        for known in agent_status(cluster)["containers"]
+        if known["assignment"]["pod"]["name"] == "swaps"
+    ]
+    assert one["assignment"]["shares"][0]["swap_mib"] == 6000
+    assert one["swapped_bytes"] == [5000 << 20]
+    assert one["held_bytes"][0] <= 4096 << 20
+
+
 async def test_a_slice_is_all_that_cuda_and_nvml_show_of_the_gpu(pods: RealPods) -> None:
     await pods.create(pod("view", python(VIEW, limits=sliced(5000, 20))))
     text = await pods.ended("view")

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from pathlib import Path
 
 from alnair.kube.access import client_config
@@ -22,7 +23,7 @@ from alnair.traces.arrivals import Arrival, in_given_order
 from kit.command import alnair, last_json
 
 #: Enough pods for some to share GPUs, and for all sizes to occur.
-PODS_REPLAYED = 2000
+PODS_REPLAYED = 1000
 ORDER = "default-42.pods"
 NAMESPACE = "openb"
 
@@ -75,6 +76,14 @@ async def test_a_trace_is_placed_live_as_it_is_simulated(cluster_root: Path) -> 
         await cluster.down()
     trace = openb_files.load()
     arrivals = in_given_order(trace.pods, openb_files.names(ORDER), ORDER)[:PODS_REPLAYED]
+    assert {arrival.pod.gpus for arrival in arrivals} == {0, 1, 2, 4, 8}
     expected = simulated(trace, arrivals)
+    tenants = Counter(
+        part.uuid
+        for _, assignment in expected.values()
+        for _, parts in assignment
+        for part in parts
+    )
+    assert max(tenants.values()) > 1
     assert len(bound) == PODS_REPLAYED
     assert {name: place for name, place in bound.items() if place != expected[name]} == {}

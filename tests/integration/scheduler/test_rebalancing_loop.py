@@ -101,6 +101,15 @@ async def marked(client: Client) -> list[str]:
     ]
 
 
+async def marked_by_us(client: Client) -> list[str]:
+    """Nodes that rebalancing has cordoned."""
+    return [
+        node["metadata"]["name"]
+        for node in (await client.list(NODES)).items
+        if names.REBALANCING in (node["metadata"].get("annotations") or {})
+    ]
+
+
 def evicted(audit: Path, namespace: str) -> list[str]:
     """Pods that the controller evicted there, as often as it did, by the API server's audit log."""
     found = []
@@ -211,6 +220,61 @@ async def test_a_gang_gets_its_nodes_by_few_moves_though_the_controller_is_kille
     await admin.delete(ELASTIC, "mnist", namespace)
     await admin.delete(DEPLOYMENTS, "web", namespace)
     await admin.delete_collection(REPLICA_SETS, namespace)
+    await forget(admin)
+
+
+async def test_a_training_job_without_a_worker_gets_a_node_by_a_move(
+    admin: Client,
+    namespace: str,
+    gpu_cluster: LocalCluster,
+    start_scheduler: StartScheduler,
+    start_controller: StartController,
+) -> None:
+    await forget(admin)
+    start_scheduler()
+    two = [node["metadata"]["name"] for node in (await admin.list(NODES)).items[:2]]
+    for name in two:
+        await cordon(admin, name)
+        await admin.create(REPLICA_SETS, owned("ReplicaSet", namespace, f"on-{name}", 1))
+
+        async def placed(name: str = name) -> bool:
+            return name in (await bound(admin, namespace)).values()
+
+        await eventually(placed)
+    await cordon(admin, *two)
+    # Three GPUs are free on each, and nobody else may leave for a worker of four.
+    job = jobs.elastic("train", 1, 2, gpusPerWorker=4)
+    job["spec"]["workersSpec"] |= LASTS
+    job["spec"]["launcherSpec"] |= LASTS
+    await admin.create(ELASTIC, job, namespace)
+    start_controller(*LOOP)
+
+    async def has_workers() -> bool:
+        found = await admin.get(ELASTIC, "train", namespace)
+        return bool((found.get("status") or {}).get("scheduledReplicas"))
+
+    await eventually(has_workers, 90, what="a worker on a node that was freed")
+
+    async def is_over() -> bool:
+        found = await memory(admin)
+        return found.plan is None and bool(found.past) and not await marked_by_us(admin)
+
+    await eventually(is_over, what="the plan over, and its cordon taken off")
+    (plan,) = (await memory(admin)).past
+    assert [move.stage for move in plan.moves] == ["done"]
+    assert plan.name == f"ElasticHorovodJob {namespace}/train"
+
+    async def told() -> bool:
+        about = "involvedObject.kind=ElasticHorovodJob,reason=RoomIsMade"
+        found = (await admin.list(EVENTS, namespace, field_selector=about)).items
+        return [one["message"].partition(" on ")[0] for one in found] == [
+            f"1 pod moves, so that {plan.name} gets 4 GPUs"
+        ]
+
+    await eventually(told)
+    await admin.delete(ELASTIC, "train", namespace)
+    await admin.delete_collection(REPLICA_SETS, namespace)
+    await cordon(admin)
     await forget(admin)
 
 

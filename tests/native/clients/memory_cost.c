@@ -4,6 +4,10 @@
  *                                    allocation and free of 1 MiB, nanoseconds
  *     memory_cost path NAME BYTES    takes pieces of 16 MiB that way until refused, or until it has
  *                                    so many bytes; prints how many it was given
+ *     memory_cost beyond ROOM ROUNDS what memory beyond a slice with ROOM bytes costs: prints the
+ *                                    median of an allocation and free of 1 MiB within it and beyond,
+ *                                    nanoseconds, and the speed of a copy of 16 MiB there by the
+ *                                    GPU's own time, GB/s
  *
  * NAME: alloc, pitch, managed, async, create, array, mipmap. */
 #include <cuda.h>
@@ -55,6 +59,54 @@ static int cost(int live, int rounds)
     return 0;
 }
 
+static double allocation(double *took, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        CUdeviceptr one;
+        double begun = now();
+        CHECK(cuMemAlloc(&one, 1 << 20));
+        CHECK(cuMemFree(one));
+        took[i] = now() - begun;
+    }
+    qsort(took, (size_t)rounds, sizeof *took, by_value);
+    return took[rounds / 2];
+}
+
+/* By the GPU's time, for the host may be at work on other things. */
+static double copy(CUdeviceptr both, double *took, int rounds)
+{
+    CUevent from, to;
+    CHECK(cuEventCreate(&from, 0));
+    CHECK(cuEventCreate(&to, 0));
+    for (int i = 0; i < rounds; i++) {
+        float ms;
+        CHECK(cuEventRecord(from, NULL));
+        CHECK(cuMemcpyDtoDAsync(both + PIECE, both, PIECE, NULL));
+        CHECK(cuEventRecord(to, NULL));
+        CHECK(cuEventSynchronize(to));
+        CHECK(cuEventElapsedTime(&ms, from, to));
+        took[i] = (double)ms * 1e6;
+    }
+    qsort(took, (size_t)rounds, sizeof *took, by_value);
+    return PIECE / took[rounds / 2];
+}
+
+static int beyond(size_t room, int rounds)
+{
+    double *took = malloc((size_t)rounds * sizeof *took), within, speed;
+    CUdeviceptr both, rest, other;
+    if (!took || rounds < 1 || room < 3 * PIECE)
+        return 2;
+    CHECK(cuMemAlloc(&both, 2 * PIECE));
+    within = allocation(took, rounds);
+    speed = copy(both, took, rounds / 10 + 1);
+    CHECK(cuMemAlloc(&rest, room - 2 * PIECE)); /* the slice is full */
+    CHECK(cuMemAlloc(&other, 2 * PIECE));
+    printf("%.1f %.1f ", within, allocation(took, rounds));
+    printf("%.2f %.2f\n", speed, copy(other, took, rounds / 10 + 1));
+    return 0;
+}
+
 static CUresult take(const char *name)
 {
     CUdeviceptr at;
@@ -94,6 +146,8 @@ int main(int argc, char **argv)
     CHECK(cuCtxSetCurrent(context));
     if (!strcmp(argv[1], "cost"))
         return cost(atoi(argv[2]), atoi(argv[3]));
+    if (!strcmp(argv[1], "beyond"))
+        return beyond(strtoull(argv[2], NULL, 10), atoi(argv[3]));
     unsigned long long most = strtoull(argv[3], NULL, 10), given = 0;
     while (given < most && take(argv[2]) == CUDA_SUCCESS)
         given += PIECE;

@@ -1,7 +1,8 @@
 /* Makes random memory calls of every kind and holds them against the fake GPU's own books.
  *
- *   memory_random OPERATIONS SEED MOST [exact] [threads=N]
+ *   memory_random OPERATIONS SEED MOST [exact] [threads=N] [waits]
  *
+ * With `waits` it says that it is ready, and begins when it is told a line: so those of a race meet.
  * MOST: bytes that this process wants at most. Prints one JSON line. With `exact` (this process is
  * alone in its container) the ledger must equal the truth after every call. A refusal counts as
  * false where the request would have fitted at every instant of the call (counted with one thread
@@ -58,7 +59,7 @@ static void (*ask)(int gpu, uint64_t bytes);
 static int (*answered)(void);
 static const char *tag;
 static uint64_t most;
-static bool exact;
+static bool exact, waits;
 static unsigned threads = 1;
 static CUcontext context;
 static CUmemoryPool pools[2];
@@ -317,6 +318,7 @@ int main(int argc, char **argv)
     most = strtoull(argv[3], NULL, 0);
     for (int i = 4; i < argc; i++) {
         exact |= !strcmp(argv[i], "exact");
+        waits |= !strcmp(argv[i], "waits");
         if (!strncmp(argv[i], "threads=", 8))
             threads = (unsigned)atoi(argv[i] + 8);
     }
@@ -337,6 +339,9 @@ int main(int argc, char **argv)
         p_cuDeviceGetMemPool(&pools[1], 0) != CUDA_SUCCESS)
         return 7;
     p_cuMemPoolSetAttribute(pools[0], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    char told[16];
+    if (waits && (puts("ready") < 0 || fflush(stdout) || !fgets(told, sizeof told, stdin)))
+        return 8;
     struct job job[64];
     for (unsigned i = 0; i < threads && i < 64; i++) {
         job[i] = (struct job){.operations = operations / threads, .seed = seed * 64 + i};

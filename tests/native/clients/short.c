@@ -54,6 +54,12 @@ static int run(const char *name)
     return 0;
 }
 
+/* Real time in small pieces: for the fake, who sleeps long in one is idle, and time goes on. */
+static void nap(void)
+{
+    usleep(1000);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "run"))
@@ -78,15 +84,20 @@ int main(int argc, char **argv)
         close(ends[1]);
         /* Time waits while the child starts, which takes long on a busy machine. */
         char began;
+        struct pollfd done = {.fd = ends[0], .events = POLLIN};
+        while (!poll(&done, 1, 0))
+            nap();
         if (read(ends[0], &began, 1) != 1)
             return 1;
         /* In the GPU's time, so that it goes on; then the child is about to end, and time waits. */
-        struct pollfd done = {.fd = ends[0], .events = POLLIN};
         while (!poll(&done, 1, 0) && fakegpu_now_ns() < end)
             fakegpu_sleep_until_ns(fakegpu_now_ns() + 1000000);
         if (fakegpu_now_ns() >= end)
             _exit(0);
-        if (waitpid(child, &status, 0) != child || (status && !WIFSIGNALED(status)))
+        pid_t ended;
+        while (!(ended = waitpid(child, &status, WNOHANG)))
+            nap();
+        if (ended != child || (status && !WIFSIGNALED(status)))
             return 1;
         close(ends[0]);
     }

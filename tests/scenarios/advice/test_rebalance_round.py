@@ -96,7 +96,7 @@ def test_a_gang_is_helped_as_a_whole_or_not_at_all() -> None:
     world.put(make.node("d", gpus=4))
     found = look(world)
     assert found.plan is not None
-    assert found.plan.gpus == 8
+    assert found.plan.gets == "8 GPUs"
     assert moved(found) == {"a0"}
 
 
@@ -244,6 +244,7 @@ def test_a_slice_that_fits_on_no_gpu_gets_one_freed_for_it() -> None:
     assert len(moved(found)) == 1
     assert found.plan is not None
     assert (found.plan.name, found.plan.gpus) == ("pod default/waits", 1)
+    assert found.plan.gets == f"a slice of {make.GPU_MEMORY} MiB of a GPU"
 
 
 def test_a_slice_that_is_hardly_larger_than_what_would_move_moves_nobody() -> None:

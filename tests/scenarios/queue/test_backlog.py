@@ -91,3 +91,33 @@ def test_a_step_decides_no_more_than_it_may(limit: int) -> None:
     assert world.engine.next_wake(world.now) == world.now
     world.settle()
     assert len(world.placed()) == 50
+
+
+def test_what_was_refused_everywhere_is_not_looked_at_closely_before_a_node_gets_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cordoned = make.node("cordoned", cpu=64_000, unschedulable=True)
+    world = World(cordoned, make.node("n", cpu=4000), check=False)
+    backlog(world, 20, distinct=True)
+    work = Counting(world, monkeypatch)
+    world.put(make.node("n", cpu=4001))
+    world.settle()
+    assert work.spent() == 0
+    world.put(make.node("n", cpu=5000))
+    world.settle()
+    assert world.placed() == {"b0"}
+
+
+def test_those_whose_room_another_took_are_parked_without_looking_at_all_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(make.node("full", cpu=1000), make.node("n", cpu=4000), check=False)
+    backlog(world, 20, distinct=True)
+    work = Counting(world, monkeypatch)
+    world.put(make.node("n", cpu=5100))  # each of the 20 would fit alone
+    world.settle()
+    work.spent()
+    world.delete("b0")
+    world.settle()
+    assert world.placed() == {"b1"}
+    assert work.spent() <= 2

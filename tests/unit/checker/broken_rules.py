@@ -24,6 +24,7 @@ from kit.checker.worlds import (
     RACK,
     RWOP,
     SOFT,
+    SWAP,
     T4,
     A,
     Objects,
@@ -361,6 +362,23 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
             "an isolation that is none",
             world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/vgpu-isolation": "mig"})),
         ),
+        (
+            "a policy of memory that is none",
+            world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/vgpu-memory-policy": "no"})),
+        ),
+        (
+            "memory of the host without the policy",
+            world(slice_pod("p", 64, 1, annotations={"ai.centaurus.io/vgpu-host-memory": "64"})),
+        ),
+        (
+            "memory of the host that is none",
+            world(
+                slice_pod(
+                    "p", 64, 1, annotations={**SWAP, "ai.centaurus.io/vgpu-host-memory": "8Gi"}
+                )
+            ),
+        ),
+        ("memory of the host and no slice", world(whole_pod("p", "n-0", annotations=SWAP))),
     ],
     "gang-whole": [
         ("one of two", world(member("a", "n"), member("b", ""), groups=[group(2)])),

@@ -9,6 +9,7 @@ import pytest
 from alnair.elastic import horovod
 from alnair.elastic.child_names import child_names
 from alnair.elastic.desired import LAST_WORKERS, Child, Desired, Resize, desired
+from alnair.elastic.job_status import waits_since
 from alnair.elastic.observed import Ending, Group, Hosts, Launcher, Observed, Worker
 from alnair.kube.objects.training_jobs import (
     ElasticHorovodJobWire,
@@ -121,9 +122,22 @@ def test_a_job_without_room_has_a_name_and_no_pods() -> None:
     assert (done.status.phase, reason(done, "Scheduled")) == ("Created", "NoRoom")
 
 
+def test_a_job_waits_for_room_until_it_has_workers_or_is_not_wanted() -> None:
+    job = read(jobs.elastic())
+    assert waits_since(job) is None, "nobody has looked at it yet"
+    waiting = later(job, desired(job, Observed(), None, NOW))
+    assert waits_since(waiting) == NOW
+    assert waits_since(later(waiting, desired(waiting, Observed(), None, NOW + 60))) == NOW
+    assert waits_since(later(waiting, desired(waiting, Observed(), 2, NOW))) is None
+    paused = msgspec.structs.replace(waiting, run=msgspec.structs.replace(job.run, suspend=True))
+    assert waits_since(paused) is None
+    hopeless = Observed(no_room="no node has a GPU", fits_nowhere=True)
+    assert waits_since(later(job, desired(job, hopeless, None, NOW))) is None
+
+
 def test_the_gang_comes_before_its_pods_and_the_keys_are_asked_for() -> None:
     done = desired(read(jobs.elastic(least=2)), Observed(), 3, NOW)
-    assert kinds(done.apply) == ["Service", "PodGroup", "ConfigMap"]
+    assert kinds(done.apply) == ["Service", "PodGroup"]
     assert kinds(done.create) == ["StatefulSet"]
     assert done.keys
     group = done.apply[1]
@@ -148,6 +162,22 @@ def test_a_fixed_job_waits_for_all_workers() -> None:
     done = desired(job, some, None, NOW)
     assert desired(later(job, done), some, None, NOW + 1000).create == ()
     assert kinds(desired(job, Observed(size=3, workers=workers(3)), None, NOW).create) == ["Job"]
+
+
+def test_hosts_are_written_once_before_the_launcher_and_it_need_not_be_told_of_them() -> None:
+    job = read(jobs.elastic(least=2))
+    for count in (1, 2):
+        there = Observed(size=3, workers=workers(count, placed=3, total=3), has_keys=True)
+        assert kinds(desired(job, there, 3, NOW).apply) == ["Service", "PodGroup"]
+    done = desired(job, msgspec.structs.replace(there, workers=workers(3)), 3, NOW)
+    assert kinds(done.apply) == ["Service", "PodGroup", "ConfigMap"]
+    (launcher,) = done.create
+    seen = launcher["spec"]["template"]["metadata"]["annotations"][names.HOSTS_SEEN]
+    at_work = running(3, 3)
+    pod = Launcher(running=True, pod="p", hosts_seen=seen)
+    assert desired(job, msgspec.structs.replace(at_work, launcher=pod), 3, NOW).tell is None
+    fewer = msgspec.structs.replace(at_work, launcher=pod, workers=workers(2, placed=3))
+    assert desired(job, fewer, 3, NOW).tell is not None
 
 
 def test_a_launcher_in_the_gang_is_there_from_the_begin() -> None:
@@ -356,7 +386,7 @@ def test_a_users_shared_memory_takes_the_place_of_ours() -> None:
 def test_what_others_have_changed_or_taken_away_is_told() -> None:
     job = read(jobs.elastic(least=2))
     parts = frozenset(
-        (m["kind"], m["metadata"]["name"]) for m in desired(job, Observed(), 3, NOW).apply
+        (m["kind"], m["metadata"]["name"]) for m in desired(job, running(3, 3), 3, NOW).apply
     )
     right = msgspec.structs.replace(
         running(3, 3), group=Group(placed=True, members=3, least="2"), parts=parts

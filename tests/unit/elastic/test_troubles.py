@@ -196,10 +196,44 @@ def test_objects_that_are_refused_are_told_until_they_are_not() -> None:
     assert news(status, same) == []
 
 
-def test_an_event_tells_each_phase_once() -> None:
-    job = read(jobs.elastic())
-    first = desired(job, Observed(), None, NOW).status
-    assert news(JobStatus(), first) == [
-        ("JobRead", "the job's objects are made and followed", False)
+def workers(count: int) -> list[Worker]:
+    """So many that are ready."""
+    return [Worker(i, placed=True, ready=True) for i in range(count)]
+
+
+def told(job: TrainingJob, *life: tuple[Observed, int | None]) -> list[str]:
+    """Reasons of the events of a job to which this happens, each with the target then."""
+    found = []
+    for second, (observed, target) in enumerate(life):
+        status = desired(job, observed, target, NOW + second).status
+        found += [reason for reason, _, _ in news(job.status, status)]
+        assert news(status, status) == []
+        job = msgspec.structs.replace(job, status=status)
+    return found
+
+
+def test_the_life_of_a_job_is_told_by_few_events() -> None:
+    job = read(jobs.elastic(least=2))
+    at_work = Launcher(running=True, pod="p")
+    ended = Launcher(ending=Ending(succeeded=True, reason="Completed"))
+    coming = [Worker(i, placed=False, ready=False) for i in range(2)]
+    placed = [Worker(i, placed=True, ready=False) for i in range(2)]
+    start = [
+        (Observed(), 2),
+        (Observed(size=2, workers=coming), 2),
+        (Observed(size=2, workers=placed), 2),
+        (Observed(size=2, workers=workers(2)), 2),
+        (Observed(size=2, workers=workers(2), launcher=at_work), 2),
     ]
-    assert news(first, first) == []
+    end = (Observed(size=2, workers=workers(2), launcher=ended), 2)
+    # That it has room, or another size, whoever plans it tells.
+    assert told(job, *start, end) == ["LauncherRuns", "Completed"]
+    more = [
+        (Observed(size=2, workers=workers(2), launcher=at_work), 3),
+        (Observed(size=3, workers=workers(3), launcher=at_work), 3),
+    ]
+    assert told(job, *start, *more) == ["LauncherRuns"]
+    lost = (Observed(size=2, workers=workers(1), launcher=at_work), 2)
+    assert told(job, *start, lost, start[-1]) == ["LauncherRuns", "ScalingUp"]
+    paused = msgspec.structs.replace(job, run=msgspec.structs.replace(job.run, suspend=True))
+    assert told(paused, (Observed(), None)) == ["Suspended"]

@@ -36,6 +36,8 @@ def demand(*containers: ContainerGpus, **annotations: str) -> GpuDemand:
         "policy": names.VGPU_POLICY,
         "priority": names.VGPU_PRIORITY,
         "isolation": names.VGPU_ISOLATION,
+        "memory_policy": names.VGPU_MEMORY_POLICY,
+        "host_memory": names.VGPU_HOST_MEMORY,
     }
     found = gpu_demand(containers, {texts[k]: v for k, v in annotations.items()})
     assert found is not None
@@ -99,6 +101,26 @@ def test_slices_yield_and_run_in_the_mps_server_where_the_pod_says_so() -> None:
     assert (plain.low_priority, plain.mps) == (False, False)
     assert demand(main(mib=64), priority="low").low_priority
     assert demand(main(mib=64), isolation="mps").mps
+
+
+def test_slices_have_memory_of_the_host_where_the_pod_says_so() -> None:
+    for none in (demand(main(mib=64)), demand(main(mib=64), memory_policy="strict")):
+        assert (none.swap, none.swap_mib(64), none.problem) == (False, 0, "")
+    as_much = demand(main("a", mib=640), main("b", whole=1), memory_policy="swap")
+    assert (as_much.swap_mib(640), as_much.problem) == (640, "")
+    said = demand(main(mib=64), memory_policy="swap", host_memory="4194304")
+    assert (said.swap_mib(64), said.problem) == (4194304, "")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "63", "064", "8Gi", "1e3", "-64", "4194305", "٦٤", " 64"]
+)
+def test_memory_of_the_host_is_a_number_of_mib(text: str) -> None:
+    problem = demand(main(mib=64), memory_policy="swap", host_memory=text).problem
+    assert problem == (
+        f"annotation {names.VGPU_HOST_MEMORY} is {text!r}: write MiB as a number, "
+        "64 to 4194304, without a suffix"
+    )
 
 
 def test_models_are_a_set_however_they_are_written() -> None:
@@ -175,6 +197,24 @@ def test_models_are_a_set_however_they_are_written() -> None:
         ("an unknown policy", [main(mib=64)], {"policy": "Soft"}, "is 'Soft': write hard or soft"),
         ("an unknown priority", [main(mib=64)], {"priority": "high"}, "is 'high': write low or"),
         ("an unknown isolation", [main(mib=64)], {"isolation": "mig"}, "is 'mig': write mps or"),
+        (
+            "an unknown policy of memory",
+            [main(mib=64)],
+            {"memory_policy": "soft", "host_memory": "x"},
+            "is 'soft': write strict or swap",
+        ),
+        (
+            "memory of the host that is not asked for",
+            [main(mib=64)],
+            {"host_memory": "64"},
+            "does nothing without the annotation ai.centaurus.io/vgpu-memory-policy: swap",
+        ),
+        (
+            "memory of the host and no slice",
+            [main(whole=1)],
+            {"memory_policy": "swap"},
+            "no container asks for a slice of a GPU, and whole GPUs have no limit",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(

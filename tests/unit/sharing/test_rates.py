@@ -12,6 +12,7 @@ from alnair.sharing.rates import (
     Price,
     Reading,
     TenantDemand,
+    Turn,
     grant,
     moved,
     neighbours,
@@ -224,6 +225,19 @@ def test_nobody_takes_turns_with_one_that_has_no_limit() -> None:
         "b": TenantDemand(0.5, used_long=0.5, limited=False),
     }
     assert turns(claims, {"a": 0.5, "b": 0.5}) == {}
+
+
+def test_a_window_grows_in_two_seconds_as_far_as_long_kernels_reach_into_it() -> None:
+    """Of others: they take 20 ms of what it has in each period of 200."""
+    granted, found = {"a": 0.3, "b": 0.7}, dict[str, Turn]()
+    for _ in range(40):
+        length = found["a"].length if found else 0.3
+        claims = {
+            "a": TenantDemand(0.3, pressed=1.0, used_long=length - 0.1),
+            "b": TenantDemand(0.7, pressed=1.0, used_long=0.686),
+        }
+        found = turns(claims, granted, found)
+    assert found["a"].length - 0.1 > 0.28
 
 
 def test_a_window_stretches_for_who_falls_behind() -> None:

@@ -23,14 +23,17 @@ ASSIGNMENT: Final = "ai.centaurus.io/gpu-assignment"
 MODELS: Final = "ai.centaurus.io/gpu-models"
 MODELS_NOT: Final = "ai.centaurus.io/gpu-models-not"
 POLICY: Final = "ai.centaurus.io/vgpu-policy"
+MEMORY_POLICY: Final = "ai.centaurus.io/vgpu-memory-policy"
+HOST_MEMORY: Final = "ai.centaurus.io/vgpu-host-memory"
 #: Annotations with few values, and these.
 CHOICES: Final = (
     (POLICY, ("hard", "soft")),
     ("ai.centaurus.io/vgpu-priority", ("low",)),
     ("ai.centaurus.io/vgpu-isolation", ("mps",)),
+    (MEMORY_POLICY, ("strict", "swap")),
 )
 #: What a pod says of the GPUs that it asks for.
-ABOUT_GPUS: Final = (MODELS, MODELS_NOT, *(name for name, _ in CHOICES))
+ABOUT_GPUS: Final = (MODELS, MODELS_NOT, HOST_MEMORY, *(name for name, _ in CHOICES))
 
 #: On a PodGroup: with how few pods it goes on once it was placed.
 ELASTIC_MIN: Final = "ai.centaurus.io/elastic-min"
@@ -54,5 +57,7 @@ MIRROR: Final = "kubernetes.io/config.mirror"
 #: Taints that tell a node's state of now: they say nothing about the moment of the binding.
 LIFECYCLE_TAINTS: Final = "node.kubernetes.io/"
 
-#: The least memory of a slice, MiB.
+#: The least memory of a slice, and of the host beyond one, MiB.
 LEAST_MEMORY: Final = 64
+#: The most of the host.
+MOST_MEMORY: Final = 4194304

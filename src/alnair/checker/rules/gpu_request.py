@@ -52,6 +52,25 @@ def _impossible(pod: CheckedPod) -> Iterator[tuple[str, str]]:
         value = pod.annotations.get(name, values[0])
         if value not in values:
             yield f"{name} {value!r}", " or ".join(values)
+    if pod.wants_gpus:
+        yield from _beyond(pod)
+
+
+def _beyond(pod: CheckedPod) -> Iterator[tuple[str, str]]:
+    """What is wrong with memory of the host beyond slices."""
+    swaps = pod.annotations.get(api_names.MEMORY_POLICY) == "swap"
+    text = pod.annotations.get(api_names.HOST_MEMORY)
+    if text is not None and not swaps:
+        yield f"{api_names.HOST_MEMORY} {text!r}", f"{api_names.MEMORY_POLICY} swap"
+    elif text is not None and not (
+        text.isascii()
+        and text.isdecimal()
+        and not text.startswith("0")
+        and api_names.LEAST_MEMORY <= int(text) <= api_names.MOST_MEMORY
+    ):
+        yield f"{api_names.HOST_MEMORY} {text!r}", f"{api_names.LEAST_MEMORY} MiB and more"
+    if swaps and not any(c.amounts.get(api_names.MEMORY) for c in pod.containers):
+        yield f"{api_names.MEMORY_POLICY} 'swap' without a slice", "a slice of a GPU"
 
 
 def _in_container(container: CheckedContainer) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from alnair.cli.agent.slice_options import (
     NameArgument,
     ShownNameArgument,
     SoftOption,
+    SwapOption,
 )
 from alnair.cli.json_output import json_option, write_json
 
@@ -37,6 +38,7 @@ def add(
     memory: MemoryOption = 0,
     compute: ComputeOption = 0,
     soft: SoftOption = False,
+    swap: SwapOption = 0,
     low_priority: Annotated[bool, typer.Option("--low-priority", help="Yields to others.")] = False,
     container_id: Annotated[
         str, typer.Option(metavar="ID", help="The runtime's id of the container.")
@@ -58,7 +60,10 @@ def add(
     from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
     from alnair.processes.agent.admin_socket import Add
 
-    shares = tuple(Share(one, memory, compute, soft=soft, low_priority=low_priority) for one in gpu)
+    shares = tuple(
+        Share(one, memory, compute, soft=soft, low_priority=low_priority, swap_mib=swap)
+        for one in gpu
+    )
     who = ContainerMatch(container=container_id, pod=pod, cgroup=cgroup)
     ask(folder, Add(ContainerSlices(name, who, shares, keep=True)))
     typer.echo(str(folder / "containers" / name))
@@ -83,6 +88,9 @@ def change(
     low_priority: Annotated[
         bool | None, typer.Option("--low-priority/--normal-priority", help="Yields to others.")
     ] = None,
+    swap: Annotated[
+        int | None, typer.Option(min=0, metavar="MIB", help="Of the host, beyond --memory.")
+    ] = None,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Change the limits of a container while it runs.
@@ -93,12 +101,12 @@ def change(
     """
     from alnair.processes.agent.admin_socket import Change
 
-    if all(one is None for one in (memory, compute, soft, low_priority)):
+    if all(one is None for one in (memory, compute, soft, low_priority, swap)):
         raise typer.BadParameter(
-            "nothing is to change: give --memory, --compute, --soft, --hard, --low-priority or "
-            "--normal-priority"
+            "nothing is to change: give --memory, --compute, --soft, --hard, --low-priority, "
+            "--normal-priority or --swap"
         )
-    ask(folder, Change(name, gpu, memory, compute, soft, low_priority))
+    ask(folder, Change(name, gpu, memory, compute, soft, low_priority, swap))
 
 
 @app.command("remove")

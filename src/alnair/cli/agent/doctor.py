@@ -10,6 +10,7 @@ from alnair.cli.json_output import json_option, write_json
 from alnair.model.plurals import counted
 
 if TYPE_CHECKING:
+    from alnair.node.gpu_report.measuring import Measured
     from alnair.node.gpu_report.report import GpuReport
 
 
@@ -61,6 +62,14 @@ def _plain(told: "GpuReport") -> dict[str, object]:
     return dict(msgspec.to_builtins(told))
 
 
+def _beyond(it: "Measured") -> str:
+    """What memory of the host is like, that slices may have beyond their own."""
+    if not it.host_copy_gb_s:
+        return "none in memory of the host: slices cannot go beyond theirs"
+    came = f", of which {it.host_on_gpu_bytes} B came to the GPU" if it.host_on_gpu_bytes else ""
+    return f"{it.host_copy_gb_s:g} in memory of the host{came}"
+
+
 def _lines(told: "GpuReport") -> list[tuple[str, object]]:
     lines: list[tuple[str, object]] = [
         ("GPU", f"{told.model} ({told.uuid})"),
@@ -80,5 +89,6 @@ def _lines(told: "GpuReport") -> list[tuple[str, object]]:
             ("pair of events", f"{it.event_pair_ns:.0f} ns"),
             ("slice of another", f"{it.slice_us:.0f} us"),
             ("block, pool step", f"{it.block_bytes} B, {it.pool_step_bytes} B"),
+            ("copies", f"{it.copy_gb_s:g} GB/s, {_beyond(it)}"),
         ]
     return [*lines, *(("not known", problem) for problem in told.problems)]

@@ -12,6 +12,7 @@ from alnair.cli.agent.slice_options import (
     GpuOption,
     MemoryOption,
     SoftOption,
+    SwapOption,
 )
 from alnair.cli.failures import expected
 
@@ -22,6 +23,7 @@ def run(
     memory: MemoryOption = 0,
     compute: ComputeOption = 0,
     soft: SoftOption = False,
+    swap: SwapOption = 0,
     library: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="libalnair_vgpu.so; default that of 'make -C native'."),
@@ -40,7 +42,7 @@ def run(
     from alnair.node.vgpu.containers.container_slices import Share
     from alnair.processes.agent.run_command import TrialError, run_with_slices
 
-    shares = tuple(Share(one, memory, compute, soft=soft) for one in gpu)
+    shares = tuple(Share(one, memory, compute, soft=soft, swap_mib=swap) for one in gpu)
     with expected(TrialError, prefix="error: "):
         code = run_with_slices(folder, shares, command, library)
     raise typer.Exit(code)

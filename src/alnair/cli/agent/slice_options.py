@@ -13,6 +13,12 @@ GpuOption = Annotated[
 MemoryOption = Annotated[
     int, typer.Option("--memory", min=0, metavar="MIB", help="Of each GPU; 0: no limit.")
 ]
+SwapOption = Annotated[
+    int,
+    typer.Option(
+        "--swap", min=0, metavar="MIB", help="Of the host, for what goes beyond --memory; 0: none."
+    ),
+]
 ComputeOption = Annotated[
     int,
     typer.Option("--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."),

@@ -53,7 +53,9 @@ def show_containers(shown: AgentStatus, console: Console) -> None:
     index = {gpu.uuid: str(gpu.index) for gpu in shown.gpus}
     for one in shown.containers:
         for row, share in enumerate(one.assignment.shares):
-            used = (one.held_bytes[row] + one.overhead_bytes[row]) / 2**20
+            used = f"{(one.held_bytes[row] + one.overhead_bytes[row]) / 2**20:.0f}"
+            if one.swapped_bytes and one.swapped_bytes[row]:
+                used += f" + {one.swapped_bytes[row] / 2**20:.0f} of the host"
             kind = "soft" if share.soft else "hard"
             table.add_row(
                 _title(one.assignment) if not row else "",
@@ -61,7 +63,7 @@ def show_containers(shown: AgentStatus, console: Console) -> None:
                 str(one.processes) if not row else "",
                 index.get(share.uuid, share.uuid),
                 str(share.memory_mib or "-"),
-                f"{used:.0f}",
+                used,
                 f"{share.compute_percent} % {kind}" if share.compute_percent or share.soft else "-",
             )
     console.print(table if shown.containers else "no containers")

@@ -138,6 +138,8 @@ class PodProjector:
             annotations.get(names.VGPU_POLICY),
             annotations.get(names.VGPU_PRIORITY),
             annotations.get(names.VGPU_ISOLATION),
+            annotations.get(names.VGPU_MEMORY_POLICY),
+            annotations.get(names.VGPU_HOST_MEMORY),
             expected.util,
             expected.memory_mib,
             kind,

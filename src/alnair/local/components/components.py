@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alnair.local.access.certificates import Pki
+from alnair.local.components.processes import go_settings
 from alnair.local.errors import InvalidArgumentError
 from alnair.local.layout import Layout
 from alnair.local.real_node.settings import NodeSettings
@@ -267,4 +268,4 @@ def environment(name: str, at: ClusterSettings) -> dict[str, str]:
         return dict(os.environ)
     kept = {key: os.environ[key] for key in ("PATH", "TMPDIR", "LANG") if key in os.environ}
     # Their home is the cluster's folder: no component reads or writes a file of the user.
-    return {**kept, "HOME": str(at.layout.folder)}
+    return {**kept, **go_settings(), "HOME": str(at.layout.folder)}

@@ -223,7 +223,11 @@ class RealNode:
 
     def _environment(self) -> dict[str, str]:
         path = os.environ.get("PATH", "")
-        return {"PATH": f"{path}:/usr/sbin:/sbin:/usr/bin:/bin", "HOME": str(self._node.folder)}
+        return {
+            **processes.go_settings(),
+            "PATH": f"{path}:/usr/sbin:/sbin:/usr/bin:/bin",
+            "HOME": str(self._node.folder),
+        }
 
     def _ask_containerd(self, pid: int) -> str | None:
         # A socket may be left by a dead one; and it answers before it can run pods.

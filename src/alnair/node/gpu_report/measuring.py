@@ -21,6 +21,8 @@ from alnair.node.gpu_report import entries
 
 _LAST_SECOND: Final = 60
 _PAIRS: Final = 2000
+#: Bytes of a copy whose speed is measured, in memory of twice the size.
+_COPIED: Final = 16 << 20
 _KERNELS: Final = 4000
 #: Work, not a spin on a clock; the fake reads the time from the name, 100 us.
 _PTX: Final = (
@@ -48,6 +50,10 @@ class Measured(msgspec.Struct, frozen=True):
         block_bytes: That the smallest allocation takes.
         pool_step_bytes: By which a memory pool grows.
         slice_us: How long another process has the GPU in its turn; 0: no turns were seen.
+        copy_gb_s: Speed of a copy within the GPU's memory.
+        host_copy_gb_s: The same in memory that a slice has of the host, beyond its own; 0: this GPU
+            and driver have none for slices.
+        host_on_gpu_bytes: How much of that was on the GPU after it was used; 0 is as it should be.
         entries: The driver's functions.
         is_fake: The driver is the test double: nothing here is a GPU's.
     """
@@ -61,6 +67,9 @@ class Measured(msgspec.Struct, frozen=True):
     block_bytes: int
     pool_step_bytes: int
     slice_us: float
+    copy_gb_s: float
+    host_copy_gb_s: float
+    host_on_gpu_bytes: int
     entries: entries.Entries
     is_fake: bool
 
@@ -130,6 +139,7 @@ def measure() -> Measured:
     driver("cuDeviceGetAttribute", ctypes.byref(sms), 16, driver.device)
     total = _memory(driver)[1]
     path = library_file()
+    host_speed, came = _beyond(driver)
     return Measured(
         library=str(path),
         cuda=version.value,
@@ -140,6 +150,9 @@ def measure() -> Measured:
         block_bytes=_block(driver),
         pool_step_bytes=_pool_step(driver),
         slice_us=_slice(driver),
+        copy_gb_s=_copy_speed(driver, _plain(driver)),
+        host_copy_gb_s=host_speed,
+        host_on_gpu_bytes=came,
         entries=entries.compared(driver.library, path, version.value),
         is_fake=hasattr(driver.library, "fakegpu_now_ns"),
     )
@@ -180,6 +193,48 @@ def _pool_step(driver: _Driver) -> int:
     except (OSError, AttributeError):
         return 0
     return reserved.value
+
+
+def _plain(driver: _Driver) -> ctypes.c_uint64:
+    memory = ctypes.c_uint64()
+    driver("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(2 * _COPIED))
+    return memory
+
+
+def _copy_speed(driver: _Driver, memory: ctypes.c_uint64) -> float:
+    """GB/s of copies within this memory, by events; frees it."""
+    first, last, best = driver.event(), driver.event(), float("inf")
+    half = ctypes.c_uint64(memory.value + _COPIED)
+    for _ in range(3):
+        driver("cuEventRecord", first, None)
+        driver("cuMemcpyDtoDAsync_v2", half, memory, ctypes.c_size_t(_COPIED), None)
+        driver("cuEventRecord", last, None)
+        driver("cuEventSynchronize", last)
+        best = min(best, driver.elapsed_us(first, last))
+    driver("cuMemFree_v2", memory)
+    return round(_COPIED / best / 1000, 1) if best > 0 else 0.0
+
+
+def _beyond(driver: _Driver) -> tuple[float, int]:
+    """The speed of memory as the library takes it beyond a slice, and how much came to the GPU.
+
+    The calls are those of native/vgpu/memory/swapped.c.
+    """
+    concurrent, memory, size = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_size_t(2 * _COPIED)
+    driver("cuDeviceGetAttribute", ctypes.byref(concurrent), 89, driver.device)
+    if not concurrent.value:
+        return 0.0, 0
+    before = _memory(driver)[0]
+    try:
+        driver("cuMemAllocManaged", ctypes.byref(memory), size, 2)
+        driver("cuMemAdvise", memory, size, 3, ctypes.c_int(-1))
+        driver("cuMemAdvise", memory, size, 5, driver.device)
+        driver("cuMemsetD8_v2", memory, ctypes.c_ubyte(1), size)
+        driver("cuCtxSynchronize")
+    except OSError:
+        return 0.0, 0
+    came = max(0, before - _memory(driver)[0])
+    return _copy_speed(driver, memory), came
 
 
 def _event_pair(driver: _Driver) -> float:

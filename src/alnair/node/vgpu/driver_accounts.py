@@ -151,6 +151,7 @@ class DriverAccounts:
         belief = prove(
             self._compute.beliefs.get(key, Belief()),
             claimed=given.claimed,
+            told=(charged - before) / 1e9,
             measured=mine,
             seconds=seconds,
         )

@@ -369,6 +369,7 @@ def _status(container: VgpuContainer) -> Status:
         group=container.group,
         processes=len(container.census.pids),
         held_bytes=tuple(container.held(row) for row in shares),
+        swapped_bytes=tuple(container.swapped(row) for row in shares),
         overhead_bytes=tuple(container.limits.page.device[row].memory_overhead for row in shares),
     )
 

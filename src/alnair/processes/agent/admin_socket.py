@@ -44,6 +44,7 @@ class Change(msgspec.Struct, frozen=True, tag="change", omit_defaults=True):
     compute_percent: int | None = None
     soft: bool | None = None
     low_priority: bool | None = None
+    swap_mib: int | None = None
 
 
 class Remove(msgspec.Struct, frozen=True, tag="remove"):
@@ -233,7 +234,7 @@ class Admin:
         old = container.assignment
         fields = {
             name: value
-            for name in ("memory_mib", "compute_percent", "soft", "low_priority")
+            for name in ("memory_mib", "compute_percent", "soft", "low_priority", "swap_mib")
             if (value := getattr(wanted, name)) is not None
         }
         gpu = uuid_of(self._gpus, wanted.gpu) if wanted.gpu is not None else None

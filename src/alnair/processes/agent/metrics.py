@@ -158,6 +158,16 @@ def _slices(containers: list[VgpuContainer], labels: SliceLabels) -> Iterator[Me
         of(lambda c, row: c.limits.page.device[row].memory_overhead),
     )
     yield gauge(
+        "alnair_vgpu_host_memory_limit_bytes",
+        "Memory of the host that the container may use beyond that of the GPU.",
+        of(lambda c, row: c.limits.page.device[row].swap_limit),
+    )
+    yield gauge(
+        "alnair_vgpu_host_memory_used_bytes",
+        "Memory of the host that its processes hold beyond that of the GPU, by their own account.",
+        of(lambda c, row: c.swapped(row)),
+    )
+    yield gauge(
         "alnair_vgpu_compute_guaranteed_ratio",
         "Guaranteed part of the GPU's time; 0 is no limit.",
         of(lambda c, row: guaranteed(c.assignment.shares[row]) / 100),

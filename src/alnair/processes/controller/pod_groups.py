@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from alnair.elastic.pod_templates import KINDS
 from alnair.kube.backoff import Backoff, Backoffs
 from alnair.kube.client import Client
 from alnair.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
@@ -28,6 +29,7 @@ from alnair.kube.status import patch_status_of_version, replacing
 from alnair.model import names
 from alnair.model.api_types import PodGroupStatus
 from alnair.model.owners import OwnerRef
+from alnair.processes.controller.paces import Pace
 from alnair.scheduler.gangs.pod_group_status import (
     GroupEvent,
     Member,
@@ -35,17 +37,23 @@ from alnair.scheduler.gangs.pod_group_status import (
     group_events,
     group_status,
     native_conditions,
+    only_counts,
 )
 
 _log = logging.getLogger(__name__)
 
 #: Seconds in which changes of a group are gathered: a gang of a thousand pods costs a few writes.
+#: As long as the last writes took, but at most so long: where answers are slow, others ask, too.
 _GATHER: Final = 0.1
+_GATHER_MOST: Final = 1.0
 #: Seconds after which a group whose write failed is looked at again: at first after a conflict, as
 #: the news that it lacks is on its way; at first after anything else; at most.
 _CONFLICT: Final = 0.2
 _RETRY: Final = 1.0
 _RETRY_MOST: Final = 10.0
+#: Seconds between two writes of a status at least while only counts and words change: what follows
+#: from them, the phase and the conditions, is written at once.
+_COUNTS: Final = 5.0
 #: Writes under way at once.
 _WRITERS: Final = 8
 #: What the condition of a native group is called; 1.37 renamed it.
@@ -67,6 +75,8 @@ class Seen(msgspec.Struct, frozen=True):
     min_member: int
     status: PodGroupStatus
     elastic_min: int = 0
+    #: A training job of ours owns it, which tells by events of its own how it gets on.
+    is_jobs: bool = False
 
 
 class _Kind:
@@ -78,14 +88,22 @@ class _Kind:
 
 
 class PodGroupStatusWriter:
-    """Follows PodGroups and their pods, and writes statuses while `run_writes` runs."""
+    """Follows PodGroups and their pods, and writes statuses while `run_writes` runs.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: An open client.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._members: defaultdict[Key, dict[str, Member]] = defaultdict(dict)
         #: Groups to look at; None while nobody would, as another process leads.
         self._marked: dict[tuple[str, Key], None] | None = None
         self._changed = asyncio.Event()
+        self._pace = Pace(clock)
+        #: Groups of which further counts are gathered until their time comes.
+        self._resting: set[tuple[str, Key]] = set()
         self._conflicts = Backoffs[tuple[str, Key]](lambda: Backoff(_CONFLICT, _RETRY_MOST))
         self._failures = Backoffs[tuple[str, Key]](lambda: Backoff(_RETRY, _RETRY_MOST))
         self._pods = Informer(client, PODS.typed(MemberWire), project_member, self._pod)
@@ -121,11 +139,13 @@ class PodGroupStatusWriter:
         limit = asyncio.Semaphore(_WRITERS)
         try:
             while True:
+                begin = time.monotonic()
                 async with asyncio.TaskGroup() as group:
                     for api, key in marked:
                         group.create_task(self._reconcile(api, key, limit))
+                took = time.monotonic() - begin
                 await self._changed.wait()
-                await asyncio.sleep(_GATHER)
+                await asyncio.sleep(max(_GATHER, min(took, _GATHER_MOST)))
                 marked, self._marked = self._marked, {}
                 self._changed.clear()
         finally:
@@ -186,6 +206,7 @@ class PodGroupStatusWriter:
         seen = kind.informer.items.get(key)
         if seen is None:
             self._rest(api, key)
+            self._pace.forget((api, key))
             return
         members = tuple(self._members.get(key, {}).values())
         legacy = kind.resource.group == LEGACY_PODGROUPS.group
@@ -195,13 +216,18 @@ class PodGroupStatusWriter:
         )
         now = time.time()
         status = group_status(group, members, rfc3339(now))
-        to_write = () if native else group_events(group, status)
+        told = () if native else group_events(group, status)
+        to_write = [one for one in told if one.warning or not seen.is_jobs]
         if native:
             before = seen.status.conditions or []
             conditions = native_conditions(_NATIVE_CONDITION[api], before, status, members)
             status = PodGroupStatus(conditions=conditions)
         if status == seen.status:
             self._rest(api, key)
+            return
+        wait = self._pace.wait((api, key), _COUNTS)
+        if wait and only_counts(seen.status, status):
+            self._gather(api, key, wait)
             return
         async with limit:
             try:
@@ -224,7 +250,20 @@ class PodGroupStatusWriter:
                 _log.warning("status of PodGroup %s/%s: %s", *key, error)
                 self._again(api, key, self._failures.next((api, key)))
             else:
+                self._pace.note((api, key), _COUNTS)
                 self._rest(api, key)
+
+    def _gather(self, api: str, key: Key, seconds: float) -> None:
+        """Look at a group again when so much time has gone."""
+        if (api, key) in self._resting:
+            return
+
+        def look() -> None:
+            self._resting.discard((api, key))
+            self._mark(api, key)
+
+        self._resting.add((api, key))
+        asyncio.get_running_loop().call_later(seconds, look)
 
     def _rest(self, api: str, key: Key) -> None:
         self._conflicts.reset((api, key))
@@ -279,6 +318,7 @@ def _custom(group: dialects.PodGroupWire) -> Seen:
         max(spec.min_member or 1, 1),
         group.status or PodGroupStatus(),
         elastic_minimum(meta.annotations or {})[0],
+        any(one.controller and one.kind in KINDS for one in meta.owner_references or ()),
     )
 
 

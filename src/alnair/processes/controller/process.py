@@ -83,7 +83,9 @@ async def _run(settings: Settings, client: Client) -> None:
     jobs = TrainingJobOperator(writer)
     history = await _history(settings, writer, groups, leads)
     idle = IdleEvictions(writer, settings.idle) if settings.idle is not None else None
-    moves = Rebalancing(writer, settings.rebalancing) if settings.rebalancing is not None else None
+    moves = None
+    if settings.rebalancing is not None:
+        moves = Rebalancing(writer, settings.rebalancing, jobs.unplaced)
 
     async def write() -> None:
         async with asyncio.TaskGroup() as every:

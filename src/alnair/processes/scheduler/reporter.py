@@ -1,7 +1,8 @@
 """Tells people what became of their pods: events, and the PodScheduled condition of refused ones.
 
-All of it may lag. Conditions wait in a table by pod, so that of several refusals only the last is
-written; events are the recorder's matter.
+All of it may lag. That a gang is not complete is told a second later, if it still is not: its pods
+come one after the other, and each would be told that others lack. Conditions wait in a table by
+pod, so that of several refusals only the last is written; events are the recorder's matter.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from alnair.kube.status import condition, patch_pod_status
 from alnair.model import names
 from alnair.model.action import PREEMPTED, Evict, Report
 from alnair.model.workload import Pod
+from alnair.scheduler.gangs.gang_refusal import is_not_ready
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +24,8 @@ _log = logging.getLogger(__name__)
 _CAPACITY = 50_000
 _EVENTS_IN_FLIGHT = 16
 _WRITERS = 2
+#: Seconds in which the others of a gang may come before its pods are told that they lack.
+_COMING = 1.0
 
 
 class Reporter:
@@ -35,6 +39,8 @@ class Reporter:
         self._conditions: dict[str, Report] = {}
         #: Of those that are being written, what was reported last.
         self._writing: dict[str, Report] = {}
+        #: Of pods of gangs that are not complete: what they are told when that has lasted.
+        self._coming: dict[str, asyncio.TimerHandle] = {}
         self._news = asyncio.Event()
         self._backoff = Backoff()
 
@@ -47,6 +53,17 @@ class Reporter:
 
     def report(self, report: Report) -> None:
         """Tell the pod's owner."""
+        uid = report.pod.uid
+        if (timer := self._coming.pop(uid, None)) is not None:
+            timer.cancel()
+        if report.kind == "FailedScheduling" and is_not_ready(report.message):
+            loop = asyncio.get_running_loop()
+            self._coming[uid] = loop.call_later(_COMING, self._tell, report)
+        else:
+            self._tell(report)
+
+    def _tell(self, report: Report) -> None:
+        self._coming.pop(report.pod.uid, None)
         kind: EventKind = "Normal" if report.kind == "Scheduled" else "Warning"
         self._recorder.record(_reference(report.pod), report.kind, report.message, kind)
         if report.kind == "FailedScheduling":

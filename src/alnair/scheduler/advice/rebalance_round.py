@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from alnair.model import durations
+from alnair.model.gpu_words import in_words
 from alnair.model.plurals import counted
 from alnair.model.rebalancing import PlannedMove, RebalanceBounds, RebalancePlan, undone
 from alnair.model.workload import Pod, PodSpec
@@ -201,6 +202,7 @@ class _Helping:
             at=self._now,
             nodes=best.nodes,
             moves=tuple(map(self._planned, best.moves)),
+            asks=in_words(record.pod.spec.gpu for record in self._asking),
         )
 
     def _shapes(self) -> list[tuple[int, int]]:

@@ -7,12 +7,14 @@ from alnair.model.workload import Planned, PodGpuAssignment
 from alnair.scheduler.engine.refusal_updates import without_counts
 from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.extension_points import Profile
+from alnair.scheduler.framework.refusal_message import refusal_message
 from alnair.scheduler.gangs.gang_refusal import figures, untried
 from alnair.scheduler.gangs.gangs import GangState, in_turn
 from alnair.scheduler.gangs.readiness import not_ready, resource_gap
 from alnair.scheduler.placement.admission import Admission
 from alnair.scheduler.placement.context import EngineContext
 from alnair.scheduler.placement.gang_placement import GangPlacement
+from alnair.scheduler.placement.quick_check import QuickCheck
 from alnair.scheduler.placement.statement import Statement
 from alnair.scheduler.preemption.preemption import Preemption
 from alnair.scheduler.queue.unit import ClassKey, Unit
@@ -29,10 +31,15 @@ class Attempts:
         context: what to decide from.
         admission: what holds pods back besides their nodes.
         preemption: makes room, and holds it.
+        quick_check: knows who may fit.
     """
 
     def __init__(
-        self, context: EngineContext, admission: Admission, preemption: Preemption
+        self,
+        context: EngineContext,
+        admission: Admission,
+        preemption: Preemption,
+        quick_check: QuickCheck,
     ) -> None:
         self._context = context
         self._accounts = context.accounts
@@ -43,6 +50,7 @@ class Attempts:
         self._counters = context.counters
         self._admission = admission
         self._preemption = preemption
+        self._quick_check = quick_check
         self.seconds: list[float] = []
 
     def pod(self, unit: Unit, record: Record, now: float, actions: list[Action]) -> None:
@@ -62,6 +70,8 @@ class Attempts:
             self._preemption.give_up((record,), actions)
             record.refused_by = (QUOTA,)
             self._refuse(record, over, actions)
+        elif self._quick_check.is_gone(key) and not self._preemption.may_preempt([record]):
+            self._lost(unit, record, self._evaluations.compiled(record.spec, profile), now, actions)
         elif refused := self._place(
             record, profile, allowed := self._admission.allowed(unit, record, now), now
         ):
@@ -70,6 +80,7 @@ class Attempts:
             record.refused_by = refused.refused_by()
             if refused.refusal is None:
                 self._queue.park(unit, key, now)
+                self._quick_check.refused(unit, refused, nowhere=not refused.possible().any())
                 message += self._preemption.for_pod(unit, record, refused, allowed, now, actions)
             else:
                 self._queue.hold(unit)
@@ -80,6 +91,30 @@ class Attempts:
             actions.append(self.bind(record))
             self._queue.wake_next(key)
         self._decided((record,), start)
+
+    def _lost(
+        self,
+        unit: Unit,
+        record: Record,
+        refused: Evaluation,
+        now: float,
+        actions: list[Action],
+    ) -> None:
+        """Park a pod again whose room another took, and that may make none: what most tries are.
+
+        Args:
+            unit: of the queue, of this pod alone.
+            record: the pod.
+            refused: the evaluation of its class, not brought up to date.
+            now: seconds since the epoch.
+            actions: where decisions go.
+        """
+        unit.attempts += 1
+        record.refused_by = refused.refused_by()
+        self._queue.park(unit, record.key, now)
+        self._quick_check.refused(unit, refused, nowhere=True)
+        self._preemption.give_up((record,), actions)
+        self._refuse(record, refusal_message(refused), actions)
 
     def gang(self, state: GangState, now: float, actions: list[Action]) -> None:
         """Try a gang: enough of its pods for `minMember`, and as many more as fit."""

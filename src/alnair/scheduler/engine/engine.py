@@ -95,10 +95,10 @@ class Engine:
         self._admission = Admission(context)
         self._backfill = Backfill(context, self._admission, patience)
         self._preemption = Preemption(context)
-        self._attempts = Attempts(context, self._admission, self._preemption)
+        self._quick_check = QuickCheck(context)
+        self._attempts = Attempts(context, self._admission, self._preemption, self._quick_check)
         self._evictions = Evictions(context, self._preemption)
         self._refusal_updates = RefusalUpdates(context)
-        self._quick_check = QuickCheck(context)
         self._looking = False
         self._neighbour_changes = NeighbourChanges()
         self._in_flight = 0
@@ -178,12 +178,12 @@ class Engine:
             limit -= self._try(state.unit, now, actions)
         while limit > 0 and (unit := self._queue.pop()):
             limit -= self._try(unit, now, actions)
+        self._quick_check.end()
         if self._preemption.after():
             self._helps()
         self._finish_gangs(now, actions)
-        binds = [a for a in actions if isinstance(a, Bind)]
-        self._in_flight += sum(not (bind.claims or bind.together) for bind in binds)
-        for bind in binds:
+        for bind in (a for a in actions if isinstance(a, Bind)):
+            self._in_flight += not (bind.claims or bind.together)
             self._neighbour_changes.pod_came(bind.pod)
         self._looking |= self._queue.neighbours_changed(self._neighbour_changes)
         self._neighbour_changes.clear()

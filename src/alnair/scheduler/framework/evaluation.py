@@ -96,6 +96,11 @@ class Evaluation:
         self._nodes_read = 0
         self._booked_read = 0
         self._refusals: tuple[int, list[tuple[str, Reason, int]]] | None = None
+        #: What `refusals` was counted from: the ends of the logs.
+        self._counted: tuple[int, int] = (-1, -1)
+        #: A row was taken out by `bar` since everything was last computed.
+        self._barred = False
+        self._filters_read: tuple[list[str], list[str]] | None = None
 
     def outdated(self) -> bool:
         """Return whether objects, or what plugins learned, changed since they were compiled."""
@@ -113,10 +118,13 @@ class Evaluation:
         """
         if self._named_read:
             return None
-        filters = {plugin.name for plugin in self._profile.filters}
-        readers = (p for p in self._profile.readers if p.name in filters)
-        kinds = [kind for plugin in readers for kind in plugin.kinds(self.spec)]
-        return kinds, [p.name for p in self._profile.observers if p.name in filters]
+        if self._filters_read is None:
+            filters = {plugin.name for plugin in self._profile.filters}
+            readers = (p for p in self._profile.readers if p.name in filters)
+            kinds = [kind for plugin in readers for kind in plugin.kinds(self.spec)]
+            observed = [p.name for p in self._profile.observers if p.name in filters]
+            self._filters_read = kinds, observed
+        return self._filters_read
 
     def refresh(self) -> None:
         """Bring `rank` up to date."""
@@ -131,7 +139,6 @@ class Evaluation:
         unknown = nodes is None or booked is None
         if not unknown and not nodes and not booked:
             return
-        self._refusals = None
         rows = None
         if nodes is not None and booked is not None:
             rows = distinct(nodes + booked, columns.n)
@@ -184,6 +191,23 @@ class Evaluation:
             f(one)[0] for _, f in self._filters if f.depends is not Depends.NODE
         )
 
+    def accepts_alone(self, row: int) -> bool | None:
+        """Return whether the row would do, without `refresh`; None if only that tells."""
+        columns = self._cluster.columns
+        if (
+            not self._simple
+            or self._barred
+            or self._epoch != columns.epoch
+            or self._nodes_read != columns.nodes_changed.end
+        ):
+            return None
+        return self.accepts(row)
+
+    def bar(self, row: int) -> None:
+        """Take a row out until it changes: what it holds cannot be given out as filters said."""
+        self.rank[row] = INFEASIBLE
+        self._barred = True
+
     def why_not(self, row: int) -> list[Reason]:
         """Return the reasons of the first filter that refuses the row at this moment."""
         one = slice(row, row + 1)
@@ -217,8 +241,10 @@ class Evaluation:
         As in kube-scheduler, a node counts for the first plugin that refuses it, and then for each
         of that plugin's reasons.
         """
-        if self._refusals is None:
-            self._refusals = self._count_refusals()
+        columns = self._cluster.columns
+        now = columns.nodes_changed.end, columns.booked.end
+        if self._refusals is None or self._counted != now:
+            self._refusals, self._counted = self._count_refusals(), now
         return self._refusals
 
     def mistyped(self) -> list[tuple[str, str]]:
@@ -246,9 +272,12 @@ class Evaluation:
         left = columns.alive[rows].copy()
         counts: list[tuple[str, Reason, int]] = []
         remaining = int(np.count_nonzero(left))
+        every_node_will_do = self._every_node_will_do(remaining)
         for name, f in self._filters:
             if not remaining:
                 break
+            if every_node_will_do and f.depends is Depends.NODE:
+                continue
             passed = f(rows)
             passed &= left
             passing = int(np.count_nonzero(passed))
@@ -261,9 +290,19 @@ class Evaluation:
             left, remaining = passed, passing
         return len(columns), counts
 
+    def _every_node_will_do(self, nodes: int) -> bool:
+        """Return whether filters that read nodes alone are known to pass all of them."""
+        columns = self._cluster.columns
+        return (
+            self._epoch == columns.epoch
+            and self._nodes_read == columns.nodes_changed.end
+            and int(np.count_nonzero(self._static)) == nodes
+        )
+
     def _recompute(self) -> None:
         n = self._cluster.columns.n
         rows = slice(0, n)
+        self._barred = False
         self._static = self._static_filters(rows)
         self.rank = np.empty(n)
         if not self._simple:

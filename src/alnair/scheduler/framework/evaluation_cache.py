@@ -30,6 +30,13 @@ class Evaluations:
 
     def of(self, spec: PodSpec, profile: Profile) -> Evaluation:
         """Return the class's evaluation, brought up to date."""
+        evaluation = self.compiled(spec, profile)
+        if evaluation.refusal is None:
+            evaluation.refresh()
+        return evaluation
+
+    def compiled(self, spec: PodSpec, profile: Profile) -> Evaluation:
+        """Return the class's evaluation as somebody left it, or new and empty."""
         schema = self._cluster.columns.schema
         if schema != self._schema:
             self._kept.clear()
@@ -43,8 +50,6 @@ class Evaluations:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)
-        if evaluation.refusal is None:
-            evaluation.refresh()
         return evaluation
 
 

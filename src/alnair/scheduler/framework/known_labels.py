@@ -55,5 +55,8 @@ def unoffered_resources(spec: PodSpec, cluster: Cluster) -> list[str]:
         for name, amount in spec.requests
         if amount
         and is_extended(name)
-        and ((at := columns.resources.get(name)) is None or not columns.allocatable[at].any())
+        and (
+            (at := columns.resources.get(name)) is None
+            or not np.count_nonzero(columns.allocatable[at])
+        )
     ]

@@ -60,6 +60,11 @@ def read_refusal(message: str) -> GangRefusal | None:
     return GangRefusal(None, 0, evicting)
 
 
+def is_not_ready(message: str) -> bool:
+    """Whether a pod is refused because its PodGroup or others of its gang are not there yet."""
+    return _NOT_READY.match(message) is not None
+
+
 def figures(message: str) -> str:
     """Return the numbers of a gang's refusal that are news in themselves; empty without any."""
     found = _FIT.match(message) or _UNTRIED.match(message)

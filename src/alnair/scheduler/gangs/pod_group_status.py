@@ -214,6 +214,18 @@ def group_events(group: PodGroupState, status: PodGroupStatus) -> tuple[GroupEve
     return ()
 
 
+def only_counts(before: PodGroupStatus, status: PodGroupStatus) -> bool:
+    """Whether nothing has changed but counts of members and words of conditions."""
+    return _but_counts(before) == _but_counts(status)
+
+
+def _but_counts(status: PodGroupStatus) -> PodGroupStatus:
+    said = [msgspec.structs.replace(one, message="") for one in status.conditions or ()]
+    return msgspec.structs.replace(
+        status, scheduled=0, running=0, succeeded=0, failed=0, fits=None, conditions=said
+    )
+
+
 def native_conditions(
     kind: str, before: Sequence[Condition], status: PodGroupStatus, members: Iterable[Member]
 ) -> list[Condition]:

@@ -69,7 +69,7 @@ class ClassNeeds:
         for needs, amount in zip(self._needs, most, strict=True):
             within = needs[numbers] <= amount
             left = within if left is None else left & within
-            if not left.any():
+            if not np.count_nonzero(left):
                 break
         if left is None:
             left = np.ones(len(np.arange(self._needs.shape[1])[numbers]), bool)

@@ -75,6 +75,28 @@ class Hopes:
             self._search(waiting.number)
         return self._hope.item(waiting.number) != _NOTHING
 
+    def only_row(self, waiting: WaitingClass) -> int | None:
+        """Return the row that alone may have enough for a class that hopes, if it is just one."""
+        hope = self._hope.item(waiting.number) if self._knows(waiting) else _SEVERAL
+        return hope if hope >= 0 else None
+
+    def refused(self, waiting: WaitingClass, evaluation: Evaluation, *, nowhere: bool) -> None:
+        """Note that a pod was tried and now waits with this class, which may be new.
+
+        What the class needs is taken in here, by whoever is tried, and not by those who look at a
+        long queue afterwards.
+
+        Args:
+            waiting: Where it waits.
+            evaluation: Of its class.
+            nowhere: Every node alone refuses it.
+        """
+        if not self._knows(waiting):
+            self._put(waiting)
+            self._hope[waiting.number] = _SEVERAL
+        if nowhere:
+            self.lose(waiting, evaluation)
+
     def lose(self, waiting: WaitingClass, evaluation: Evaluation) -> None:
         """Note that a class was looked at closely, and every node alone refuses it."""
         reads = evaluation.filters_read()
@@ -87,15 +109,22 @@ class Hopes:
             self._observed.setdefault(plugin, self._cluster.observations.version(plugin))
         self._hope[waiting.number] = _NOTHING
 
+    def _knows(self, waiting: WaitingClass) -> bool:
+        known = self._classes
+        return waiting.number < len(known) and known[waiting.number] is waiting
+
     def _compare(self, rows: Rows) -> None:
         """Compare what changed rows have with what classes need that do not hope for several."""
         changed = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         hope = self._hope[: len(self._classes)]
         if not changed.size or not hope.size:
             return
-        hoping = np.flatnonzero(hope >= 0)
-        if hoping.size:
-            hope[hoping[np.isin(hope[hoping], changed)]] = _NOTHING
+        if changed.size == 1:
+            hope[hope == changed[0]] = _NOTHING
+        elif (hoping := np.flatnonzero(hope >= 0)).size:
+            has_changed = np.zeros(self._cluster.columns.n, bool)
+            has_changed[changed] = True
+            hope[hoping[has_changed[hope[hoping]]]] = _NOTHING
         there = self._needs.there(rows)
         # Few need no more than the most of each: only those are compared node by node.
         numbers = self._needs.within(slice(0, hope.size), there.max(axis=1))
@@ -115,21 +144,26 @@ class Hopes:
 
     def _come(self, classes: Sequence[WaitingClass]) -> None:
         """Take in classes that were not known: those hope that need no more than there is."""
-        size = max(waiting.number for waiting in classes) + 1
-        if size > self._hope.size:
-            self._hope = np.pad(self._hope, (0, max(64, size)))
-        self._classes.extend([None] * (size - len(self._classes)))
         for waiting in classes:
-            self._classes[waiting.number] = waiting
-            if waiting.class_key is None:  # any change may help
-                self._needs.clear(waiting.number)
-            else:
-                scheduler, spec = waiting.class_key
-                self._needs.put(waiting.number, spec, self._profiles[scheduler].quick)
+            self._put(waiting)
         numbers = np.array([waiting.number for waiting in classes])
         self._hope[numbers] = _NOTHING
         self._look_around()
         self._hope[numbers[self._needs.within(numbers, self._most)]] = _SEVERAL
+
+    def _put(self, waiting: WaitingClass) -> None:
+        """Take in what a class needs; what it hopes for is to be set yet."""
+        number = waiting.number
+        if number >= self._hope.size:
+            self._hope = np.pad(self._hope, (0, max(64, number + 1)))
+        if number >= len(self._classes):
+            self._classes.extend([None] * (number + 1 - len(self._classes)))
+        self._classes[number] = waiting
+        if waiting.class_key is None:  # any change may help
+            self._needs.clear(number)
+        else:
+            scheduler, spec = waiting.class_key
+            self._needs.put(number, spec, self._profiles[scheduler].quick)
 
     def _search(self, number: int) -> None:
         """Find out on which nodes there is enough for a class that may hope for several."""

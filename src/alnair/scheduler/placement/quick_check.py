@@ -29,6 +29,8 @@ class QuickCheck:
         #: How many pods of a class fit, see `_room_for`.
         self._room: dict[tuple[ClassKey, bool], float] = {}
         self._tried_in_vain = False
+        #: By class that may fit on one node alone: its row.
+        self._only: dict[ClassKey, int] = {}
 
     def begin(self, now: float) -> None:
         """Look anew, at this time (seconds since the epoch)."""
@@ -36,6 +38,18 @@ class QuickCheck:
         self._now = now
         self._room.clear()
         self._tried_in_vain = False
+
+    def end(self) -> None:
+        """Note that decisions are over, and that what was seen is of the past."""
+        self._only.clear()
+
+    def is_gone(self, key: ClassKey) -> bool:
+        """Return whether the one node that had room for a class is known to have it no more.
+
+        Between `begin` and `end` nodes only get fuller, so no other one has.
+        """
+        row = self._only.get(key) if self._only else None
+        return row is not None and self._compiled(key).accepts_alone(row) is False
 
     def hopeful(self, classes: Sequence[WaitingClass]) -> list[WaitingClass]:
         """Return those of these classes that are not known to fit nowhere."""
@@ -55,6 +69,17 @@ class QuickCheck:
         tried, self._tried_in_vain = self._tried_in_vain, True
         return not tried
 
+    def refused(self, unit: Unit, evaluation: Evaluation, *, nowhere: bool) -> None:
+        """Note that a lone pod was tried and is parked.
+
+        Args:
+            unit: of the queue.
+            evaluation: of its class.
+            nowhere: every node alone refuses it.
+        """
+        if unit.waiting is not None:
+            self._hopes.refused(unit.waiting, evaluation, nowhere=nowhere)
+
     def _room_for(self, key: ClassKey, unit: Unit, *, many: bool) -> float:
         """Return how many pods of a class fit, at most; at most 1 unless `many` may be needed."""
         _, spec = key
@@ -63,6 +88,10 @@ class QuickCheck:
             return 0
         if unit.waiting is not None and not self._hopes.found(unit.waiting):
             return 0
+        if not many and unit.waiting is not None:
+            row = self._hopes.only_row(unit.waiting)
+            if row is not None and (room := self._room_on(row, key, unit.waiting)) is not None:
+                return room
         evaluation = self._context.evaluate(key)
         if evaluation.refusal is not None:
             return 0
@@ -73,6 +102,22 @@ class QuickCheck:
             return 1
         rows = np.flatnonzero(evaluation.possible())
         return float(capacity(spec, self._accounts.cluster, rows).sum())
+
+    def _room_on(self, row: int, key: ClassKey, waiting: WaitingClass) -> float | None:
+        """Return whether one pod of a class fits on the row that it hopes for; None = unknown."""
+        evaluation = self._compiled(key)
+        accepted = None if evaluation.refusal else evaluation.accepts_alone(row)
+        if accepted is None:
+            return None
+        if accepted:
+            self._only[key] = row
+            return 1
+        self._hopes.lose(waiting, evaluation)
+        return 0
+
+    def _compiled(self, key: ClassKey) -> Evaluation:
+        scheduler, spec = key
+        return self._context.evaluations.compiled(spec, self._profiles[scheduler])
 
     def _give_up(self, unit: Unit, evaluation: Evaluation) -> None:
         # Where every node alone refuses, only a change of a node helps.

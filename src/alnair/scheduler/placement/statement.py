@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alnair.model.workload import PodSpec
-from alnair.scheduler.framework.evaluation import INFEASIBLE, Evaluation
+from alnair.scheduler.framework.evaluation import Evaluation
 from alnair.scheduler.framework.evaluation_cache import Evaluations
 from alnair.scheduler.framework.extension_points import Profile
 from alnair.scheduler.state.accounts import Accounts, Record, State
@@ -46,7 +46,7 @@ class Statement:
                 self._book(record, row, bookings, profile)
                 return None
             # Filters judge nodes, reserving judges devices: where they disagree, the node is out.
-            evaluation.rank[row] = INFEASIBLE
+            evaluation.bar(row)
         return evaluation
 
     def place_on(

@@ -133,7 +133,7 @@ class Preemption:
             now: seconds since the epoch.
             actions: where decisions go.
         """
-        post = self._may([record])
+        post = self.may_preempt([record])
         if post is None or evaluation.best() is not None:
             self.give_up([record], actions)
             return ""  # it may not, or it waits for nodes that are reserved
@@ -196,7 +196,7 @@ class Preemption:
             now: seconds since the epoch.
             actions: where decisions go.
         """
-        post = self._may(pods) if pods else None
+        post = self.may_preempt(pods) if pods else None
         if post is None:
             self.give_up(state.unit.pods.values(), actions)
             return ""
@@ -219,7 +219,7 @@ class Preemption:
         self._decide(state.unit, found.landings, found.victims, actions)
         return _preempting(len(found.victims))
 
-    def _may(self, records: Sequence[Record]) -> PostFilterPlugin | None:
+    def may_preempt(self, records: Sequence[Record]) -> PostFilterPlugin | None:
         """Return the plugin of the pods' profile if they may preempt and there may be victims."""
         if not all(r.pod.preempts for r in records):
             return None

@@ -290,9 +290,12 @@ def test_pods_alike_share_one_spec_and_others_do_not() -> None:
     other = project(manifest(container(cpu="2")), projector)
     models = project(manifest(container(cpu="1"), annotations={names.GPU_MODELS: "T4"}), projector)
     shared = container(**{names.VGPU_MEMORY: "64"})
-    said = ({}, {names.VGPU_PRIORITY: "low"}, {names.VGPU_ISOLATION: "mps"})
+    swaps = {names.VGPU_MEMORY_POLICY: "swap"}
+    more = swaps | {names.VGPU_HOST_MEMORY: "64"}
+    less = swaps | {names.VGPU_HOST_MEMORY: "65"}
+    said = ({}, {names.VGPU_PRIORITY: "low"}, {names.VGPU_ISOLATION: "mps"}, swaps, more, less)
     slices = {project(manifest(shared, annotations=one), projector).spec for one in said}
-    assert len(slices) == 3
+    assert len(slices) == 6
     assert one.spec is two.spec is written_otherwise.spec
     assert one.spec != other.spec
     assert one.spec != models.spec

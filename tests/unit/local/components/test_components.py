@@ -46,3 +46,13 @@ def test_a_lost_node_counts_as_soon_as_one_can_be_lost() -> None:
 
 def test_the_api_server_listens_on_loopback_with_a_real_node_too() -> None:
     assert "--bind-address=127.0.0.1" in components.command("kube-apiserver", REAL)
+
+
+def test_what_the_user_says_to_go_programs_reaches_the_components(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GOGC", "400")
+    monkeypatch.setenv("KUBECONFIG", "/home/somebody/.kube/config")
+    found = components.environment("kube-apiserver", SIMULATED)
+    assert found["GOGC"] == "400"
+    assert "KUBECONFIG" not in found

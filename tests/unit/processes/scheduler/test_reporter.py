@@ -119,3 +119,25 @@ async def test_a_refusal_is_not_lost_as_an_earlier_one_fails_beside_it() -> None
             await until(api, asked=2)
         await until(api, asked=3)
     assert api.written == ["another model"]
+
+
+async def test_pods_of_a_gang_that_comes_within_a_second_are_not_told_that_others_lack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reporter, "_COMING", 0.0)
+    lacks = "gang default/g needs 3 pods and has 2: waiting for 1 more"
+    for then, written in (
+        ([], [lacks]),
+        ([Report(make.pod("a"), "Scheduled", "placed")], []),
+        ([refusal("no room")], ["no room"]),
+        ([refusal(lacks.replace("2", "1"))], [lacks.replace("2", "1")]),
+    ):
+        api = Api()
+        told = Reporter(cast("Any", api), asyncio.Event())
+        async with running(told._write_conditions()):
+            told.report(refusal(lacks))
+            assert told._recorder.pending == 0, "nor by an event"
+            for one in then:
+                told.report(one)
+            await until(api, asked=len(written))
+        assert api.written == written

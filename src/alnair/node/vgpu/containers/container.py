@@ -149,6 +149,10 @@ class VgpuContainer:
         """Bytes that its living processes hold on a GPU, by its own word."""
         return sum(slot.devices[row].held for slot in self.slots if slot.owner)
 
+    def swapped(self, row: int) -> int:
+        """Bytes that they hold in the host's memory beyond their slice of a GPU."""
+        return sum(slot.swapped[row] for slot in self.slots if slot.owner and slot.swapped)
+
     def _answer(self, connection: socket.socket) -> tuple[abi.Reply, str]:
         try:
             pid, place = peer_credentials.identify(connection, self._proc)
@@ -196,3 +200,4 @@ class Status(msgspec.Struct, frozen=True):
     processes: int
     held_bytes: tuple[int, ...]
     overhead_bytes: tuple[int, ...]
+    swapped_bytes: tuple[int, ...] = ()

@@ -26,6 +26,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         context_mib: Cost of a context on this GPU and driver where it is known.
         tier_a: The driver itself holds the memory limit.
         sm_count: SMs that the container shall see (MPS); 0 is all. Not with a share of time.
+        swap_mib: Memory of the host that it may have beyond `memory_mib`.
     """
 
     uuid: str
@@ -36,6 +37,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     context_mib: int = 0
     tier_a: bool = False
     sm_count: int = 0
+    swap_mib: int = 0
 
 
 class ContainerMatch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -137,6 +139,13 @@ def _of_share(share: Share) -> str:
         return f"{share.uuid!r} is not a GPU's UUID: see `nvidia-smi -L`"
     if not 0 <= share.memory_mib < 1 << 40:
         return f"{share.memory_mib} MiB of {share.uuid}: give 0 (no limit) or more"
+    if not 0 <= share.swap_mib < 1 << 40:
+        return f"{share.swap_mib} MiB of the host beyond {share.uuid}: give 0 (none) or more"
+    if share.swap_mib and not share.memory_mib:
+        return (
+            f"{share.swap_mib} MiB of the host beyond {share.uuid}, of whose memory there is no "
+            "limit to go beyond: give a limit, or no memory of the host"
+        )
     if not 0 <= share.compute_percent <= 100:
         return f"{share.compute_percent} % of {share.uuid}: give 0 (no limit) to 100"
     if not 0 <= share.context_mib < 1 << 20 or not 0 <= share.sm_count < 1 << 16:
@@ -184,4 +193,5 @@ def row(share: Share) -> abi.DeviceLimit:
         compute_percent=guaranteed(share),
         flags=int(flags),
         sm_count=share.sm_count,
+        swap_limit=share.swap_mib * _MIB,
     )

@@ -102,7 +102,8 @@ class DeviceLimit(ctypes.LittleEndianStructure):
         ("window_us", U32),
         ("reserved_a", U32),
         ("not_before_ns", U64),
-        ("reserved", U64 * 2),
+        ("swap_limit", U64),
+        ("reserved", U64),
     ]
 
 
@@ -165,7 +166,8 @@ class Slot(ctypes.LittleEndianStructure):
         ("device", SlotDevice * DEVICES),
         ("leaving", U64 * DEVICES),
         ("unsettled", U64 * DEVICES),
-        ("padding_b", U8 * (4096 - 1024 - 80 * DEVICES)),
+        ("swapped", U64 * DEVICES),
+        ("padding_b", U8 * (4096 - 1024 - 88 * DEVICES)),
     ]
 
 

@@ -22,6 +22,7 @@ _U64: Final = struct.Struct("<Q")
 _DEVICE_WORDS: Final = abi.SLOT_DEVICE_BYTES // 8
 _FIRST_DEVICE: Final = abi.offset(abi.Slot, "device") // 8
 _CLASSES: Final = abi.offset(abi.Slot, "classes") // 8
+_FIRST_SWAPPED: Final = abi.offset(abi.Slot, "swapped") // 8
 _FIRST_CALL: Final = abi.offset(abi.Slot, "calls") // 8
 #: A slot without its owner.
 _ZEROS: Final = bytes(abi.SLOT_BYTES - 8)
@@ -70,6 +71,8 @@ class Slot(msgspec.Struct, frozen=True):
     unhooked: int
     devices: tuple[DeviceUse, ...]
     calls: tuple[tuple[int, int, int], ...]
+    #: By GPU, bytes in the host's memory beyond its slice; empty where there are none.
+    swapped: tuple[int, ...] = ()
 
 
 class CountersFile:
@@ -223,6 +226,7 @@ class CountersFile:
         for call in range(min(words[_CLASSES] or abi.COUNTED_BEFORE, len(abi.Call))):
             first = _FIRST_CALL + 3 * call
             calls.append((words[first], words[first + 1], words[first + 2]))
+        swapped = words[_FIRST_SWAPPED : _FIRST_SWAPPED + self.rows]
         return Slot(
             index,
             words[0],
@@ -231,6 +235,7 @@ class CountersFile:
             min(words[3], MOST),
             tuple(devices),
             tuple(calls),
+            tuple(min(one, MOST) for one in swapped) if any(swapped) else (),
         )
 
     def free(self, dead: list[tuple[int, int, int]]) -> int:

@@ -35,10 +35,12 @@ def _share(pod: PodOnNode, part: AssignedGpu) -> Share:
     assert demand is not None
     if part.whole:  # its calls are counted, nothing is limited
         return Share(part.uuid)
+    swap = demand.swap_mib(part.memory_mib)
+    low = demand.low_priority
     if demand.mps:  # the MPS server bounds the SMs, and shares of time would come on top
-        return Share(part.uuid, part.memory_mib, low_priority=demand.low_priority)
+        return Share(part.uuid, part.memory_mib, low_priority=low, swap_mib=swap)
     # Without a share of the GPU's time, it has what the others leave.
     soft = part.compute == 0 or demand.soft
     return Share(
-        part.uuid, part.memory_mib, part.compute, soft=soft, low_priority=demand.low_priority
+        part.uuid, part.memory_mib, part.compute, soft=soft, low_priority=low, swap_mib=swap
     )

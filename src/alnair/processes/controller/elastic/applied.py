@@ -15,9 +15,11 @@ from alnair.elastic.job_status import ends, migrates, only_counts
 from alnair.elastic.pod_templates import Manifest
 from alnair.model import names
 from alnair.model.elastic_types import JobStatus
-from alnair.model.training_job import TrainingJob
-from alnair.processes.controller.elastic.paces import Pace, Paces
+from alnair.model.training_job import CREATED, FAILED, RUNNING, SUCCEEDED, TrainingJob
+from alnair.processes.controller.paces import Pace, Paces
 
+#: Seconds that the first status of a job waits for more to tell: what it needs goes first.
+_FIRST_STATUS: Final = 1.0
 #: Seconds after which what was applied and has not been seen since is applied again. The news of a
 #: burst comes late, and to repeat its writes would make it later still.
 _UNSEEN: Final = 10.0
@@ -53,6 +55,7 @@ class Applied:
         self._paces = paces or Paces()
         self._clock = clock
         self._pace = Pace(clock)
+        self._begun = clock()
         #: What is taken to be there, and what was applied at last, be it there or not.
         self._manifests: dict[Child, Manifest] = {}
         self._last: dict[Child, Manifest] = {}
@@ -136,8 +139,11 @@ class Applied:
         """Return how many seconds a status is to wait; if none, it is noted as written now.
 
         How a job ended is told at once, and so is how far a migration is, for which people and
-        rebalancing wait; while only counts change, they wait for further ones.
+        rebalancing wait; while only counts change, they wait for further ones. A new job whose
+        workers are being made says so when they train, or after a second.
         """
+        if not before.conditions and _has_just_begun(status):
+            return max(0.0, self._begun + _FIRST_STATUS - self._clock())
         every = self._paces.write_pace
         if only_counts(before, status):
             every = max(every, self._paces.status_pace)
@@ -150,6 +156,13 @@ class Applied:
     def _every(self, child: Child) -> float:
         is_group = child.kind == "PodGroup"
         return self._paces.group_pace if is_group else self._paces.write_pace
+
+
+def _has_just_begun(status: JobStatus) -> bool:
+    """Whether a job has workers, which do not train yet, and nothing keeps it back."""
+    said = {one.type: one.status for one in status.conditions or ()}
+    is_well = said.get(CREATED) == "True" and SUCCEEDED not in said and FAILED not in said
+    return bool(status.target_replicas) and is_well and said.get(RUNNING) != "True"
 
 
 def child_of(manifest: Manifest) -> Child:

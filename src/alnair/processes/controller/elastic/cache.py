@@ -5,10 +5,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from alnair.elastic.child_names import child_names
+from alnair.elastic.child_names import child_names, makers
 from alnair.elastic.desired import Child
 from alnair.elastic.observed import Group, Hosts, Launcher, Observed, Worker
+from alnair.kube.backoff import Backoff
 from alnair.kube.client import Client
+from alnair.kube.errors import KubeError
 from alnair.kube.informer import Change, ChangeKind, Informer
 from alnair.kube.objects import training_jobs as wires
 from alnair.kube.resources import (
@@ -48,6 +50,9 @@ _WIRES: dict[str, Any] = {
     "ElasticTorchJob": wires.ElasticTorchJobWire,
 }
 _ROLES = "role in (worker,launcher)"
+#: Seconds after which a look that failed is repeated, at first and at most.
+_RETRY: Final = 1.0
+_RETRY_MOST: Final = 30.0
 _PARTS: Final = (SERVICES, CONFIGMAPS, NETWORK_POLICIES)
 _Child = TypeVar("_Child", ChildSet, ChildGroup, ChildPart)
 
@@ -61,8 +66,9 @@ class JobCache:
     """
 
     def __init__(self, client: Client, mark: Callable[[JobKey], None]) -> None:
+        self._client = client
         self._mark = mark
-        #: Set once there is a job.
+        #: Set once there is a job, or a pod of one.
         self.any = asyncio.Event()
         self.jobs: dict[JobKey, TrainingJob] = {}
         self._pods: defaultdict[JobKey, dict[str, ChildPod]] = defaultdict(dict)
@@ -116,13 +122,27 @@ class JobCache:
         ]
 
     async def follow(self) -> None:
-        """Follow until cancelled; objects of jobs only once there is a job."""
+        """Follow until cancelled; objects of jobs only once there is a job, or a pod of one."""
         async with asyncio.TaskGroup() as group:
             for informer in self._of_jobs:
                 group.create_task(informer.run())
+            group.create_task(self._look_for_pods())
             await self.any.wait()
             for child in self._of_children:
                 group.create_task(child.run())
+
+    async def _look_for_pods(self) -> None:
+        """Follow objects also where the last job went while nobody saw it, and left pods."""
+        backoff = Backoff(_RETRY, _RETRY_MOST)
+        while not self.any.is_set():
+            try:
+                found = await self._client.list(PODS.typed(children.PodWire), label_selector=_ROLES)
+            except KubeError:
+                await asyncio.sleep(backoff.next())
+                continue
+            if any(children.project_pod(one).job for one in found.items):
+                self.any.set()
+            return
 
     async def synced(self) -> None:
         """Wait until all that existed at the start is known."""
@@ -207,7 +227,7 @@ class JobCache:
         job, found = self.jobs.get(key), []
         if job is None or job.finished:
             return []
-        for role, name in zip(("worker", "launcher"), _makers(job), strict=True):
+        for role, name in zip(("worker", "launcher"), makers(job.kind, job.name), strict=True):
             made = self._set(key, role)
             if made is None or made.ending is not None or made.is_ending:
                 continue
@@ -231,20 +251,23 @@ class JobCache:
     def orphans(self, key: JobKey) -> list[Orphan]:
         """Return the pods of a job, or of a former one of its name, whose maker is not known.
 
-        Of those that have ended or are being deleted only the ones that wait for their maker.
+        Of those that have ended or are being deleted, and where the job itself is gone, only the
+        ones that wait for their maker.
         """
-        job = self.jobs.get(key)
-        if job is None:
-            return []
-        makers = {one.uid for one in self._sets.get(key, {}).values()}
-        workers, launcher = _makers(job)
-        whose = {"worker": (workers, job.framework == "horovod"), "launcher": (launcher, False)}
+        known = {one.uid for one in self._sets.get(key, {}).values()}
+        workers, launcher = makers(key[0], key[2])
+        has_set = key[0] != "ElasticTorchJob"
+        whose = {"worker": (workers, has_set), "launcher": (launcher, False)}
         return [
             Orphan(pod.name, pod.uid, pod.owner, *whose[pod.role], held=pod.held)
             for pod in self._pods.get(key, {}).values()
-            if pod.role in whose and pod.owner and pod.owner not in makers
-            if pod.held or not (pod.ended or pod.leaving)
+            if pod.role in whose and pod.owner and pod.owner not in known
+            if pod.held or (key in self.jobs and not (pod.ended or pod.leaving))
         ]
+
+    def known(self) -> set[JobKey]:
+        """Return the jobs that there are, and those of which there are pods."""
+        return {*self.jobs, *self._pods}
 
     def _set(self, key: JobKey, role: str) -> ChildSet | None:
         return next((one for one in self._own(key, self._sets) if one.role == role), None)
@@ -298,9 +321,3 @@ class JobCache:
                 self._mark(one.job)
 
         return changed
-
-
-def _makers(job: TrainingJob) -> tuple[str, str]:
-    """Return the names of what makes a job's workers and its launcher."""
-    found = child_names(job)
-    return found.workers, found.launcher

@@ -85,7 +85,12 @@ async def carry_out(
     if done.keys and not applied.keys:
         before.append(_draw_keys(client, job, applied))
     await _all(before)
+    hosts_late = max((s for child, s in put_off.items() if child.kind == "ConfigMap"), default=0.0)
     for manifest in done.create:
+        if hosts_late and manifest["kind"] == "Job":
+            # The launcher says which hosts it has found at its start.
+            put_off[child_of(manifest)] = hosts_late
+            continue
         if wait := applied.may("create", child_of(manifest)):
             put_off[child_of(manifest)] = wait
             continue
@@ -94,7 +99,7 @@ async def carry_out(
     if done.resize is not None:
         await _resize(client, job, done.resize, applied, put_off)
     await migrating.carry_out(client, job.namespace, done)
-    if done.tell is not None and not any(child.kind == "ConfigMap" for child in put_off):
+    if done.tell is not None and not hosts_late:
         await _tell(client, job, done.tell, applied, put_off)
     return put_off
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from alnair.elastic import horovod, torch
 from alnair.elastic.child_names import child_names
-from alnair.elastic.job_status import seconds
+from alnair.elastic.job_status import seconds, waits_since
 from alnair.kube.objects.pod_projection import PodProjector
 from alnair.kube.objects.wire import PodWire
 from alnair.model import names
@@ -47,6 +47,22 @@ class Asking(msgspec.Struct, frozen=True):
         if state is not None and state.gang is not None:
             template = replace(template, gang=state.gang)
         return (replace(demand, placed=placed) if placed else demand), template
+
+
+class Unplaced(msgspec.Struct, frozen=True):
+    """A job that has no pods yet, as there is no room for the least of its workers.
+
+    Attributes:
+        job: Which.
+        gang: What its PodGroup would be.
+        pod: What a worker would be.
+        since: When it began to wait, seconds since the epoch.
+    """
+
+    job: TrainingJob
+    gang: Gang
+    pod: Pod
+    since: float
 
 
 class _Memory:
@@ -107,6 +123,17 @@ class Demands:
         """Return how many workers a job was last given; None if no plan has asked about it."""
         memory = self._memory.get(key)
         return None if memory is None else memory.size
+
+    def unplaced(self) -> list[Unplaced]:
+        """Return the jobs that have no pods, as they wait for room."""
+        found = []
+        for key, asking in self._asking.items():
+            job, size = self._cache.jobs.get(key), self.size(key)
+            since = None if job is None else waits_since(job)
+            if job is not None and since is not None and not size and job.uid == asking.uid:
+                gang = replace(asking.template.gang, min_member=job.least, created=since)
+                found.append(Unplaced(job, gang, asking.template.pod, since))
+        return found
 
     def resize(self, key: JobKey, size: int, resized: float | None) -> bool:
         """Note what a job was given, and when if that is another size; returns if it is news."""

@@ -39,14 +39,14 @@ from alnair.processes.controller.elastic.carrying_out import (
 )
 from alnair.processes.controller.elastic.children import JobKey
 from alnair.processes.controller.elastic.complaints import Complaints
-from alnair.processes.controller.elastic.demands import takes_part
+from alnair.processes.controller.elastic.demands import Unplaced, takes_part
 from alnair.processes.controller.elastic.ending_namespaces import EndingNamespaces
 from alnair.processes.controller.elastic.figures import OperatorFigures
 from alnair.processes.controller.elastic.lost_workers import forget_losses
 from alnair.processes.controller.elastic.orphans import Orphans
-from alnair.processes.controller.elastic.paces import Paces
 from alnair.processes.controller.elastic.planner import Planner
 from alnair.processes.controller.elastic.work_queue import WorkQueue
+from alnair.processes.controller.paces import Paces
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +101,10 @@ class TrainingJobOperator:
         waiting = None if self._queue is None else len(self._queue)
         return self._figures.metrics(self._planner, self._cache.jobs.values(), waiting)
 
+    def unplaced(self) -> list[Unplaced]:
+        """Return the jobs that have no pods, as they wait for room; none while nobody plans."""
+        return self._planner.unplaced()
+
     async def follow(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -110,7 +114,7 @@ class TrainingJobOperator:
 
     async def run_writes(self) -> None:
         """Write until cancelled; begins with a look at every job."""
-        self._queue = queue = WorkQueue()
+        self._queue = queue = WorkQueue(self._is_new)
         self._calm.set()
         try:
             async with asyncio.TaskGroup() as group:
@@ -118,7 +122,7 @@ class TrainingJobOperator:
                 group.create_task(self._events.run())
                 group.create_task(self._renew())
                 await self._cache.synced()
-                for key in self._cache.jobs:
+                for key in self._cache.known():
                     queue.add(key)
                 for _ in range(_WORKERS):
                     group.create_task(self._work(queue))
@@ -157,8 +161,9 @@ class TrainingJobOperator:
             for applied in self._applied.values():
                 applied.renew()
             self._complaints.keep(present)
-            self._orphans.keep(present)
-            for key in self._cache.jobs:
+            keys = self._cache.known()
+            self._orphans.keep(present | {"/".join(key) for key in keys})
+            for key in keys:
                 self._look(key)
 
     def _mark(self, key: JobKey) -> None:
@@ -170,6 +175,11 @@ class TrainingJobOperator:
         for key in self._cache.jobs:
             if key[1] == namespace:
                 self._look(key)
+
+    def _is_new(self, key: JobKey) -> bool:
+        """Whether nothing was done about a job yet: its pods wait for it."""
+        job = self._cache.jobs.get(key)
+        return job is not None and job.uid not in self._applied
 
     def _look(self, key: JobKey) -> None:
         if self._queue is not None:
@@ -196,6 +206,8 @@ class TrainingJobOperator:
                 self._applied.pop(job.uid, None)
                 self._hosts.pop(job.uid, None)
                 self._complaints.forget(job.uid)
+            else:
+                await self._let_go(key)
             return False
         if job.namespace in self._ending:
             await self._delete(job)
@@ -217,6 +229,17 @@ class TrainingJobOperator:
         else:
             self._failures.reset(key)
         return True
+
+    async def _let_go(self, key: JobKey) -> None:
+        """Let go what a job that is gone has left."""
+        now, orphans = time.time(), self._cache.orphans(key)
+        try:
+            left = await self._orphans.remove("/".join(key), key[1], orphans, now)
+        except KubeError as error:
+            _log.warning("pods of %s %s/%s, which is gone: %s", *key, error)
+            left = now + _RETRY_MOST
+        if left is not None:
+            self._look_in(key, left - now)
 
     def _awaits_plan(self, key: JobKey, job: TrainingJob) -> bool:
         """Whether nothing is to be said of a new job yet, as a plan is about to be made."""

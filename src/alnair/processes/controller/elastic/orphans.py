@@ -6,7 +6,8 @@ tells it of a change, and not that the former one went (client-go's informers go
 pods hold GPUs, and their names, for ever. They are evicted here.
 
 The Job controller forgets them, too, and keeps those that are deleted, and with them their
-namespace, by its finalizer. That is taken off here, as it would do it.
+namespace, by its finalizer, also where the training job itself went in the meantime. It is taken
+off here, as it would do it.
 """
 
 from collections.abc import Collection, Sequence
@@ -51,11 +52,11 @@ class Orphans:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        #: By uid of the job, then of the pod.
+        #: By job, then by uid of the pod.
         self._since: dict[str, dict[str, float]] = {}
 
     def keep(self, present: Collection[str]) -> None:
-        """Forget all jobs but these, by their uids."""
+        """Forget all jobs but these."""
         for job in [job for job in self._since if job not in present]:
             del self._since[job]
 
@@ -65,7 +66,7 @@ class Orphans:
         """Remove those that have been orphans for long, and return when to look again.
 
         Args:
-            job: Uid of the job.
+            job: Uid of the job, or what else tells it from others.
             namespace: Of the job.
             found: Its orphans.
             now: Seconds since the epoch.

@@ -20,7 +20,7 @@ from alnair.model.api_types import Holdings
 from alnair.model.elastic_plan import Plan, SizeChange
 from alnair.processes.controller.elastic.cache import JobCache
 from alnair.processes.controller.elastic.children import JobKey
-from alnair.processes.controller.elastic.demands import Demands
+from alnair.processes.controller.elastic.demands import Demands, Unplaced
 from alnair.processes.controller.elastic.priorities import Priorities
 from alnair.processes.controller.elastic.waiting import WaitingJobs
 from alnair.scheduler.advice.worker_room import worker_room
@@ -81,6 +81,10 @@ class Planner:
     def size(self, key: JobKey) -> int | None:
         """Return how many workers a job shall have; None if no plan has asked about it."""
         return self._demands.size(key)
+
+    def unplaced(self) -> list[Unplaced]:
+        """Return the jobs that have no pods, as they wait for room."""
+        return self._demands.unplaced()
 
     async def run(self) -> None:
         """Plan until cancelled."""

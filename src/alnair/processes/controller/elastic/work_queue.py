@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
 from alnair.processes.controller.elastic.children import JobKey
 
@@ -11,9 +12,14 @@ class WorkQueue:
     """A queue of keys.
 
     A key that is added while somebody works on it is handed out again afterwards.
+
+    Args:
+        is_first: Says whether a key goes before others: asked when it is offered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_first: Callable[[JobKey], bool] = lambda _: False) -> None:
+        self._is_first = is_first
+        self._first: deque[JobKey] = deque()
         self._waiting: deque[JobKey] = deque()
         #: When each that waits was added.
         self._since: dict[JobKey, float] = {}
@@ -41,10 +47,10 @@ class WorkQueue:
 
     async def take(self) -> tuple[JobKey, float]:
         """Wait for a key, and return it with when it was added, by the monotonic clock."""
-        while not self._waiting:
+        while not (self._first or self._waiting):
             self._some.clear()
             await self._some.wait()
-        key = self._waiting.popleft()
+        key = (self._first or self._waiting).popleft()
         self._busy.add(key)
         return key, self._since.pop(key)
 
@@ -64,7 +70,7 @@ class WorkQueue:
         self._timers.clear()
 
     def _offer(self, key: JobKey) -> None:
-        self._waiting.append(key)
+        (self._first if self._is_first(key) else self._waiting).append(key)
         self._some.set()
 
     def _due(self, key: JobKey) -> None:

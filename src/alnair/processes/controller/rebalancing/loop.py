@@ -7,7 +7,7 @@ says: so whoever leads next goes on, and no pod is moved twice.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,9 +19,11 @@ from alnair.kube.events import EventRecorder, ObjectReference
 from alnair.kube.objects.wire import ObjectMeta
 from alnair.kube.resources import PODS
 from alnair.live.following import ClusterFollower
+from alnair.live.training.finding import RESOURCES
 from alnair.model import durations, names
-from alnair.model.plurals import counted
 from alnair.model.rebalancing import PlannedMove, RebalanceBounds, RebalancePlan
+from alnair.processes.controller.elastic.demands import Unplaced
+from alnair.processes.controller.rebalancing import unplaced_jobs, words
 from alnair.processes.controller.rebalancing.cordons import Cordons
 from alnair.processes.controller.rebalancing.figures import RebalanceFigures
 from alnair.processes.controller.rebalancing.memory_store import MemoryStore
@@ -50,14 +52,20 @@ class Rebalancing:
     Args:
         client: An open client.
         bounds: What keeps it small.
+        unplaced: Returns the training jobs that wait and have no pods yet.
         now: Seconds since the epoch.
     """
 
     def __init__(
-        self, client: Client, bounds: RebalanceBounds, now: Callable[[], float] = time.time
+        self,
+        client: Client,
+        bounds: RebalanceBounds,
+        unplaced: Callable[[], Sequence[Unplaced]] = tuple,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._bounds = bounds
+        self._unplaced = unplaced
         self._now = now
         self._recorder = EventRecorder(client, names.CONTROLLER)
         self._store = MemoryStore(client)
@@ -126,11 +134,12 @@ class Rebalancing:
         return 0.0
 
     async def _look(self) -> Round | None:
-        """Return what a round finds; None if no pod waits for a node."""
+        """Return what a round finds; None if nobody waits for a node."""
         waiting = await self._client.list(
             PODS.typed(_Waiting), field_selector="spec.nodeName=,status.phase=Pending"
         )
-        if not waiting.items:
+        jobs = unplaced_jobs.first(self._unplaced())
+        if not (waiting.items or jobs):
             return None
         # What pods are spread by, by default, is only preferred: it keeps nobody from a node.
         follower = ClusterFollower(self._client, profiles, kinds=())
@@ -141,23 +150,26 @@ class Rebalancing:
             begin, now = time.perf_counter(), self._now()
             past = self._store.memory.past
             found = await follower.ask(
-                lambda view, _: rebalance_round(view, self._bounds, past, now)
+                lambda view, _: rebalance_round(view, self._bounds, past, now),
+                [event for job in jobs for event in unplaced_jobs.as_if_made(job)],
             )
             self._figures.seconds.observe(time.perf_counter() - begin)
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        return found
+        return unplaced_jobs.told_of(found, jobs)
 
     async def _take_up(self, plan: RebalancePlan) -> None:
         await self._store.write(msgspec.structs.replace(self._store.memory, plan=plan))
         self._figures.rounds["plan"] += 1
-        nodes = ", ".join(plan.nodes)
-        moves = f"{len(plan.moves)} pod{'s move' if len(plan.moves) > 1 else ' moves'}"
-        _log.info("%s so that %s gets %d GPUs on %s", moves, plan.name, plan.gpus, nodes)
+        said = words.planned(plan)
+        _log.info("%s", said)
         namespace, name, uid = plan.pod
-        said = f"{moves}, so that {plan.name} gets {counted(plan.gpus, 'GPU')} on {nodes}"
-        self._recorder.record(ObjectReference("Pod", name, namespace, uid), _HELPED, said)
+        about = ObjectReference("Pod", name, namespace, uid)
+        if plan.job:
+            api = RESOURCES[plan.job].api_version
+            about = ObjectReference(plan.job, name, namespace, uid, api)
+        self._recorder.record(about, _HELPED, said)
 
     async def _go_on(self, plan: RebalancePlan) -> float:
         """Push a plan on: first what has begun, then the next moves, and in the end the cordons."""
@@ -230,24 +242,11 @@ class Rebalancing:
         return plan
 
     def _tell_begun(self, plan: RebalancePlan, move: PlannedMove) -> None:
-        why = f"so that {plan.name} gets {counted(plan.gpus, 'GPU')} on {', '.join(plan.nodes)}"
-        how = f"{move.job} leaves it with all its workers there" if move.job else "it is evicted"
-        said = f"off {move.source}, {why}: {how}, and {move.target} has room for it"
-        self._recorder.record(_about(move), _MOVED, said)
+        self._recorder.record(_about(move), _MOVED, words.begun(plan, move))
 
     def _tell_failed(self, move: PlannedMove) -> None:
-        waited = durations.span(self._now() - move.begun)
-        if self._now() - move.begun < 1:
-            said = f"it may not leave {move.source} any more, and stays"
-        elif move.job:
-            said = f"{move.job} has not left {move.source} in {waited}, and stays"
-        elif move.stage == "refused":
-            said = f"it could not be evicted from {move.source} in {waited}, and stays"
-        else:
-            said = f"it left {move.source}, and in {waited} nothing came to work in its place"
-        self._recorder.record(
-            _about(move), _FAILED, f"{said}; further moves are given up", "Warning"
-        )
+        said = words.failed(move, self._now() - move.begun)
+        self._recorder.record(_about(move), _FAILED, said, "Warning")
 
 
 def _about(move: PlannedMove) -> ObjectReference:

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from alnair.elastic.job_status import waits_since
 from alnair.kube.client import Client
 from alnair.kube.errors import Conflict, KubeError, NotFound, TooManyRequests
 from alnair.kube.objects.annotations import rfc3339
@@ -171,8 +172,18 @@ class Moving:
         Raises:
             KubeError: The cluster cannot be read.
         """
+        if plan.job:
+            return await self._job_waits(plan)
         pod = await self._pod(*plan.pod)
         return pod is not None and not (pod.metadata.deletion_timestamp or pod.spec.node_name)
+
+    async def _job_waits(self, plan: RebalancePlan) -> bool:
+        namespace, name, uid = plan.pod
+        try:
+            job = project_training_job(await self._client.get(RESOURCES[plan.job], name, namespace))
+        except NotFound:
+            return False
+        return job.uid == uid and waits_since(job) is not None
 
     async def _pod(self, namespace: str, name: str, uid: str) -> _Pod | None:
         """Return a pod; None if it is gone, or has ended."""

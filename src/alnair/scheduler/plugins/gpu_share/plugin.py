@@ -122,14 +122,17 @@ class _Room:
 
     def reasons(self, rows: Rows) -> Iterable[tuple[Reason, Mask]]:
         demand, devices = self._demand, self._devices
-        usable = accepted(demand, devices, rows)
         never = devices.count[rows] == 0
         yield NO_GPU, never
         if demand.restricts_models:
-            wrong = ~any_gpu(usable) & ~never
+            wrong = ~any_gpu(accepted(demand, devices, rows)) & ~never
             yield WRONG_MODEL, wrong
             never = never | wrong
         refused = ~self(rows) & ~never
+        if not devices.has_unhealthy:
+            yield NO_SLICE if demand.memory_mib else NO_WHOLE, refused
+            return
+        usable = accepted(demand, devices, rows)
         unhealthy = usable & devices.unhealthy[:, rows]
         some = refused & any_gpu(unhealthy)
         # Beside whole GPUs, a slice takes one more.

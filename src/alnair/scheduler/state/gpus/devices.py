@@ -214,6 +214,11 @@ class Devices:
         """Return whether any GPU of the row is promised beyond what it has."""
         return self.excess(row) > 0
 
+    @property
+    def has_unhealthy(self) -> bool:
+        """Whether any GPU is unhealthy."""
+        return bool(self._with_unhealthy)
+
     def excess(self, row: int) -> float:
         """Return how far the row's GPUs are over-committed: 0 if they are not, less is better."""
         holders, tenants = self._holders[:, row], self._tenants[:, row]

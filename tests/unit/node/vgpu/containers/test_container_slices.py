@@ -1,6 +1,7 @@
 """By what a container's processes are told, and what its page says of its share."""
 
 import pytest
+from msgspec.structs import replace
 
 from alnair.node.cgroups import Cgroup
 from alnair.node.vgpu.containers.container_slices import (
@@ -43,7 +44,9 @@ def test_a_process_of_no_container_is_not_told_by_an_id() -> None:
 
 def test_the_page_says_what_the_share_does() -> None:
     gpu = "GPU-8a1b0000-0000-0000-0000-00000000000f"
-    page = row(Share(gpu, 1024, 30, soft=True, low_priority=True, context_mib=300, tier_a=True))
+    share = Share(gpu, 1024, 30, soft=True, low_priority=True, context_mib=300, tier_a=True)
+    page = row(replace(share, swap_mib=2048))
+    assert (page.swap_limit, row(share).swap_limit) == (2 << 30, 0)
     assert bytes(page.uuid) == uuid_bytes(gpu) == bytes.fromhex("8a1b" + "0" * 27 + "f")
     assert (page.memory_limit, page.context_bytes) == (1 << 30, 300 << 20)
     assert (page.compute_percent, page.flags) == (
@@ -56,6 +59,21 @@ def test_a_soft_share_without_a_guarantee_has_one_percent() -> None:
     gpu = "GPU-00000000-0000-0000-0000-000000000001"
     assert row(Share(gpu, soft=True)).compute_percent == 1
     assert row(Share(gpu)).compute_percent == 0
+
+
+@pytest.mark.parametrize(
+    ("share", "says"),
+    [
+        (Share(GPU, 1024, swap_mib=2048), ""),
+        (Share(GPU, swap_mib=2048), "of whose memory there is no limit to go beyond"),
+        (Share(GPU, 1024, swap_mib=-1), "give 0 (none) or more"),
+        (Share(GPU, 1024, swap_mib=1 << 40), "give 0 (none) or more"),
+    ],
+)
+def test_memory_of_the_host_goes_beyond_a_limit(share: Share, says: str) -> None:
+    said = problem(ContainerSlices("a", ContainerMatch(container=ID), (share,)))
+    assert bool(said) == bool(says)
+    assert says in said
 
 
 @pytest.mark.parametrize(

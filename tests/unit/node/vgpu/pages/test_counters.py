@@ -33,6 +33,7 @@ def use_written(folder: Path, **fields: int) -> tuple[Slot, ...]:
     """The slots of a file in which one process says this of its GPU."""
     page = abi.Counters(slots_used=1)
     page.slot[0].owner, page.slot[0].started = 7, 42
+    page.slot[0].swapped[0] = fields.pop("swapped", 0)
     for name, value in fields.items():
         setattr(page.slot[0].device[0], name, value)
     path, raw = folder / "counters", bytes(page)
@@ -63,6 +64,16 @@ def test_what_no_machine_has_counts_as_the_most_that_is_believed(tmp_path: Path)
     (slot,) = use_written(tmp_path, held=1 << 63, waiting=1 << 63, charged_ns=1 << 63)
     use = slot.devices[0]
     assert (use.held, use.waiting, use.charged_ns) == (MOST, MOST, 1 << 63)
+
+
+@pytest.mark.parametrize(
+    ("says", "read"), [(0, ()), (5, (5,)), (1 << 63, (MOST,))], ids=["none", "some", "nonsense"]
+)
+def test_memory_of_the_host_is_read_beside_that_of_the_gpu(
+    tmp_path: Path, says: int, read: tuple[int, ...]
+) -> None:
+    (slot,) = use_written(tmp_path, swapped=says, held=7)
+    assert (slot.swapped, slot.devices[0].held) == (read, 7)
 
 
 @pytest.mark.parametrize(

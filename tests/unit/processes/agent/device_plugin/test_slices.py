@@ -41,6 +41,13 @@ def test_a_client_of_mps_is_bounded_by_its_server() -> None:
     assert share(pod) == Share(GPUS[1].uuid, 5_000)
 
 
+def test_it_may_have_memory_of_the_host_where_the_pod_says_so() -> None:
+    for host, mib in (({}, 5_000), ({names.VGPU_HOST_MEMORY: "700"}, 700)):
+        for more in ({}, {names.VGPU_ISOLATION: "mps"}):
+            demand = gpu_demand([HALF], {names.VGPU_MEMORY_POLICY: "swap", **host, **more})
+            assert share(replace(pod_on_node("a", HALF), demand=demand)).swap_mib == mib
+
+
 def test_the_longest_name_of_a_container_still_names_its_slices() -> None:
     assert name(UID, "main") == f"{UID}-main"
     longest = "c" * 63

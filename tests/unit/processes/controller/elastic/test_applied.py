@@ -8,7 +8,7 @@ from alnair.model import names
 from alnair.model.api_types import Condition
 from alnair.model.elastic_types import JobStatus, MigrationStatus
 from alnair.processes.controller.elastic.applied import Applied, digest, noted
-from alnair.processes.controller.elastic.paces import Paces
+from alnair.processes.controller.paces import Paces
 
 SERVICE = {"kind": "Service", "metadata": {"name": "s"}}
 CHILD = Child("Service", "s")
@@ -151,6 +151,23 @@ def test_counts_wait_for_further_ones_and_how_a_job_ended_for_nothing(clock: Clo
     clock.now += 0.5
     assert applied.may_tell(more, grows) == 0
     assert applied.may_tell(grows, status("Succeeded", "TrainingCompleted", 0)) == 0
+
+
+def test_a_new_job_tells_first_that_it_trains_or_what_keeps_it_back(clock: Clock) -> None:
+    applied, nothing = Applied(paces=PACES, clock=clock), JobStatus()
+    read = Condition("Created", "True", "JobRead", "", "")
+    placed = Condition("Scheduled", "True", "EnoughPlaced", "", "")
+    coming = JobStatus(phase="Scheduled", target_replicas=2, conditions=[read, placed])
+    assert applied.may_tell(nothing, coming) == 1.0
+    clock.now += 0.25
+    assert applied.may_tell(nothing, coming) == 0.75
+    assert applied.may_tell(nothing, RUNS) == 0
+    without_room = msgspec.structs.replace(coming, target_replicas=0)
+    assert applied.may_tell(nothing, without_room) == 0
+    refused = [Condition("Created", "False", "QuotaExceeded", "", "")]
+    assert applied.may_tell(nothing, msgspec.structs.replace(coming, conditions=refused)) == 0
+    clock.now += 0.75
+    assert applied.may_tell(nothing, coming) == 0
 
 
 def test_that_a_migration_began_or_is_done_waits_for_nothing(clock: Clock) -> None:

@@ -145,6 +145,18 @@ def test_pods_whose_maker_is_not_known_are_orphans_whichever_job_they_were_of() 
     assert cluster.cache.orphans(KEY) == []  # its maker goes first
 
 
+def test_of_a_job_that_is_gone_those_pods_are_orphans_that_wait_for_their_maker() -> None:
+    cluster = Cluster()
+    cluster.pod("a-0", "gone", held=True, phase="Failed")
+    cluster.pod("a-1", "gone", **READY)
+    assert cluster.cache.orphans(KEY) == [
+        Orphan("a-0", "uid-a-0", "gone", "elastictorchjob-a-workers", False, held=True)
+    ]
+    assert cluster.cache.known() == {KEY}
+    cluster.workers("gone", "old")
+    assert cluster.cache.orphans(KEY) == []  # its maker goes first
+
+
 def test_objects_tell_what_was_applied_of_them_but_not_those_of_a_former_job() -> None:
     cluster = Cluster()
     cluster.job("new")

@@ -112,6 +112,12 @@ async def test_the_launcher_is_told_to_look_at_its_hosts_only_once_they_are_writ
     now[0] += 0.25
     put_off = await carry_out(fake, job, telling("4"), applied)
     assert (put_off, seen()) == ({Child("ConfigMap", "hosts"): 0.75}, [])
+    # Nor is it made before: it says which hosts it has found.
+    made: jobs.Manifest = {"kind": "Job", "metadata": {"name": "l"}}
+    new = msgspec.structs.replace(telling("4"), create=(made,), tell=None)
+    put_off = await carry_out(fake, job, new, applied)
+    late = {Child("ConfigMap", "hosts"): 0.75, Child("Job", "l"): 0.75}
+    assert (put_off, seen()) == (late, [])
     now[0] += 0.75
     assert await carry_out(fake, job, telling("4"), applied) == {}
     assert seen() == ["apply ConfigMap", "patch Pod"]

@@ -3,11 +3,17 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from alnair.kube.errors import NotFound, TooManyRequests
-from alnair.processes.controller.elastic import orphans
+from alnair.kube.client import Listing
+from alnair.kube.errors import NotFound, ServerUnavailable, TooManyRequests
+from alnair.kube.informer import Change, ChangeKind
+from alnair.processes.controller.elastic import cache, children, orphans
+from alnair.processes.controller.elastic.cache import JobCache
+from alnair.processes.controller.elastic.operator import TrainingJobOperator
 from alnair.processes.controller.elastic.orphans import PATIENCE, Orphan, Orphans
+from alnair.processes.controller.elastic.work_queue import WorkQueue
 
 POD = Orphan("a-workers-0", "pod", "former", "a-workers", is_set=True)
 
@@ -91,3 +97,64 @@ async def test_what_a_disruption_budget_keeps_is_tried_again() -> None:
     client.is_full = False
     await looking.remove("job", "team", [POD], again)
     assert client.evicted == [("a-workers-0", "pod")]
+
+
+# --- the training job itself is gone --------------------------------------------------------------
+
+KEY = ("ElasticTorchJob", "team", "a")
+LEFT = {
+    "metadata": {
+        "name": "a-0",
+        "namespace": "team",
+        "uid": "pod",
+        "labels": {"ElasticTorchJob": "a", "role": "worker"},
+        "ownerReferences": [{"kind": "Job", "name": "w", "uid": "gone", "controller": True}],
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": [children.TRACKED],
+    },
+    "spec": {},
+}
+
+
+async def test_pods_are_let_go_whose_training_job_went_while_nobody_saw_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client: Any = FakeClient()
+    operator = TrainingJobOperator(client)
+    operator._queue = WorkQueue()
+    pod = children.project_pod(msgspec.convert(LEFT, children.PodWire))
+    told = operator._cache._child("pod", operator._cache._pods)
+    told(Change(ChangeKind.ADDED, ("team", "a-0"), None, pod))
+    assert (await operator._queue.take())[0] == KEY
+    await operator._reconcile(KEY)
+    assert client.released == []
+    assert operator._queue._timers.keys() == {KEY}, "it is looked at again"
+    monkeypatch.setattr(orphans, "PATIENCE", 0.0)
+    await operator._reconcile(KEY)
+    assert [path for path, _ in client.released] == ["/api/v1/namespaces/team/pods/a-0"]
+    operator._queue.close()
+
+
+class Answering:
+    """Of an API server that is there at the second try, with these pods."""
+
+    def __init__(self, *pods: Any) -> None:
+        found = [msgspec.convert(one, children.PodWire) for one in pods]
+        self.answers = [ServerUnavailable(503, "", "it starts"), Listing(found, "1")]
+
+    async def list(self, *_: Any, **__: Any) -> Any:
+        found = self.answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.mark.parametrize("pods", [[], [LEFT]])
+async def test_objects_are_followed_also_where_only_pods_are_left_of_jobs(
+    pods: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_RETRY", 0.0)
+    client: Any = Answering(*pods)
+    known = JobCache(client, lambda _: None)
+    await known._look_for_pods()
+    assert known.any.is_set() == bool(pods)

@@ -49,3 +49,11 @@ async def test_of_two_times_the_last_word_counts_and_none_after_the_end() -> Non
     queue.close()
     await asyncio.sleep(0.01)
     assert len(queue) == 0
+
+
+async def test_new_jobs_go_before_others_in_their_order() -> None:
+    new = [("Kind", "space", name) for name in "xyz"]
+    queue = WorkQueue(is_first=lambda key: key in new)
+    for key in (A, new[0], B, new[1], new[2]):
+        queue.add(key)
+    assert [(await queue.take())[0] for _ in range(5)] == [*new, A, B]

@@ -1,7 +1,8 @@
-"""How often the same thing of a training job is written: at once, and then at most so often.
+"""How often the same thing is written of an object: at once, and then at most so often.
 
-What changes faster than that is written once, as it is then. Without it, a job whose pods come and
-go, and an object over which somebody else disagrees with us, cost as many writes as there is news.
+What changes faster than that is written once, as it is then. Without it, a job or a gang whose pods
+come and go, and an object over which somebody else disagrees with us, cost as many writes as there
+is news.
 """
 
 import time
@@ -18,7 +19,7 @@ _FORGIVEN: Final = 4.0
 
 
 class Paces(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds between two writes at least.
+    """Seconds between two writes of a training job at least.
 
     Attributes:
         status_pace: Of a job's status, while only counts and words change.
@@ -64,6 +65,11 @@ class Pace:
         soon = last is not None and now - last < _FORGIVEN * self._every(what, every)
         self._repeats[what] = self._repeats.get(what, 0) + 1 if is_repeat and soon else 0
         self._last[what] = now
+
+    def forget(self, what: Hashable) -> None:
+        """Forget a thing that is gone."""
+        self._last.pop(what, None)
+        self._repeats.pop(what, None)
 
     def _every(self, what: Hashable, every: float) -> float:
         doubled: float = every * 2 ** min(self._repeats.get(what, 0), _DOUBLINGS)
