@@ -13,6 +13,7 @@ import pytest
 
 from alnair.model.nodes import Node
 from alnair.model.workload import PodSpec
+from alnair.scheduler.engine import events
 from alnair.scheduler.engine.engine import Engine
 from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.framework.evaluation import Evaluation
@@ -102,6 +103,16 @@ def test_where_cores_run_out_the_last_of_each_node_are_left_for_gpus_with_few() 
         placed = [bool(stream.place(spec)[0]) for spec in specs]
         gpus += sum(p for p, spec in zip(placed, specs, strict=True) if spec.gpu)
     assert gpus > 75, "70 where all cores cost the same, and pods without GPUs take the last"
+
+
+def test_pods_without_gpus_are_scored_from_the_first_gpu_on() -> None:
+    stream, spec = Stream(make.node("bare", cpu=2000)), make.spec(cpu=1000)
+    stream.hear_of(*[make.spec(whole=1, cpu=16000)] * 64)
+    assert stream.place(spec)[0] == "bare"
+    nodes = [node("four", gpus=4, cpu=64000), node("one", gpus=1, cpu=64000)]
+    stream.engine.learn([events.NodeChanged(n) for n in nodes], 1.0)
+    placed = [stream.place(spec)[0] for _ in range(8)]
+    assert placed == ["bare", *["one"] * 7]
 
 
 def test_without_history_nodes_are_filled_in_their_order() -> None:
