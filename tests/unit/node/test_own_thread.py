@@ -47,7 +47,7 @@ async def test_a_thread_whose_call_came_back_does_the_next_one(
 ) -> None:
     monkeypatch.setattr(own_thread, "_idle", [])
     first = await in_own_thread(threading.current_thread)
-    while first.name == "own-thread":  # noqa: ASYNC110 (it has answered, and is about to wait)
+    while not own_thread._idle:  # noqa: ASYNC110 (it has answered, and is about to wait)
         await asyncio.sleep(0.001)
     assert await in_own_thread(threading.current_thread) is first
 
