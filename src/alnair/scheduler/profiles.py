@@ -139,7 +139,7 @@ _IN_ORDER: Final = (
     _use("GpuModels"),
 )
 #: By what a placement takes from pods to come, and in order until some have come.
-_BALANCED: Final = (*_IN_ORDER, _use("OpportunityCost", untilLearned=["GpuAllocation"]), *_LAST)
+_OPPORTUNITY_COST: Final = _use("OpportunityCost", untilLearned=["GpuAllocation"])
 #: Pods with GPUs go by them, and only then by what the node has besides.
 _LEAST_GPUS: Final = _use(
     "GpuAllocation",
@@ -149,7 +149,12 @@ _LEAST_GPUS: Final = _use(
 #: Scheduler name → its plugins in their order. Another plugin of the registry is in none of them
 #: until it is listed here.
 PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
-    names.SCHEDULER: _BALANCED,
+    # Slices have their shares by force: a GPU that is busy with 60 % has room for 30.
+    names.SCHEDULER: (
+        *_IN_ORDER,
+        _use("OpportunityCost", **_OPPORTUNITY_COST.arguments, targetUtilization=100),
+        *_LAST,
+    ),
     # Nodes are filled, so neither evenness nor images count.
     names.COST_SAVING: (
         *_FIRST,
@@ -176,9 +181,9 @@ PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
         *_GPU_NODES,
         *_LAST,
     ),
-    # What balanced is by now had this name before.
-    names.LOW_FRAGMENTATION: _BALANCED,
-    # What balanced was before.
+    # The same, and slices keep off GPUs that are measured to be busy.
+    names.LOW_FRAGMENTATION: (*_IN_ORDER, _OPPORTUNITY_COST, *_LAST),
+    # What the default was before.
     names.IN_ORDER: (*_IN_ORDER, *_LAST),
     # By measured load.
     names.UTILSCHED: (

@@ -121,14 +121,9 @@ def within(series: PodSeries, metric: str, begin: float, end: float) -> list[flo
 
 
 async def test_two_pods_of_one_gpu_are_told_apart(agent: AgentPages, pods: RealPods) -> None:
-    # The default profile keeps the second one off a GPU that the first, or a former one, has busy.
     made = [
         await pods.start(
-            pod(
-                f"told-{percent}",
-                busy("--memory-mib", memory, limits=sliced(8192, percent)),
-                scheduler=names.IN_ORDER,
-            )
+            pod(f"told-{percent}", busy("--memory-mib", memory, limits=sliced(8192, percent)))
         )
         for percent, memory in ((60, 4000), (30, 1000))
     ]

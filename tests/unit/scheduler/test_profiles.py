@@ -42,7 +42,7 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
         ("GpuTopology", 2, {"nvlinkOnly": True}),
         ("GpuModels", 4, {}),
-        ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"]}),
+        ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"], "targetUtilization": 100}),
         *LAST,
     ],
     "alnair-cost-saving": [

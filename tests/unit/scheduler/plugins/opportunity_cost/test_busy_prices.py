@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from alnair.model import names
 from alnair.model.nodes import GpuLoad, Node
 from alnair.model.workload import PodSpec
 from alnair.scheduler.engine import events
@@ -12,6 +13,7 @@ from alnair.scheduler.framework.arguments import ArgumentError, made
 from alnair.scheduler.plugins.opportunity_cost.busy_prices import BusyPrices
 from alnair.scheduler.plugins.opportunity_cost.gpu_prices import GRAIN
 from alnair.scheduler.plugins.opportunity_cost.plugin import OpportunityCost
+from alnair.scheduler.profiles import profiles
 from alnair.scheduler.state.cluster import Cluster
 from kit import make
 from kit.stream import Stream, share
@@ -34,8 +36,8 @@ def expecting(util: float, percent: int = 30) -> PodSpec:
 def stream_of(*nodes: Node, **arguments: float) -> Stream:
     """Pods one after another, by OpportunityCost with these arguments."""
     stream = Stream(*nodes)
-    names = {"target": "targetUtilization", "limit": "maxUtilization"}
-    ours = made(OpportunityCost, {names[name]: value for name, value in arguments.items()})
+    spelt = {"target": "targetUtilization", "limit": "maxUtilization"}
+    ours = made(OpportunityCost, {spelt[name]: value for name, value in arguments.items()})
     others = [plugin for plugin in stream.profile.plugins if plugin.name != ours.name]
     stream.profile = type(stream.profile)("test", [*others, ours])
     stream.engine = Engine([stream.profile], order=[n.name for n in nodes], patience=None)
@@ -61,6 +63,23 @@ def test_a_gpu_costs_more_by_what_goes_beyond_the_target(
     util: float, own: float, price: float
 ) -> None:
     assert prices(util, own, 70.0) == price
+
+
+@pytest.mark.parametrize(
+    ("profile", "taken"), [(names.SCHEDULER, "busy"), (names.LOW_FRAGMENTATION, "calm")]
+)
+def test_by_default_a_slice_joins_a_busy_tenant_whose_share_is_enforced(
+    profile: str, taken: str
+) -> None:
+    stream = Stream(*(nodes := (measured("busy", 95), measured("calm", 0))))
+    (built_in,) = (one for one in profiles() if one.scheduler == profile)
+    stream.profile = type(built_in)("test", built_in.plugins, built_in.weights)
+    stream.engine = Engine([stream.profile], order=[n.name for n in nodes], patience=None)
+    stream.engine.learn([events.NodeChanged(n) for n in nodes], 0.0)
+    assert stream.place(shared("busy"))[0] == "busy"
+    for _ in range(16):  # from then on it goes by what it has learned
+        where, _ = stream.place(share(3))
+    assert where == taken
 
 
 def test_a_pod_that_is_alone_there_pays_nothing() -> None:
