@@ -149,7 +149,7 @@ _LEAST_GPUS: Final = _use(
 #: Scheduler name → its plugins in their order. Another plugin of the registry is in none of them
 #: until it is listed here.
 PROFILES: Final[Mapping[str, tuple[Use, ...]]] = {
-    # Slices have their shares by force: a GPU that is busy with 60 % has room for 30.
+    # Not by measured loads: slices have their shares by force.
     names.SCHEDULER: (
         *_IN_ORDER,
         _use("OpportunityCost", **_OPPORTUNITY_COST.arguments, targetUtilization=100),

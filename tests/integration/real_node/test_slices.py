@@ -33,6 +33,8 @@ from kit.real_node.trying_tenants import pages
 #: Seconds over which shares are compared.
 SPAN = 8.0
 HOLD = "import time; time.sleep(3600)"
+# Pods that shall meet on one GPU name `alnair-in-order`: where they meet by the default profile
+# depends on what pods before asked for.
 
 
 def limits(cluster: LocalCluster, name: str) -> dict[str, tuple[str, int, int]]:
@@ -47,7 +49,13 @@ def limits(cluster: LocalCluster, name: str) -> dict[str, tuple[str, int, int]]:
 
 async def test_two_pods_on_one_gpu_have_their_shares_of_its_time(pods: RealPods) -> None:
     made = [
-        await pods.start(pod(f"share-{percent}", busy(limits=sliced(8192, percent))))
+        await pods.start(
+            pod(
+                f"share-{percent}",
+                busy(limits=sliced(8192, percent)),
+                scheduler=names.IN_ORDER,
+            )
+        )
         for percent in (60, 30)
     ]
     assert gpu(made[0]) == gpu(made[1])
@@ -74,9 +82,11 @@ async def test_two_pods_on_one_gpu_have_their_shares_of_its_time(pods: RealPods)
 async def test_what_is_beyond_a_slice_is_refused_and_the_pod_beside_goes_on(
     pods: RealPods,
 ) -> None:
-    beside = await pods.start(pod("beside", busy("--memory-mib", 6000, limits=sliced(8192, 40))))
+    calm = busy("--memory-mib", 6000, limits=sliced(8192, 40))
+    beside = await pods.start(pod("beside", calm, scheduler=names.IN_ORDER))
     greedy = ["cuda_load", "--memory-mib", "5000"]
-    await pods.create(pod("greedy", container(images.CUDA, *greedy, limits=sliced(4096, 40))))
+    asks = container(images.CUDA, *greedy, limits=sliced(4096, 40))
+    await pods.create(pod("greedy", asks, scheduler=names.IN_ORDER))
     assert "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY" in await pods.failed("greedy")
     before = reports(await pods.says("beside", "}"))[-1]["kernels"]
 

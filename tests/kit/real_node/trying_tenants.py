@@ -41,7 +41,8 @@ def tenant(name: str, limits: dict[str, str]) -> Manifest:
         "resources": {"limits": limits},
     }
     spec = {
-        "schedulerName": names.SCHEDULER,
+        # They leave room for a whole GPU, whatever pods before asked for.
+        "schedulerName": names.IN_ORDER,
         "nodeSelector": {names.REAL_NODE: "true"},
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
