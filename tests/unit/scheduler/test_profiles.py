@@ -32,16 +32,20 @@ LEAST_GPUS = {
     **LEAST,
     "tieBreakers": ["NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"],
 }
+#: Where nodes and GPUs are filled one after the other, until somebody knows better.
+IN_ORDER: list[tuple[str, int | None, dict[str, Any]]] = [
+    *FIRST,
+    ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
+    ("ImageLocality", 1, {"gpuNodesInOrder": True}),
+    ("GpuShare", None, {"choice": "tightest"}),
+    ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
+    ("GpuTopology", 2, {"nvlinkOnly": True}),
+    ("GpuModels", 4, {}),
+]
 #: Profile → plugins in their order, the weights of those that score, arguments.
 BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
     "alnair-scheduler": [
-        *FIRST,
-        ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
-        ("ImageLocality", 1, {"gpuNodesInOrder": True}),
-        ("GpuShare", None, {"choice": "tightest"}),
-        ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
-        ("GpuTopology", 2, {"nvlinkOnly": True}),
-        ("GpuModels", 4, {}),
+        *IN_ORDER,
         ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"], "targetUtilization": 100}),
         *LAST,
     ],
@@ -74,24 +78,12 @@ BUILT_IN: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {
         *LAST,
     ],
     "alnair-low-fragmentation": [
-        *FIRST,
-        ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
-        ("ImageLocality", 1, {"gpuNodesInOrder": True}),
-        ("GpuShare", None, {"choice": "tightest"}),
-        ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
-        ("GpuTopology", 2, {"nvlinkOnly": True}),
-        ("GpuModels", 4, {}),
+        *IN_ORDER,
         ("OpportunityCost", 1, {"untilLearned": ["GpuAllocation"]}),
         *LAST,
     ],
     "alnair-in-order": [
-        *FIRST,
-        ("NodeResourcesFit", 1, {"scoringStrategy": LEAST, "gpuNodesInOrder": True}),
-        ("ImageLocality", 1, {"gpuNodesInOrder": True}),
-        ("GpuShare", None, {"choice": "tightest"}),
-        ("GpuAllocation", 1, {**MOST, "tieBreakers": ["NodeResourceTopologyMatch"]}),
-        ("GpuTopology", 2, {"nvlinkOnly": True}),
-        ("GpuModels", 4, {}),
+        *IN_ORDER,
         *LAST,
     ],
     "utilsched": [
