@@ -89,7 +89,8 @@ class Run:
         profile: Their schedulerName.
         models: GPU models of the trace's nodes.
         rate: Creations per second; None = as fast as the server takes them.
-        in_flight: Creations under way at once; 1 keeps the order exactly.
+        in_flight: Creations under way at once. With 1 each waits for the decision on the one
+            before: a scheduler that learns of two at once may place the first one otherwise.
         patience: Seconds to wait for a decision before giving up.
     """
 
@@ -114,6 +115,7 @@ class Run:
         self._rate = rate
         self._in_flight = in_flight
         self._patience = patience
+        self._news = asyncio.Event()
 
     async def prepare(self, *, fresh: bool) -> None:
         """Make the namespace; with `fresh`, delete the pods that a replay has left in it.
@@ -276,6 +278,7 @@ class Run:
                     else:
                         self._see(event.object, batch.arrived, listed=listed)
                 known.set()
+                self._news.set()
 
     def _see(self, pod: _Pod, now: float, *, listed: bool) -> None:
         meta = pod.metadata
@@ -300,10 +303,20 @@ class Run:
                 if wait > 0:
                     await asyncio.sleep(wait)
                 await self._create(name)
+                if self._in_flight == 1:
+                    await self._decision(name)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._in_flight):
                 tasks.create_task(work(names))
+
+    async def _decision(self, name: str) -> None:
+        """Wait until a pod has a node, a verdict, or is gone."""
+        entry = self.ledger.entries[name]
+        lost = entry.lost
+        while not (entry.node or entry.refusal or entry.lost > lost):
+            self._news.clear()
+            await self._news.wait()
 
     async def _create_again(self) -> None:
         """Create the pods that have gone, as the controller that owns a pod would."""

@@ -27,7 +27,7 @@ class Settings(msgspec.Struct, frozen=True):
         namespace: Where the pods live.
         profile: Their schedulerName.
         rate: Creations per second; None = as fast as the server takes them.
-        in_flight: Creations under way at once; 1 keeps the order.
+        in_flight: Creations under way at once; 1 keeps the order, and waits for each decision.
         patience: Seconds without a decision after which it is given up.
         timeout: Seconds after which it is given up in any case.
         fresh: Pods of an earlier replay are deleted first.
