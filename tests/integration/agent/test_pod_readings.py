@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,15 +19,18 @@ from alnair.profiler.samples import CgroupSample, ContainerKey
 from kit.fake_cgroups import ID, OTHER
 
 MIB = 1 << 20
-#: Burns processor time, holds memory, and then says how much of the time it had.
+#: Seconds of processor time that a process had when it joined its groups.
+HAD = "HAD_BEFORE"
+#: Burns processor time, holds memory, and then says how much of the time it had in its groups.
 PROGRAM = """
-import sys, time
+import os, sys, time
+had = float(os.environ["HAD_BEFORE"])
 held = bytearray(96 << 20)
 held[::4096] = b"x" * len(held[::4096])
 print("ready", flush=True)
-while time.process_time() < float(sys.argv[1]):
+while time.process_time() - had < float(sys.argv[1]):
     pass
-print(time.process_time(), flush=True)
+print(time.process_time() - had, flush=True)
 sys.stdin.read()
 """
 
@@ -70,6 +74,7 @@ def running(
     def join() -> None:
         for folder in groups:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
+        os.environ[HAD] = str(time.process_time())  # in the new process only
 
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", program, str(argument)]
@@ -244,6 +249,7 @@ def test_a_pods_traffic_is_what_it_sent_over_its_cable(kubelet: str) -> None:
     def join() -> None:
         for folder in groups:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
+        os.environ[HAD] = str(time.process_time())  # in the new process only
 
     pipe = subprocess.PIPE
     with subprocess.Popen(
