@@ -39,9 +39,9 @@ demo: install ## Start a real cluster and place 2,000 pods of a production trace
 	@$(BIN)/alnair demo $(ARGS)
 
 # For two cores: tests wait nearly as long as they compute.
-PROCESSES := 3
+PROCESSES := 4
 .PHONY: test
-test: lint programs ## Lint, then all tests, in PROCESSES=3 at a time; stops after a stage that failed
+test: lint programs ## Lint, then all tests, in PROCESSES=4 at a time; stops after a stage that failed
 	@$(BIN)/python -m pytest -n $(PROCESSES) --durations=10 $(STAGES) $(ARGS)
 
 .PHONY: test-unit

@@ -42,7 +42,7 @@ LANES = (
     ("integration/scheduler",),
     ("integration",),
 )
-#: In parallel these lanes keep two processes busy from the beginning, while the third runs unit
+#: In parallel these lanes keep two processes busy from the beginning, while the others run unit
 #: tests: what is longest, and waits most, is not what the others wait for in the end.
 LONGEST = ("integration/real_node", "integration/scheduler")
 STAGES = ("unit", "native", "scenarios", "integration")
