@@ -166,6 +166,17 @@ def test_without_a_scheduler_it_says_so_instead_of_waiting(
     assert "--fresh" in other.stderr
 
 
+def test_in_a_given_order_each_pod_waits_for_the_decision_on_the_one_before(
+    replay_cluster: LocalCluster, small_trace: Trace, tmp_path: Path
+) -> None:
+    order = tmp_path / "order.pods"
+    order.write_text("p002\np001\np004\n")
+    nobody = small_trace("--profile", "nobody", "--patience", 1, "--order", order)
+    done = alnair("replay", *nobody, *at(replay_cluster))
+    assert done.returncode == 1
+    assert "1 pod of nobody has had neither a node nor a reason for 1 s" in done.stderr
+
+
 async def test_a_scheduler_of_ours_that_died_is_named(
     replay_cluster: LocalCluster, small_trace: Trace
 ) -> None:
