@@ -6,6 +6,7 @@ interrupted anywhere, and a component that died, are nothing special.
 
 import asyncio
 import contextlib
+import dataclasses
 import datetime as dt
 import os
 import shutil
@@ -234,6 +235,7 @@ class LocalCluster:
         context: ssl.SSLContext,
     ) -> None:
         """Has one component running and well."""
+        at = self._with_its_port(name, at)
         command = components.command(name, at, remembered.extra_args.get(name, ()))
         port = at.ports.get(name)
         wanted = Supervised(
@@ -245,6 +247,25 @@ class LocalCluster:
             COMPONENTS[name].stop_seconds,
         )
         await supervision.ensure(wanted, self.layout, self._report, _PATIENCE_SECONDS)
+
+    def _with_its_port(
+        self, name: str, at: components.ClusterSettings
+    ) -> components.ClusterSettings:
+        """Chooses another port where somebody took a component's since it was chosen."""
+        port, known = at.ports.get(name), self.remembered()
+        # Others were told where etcd and the API server are.
+        if port is None or known is None or name in components.BARE:
+            return at
+        if self.pid(name) or ports.is_free(port):
+            return at
+        taken = frozenset(
+            port for one in (known, *self._neighbours()) for port in one.ports.values()
+        )
+        chosen = ports.choose(self.layout.folder, [name], {}, api_port=None, ours={}, taken=taken)
+        state.save(
+            self.layout.state, msgspec.structs.replace(known, ports={**known.ports, **chosen})
+        )
+        return dataclasses.replace(at, ports={**at.ports, **chosen})
 
     def _changing(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Keeps other commands from changing the cluster at the same time."""

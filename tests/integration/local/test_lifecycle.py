@@ -178,6 +178,23 @@ async def test_a_further_component_runs_with_its_own_flags_until_the_next_start(
     assert spare.pid("kube-scheduler") is None
 
 
+async def test_a_component_whose_port_was_taken_meanwhile_listens_on_another(
+    spare: LocalCluster,
+) -> None:
+    chosen = spare.remembered()
+    assert chosen
+    port = chosen.ports["kube-scheduler"]
+    with socket.create_server(("127.0.0.1", port)):
+        await spare.start("kube-scheduler")
+    now = spare.remembered()
+    assert now
+    assert now.ports["kube-scheduler"] != port
+    assert {**now.ports, "kube-scheduler": port} == chosen.ports
+    assert ports.listening(spare.running()["kube-scheduler"].process) == now.ports["kube-scheduler"]
+    await spare.up()
+    assert spare.pid("kube-scheduler") is None
+
+
 async def test_down_leaves_no_process_no_port_and_no_file(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     await cluster.up()
