@@ -6,8 +6,8 @@ each of them launches batches of 256 empty kernels and gives the median time of 
 figures are medians over the rounds; what a library adds is the median of its differences to the
 plain process in the same round.
 
-`--threads N,... --streams M`: each process launches from N threads at once, each into M streams of its
-own by turns; a row for each N. The bounds are for one thread, whose launches meet nobody.
+`--threads N,... --streams M`: each process launches from N threads at once, each into M streams of
+its own by turns; a row for each N. The bounds are for one thread, whose launches meet nobody.
 
 `--preload PATH` adds another library to the same rounds, with its limit by `--env NAME=VALUE`
 (benchmarks/lib/other_library.py); `ratio` is what it adds over what ours adds with a limit.

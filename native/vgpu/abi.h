@@ -65,8 +65,9 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     uint64_t rate_until_ns;  /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
                                 share again (a dead server never leaves a borrowed rate behind) */
     uint64_t cost_scale_ppm; /* outer correction: predicted GPU time is multiplied by this; 0: 1 */
-    uint32_t neighbours;     /* other tenants that had GPU work in the last tick (contention) */
-    uint32_t sm_count;       /* SMs that the container shall see; 0: all */
+    uint32_t neighbours; /* other tenants that had GPU work in the last tick and whose time slices
+                            cut this one's kernels (contention): no clients of its MPS server */
+    uint32_t sm_count;   /* SMs that the container shall see; 0: all */
     /* GPU time per time that those neighbours use together, in millionths; 0: not known */
     uint64_t others_ppm;
     /* 0: no windows. Else tenants that all want more than they may have take turns: of each period

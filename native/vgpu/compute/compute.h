@@ -65,8 +65,9 @@ extern _Atomic uint32_t vg_costs_epoch; /* grows where places in a full table ar
 
 /* Which launch of a kernel is timed next: each thread counts its own. */
 struct vg_countdown {
-    uint32_t tag;            /* of the kernel whose this is */
-    uint16_t left, interval; /* launches until then, and from the last one: what a sample stands for */
+    uint32_t tag; /* of the kernel whose this is */
+    uint16_t left,
+        interval; /* launches until then, and from the last one: what a sample stands for */
 };
 #define VG_COUNTDOWNS 1024u /* of a thread: kernels that share one take it from one another */
 extern VG_TLS struct vg_countdown *vg_countdowns; /* NULL: this thread has none yet */
@@ -76,7 +77,8 @@ bool vg_countdown_found(const struct vg_cost *cost, uint64_t key);
 static inline bool vg_countdown_is_due(const struct vg_cost *cost)
 {
     uint64_t key = atomic_load_explicit(&cost->key, memory_order_relaxed);
-    struct vg_countdown *its = vg_countdowns ? &vg_countdowns[key >> 1 & (VG_COUNTDOWNS - 1)] : NULL;
+    struct vg_countdown *its =
+        vg_countdowns ? &vg_countdowns[key >> 1 & (VG_COUNTDOWNS - 1)] : NULL;
     if (unlikely(!its || its->tag != (uint32_t)(key >> 32)))
         return vg_countdown_found(cost, key);
     if (unlikely(!its->left))

@@ -189,7 +189,8 @@ uint32_t vg_countdown_begin(const struct vg_cost *cost)
     /* At random distances, or a kernel whose cost alternates would be seen on one side only. */
     if (launches > 1)
         launches = launches / 2 + random_number() % launches + 1;
-    *its = (struct vg_countdown){(uint32_t)(key >> 32), (uint16_t)(launches - 1), (uint16_t)launches};
+    *its =
+        (struct vg_countdown){(uint32_t)(key >> 32), (uint16_t)(launches - 1), (uint16_t)launches};
     return stands_for ? stands_for : 1;
 }
 

@@ -302,13 +302,10 @@ static void take(struct vg_sample *sample)
     at_end.siblings = vg_siblings(sample->row, now);
     if (at_end.siblings > sample->contention.siblings)
         sample->contention.siblings = at_end.siblings;
-    struct vg_timed timed = {sample->start,
-                             elapsed > empty ? elapsed - empty : 1,
-                             sample->charged,
-                             sample->stands_for,
-                             sample->since ? now - sample->since : 0,
-                             now,
-                             sample->contention};
+    struct vg_timed timed = {
+        sample->start,      elapsed > empty ? elapsed - empty : 1,   sample->charged,
+        sample->stands_for, sample->since ? now - sample->since : 0, now,
+        sample->contention};
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, sample->key, &timed));
     double begin;

@@ -141,6 +141,8 @@ class DriverAccounts:
         share = container.assignment.shares[row]
         key = container.assignment.name, share.uuid
         fields = self._overhead(key, container, row, pids, load)
+        by_mps = self._compute.by_mps
+        (by_mps.add if pids and load.mps.issuperset(pids) else by_mps.discard)(key)
         charged = container.totals.devices[row]["charged_ns"]
         then, before = self._charged.get(key, (now, charged))
         self._charged[key] = now, charged
