@@ -82,7 +82,9 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     /* bytes of the host's memory that the container may have beyond memory_limit, where a program
      * asks the GPU for more (memory/swapped.c); 0: none, it is refused */
     uint64_t swap_limit;
-    uint64_t reserved;
+    /* bytes by which the ledger exceeds what NVML charges, for modules that the driver loads only in
+     * part: counts as free, as far as modules are charged with so much (loaded) */
+    uint64_t memory_credit;
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
@@ -155,7 +157,8 @@ struct vg_slot {              /* 4096 bytes: one process */
     _Atomic uint64_t classes;  /* that its library counts; 0: up to VG_CALL_OTHER (before 0.2) */
     _Atomic uint64_t start_ns; /* in which it was let in: pages, registration, slot */
     struct vg_calls calls[VG_CLASSES];
-    uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
+    _Atomic uint64_t loaded[VG_DEVICES]; /* the part of held that modules are charged with */
+    uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES - 8 * VG_DEVICES];
     struct vg_slot_device device[VG_DEVICES];
     _Atomic uint64_t leaving[VG_DEVICES]; /* part of held that the driver is freeing now: a refusal
                                              waits for it; it never admits anybody */
