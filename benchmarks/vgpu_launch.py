@@ -6,8 +6,8 @@ each of them launches batches of 256 empty kernels and gives the median time of 
 figures are medians over the rounds; what a library adds is the median of its differences to the
 plain process in the same round.
 
-`--threads N --streams M`: each process launches from N threads at once, each into M streams of its
-own by turns. The bounds are for one thread, whose launches meet nobody.
+`--threads N,... --streams M`: each process launches from N threads at once, each into M streams of
+its own by turns; a row for each N. The bounds are for one thread, whose launches meet nobody.
 
 `--preload PATH` adds another library to the same rounds, with its limit by `--env NAME=VALUE`
 (benchmarks/lib/other_library.py); `ratio` is what it adds over what ours adds with a limit.
@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from lib import machine, other_library
 
@@ -71,17 +72,12 @@ def _some(text: str) -> int:
     return number
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--preload", **other_library.PRELOAD)
-    parser.add_argument("--env", **other_library.ENV)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--batches", type=int, default=40, help="of 256 launches, per round")
-    parser.add_argument("--threads", type=_some, default=1, help="that launch at once")
-    parser.add_argument("--streams", type=_some, default=1, help="of each thread, by turns")
-    parser.add_argument("--json", action="store_true", help="nothing but the line of JSON")
-    options = parser.parse_args()
-    build.libraries()
+def _numbers(text: str) -> list[int]:
+    return [_some(number) for number in text.split(",")]
+
+
+def measured(threads: int, options: argparse.Namespace) -> dict[str, Any]:
+    """What launches cost from so many threads at once, of each process."""
     with ExitStack() as stack:
         fake = stack.enter_context(Fake(clock="wall"))
         environments = {PLAIN: fake.environment(PLAIN)}
@@ -94,8 +90,7 @@ def main() -> None:
             its = other_library.filled(options.env, percent=NOT_BINDING, folder=folder)
             environments[OTHER] = fake.environment(OTHER, LD_PRELOAD=options.preload, **its)
         processes = {
-            name: Process(its, options.threads, options.streams)
-            for name, its in environments.items()
+            name: Process(its, threads, options.streams) for name, its in environments.items()
         }
         for process in processes.values():  # warm
             process.measure(options.batches)
@@ -113,26 +108,57 @@ def main() -> None:
         for name, values in found.items()
         if name != PLAIN
     }
-    result = {
-        "benchmark": "vgpu_launch",
+    return {
+        "threads": threads,
         "ns_per_launch": {name: round(statistics.median(v), 1) for name, v in found.items()},
         "added_ns": {name: round(value, 1) for name, value in added.items()},
-        "bounds_ns": BOUNDS,
         "throttled_ns": throttled,
         "charged_ns": charged,
-        "met": (options.threads > 1 or all(added[name] <= its for name, its in BOUNDS.items()))
-        and not any(throttled.values()),
-        "rounds": options.rounds,
-        "threads": options.threads,
-        "streams": options.streams,
         "ratio": other_library.ratio(added[OTHER], added[LIMITED]) if options.preload else None,
+        "met": (threads > 1 or all(added[name] <= its for name, its in BOUNDS.items()))
+        and not any(throttled.values()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--preload", **other_library.PRELOAD)
+    parser.add_argument("--env", **other_library.ENV)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--batches", type=int, default=40, help="of 256 launches, per round")
+    parser.add_argument(
+        "--threads", type=_numbers, default=[1], help="that launch at once, such as 1,2,4,8"
+    )
+    parser.add_argument(
+        "--streams", type=_some, nargs="?", const=4, default=1, help="of each thread, by turns"
+    )
+    parser.add_argument("--json", action="store_true", help="nothing but the line of JSON")
+    options = parser.parse_args()
+    build.libraries()
+    rows = [measured(threads, options) for threads in options.threads]
+    if not options.json:
+        names = list(rows[0]["ns_per_launch"])
+        print(f"{'threads':>8}" + "".join(f"{name:>26}" for name in names), file=sys.stderr)
+        for row in rows:
+            told = "".join(
+                f"{row['ns_per_launch'][name]:13.1f} ({row['added_ns'].get(name, 0.0):+8.1f})"
+                + " " * 2
+                for name in names
+            )
+            print(f"{row['threads']:8}{told}", file=sys.stderr)
+    result = {
+        "benchmark": "vgpu_launch",
+        **rows[0],
+        "met": all(row["met"] for row in rows),
+        "rows": rows,
+        "bounds_ns": BOUNDS,
+        "rounds": options.rounds,
+        "streams": options.streams,
         "library": options.preload or "",
-        "method": f"medians of {options.rounds} rounds in turns, wall clock",
+        "method": f"medians of {options.rounds} rounds in turns, wall clock; ns a launch takes "
+        "its thread",
         "machine": machine.describe(),
     }
-    if not options.json:
-        for name, values in found.items():
-            print(f"{name:18} {statistics.median(values):8.1f} ns per launch", file=sys.stderr)
     print(json.dumps(result))
 
 

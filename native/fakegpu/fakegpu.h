@@ -45,6 +45,7 @@
  *   mode=timeslice|mps   see engine/engine.h; slice_us, switch_us: as the profile says
  *   launch_ns, event_ns  host time of a launch (virtual), GPU time of an event: as the profile says
  *   load_us=0            virtual: host time of the first launch of a function or executable graph
+ *   loaded=100           percent of a module that is loaded, and takes memory, as with lazy loading
  *   call_ns=500          virtual: host time of other calls; sync_ns=3000: of waking up
  *   jitter=0             percent, of kernels whose name says nothing of it; seed=1
  *   noise=0              percent points by which NVML's samples are wrong at most

@@ -65,8 +65,9 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     uint64_t rate_until_ns;  /* CLOCK_MONOTONIC until which rate_ppm holds; then the guaranteed
                                 share again (a dead server never leaves a borrowed rate behind) */
     uint64_t cost_scale_ppm; /* outer correction: predicted GPU time is multiplied by this; 0: 1 */
-    uint32_t neighbours;     /* other tenants that had GPU work in the last tick (contention) */
-    uint32_t sm_count;       /* SMs that the container shall see; 0: all */
+    uint32_t neighbours; /* other tenants that had GPU work in the last tick and whose time slices
+                            cut this one's kernels (contention): no clients of its MPS server */
+    uint32_t sm_count;   /* SMs that the container shall see; 0: all */
     /* GPU time per time that those neighbours use together, in millionths; 0: not known */
     uint64_t others_ppm;
     /* 0: no windows. Else tenants that all want more than they may have take turns: of each period
@@ -81,7 +82,9 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
     /* bytes of the host's memory that the container may have beyond memory_limit, where a program
      * asks the GPU for more (memory/swapped.c); 0: none, it is refused */
     uint64_t swap_limit;
-    uint64_t reserved;
+    /* bytes by which the ledger exceeds what NVML charges, for modules that the driver loads only in
+     * part: counts as free, as far as modules are charged with so much (loaded) */
+    uint64_t memory_credit;
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
@@ -154,7 +157,8 @@ struct vg_slot {              /* 4096 bytes: one process */
     _Atomic uint64_t classes;  /* that its library counts; 0: up to VG_CALL_OTHER (before 0.2) */
     _Atomic uint64_t start_ns; /* in which it was let in: pages, registration, slot */
     struct vg_calls calls[VG_CLASSES];
-    uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES];
+    _Atomic uint64_t loaded[VG_DEVICES]; /* the part of held that modules are charged with */
+    uint8_t padding_a[1024 - 64 - 24 * VG_CLASSES - 8 * VG_DEVICES];
     struct vg_slot_device device[VG_DEVICES];
     _Atomic uint64_t leaving[VG_DEVICES]; /* part of held that the driver is freeing now: a refusal
                                              waits for it; it never admits anybody */

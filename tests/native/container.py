@@ -55,7 +55,7 @@ class DeviceLimit(ctypes.Structure):
         ("reserved_a", _U32),
         ("not_before_ns", _U64),
         ("swap_limit", _U64),
-        ("reserved", _U64),
+        ("memory_credit", _U64),
     )
 
 
@@ -116,7 +116,8 @@ class Slot(ctypes.Structure):
         ("classes", _U64),
         ("start_ns", _U64),
         ("calls", Calls * 16),
-        ("padding_a", ctypes.c_uint8 * (1024 - 64 - 24 * 16)),
+        ("loaded", _U64 * DEVICES),
+        ("padding_a", ctypes.c_uint8 * (1024 - 64 - 24 * 16 - 8 * DEVICES)),
         ("device", SlotDevice * DEVICES),
         ("leaving", _U64 * DEVICES),
         ("unsettled", _U64 * DEVICES),

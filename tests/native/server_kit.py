@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from alnair.node.cgroups import Proc
+from alnair.node.cgroups import Proc, started
 from alnair.node.gpu_looks import GpuLook, GpuLooks
 from alnair.node.nvml import Nvml
 from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
@@ -173,8 +173,12 @@ class Hold:
         self.process.wait()
 
     def start_time(self) -> int:
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(stat[19])
+        return start_time(self.process.pid)
+
+
+def start_time(pid: int) -> int:
+    """When a process started, in clock ticks since boot."""
+    return started(Path(f"/proc/{pid}/stat").read_text())
 
 
 @contextmanager
@@ -209,6 +213,7 @@ def write(folder: Path, at: int, data: bytes) -> None:
 def claim(folder: Path, index: int, owner: int, started: int = 0, **device: int) -> None:
     """Fill a slot, as the library does, on the first GPU."""
     made = abi.Slot(owner=owner, started=started)
+    made.loaded[0] = device.pop("loaded", 0)
     for name, value in device.items():
         setattr(made.device[0], name, value)
     write(folder, abi.HEAD_BYTES + index * abi.SLOT_BYTES, bytes(made))

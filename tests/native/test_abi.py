@@ -20,6 +20,14 @@ STRUCTS = {
     "vg_counters": abi.Counters,
     "vg_frame": abi.Frame,
 }
+#: What of it a tenant can write, as the page on isolation calls it.
+WRITABLE = {
+    "counters": abi.Counters,
+    "bucket": abi.Bucket,
+    "slot": abi.Slot,
+    "slot device": abi.SlotDevice,
+    "calls": abi.Calls,
+}
 CONSTANTS: dict[str, int] = {
     "VG_ABI": abi.ABI,
     "VG_LIMITS_MAGIC": abi.LIMITS_MAGIC,
@@ -92,3 +100,18 @@ def test_no_struct_or_constant_of_the_header_is_left_out() -> None:
         assert body
         members = re.findall(r"(\w+)(?:\[[^\]]*\])?\s*(?=[,;])", body[1])
         assert members == [field[0] for field in kind._fields_], name
+
+
+def test_the_page_on_isolation_says_of_every_field_what_a_lie_in_it_gains() -> None:
+    page = (HEADER.parents[2] / "docs" / "concepts" / "isolation.md").read_text()
+    rows = re.findall(r"^\| ([a-z ]+) \| (`[^|]+) \|", page, re.MULTILINE)
+    told = {(struct, field) for struct, fields in rows for field in re.findall(r"`(\w+)`", fields)}
+    nested = {"bucket", "slot", "device", "calls"}
+    there = {
+        (name, field)
+        for name, struct in WRITABLE.items()
+        for field in (each[0] for each in struct._fields_)
+        if not field.startswith(("padding", "reserved"))
+        and (field not in nested or (name, field) == ("calls", "calls"))
+    }
+    assert told == there

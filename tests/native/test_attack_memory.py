@@ -127,3 +127,39 @@ def test_a_damaged_module_file_is_the_drivers_error_and_no_crash(name: str, tmp_
     with tenant() as (fake, container, environment), Calls(environment) as call:
         assert call("cuModuleLoad", Out("module"), f'"{path}') in UNREADABLE
         assert container.total("held") == fake.used() == CONTEXT
+
+
+def test_what_is_not_loaded_of_modules_is_free_as_long_as_they_are_there() -> None:
+    """The driver loads a tenth; the server has seen that, and says so in the limits page."""
+    lazy = 57 * MIB  # of 64
+    with (
+        Fake(loaded=10) as fake,
+        Container(fake.uuid(), memory_limit=LIMIT, context_bytes=CONTEXT) as container,
+        Calls({**fake.environment(), **container.environment()}) as call,
+    ):
+        fake.watch(LIMIT)
+        free = LIMIT - CONTEXT
+        assert call("cuModuleLoadData", Out("m"), context_paths.DECLARING) == SUCCESS
+        assert call("cuMemAlloc_v2", Out("a"), free - 50 * MIB) == OUT_OF_MEMORY
+        container.change(memory_credit=lazy)
+        assert call("cuMemAlloc_v2", Out("a"), free - 20 * MIB) == SUCCESS
+        assert call("cuMemAlloc_v2", Out("b"), 20 * MIB) == OUT_OF_MEMORY
+        assert call("cuModuleUnload", Var("m")) == SUCCESS
+        assert call("cuMemAlloc_v2", Out("b"), 22 * MIB) == OUT_OF_MEMORY
+        assert call("cuMemAlloc_v2", Out("b"), 20 * MIB) == SUCCESS
+        container.change(memory_credit=1 << 40)
+        assert call("cuMemAlloc_v2", Out("c"), 2 * MIB) == OUT_OF_MEMORY
+        assert fake.over() == (0, 0)
+        assert sum(slot.loaded[0] for slot in container.slots()) == 0
+
+
+def test_modules_that_go_with_their_context_are_counted_no_more() -> None:
+    image = b".version 8.0\n" + b"x" * 5000 + b"\0"
+    with tenant() as (_, container, environment), Calls(environment) as call:
+        assert call("cuCtxCreate_v2", Out("own"), 0, 0) == SUCCESS
+        assert call("cuModuleLoadData", Out("m"), image) == SUCCESS
+        assert call("cuLibraryLoadData", Out("l"), image, 0, 0, 0, 0, 0, 0) == SUCCESS
+        loaded = [slot.loaded[0] for slot in container.slots()]
+        assert loaded == [2 * 8192]
+        assert call("cuCtxDestroy_v2", Var("own")) == SUCCESS
+        assert [slot.loaded[0] for slot in container.slots()] == [0]

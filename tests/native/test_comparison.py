@@ -64,9 +64,9 @@ def test_launches_of_two_libraries_are_measured_in_the_same_rounds(other: list[s
 @pytest.mark.timing
 def test_launches_of_several_threads_into_several_streams_are_measured() -> None:
     few = "--rounds", "2", "--batches", "2"
-    found = measured("vgpu_launch", *few, "--threads", "2", "--streams", "3")
-    assert (found["threads"], found["streams"]) == (2, 3)
-    assert all(ns > 0 for ns in found["ns_per_launch"].values())
+    found = measured("vgpu_launch", *few, "--threads", "1,2", "--streams", "3")
+    assert ([row["threads"] for row in found["rows"]], found["streams"]) == ([1, 2], 3)
+    assert all(ns > 0 for row in found["rows"] for ns in row["ns_per_launch"].values())
 
 
 def test_memory_of_two_libraries_by_live_allocations_by_path_and_in_a_race(

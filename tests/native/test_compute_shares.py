@@ -104,6 +104,17 @@ def test_kernels_that_run_side_by_side_in_several_streams_count_once(
     assert got == pytest.approx(list(limits), abs=3)
 
 
+def test_under_mps_no_slices_of_others_are_taken_off_what_a_kernel_took() -> None:
+    """Clients run at once, on their parts of the SMs: a share is of the time, and of that part."""
+    part = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "40"}
+    # who asks now and then takes no turns, and NVML does not correct prices under MPS
+    other = Tenant("infer:ns_2000000_j20:4", 70, arrivals=20, environment=part)
+    load = Tenant("kernel:ns_3000000_j20", 25, begin=1.0, environment=part)
+    with Shares([load, other], 8, mode="mps") as case:
+        run = case.run()
+    assert 100 * run.share(0, 3.0, 7.9) / 0.4 == pytest.approx(25, abs=2.5)
+
+
 @pytest.mark.parametrize("load", [TWO_STREAMS, FOUR_STREAMS])
 def test_kernels_that_run_side_by_side_count_once_from_the_first_second_on(load: str) -> None:
     with Shares([Tenant(load, 25)], 2, serves=False) as case:

@@ -27,7 +27,7 @@ from alnair.sharing.violations import (
 )
 from native import build
 from native.fake import Fake
-from native.server_kit import Group, Hold, claim, control_group, limits, looks, until
+from native.server_kit import Group, Hold, claim, control_group, limits, looks, start_time, until
 
 MIB = 1 << 20
 
@@ -128,6 +128,40 @@ async def test_what_the_driver_charges_beyond_the_ledger_counts_as_used(
         page = limits(container.folder).device[0]
         assert page.memory_overhead == measured - 1024 * MIB > 0
         assert not told
+
+
+@pytest.mark.parametrize(("is_listed", "credit"), [(True, 300 * MIB), (False, 0)])
+async def test_what_the_driver_did_not_load_of_modules_counts_as_free(
+    fake: Fake, group: Group, nvml: Nvml, server: VgpuServer, *, is_listed: bool, credit: int
+) -> None:
+    """If the driver lists all who hold something: what it charges to nobody may be somebody's."""
+    server.prepare(assignment(fake, group))
+    container = server.containers["a"]
+    inspection = Inspection(server, Policy.WARN, lambda _, __, a: None, ViolationRules(grace=0.0))
+    tenant = group.start(container.folder)
+    await asyncio.to_thread(tenant.ask, do="register")
+    with ExitStack() as stack:
+        held = stack.enter_context(
+            contextlib.closing(await asyncio.to_thread(Hold, fake, group, 1024))
+        )
+        await looks(nvml, inspection).look()
+        measured = inspection.measured["a", f"GPU-{fake.uuid()}"]
+        pid, start = held.process.pid, held.start_time()
+        claim(container.folder, 0, pid, start, held=measured + 300 * MIB, loaded=400 * MIB)
+        if not is_listed:
+            pid_too = tenant.process.pid
+            claim(
+                container.folder,
+                1,
+                pid_too,
+                start_time(pid_too),
+                held=MIB,
+            )
+        await until(lambda: pid in container.census.pids)
+        for _ in range(6):
+            await looks(nvml, inspection).look()
+        page = limits(container.folder).device[0]
+        assert (page.memory_credit, page.memory_overhead) == (credit, 0)
 
 
 async def test_a_gpu_that_does_not_answer_is_named_and_nobody_is_accused(

@@ -53,7 +53,7 @@ bool fg_engine_options_known(const char *options)
         "sync_ns",      "jitter",         "seed",          "contention", "noise",
         "to_host_mbps", "to_device_mbps", "inside_mbps",   "load_us",    "slice_uneven",
         "tail",         "clock_drop",     "clock_ms",      "util_last",  "util_late_ms",
-        "util_foreign"};
+        "util_foreign", "loaded"};
     while (options && *options) {
         size_t word = strcspn(options, ","), key = strcspn(options, "=,");
         bool found = false;
@@ -87,6 +87,7 @@ void fg_engine_create(struct fg_state *state)
     e->event_ns = number(options, "event_ns", profile->event_ns);
     e->launch_ns = number(options, "launch_ns", profile->launch_ns);
     e->load_ns = number(options, "load_us", profile->load_us) * 1000;
+    e->loaded_pct = (uint32_t)number(options, "loaded", 100);
     e->call_ns = number(options, "call_ns", 500);
     e->sync_ns = number(options, "sync_ns", 3000);
     e->window_ns = number(options, "window_ns", 0);

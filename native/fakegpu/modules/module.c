@@ -58,7 +58,9 @@ CUresult fg_module_load(struct fg_module **out, uint64_t bytes, struct fg_librar
     if (result)
         return result;
     fg_clock_spend(0);
-    uint64_t charged = fg_round_up(bytes, fg_state->gpu[context->gpu].profile.module_align_bytes);
+    uint32_t part = fg_state->engine.loaded_pct;
+    uint64_t taken = part < 100 ? bytes / 100 * part : bytes;
+    uint64_t charged = fg_round_up(taken, fg_state->gpu[context->gpu].profile.module_align_bytes);
     result = fg_take_gpu_memory(context->gpu, charged);
     if (result)
         return result;

@@ -154,6 +154,7 @@ struct fg_engine {
     uint64_t nonce;       /* tells this state from another one mapped at the same address */
     uint32_t jitter_pct, contention_pct, noise_pct, start_threads, gpus;
     uint32_t uneven_pct; /* slices are longer or shorter by up to this */
+    uint32_t loaded_pct; /* of a module is loaded, and takes memory */
     uint32_t tail_pct;   /* the last part of a kernel's time, on half of its SMs */
     uint32_t drop_pct;   /* slower by this in every other clock_ns */
     uint32_t util_last, util_foreign;

@@ -24,6 +24,7 @@ struct vg_work {
     struct vg_sample *sample;
     struct vg_cost *unseen;
     uint64_t unseen_since;
+    uint32_t unseen_like; /* launches that it stands for */
 };
 /* launch.c calls these around each launch. `key` is the kernel, `shape` tells its grids apart. */
 void vg_work_begin(struct vg_work *work, const void *key, uint64_t shape, CUstream stream);
@@ -47,22 +48,47 @@ void vg_work_ended(const struct vg_ending *ending);
 void vg_compute_forked(void);
 
 /* ---- kernel_costs.c: what a kernel costs ----------------------------------------------------- */
-/* One kernel in one shape on one GPU: a cache line that launches read, and one for samples. */
+/* One kernel in one shape on one GPU: a cache line that launches of all threads read, and one for
+ * samples. Nothing in the first is written at each launch. */
 struct vg_cost {
     _Atomic uint64_t key;       /* hash of the three; 0: free */
     _Atomic uint64_t predicted; /* ns; what a launch is charged */
-    _Atomic uint32_t left;      /* launches until the next one that is timed */
-    _Atomic uint32_t interval;  /* the last such distance: how many launches a sample stands for */
-    _Atomic uint32_t strangers; /* launches before the first sample came back */
-    _Atomic uint64_t timed_ns;  /* when one was timed last; 0: never */
+    _Atomic uint32_t used;      /* vg_costs_epoch when it was launched last */
     /* written under a lock in kernel_costs.c */
     struct vg_price price __attribute__((aligned(64)));
-    uint32_t seen_left; /* `left` when it was last seen to have changed, and when that was */
-    uint64_t seen_ns;
+    _Atomic uint64_t timed_ns;  /* when one was timed last; 0: never */
+    _Atomic uint32_t strangers; /* launches before the first sample came back */
 };
 _Static_assert(sizeof(struct vg_cost) == 128, "two cache lines");
 struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape);
-void vg_cost_timed(struct vg_cost *cost); /* one is timed now: the next one some launches later */
+extern _Atomic uint32_t vg_costs_epoch; /* grows where places in a full table are looked for */
+
+/* Which launch of a kernel is timed next: each thread counts its own. */
+struct vg_countdown {
+    uint32_t tag; /* of the kernel whose this is */
+    uint16_t left,
+        interval; /* launches until then, and from the last one: what a sample stands for */
+};
+#define VG_COUNTDOWNS 1024u /* of a thread: kernels that share one take it from one another */
+extern VG_TLS struct vg_countdown *vg_countdowns; /* NULL: this thread has none yet */
+/* A thread comes to a kernel for the first time, or again: whether this launch is timed. */
+bool vg_countdown_found(const struct vg_cost *cost, uint64_t key);
+/* Whether the next launch of the calling thread is to be timed; it is counted. */
+static inline bool vg_countdown_is_due(const struct vg_cost *cost)
+{
+    uint64_t key = atomic_load_explicit(&cost->key, memory_order_relaxed);
+    struct vg_countdown *its =
+        vg_countdowns ? &vg_countdowns[key >> 1 & (VG_COUNTDOWNS - 1)] : NULL;
+    if (unlikely(!its || its->tag != (uint32_t)(key >> 32)))
+        return vg_countdown_found(cost, key);
+    if (unlikely(!its->left))
+        return true;
+    its->left--;
+    return false;
+}
+/* One that is due is timed now, and the next one some launches later: how many it stands for. */
+uint32_t vg_countdown_begin(const struct vg_cost *cost);
+void vg_countdowns_end(void); /* the calling thread ends */
 /* A launch was timed, of the kernel that had this key in the entry; what is owed for it: see
  * vg_price_update. */
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed);
@@ -77,7 +103,8 @@ uint32_t vg_processes(int row); /* of the container that have a context on this 
 /* ---- timed_launches.c: timing launches by events --------------------------------------------- */
 /* Around a launch that is to be timed, by events or else by waiting for it. `start`: when the GPU
  * will come to it, as far as one knows. */
-void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream);
+void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream,
+                     bool is_due);
 void vg_sample_end(const struct vg_work *work, CUresult result, CUstream stream);
 void vg_samples_drain(void); /* takes what has completed; never waits for the GPU */
 extern _Atomic uint32_t vg_samples_pending;

@@ -1,10 +1,12 @@
 /* What a kernel costs: a table of prices, by kernel, shape of its grid, and GPU; how a sample
- * changes one is price_update.c's.
+ * changes one is price_update.c's. Which launches are timed each thread counts for itself: a count
+ * that all of them stored into, a line that all of them read, would go from core to core.
  *
  * Readers take no lock. The lock is held for a few arithmetic operations, never across a driver
  * call; a forked child makes it anew. Where the table is full a new kernel takes the place of one
  * that was not launched for a while; where there is none, strangers share one entry. */
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compute/compute.h"
@@ -36,16 +38,26 @@ static void lock_end(void)
     atomic_flag_clear_explicit(&lock, memory_order_release);
 }
 
-/* The lock is held. Each launch moves `left`, or is timed. */
-static bool is_unused(struct vg_cost *cost, uint64_t now)
+_Atomic uint32_t vg_costs_epoch = 1;
+
+/* The lock is held. An epoch begins with a look for a place, no sooner than that after the last. */
+static uint32_t epoch_at(uint64_t now)
 {
-    uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
-    if (left != cost->seen_left || !cost->seen_ns) {
-        cost->seen_left = left;
-        cost->seen_ns = now;
+    static uint64_t begun;
+    uint32_t epoch = atomic_load_explicit(&vg_costs_epoch, memory_order_relaxed);
+    if (!begun)
+        begun = now;
+    if (now > begun + UNUSED_NS) {
+        begun = now;
+        atomic_store_explicit(&vg_costs_epoch, ++epoch, memory_order_relaxed);
     }
-    uint64_t timed = atomic_load_explicit(&cost->timed_ns, memory_order_relaxed);
-    return now > (timed > cost->seen_ns ? timed : cost->seen_ns) + UNUSED_NS;
+    return epoch;
+}
+
+/* Not launched in all of the epoch before this one. */
+static bool is_unused(const struct vg_cost *cost, uint32_t epoch)
+{
+    return (int32_t)(epoch - atomic_load_explicit(&cost->used, memory_order_relaxed)) > 1;
 }
 
 /* The lock is held; readers look at the count without it. */
@@ -62,12 +74,10 @@ static void forget(struct vg_cost *cost, uint64_t key)
 {
     atomic_store(&cost->key, 0x2); /* nobody's: keys are odd */
     atomic_store_explicit(&cost->predicted, 0, memory_order_relaxed);
-    atomic_store_explicit(&cost->left, 0, memory_order_relaxed);
-    atomic_store_explicit(&cost->interval, 0, memory_order_relaxed);
+    atomic_store_explicit(&cost->used, atomic_load(&vg_costs_epoch), memory_order_relaxed);
     atomic_store_explicit(&cost->strangers, 0, memory_order_relaxed);
     atomic_store_explicit(&cost->timed_ns, 0, memory_order_relaxed);
     keep(cost, &(struct vg_price){0});
-    cost->seen_left = 0, cost->seen_ns = 0;
     atomic_store(&cost->key, key);
 }
 
@@ -80,13 +90,14 @@ static struct vg_cost *taken_over(uint64_t key)
         return NULL;
     uint64_t now = vg_now_ns();
     lock_begin();
+    uint32_t epoch = epoch_at(now);
     for (uint32_t i = 0; i < PROBES; i++) {
         struct vg_cost *cost = &table[(key + i) % ENTRIES];
         if (atomic_load_explicit(&cost->key, memory_order_relaxed) == key) {
             found = cost; /* another thread was faster */
             break;
         }
-        if (is_unused(cost, now) && !found)
+        if (is_unused(cost, epoch) && !found)
             found = cost;
     }
     if (found && atomic_load_explicit(&found->key, memory_order_relaxed) != key)
@@ -116,29 +127,80 @@ struct vg_cost *vg_cost(int row, const void *kernel, uint64_t shape)
     return claimed(key);
 }
 
-/* Launches from one that is timed to the next. */
-static uint32_t interval_of(uint64_t predicted)
+/* ---- which launches are timed ---------------------------------------------------------------- */
+
+VG_TLS struct vg_countdown *vg_countdowns;
+
+static uint32_t random_number(void)
 {
-    /* 0: not known yet */
-    uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1;
-    if (launches < 2)
-        return 1;
-    if (launches > SPARSEST)
-        launches = SPARSEST;
-    /* At random distances, or a kernel whose cost alternates would be seen on one side only. */
-    static _Thread_local uint32_t random __attribute__((tls_model("initial-exec"))) = 2463534242u;
+    static _Atomic uint32_t threads;
+    static VG_TLS uint32_t random;
+    if (!random)
+        random = 2463534242u + 0x9E3779B9u * atomic_fetch_add(&threads, 1);
     random ^= random << 13, random ^= random >> 17, random ^= random << 5;
-    return (uint32_t)(launches / 2 + random % launches) + 1;
+    return random;
 }
 
-void vg_cost_timed(struct vg_cost *cost)
+/* Launches from one that is timed to the next, in the mean. */
+static uint32_t distance(const struct vg_cost *cost)
 {
-    uint32_t interval = interval_of(atomic_load_explicit(&cost->predicted, memory_order_relaxed));
-    if (__atomic_load_n(&cost->price.count, __ATOMIC_RELAXED) < MANY && interval > DENSE)
-        interval = DENSE;
-    atomic_store_explicit(&cost->interval, interval, memory_order_relaxed);
-    atomic_store_explicit(&cost->left, interval - 1, memory_order_relaxed);
+    uint64_t predicted = atomic_load_explicit(&cost->predicted, memory_order_relaxed);
+    /* 0: not known yet */
+    uint64_t launches = predicted ? OVERHEAD_NS / predicted : 1;
+    launches = launches < 1 ? 1 : launches > SPARSEST ? SPARSEST : launches;
+    if (__atomic_load_n(&cost->price.count, __ATOMIC_RELAXED) < MANY && launches > DENSE)
+        launches = DENSE;
+    return (uint32_t)launches;
 }
+
+static struct vg_countdown *countdown_of(uint64_t key)
+{
+    if (unlikely(!vg_countdowns) && !(vg_countdowns = calloc(VG_COUNTDOWNS, sizeof *vg_countdowns)))
+        return NULL;
+    return &vg_countdowns[key >> 1 & (VG_COUNTDOWNS - 1)];
+}
+
+/* Of a kernel that is known the first one to be timed is any of as many as a sample stands for, and
+ * stands for them all, though the thread may launch fewer: so the mean over many threads is right,
+ * and who launches from ever new ones neither times all nor evades. */
+bool vg_countdown_found(const struct vg_cost *cost, uint64_t key)
+{
+    struct vg_countdown *its = countdown_of(key);
+    uint32_t launches = distance(cost);
+    if (!its)
+        return true;
+    uint32_t left = launches > 1 ? random_number() % launches : 0;
+    *its = (struct vg_countdown){(uint32_t)(key >> 32), (uint16_t)left, (uint16_t)launches};
+    if (!left)
+        return true;
+    its->left--;
+    return false;
+}
+
+uint32_t vg_countdown_begin(const struct vg_cost *cost)
+{
+    uint64_t key = atomic_load_explicit(&cost->key, memory_order_relaxed);
+    struct vg_countdown *its = countdown_of(key);
+    uint32_t launches = distance(cost);
+    if (!its)
+        return 1; /* all are timed */
+    bool is_its = its->tag == (uint32_t)(key >> 32);
+    uint32_t stands_for = is_its ? its->interval : 1;
+    /* At random distances, or a kernel whose cost alternates would be seen on one side only. */
+    if (launches > 1)
+        launches = launches / 2 + random_number() % launches + 1;
+    *its =
+        (struct vg_countdown){(uint32_t)(key >> 32), (uint16_t)(launches - 1), (uint16_t)launches};
+    return stands_for ? stands_for : 1;
+}
+
+void vg_countdowns_end(void)
+{
+    free(vg_countdowns);
+    vg_countdowns = NULL;
+}
+
+/* ---- prices ---------------------------------------------------------------------------------- */
 
 int64_t vg_cost_measured(struct vg_cost *cost, uint64_t key, const struct vg_timed *timed)
 {

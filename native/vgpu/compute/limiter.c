@@ -320,17 +320,17 @@ static inline __attribute__((always_inline)) void charge(struct vg_work *work, c
     if (unlikely(!price))
         price = price_of_stranger(row, cost);
     work->predicted_ns = price;
+    uint32_t epoch = atomic_load_explicit(&vg_costs_epoch, memory_order_relaxed);
+    if (unlikely(atomic_load_explicit(&cost->used, memory_order_relaxed) != epoch))
+        atomic_store_explicit(&cost->used, epoch, memory_order_relaxed);
     if (likely(credit.row == row && credit.ns >= price))
         credit.ns -= price;
     else if (take_credit(row, price)) {
-        vg_sample_begin(work, cost, credit.starts, stream);
+        vg_sample_begin(work, cost, credit.starts, stream, false);
         return;
     }
-    uint32_t left = atomic_load_explicit(&cost->left, memory_order_relaxed);
-    if (likely(left))
-        atomic_store_explicit(&cost->left, left - 1, memory_order_relaxed);
-    else
-        vg_sample_begin(work, cost, credit.starts, stream);
+    if (unlikely(vg_countdown_is_due(cost)))
+        vg_sample_begin(work, cost, credit.starts, stream, true);
 }
 
 void vg_work_charge(struct vg_work *work, const void *key, uint64_t shape, CUstream stream)

@@ -147,7 +147,8 @@ static bool has_begun(struct vg_sample *sample, CUstream stream)
     return done;
 }
 
-void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream)
+void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start, CUstream stream,
+                     bool is_due)
 {
     int row = work->row;
     uint32_t number;
@@ -164,6 +165,7 @@ void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start,
         work->sample = NULL;
         work->unseen = cost;
         work->unseen_since = vg_now_ns();
+        work->unseen_like = is_due ? vg_countdown_begin(cost) : 1;
         return;
     }
     sample->is_unknown = !atomic_load_explicit(&cost->predicted, memory_order_relaxed);
@@ -180,17 +182,12 @@ void vg_sample_begin(struct vg_work *work, struct vg_cost *cost, uint64_t start,
                           memory_order_relaxed);
     sample->contention = vg_contention(row, now);
     sample->contention.siblings = vg_siblings(row, now);
-    /* Two threads may come here at once: one of the two stands for those since the last. */
-    bool is_due = !atomic_load_explicit(&cost->left, memory_order_relaxed);
-    sample->stands_for =
-        is_due ? atomic_exchange_explicit(&cost->interval, 0, memory_order_relaxed) : 1;
+    sample->stands_for = is_due ? vg_countdown_begin(cost) : 1;
     sample->since = atomic_exchange_explicit(&cost->timed_ns, now, memory_order_relaxed);
     sample->loading = now;
     sample->place = vg_overlap_joined(row, stream, !sample->is_unknown);
     if (sample->place.group && !sample->place.at)
         atomic_store_explicit(&first_slot, (uint32_t)(sample - slots), memory_order_relaxed);
-    if (is_due)
-        vg_cost_timed(cost);
     work->is_timed = true;
     work->sample = sample;
 }
@@ -212,17 +209,15 @@ static void time_by_waiting(const struct vg_work *work, CUstream stream)
     } while (now - since < (kept == -2 ? UNSEEN_NS : UNSEEN_MOST_NS) &&
              (kept == -2 || REAL(cuStreamQuery)(stream) == CUDA_ERROR_NOT_READY));
     vg_captures_back(kept);
-    uint32_t stands_for = atomic_load_explicit(&cost->interval, memory_order_relaxed);
     uint64_t last = atomic_exchange_explicit(&cost->timed_ns, since, memory_order_relaxed);
     struct vg_timed timed = {since,
                              now - since,
                              work->predicted_ns,
-                             stands_for ? stands_for : 1,
+                             work->unseen_like,
                              last ? now - last : 0,
                              now,
                              vg_contention(work->row, now)};
     vg_owe(work->row, vg_cost_measured(cost, key, &timed));
-    vg_cost_timed(cost);
 }
 
 void vg_sample_end(const struct vg_work *work, CUresult result, CUstream stream)
@@ -307,13 +302,10 @@ static void take(struct vg_sample *sample)
     at_end.siblings = vg_siblings(sample->row, now);
     if (at_end.siblings > sample->contention.siblings)
         sample->contention.siblings = at_end.siblings;
-    struct vg_timed timed = {sample->start,
-                             elapsed > empty ? elapsed - empty : 1,
-                             sample->charged,
-                             sample->stands_for ? sample->stands_for : 1,
-                             sample->since ? now - sample->since : 0,
-                             now,
-                             sample->contention};
+    struct vg_timed timed = {
+        sample->start,      elapsed > empty ? elapsed - empty : 1,   sample->charged,
+        sample->stands_for, sample->since ? now - sample->since : 0, now,
+        sample->contention};
     if (elapsed)
         vg_owe(sample->row, vg_cost_measured(sample->cost, sample->key, &timed));
     double begin;

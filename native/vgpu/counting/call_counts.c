@@ -30,6 +30,8 @@ static void at_thread_end(void *unused)
     (void)unused;
     vg_limiter_flush();
     vg_count_flush();
+    vg_countdowns_end();
+    mine.is_armed = false; /* destructors of others that launch come here again */
 }
 
 static void arm(void)

@@ -33,7 +33,7 @@
 #define CONTEND_SPINS 32   /* yields before the first sleep */
 
 struct sum {
-    uint64_t held;  /* of all slots, and the server's overhead */
+    uint64_t held;  /* of all slots, and the server's overhead, less its credit */
     uint64_t firm;  /* the part of it that is not leaving */
     uint64_t total; /* held and pending: what decides */
     bool lower;     /* a lower slot has announced something */
@@ -59,6 +59,7 @@ uint64_t vg_limit(int row)
 static struct sum scan(int row, const struct vg_slot *mine)
 {
     uint64_t overhead = load_word(&vg_limits->device[row].memory_overhead), pending = 0;
+    uint64_t credit = load_word(&vg_limits->device[row].memory_credit), loaded = 0;
     struct sum sum = {overhead, overhead, 0, false, 0};
     uint64_t used = atomic_load(&vg_counters->slots_used);
 
@@ -67,12 +68,18 @@ static struct sum scan(int row, const struct vg_slot *mine)
         uint64_t announced = atomic_load(&slot->device[row].pending); /* before held: see above */
         uint64_t leaving = atomic_load(&slot->leaving[row]); /* before held, which falls first */
         uint64_t held = atomic_load(&slot->device[row].held);
+        /* after held: who is freed loses this first */
+        uint64_t modules = atomic_load(&slot->loaded[row]);
+        loaded = saturated(loaded, modules < held ? modules : held);
         sum.held = saturated(sum.held, held);
         sum.firm = saturated(sum.firm, leaving < held ? held - leaving : 0);
         pending = saturated(pending, announced);
         sum.lower |= announced && slot < mine;
-        sum.print = (sum.print ^ held ^ leaving << 1) * 0x9e3779b97f4a7c15ull;
+        sum.print = (sum.print ^ held ^ leaving << 1 ^ modules << 2) * 0x9e3779b97f4a7c15ull;
     }
+    credit = credit < loaded ? credit : loaded;
+    sum.held -= credit < sum.held ? credit : sum.held;
+    sum.firm -= credit < sum.firm ? credit : sum.firm;
     sum.total = saturated(sum.held, pending);
     return sum;
 }
@@ -210,6 +217,17 @@ bool vg_reserve(int row, uint64_t bytes)
         return true;
     vg_refused(row);
     return false;
+}
+
+void vg_note_module(const struct vg_record *record, bool is_there)
+{
+    struct vg_slot *slot = NULL;
+    if (record->row >= 0 && (record->kind == VG_KIND_MODULE || record->kind == VG_KIND_COPY))
+        slot = vg_slot();
+    if (slot && is_there)
+        atomic_fetch_add(&slot->loaded[record->row], record->bytes);
+    else if (slot)
+        atomic_fetch_sub(&slot->loaded[record->row], record->bytes);
 }
 
 void vg_settle(int row, uint64_t reserved, uint64_t actual)

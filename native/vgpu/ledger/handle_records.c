@@ -22,10 +22,14 @@ bool vg_record_exchange(const struct vg_record *record, struct vg_record *replac
     size_t before = table.used;
     struct vg_record *entry = vg_table_add(&table, record->kind, record->key);
     bool did = entry && table.used == before;
-    if (did)
+    if (did) {
         *replaced = *entry;
-    if (entry)
+        vg_note_module(replaced, false);
+    }
+    if (entry) {
         *entry = *record;
+        vg_note_module(record, true);
+    }
     pthread_mutex_unlock(&lock);
     return did;
 }
@@ -42,8 +46,10 @@ static bool look(enum vg_kind kind, uint64_t key, struct vg_record *record, bool
     struct vg_record *entry = vg_table_find(&table, (uint8_t)kind, key);
     if (entry)
         *record = *entry;
-    if (entry && remove)
+    if (entry && remove) {
+        vg_note_module(record, false);
         vg_table_remove(&table, entry);
+    }
     pthread_mutex_unlock(&lock);
     return entry != NULL;
 }
@@ -94,6 +100,7 @@ void vg_record_sweep(bool (*match)(const struct vg_record *, const void *), void
         for (size_t i = 0; i < table.size && n < 32;) {
             struct vg_record *entry = vg_table_at(&table, i);
             if (entry && match(entry, argument)) {
+                vg_note_module(entry, false);
                 batch[n++] = *entry;
                 vg_table_remove(&table, entry); /* may move another entry here: look again */
             } else {

@@ -97,6 +97,8 @@ struct vg_record {
     /* of physical memory, and of what holds it: handles come again, serials do not */
     uint64_t serial;
 };
+/* Modules are told apart in the slot: the driver may take less than they are charged with. */
+void vg_note_module(const struct vg_record *record, bool is_there);
 void vg_record_put(const struct vg_record *record); /* replaces one with the same kind and key */
 /* whether it did */
 bool vg_record_exchange(const struct vg_record *record, struct vg_record *replaced);

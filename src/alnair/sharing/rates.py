@@ -88,6 +88,7 @@ class TenantDemand(msgspec.Struct, frozen=True):
         pressed: how much of the time it is held back.
         used_long: share that it uses, over a longer time.
         limited: has a limit; whoever has none cannot be told to take turns.
+        by_mps: its processes are clients of an MPS server.
         room: share by which it may want more than it used.
         most: share that it is believed to want at most.
     """
@@ -101,6 +102,7 @@ class TenantDemand(msgspec.Struct, frozen=True):
     pressed: float = 0.0
     used_long: float = 0.0
     limited: bool = True
+    by_mps: bool = False
     room: float = ROOM[1]
     most: float = 1.0
 
@@ -199,9 +201,17 @@ def grant(demands: Mapping[str, TenantDemand]) -> dict[str, float]:
 
 
 def neighbours(name: str, demands: Mapping[str, TenantDemand]) -> tuple[int, float]:
-    """(how many other tenants are active, the share that they use together, to a hundredth)."""
-    others = [demand.used for other, demand in demands.items() if other != name and demand.active]
-    return len(others), min(1.0, round(sum(others), 2))
+    """(how many other tenants cut its kernels by slices, the share that they use, to a hundredth).
+
+    Clients of an MPS server run side by side: they cut nothing of one another's, and are one to all
+    who are none.
+    """
+    me = demands.get(name)
+    others = [demand for other, demand in demands.items() if other != name and demand.active]
+    apart = [demand for demand in others if not demand.by_mps]
+    clients = [] if me is not None and me.by_mps else [d for d in others if d.by_mps]
+    used = sum(demand.used for demand in (*apart, *clients))
+    return len(apart) + bool(clients), min(1.0, round(used, 2))
 
 
 def turns(

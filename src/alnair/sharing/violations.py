@@ -25,6 +25,9 @@ _MOST_THREADS: Final = 1 << 22
 #: GPU seconds that no process is charged in a second, whatever its prices: a launch for each of its
 #: threads, and each of a quarter of a second.
 _MOST_CHARGED: Final = float(1 << 20)
+#: Seconds in which a container goes on to use more than its share although it is held down, until
+#: it counts as one that nothing holds: an honest kernel cannot be interrupted, but it ends.
+_UNMOVED: Final = 30.0
 
 
 class Kind(StrEnum):
@@ -183,11 +186,19 @@ class SuspectedViolation(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """What is held against one container on one GPU; `excess` are GPU seconds beyond its grants."""
+    """What is held against one container on one GPU.
+
+    Attributes:
+        last: When it was looked at.
+        excess: GPU seconds beyond its grants.
+        suspicions: What looks wrong.
+        unmoved: Seconds for which it went on after a violation of compute had been confirmed.
+    """
 
     last: float = float("-inf")
     excess: float = 0.0
     suspicions: Mapping[Kind, SuspectedViolation] = {}
+    unmoved: float = 0.0
 
     @property
     def violations(self) -> dict[Kind, str]:
@@ -243,7 +254,11 @@ def judge(before: Case, seen: Observation, rules: ViolationRules = ViolationRule
         # Of two reasons for the same, the first one that is confirmed is told.
         if kind not in suspicions or not suspicions[kind].is_confirmed:
             suspicions[kind] = SuspectedViolation(since, message, seen.now - since >= span)
-    return Case(seen.now, excess, suspicions)
+    is_unmoved = (
+        not is_gap and Kind.COMPUTE in before.violations and (seen.used or 0) > rules.margin
+    )
+    unmoved = before.unmoved + seen.now - before.last if is_unmoved else 0.0
+    return Case(seen.now, excess, suspicions, unmoved)
 
 
 def _excess(before: Case, seen: Observation, rules: ViolationRules) -> float:
@@ -256,15 +271,22 @@ def _excess(before: Case, seen: Observation, rules: ViolationRules) -> float:
 
 
 def respond(policy: Policy, before: Case, after: Case) -> list[Action]:
-    """Return what follows from the difference."""
+    """Return what follows from the difference.
+
+    GPU time can be paid back, and a kernel that takes long is nobody's fault: who uses too much of
+    it is held down, and evicted only if that changes nothing.
+    """
     old, new = before.violations, after.violations
     actions: list[Action] = [Cleared(kind) for kind in old if kind not in new]
     fresh = [SliceViolation(kind, message) for kind, message in new.items() if kind not in old]
     actions += fresh
     if policy is not Policy.WARN and bool(old) != bool(new):
         actions.append(Throttle(bool(new)))
-    if policy is Policy.EVICT and fresh:
-        actions.append(EvictTenant("; ".join(violation.message for violation in fresh)))
+    messages = [violation.message for violation in fresh if violation.kind is not Kind.COMPUTE]
+    if Kind.COMPUTE in new and before.unmoved < _UNMOVED <= after.unmoved:
+        messages.append(f"{new[Kind.COMPUTE]}, and goes on though it is held down")
+    if policy is Policy.EVICT and messages:
+        actions.append(EvictTenant("; ".join(messages)))
     return actions
 
 

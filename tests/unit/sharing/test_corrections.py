@@ -40,3 +40,27 @@ def test_it_falls_at_once() -> None:
 def test_it_never_takes_more_than_half_of_a_limit() -> None:
     assert learned(*[(8 * GIB, 0)] * 50, limit=GIB) == GIB // 2
     assert learned(*[(8 * GIB, 0)] * 50, limit=0) == 0
+
+
+def credited(*samples: tuple[int, int], loaded: int, limit: int = 8 * GIB) -> list[int]:
+    known, found = Overhead(), []
+    for measured, ledger in samples:
+        known = learn(known, measured=measured, ledger=ledger, limit=limit, loaded=loaded)
+        found.append(known.credit)
+        assert not (known.bytes and known.credit)
+    return found
+
+
+def test_what_the_driver_did_not_load_of_modules_is_credited_after_three_samples() -> None:
+    lazy, all_loaded = (GIB, GIB + 100 * MIB), (GIB + 90 * MIB, GIB + 100 * MIB)
+    assert credited(*[lazy] * 3, loaded=GIB) == [0, 0, 100 * MIB]
+    assert credited(*[lazy] * 3, all_loaded, loaded=GIB)[-1] == 10 * MIB
+    assert credited(*[lazy] * 3, (GIB + 101 * MIB, GIB + 100 * MIB), loaded=GIB)[-1] == 0
+
+
+def test_no_more_is_credited_than_modules_are_charged_with() -> None:
+    lazy = GIB, 3 * GIB
+    assert credited(*[lazy] * 4, loaded=30 * MIB)[-1] == 30 * MIB
+    assert credited(*[lazy] * 4, loaded=0)[-1] == 0
+    assert credited(*[lazy] * 50, loaded=2 * GIB)[2:4] == [STEP, 2 * STEP]
+    assert credited(*[lazy] * 50, loaded=2 * GIB, limit=GIB)[-1] == GIB // 2

@@ -173,6 +173,14 @@ def test_neighbours_are_the_others_that_work() -> None:
     assert neighbours("c", claims) == (2, 0.5)
 
 
+def test_clients_of_mps_cut_no_kernels_of_one_another_and_are_one_to_all_others() -> None:
+    client = TenantDemand(0.2, used=0.2, by_mps=True)
+    demands = {"a": client, "b": client, "c": client, "outside": TenantDemand(0.4, used=0.3)}
+    assert neighbours("a", demands) == (1, 0.3)
+    assert neighbours("outside", demands) == (1, 0.6)
+    assert neighbours("a", {"a": client, "b": client}) == (0, 0.0)
+
+
 def test_prices_follow_the_driver_within_bounds_and_forget() -> None:
     price = Price(settling=0)
     assert price.scale == 1.0

@@ -8,6 +8,7 @@ import pytest
 
 from alnair.sharing.accounts import ProcessAccount
 from alnair.sharing.violations import (
+    Action,
     Case,
     Cleared,
     EvictTenant,
@@ -277,6 +278,33 @@ def test_each_policy_does_what_those_before_it_do() -> None:
     cleared = [Cleared(Kind.UNREGISTERED)]
     assert respond(Policy.WARN, now, before) == cleared
     assert respond(Policy.EVICT, now, before) == [*cleared, Throttle(False)]
+
+
+def said_of(seconds: int, **fields: object) -> tuple[Case, list[tuple[int, Action]]]:
+    """What a policy of evictions does in these seconds, and when."""
+    case, said = Case(), []
+    for second in range(seconds):
+        following = judge(case, at(second, **fields))
+        said += [(second, action) for action in respond(Policy.EVICT, case, following)]
+        case = following
+    return case, said
+
+
+def test_a_kernel_that_takes_long_costs_nobody_its_pod() -> None:
+    case, said = said_of(25, used=1.0, measured=1.0, granted=0.25, share=0.25)
+    assert [type(action) for _, action in said] == [SliceViolation, Throttle]
+    for second in range(25, 400):  # it has ended, and what it took beyond its share is paid back
+        following = judge(case, at(second, used=0.01, measured=0.01, granted=0.25, share=0.25))
+        said += [(second, action) for action in respond(Policy.EVICT, case, following)]
+        case = following
+    assert [action for _, action in said[2:]] == [Cleared(Kind.COMPUTE), Throttle(False)]
+
+
+def test_who_uses_too_much_time_though_it_is_held_down_is_evicted() -> None:
+    _, said = said_of(60, used=0.75)
+    assert [type(action) for _, action in said] == [SliceViolation, Throttle, EvictTenant]
+    assert [second for second, _ in said] == [10, 10, 40]
+    assert said[2][1].message.endswith("and goes on though it is held down")  # type: ignore[union-attr]
 
 
 def test_a_bypass_is_answered_within_five_seconds_of_its_first_moment() -> None:

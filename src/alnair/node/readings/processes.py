@@ -19,10 +19,10 @@ _LISTS: Final = (
 
 
 class Listed(NamedTuple):
-    """Pid → bytes, None where the driver does not say; and whether some are clients of MPS."""
+    """Pid → bytes, None where the driver does not say; and those that are clients of MPS."""
 
     memory: dict[int, int | None]
-    mps: bool = False
+    mps: frozenset[int] = frozenset()
 
 
 class ProcessLists:
@@ -54,7 +54,7 @@ class ProcessLists:
                 # A process that computes and draws is in both lists, with the same bytes.
                 old, new = memory.get(process.pid), process.usedGpuMemory
                 memory[process.pid] = max((b for b in (old, new) if b is not None), default=None)
-        return Listed(memory, mps=bool(found[2]))
+        return Listed(memory, mps=frozenset(process.pid for process in found[2]))
 
     def _lists(self, handle: Any, form: str) -> list[Any]:
         found = []

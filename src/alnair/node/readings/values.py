@@ -16,12 +16,12 @@ class Load(msgspec.Struct, frozen=True):
         memory: Host pid → bytes charged to it; None if the driver does not say.
         shares: Host pid → part of the GPU's time since the last look, as the driver says, so that
             they may add up to more than 1; empty if not measured.
-        mps: Whether an MPS server's clients are among them.
+        mps: Host pids of those that are clients of an MPS server.
     """
 
     memory: dict[int, int | None]
     shares: dict[int, float]
-    mps: bool = False
+    mps: frozenset[int] = frozenset()
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -44,6 +44,7 @@ class Compute:
     Attributes:
         beliefs: How far a container's word about its work on a GPU is believed.
         throttled: (container, GPU) held down because of a violation.
+        by_mps: (container, GPU) where all processes of the one are clients of an MPS server.
         busy: GPUs on which somebody works, or is held down.
     """
 
@@ -56,6 +57,7 @@ class Compute:
         self.busy: set[str] = set()
         self._turns: dict[str, dict[str, rates.Turn]] = {}
         self.throttled: set[_Key] = set()
+        self.by_mps: set[_Key] = set()
         self.beliefs: dict[_Key, Belief] = {}
         self._given: dict[_Key, Given] = {}
         self._divided: dict[str, int] = {}
@@ -77,6 +79,7 @@ class Compute:
         self._activity = {key: a for key, a in self._activity.items() if key[0] != name}
         self._asleep = {key for key in self._asleep if key[0] != name}
         self.throttled = {key for key in self.throttled if key[0] != name}
+        self.by_mps = {key for key in self.by_mps if key[0] != name}
         self.beliefs = {key: one for key, one in self.beliefs.items() if key[0] != name}
         self._given = {key: one for key, one in self._given.items() if key[0] != name}
 
@@ -133,6 +136,7 @@ class Compute:
                 pressed=seen.pressed,
                 used_long=seen.used_long,
                 limited=bool(percent),
+                by_mps=(container.assignment.name, uuid) in self.by_mps,
             )
             belief = self.beliefs.get((container.assignment.name, uuid))
             demands[container.assignment.name] = believed(said, belief) if belief else said

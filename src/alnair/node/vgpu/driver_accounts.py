@@ -141,6 +141,8 @@ class DriverAccounts:
         share = container.assignment.shares[row]
         key = container.assignment.name, share.uuid
         fields = self._overhead(key, container, row, pids, load)
+        by_mps = self._compute.by_mps
+        (by_mps.add if pids and load.mps.issuperset(pids) else by_mps.discard)(key)
         charged = container.totals.devices[row]["charged_ns"]
         then, before = self._charged.get(key, (now, charged))
         self._charged[key] = now, charged
@@ -180,14 +182,15 @@ class DriverAccounts:
         said = [memory for pid in pids if (memory := load.memory[pid]) is not None]
         self.measured[key] = sum(said)
         if len(said) != len(pids) or load.mps:
-            return {}
+            return {"memory_credit": 0}
         overhead = self._overheads[key] = learn(
             self._overheads.get(key, Overhead()),
             measured=sum(said),
             ledger=container.held(row),
             limit=container.assignment.shares[row].memory_mib << 20,
+            loaded=container.loaded(row, pids),
         )
-        return {"memory_overhead": overhead.bytes}
+        return {"memory_overhead": overhead.bytes, "memory_credit": overhead.credit}
 
     def _price(
         self, key: _Key, container: VgpuContainer, row: int, paid: float, measured: float

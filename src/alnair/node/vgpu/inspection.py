@@ -198,7 +198,7 @@ class Inspection:
             memory_limit=memory,
             used=min(1.0, sum(told)) if told else None,
             share=shares[0].compute_percent / 100 if is_hard else None,
-            mps=load.mps,
+            mps=bool(load.mps),
             measured=sum(used.get(pid, 0.0) for pid in pids) if used is not None else None,
             granted=self._accounts.granted(key),
             is_in_debt=self._accounts.is_in_debt(key),

@@ -77,6 +77,9 @@ class Tenant:
     def held_bytes(self, _: int) -> int:
         return self.told.held
 
+    def loaded(self, _: int, __: object) -> int:
+        return 0
+
     def ready(self, now: float) -> float:
         """GPU seconds that it would launch in this tick."""
         row = self.limits.page.device[0]

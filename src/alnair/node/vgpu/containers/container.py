@@ -5,7 +5,7 @@ import contextlib
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -148,6 +148,21 @@ class VgpuContainer:
     def held(self, row: int) -> int:
         """Bytes that its living processes hold on a GPU, by its own word."""
         return sum(slot.devices[row].held for slot in self.slots if slot.owner)
+
+    def loaded(self, row: int, pids: Iterable[int]) -> int:
+        """Bytes that their modules are charged with, if the driver lists all who hold something.
+
+        Of a process that it does not list it charges nothing: that is no sign of lazy loading.
+
+        Args:
+            row: Of the GPU.
+            pids: Its processes that the driver lists there.
+        """
+        listed = {self.census.pids[pid] for pid in pids if pid in self.census.pids}
+        holding = [s for s in self.slots if s.owner and s.devices[row].held]
+        if not all(slot.index in listed for slot in holding):
+            return 0
+        return sum(slot.loaded[row] for slot in holding if slot.loaded)
 
     def swapped(self, row: int) -> int:
         """Bytes that they hold in the host's memory beyond their slice of a GPU."""

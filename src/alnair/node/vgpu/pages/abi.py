@@ -103,7 +103,7 @@ class DeviceLimit(ctypes.LittleEndianStructure):
         ("reserved_a", U32),
         ("not_before_ns", U64),
         ("swap_limit", U64),
-        ("reserved", U64),
+        ("memory_credit", U64),
     ]
 
 
@@ -162,7 +162,8 @@ class Slot(ctypes.LittleEndianStructure):
         ("classes", U64),
         ("start_ns", U64),
         ("calls", Calls * CLASSES),
-        ("padding_a", U8 * (1024 - 64 - 24 * CLASSES)),
+        ("loaded", U64 * DEVICES),
+        ("padding_a", U8 * (1024 - 64 - 24 * CLASSES - 8 * DEVICES)),
         ("device", SlotDevice * DEVICES),
         ("leaving", U64 * DEVICES),
         ("unsettled", U64 * DEVICES),

@@ -22,6 +22,14 @@ _SEQUENCE: Final = abi.offset(abi.Limits, "sequence")
 _HEARTBEAT: Final = abi.offset(abi.Limits, "heartbeat_ns")
 _U64: Final = struct.Struct("<Q")
 _MIB: Final = 1 << 20
+#: What the server found out about a container on a GPU, which another assignment does not change.
+_LEARNED: Final = (
+    "memory_overhead",
+    "memory_credit",
+    "cost_scale_ppm",
+    "neighbours",
+    "not_before_ns",
+)
 
 #: Bytes of a context by a GPU's UUID, 0 if it has no figure; None: not asked yet, as it was.
 Contexts = Callable[[str], int | None]
@@ -69,7 +77,7 @@ class LimitsPage:
             if not share.context_mib and learned is not None:
                 new.context_bytes = learned
             if (old := before.get(bytes(new.uuid))) is not None:
-                for field in ("memory_overhead", "cost_scale_ppm", "neighbours", "not_before_ns"):
+                for field in _LEARNED:
                     setattr(new, field, getattr(old, field))
                 if not share.context_mib and learned is None:
                     new.context_bytes = old.context_bytes
