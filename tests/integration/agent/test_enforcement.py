@@ -15,7 +15,7 @@ from alnair.node.vgpu.containers.container_slices import (
     OwningPod,
     Share,
 )
-from alnair.processes.agent.enforcement import REASON, STRAY, Enforcement
+from alnair.processes.agent.enforcement import REASON, RECLAIMED, STRAY, Enforcement
 from alnair.sharing.strays import StrayFound, StrayGone
 from alnair.sharing.violations import Cleared, EvictTenant, Kind, SliceViolation
 from kit.live.scheduler_process import eventually
@@ -96,6 +96,15 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
     found = await events()
     assert [event["reason"] for event in found] == [REASON]
     assert found[0]["source"] == {"component": names.AGENT, "host": "node-1"}
+
+    enforcement.reclaim(container, GPU, "its owner needs what it borrowed")
+
+    async def both() -> bool:
+        return len(await events()) == 2
+
+    await eventually(both)
+    assert {event["reason"] for event in await events()} == {REASON, RECLAIMED}
+    assert asked == ["greedy", "greedy"]
     running.cancel()
     await asyncio.wait([running])
 

@@ -45,6 +45,11 @@ class Change(msgspec.Struct, frozen=True, tag="change", omit_defaults=True):
     soft: bool | None = None
     low_priority: bool | None = None
     swap_mib: int | None = None
+    borrows: bool | None = None
+
+
+#: Fields of a share that may change while a container runs.
+_CHANGEABLE = ("memory_mib", "compute_percent", "soft", "low_priority", "swap_mib", "borrows")
 
 
 class Remove(msgspec.Struct, frozen=True, tag="remove"):
@@ -210,7 +215,8 @@ class Admin:
             match request:
                 case Add(assignment):
                     given = by_uuid(self._gpus, assignment)
-                    said = self._unlike_gpus(given) or self._server.prepare(given)
+                    said = self._unlike_gpus(given) or self._lent(given)
+                    said = said or self._server.prepare(given)
                     if said:
                         return Answer(said)
                     uuids = tuple(share.uuid for share in given.shares)
@@ -233,9 +239,7 @@ class Admin:
             return Answer(missing(wanted.name))
         old = container.assignment
         fields = {
-            name: value
-            for name in ("memory_mib", "compute_percent", "soft", "low_priority", "swap_mib")
-            if (value := getattr(wanted, name)) is not None
+            name: value for name in _CHANGEABLE if (value := getattr(wanted, name)) is not None
         }
         gpu = uuid_of(self._gpus, wanted.gpu) if wanted.gpu is not None else None
         if gpu is not None and gpu not in {share.uuid for share in old.shares}:
@@ -245,7 +249,7 @@ class Admin:
             for share in old.shares
         )
         given = msgspec.structs.replace(old, shares=shares)
-        said = self._unlike_gpus(given) or self._server.change(given)
+        said = self._unlike_gpus(given) or self._lent(given) or self._server.change(given)
         return Answer(said) if said else Answer(warning=self._overbooked(given))
 
     def _named(self, wanted: str) -> str:
@@ -269,6 +273,12 @@ class Admin:
 
     def _unlike_gpus(self, wanted: ContainerSlices) -> str:
         return unlike_gpus(self._gpus, wanted, self._nvml)
+
+    def _lent(self, wanted: ContainerSlices) -> str:
+        """Return which of the memory that it is to have is lent now, or ""."""
+        needs = {share.uuid: share.memory_mib << 20 for share in wanted.shares if share.memory_mib}
+        lent = self._server.loans.claim(wanted.pod.uid or wanted.name, needs)
+        return f"{lent}: try again in a moment, or remove who borrows" if lent else ""
 
     def _overbooked(self, given: ContainerSlices) -> str:
         containers = self._server.containers.values()

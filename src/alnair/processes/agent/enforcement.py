@@ -25,6 +25,8 @@ from alnair.sharing.violations import Action, Cleared, EvictTenant, SliceViolati
 START_REFUSED: Final = "GpuStartRefused"
 #: Reason of the events about a process on a GPU of which its pod was given nothing.
 STRAY: Final = "StrayGpuProcess"
+#: Reason of the event on a pod that must give memory back which it borrowed.
+RECLAIMED: Final = "BorrowedGpuMemoryReclaimed"
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +77,15 @@ class Enforcement:
             self._recorder.record(_reference(pod), START_REFUSED, message, "Warning")
         if replace:
             self._ask_to_evict(pod, f"pod {pod.namespace}/{pod.name}", message)
+
+    def reclaim(self, container: VgpuContainer, uuid: str, message: str) -> None:
+        """Evict a pod that broke no rule: its owner needs the memory that it borrowed."""
+        pod, name = container.assignment.pod, container.assignment.name
+        said = f"container {pod.container or name}: {message}"
+        _log.warning("%s on %s", said, uuid)
+        if self._recorder is not None and pod.uid:
+            self._recorder.record(_reference(pod), RECLAIMED, said, "Warning")
+        self._ask_to_evict(pod, f"container {name}", message)
 
     def tell_stray(self, pod: OwningPod, uuid: str, action: StrayAction) -> None:
         """Take over what is to be told of a pod on a GPU of which it was given nothing."""

@@ -100,6 +100,7 @@ async def agent(
                 uninstall.clean_up, client, server, settings.plugin, settings.usage_folder
             )
         enforcement = Enforcement(client, settings.node)
+        server.loans.evict = enforcement.reclaim
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await beside(enforcement.run())
         places = settings.plugin.driver if settings.plugin is not None else DriverPlaces()
@@ -145,6 +146,7 @@ async def agent(
             health.take,
             load.take,
             inspection.take,
+            lambda seen: server.loans.take(seen, driver.gpus),
         ]
         if profiler is not None and plugins is not None:
             takers.append(profiler.take)

@@ -153,6 +153,10 @@ class VgpuContainer:
         """Bytes that they hold in the host's memory beyond their slice of a GPU."""
         return sum(slot.swapped[row] for slot in self.slots if slot.owner and slot.swapped)
 
+    def loan(self, row: int) -> int:
+        """Bytes of a GPU that it may hold beyond its slice."""
+        return int(self.limits.page.loan[row].bytes)
+
     def _answer(self, connection: socket.socket) -> tuple[abi.Reply, str]:
         try:
             pid, place = peer_credentials.identify(connection, self._proc)
@@ -201,3 +205,4 @@ class Status(msgspec.Struct, frozen=True):
     held_bytes: tuple[int, ...]
     overhead_bytes: tuple[int, ...]
     swapped_bytes: tuple[int, ...] = ()
+    lent_bytes: tuple[int, ...] = ()

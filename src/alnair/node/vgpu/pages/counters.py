@@ -23,6 +23,7 @@ _DEVICE_WORDS: Final = abi.SLOT_DEVICE_BYTES // 8
 _FIRST_DEVICE: Final = abi.offset(abi.Slot, "device") // 8
 _CLASSES: Final = abi.offset(abi.Slot, "classes") // 8
 _FIRST_SWAPPED: Final = abi.offset(abi.Slot, "swapped") // 8
+_FIRST_ASKED: Final = abi.offset(abi.Slot, "asked") // 8
 _FIRST_CALL: Final = abi.offset(abi.Slot, "calls") // 8
 #: A slot without its owner.
 _ZEROS: Final = bytes(abi.SLOT_BYTES - 8)
@@ -73,6 +74,9 @@ class Slot(msgspec.Struct, frozen=True):
     calls: tuple[tuple[int, int, int], ...]
     #: By GPU, bytes in the host's memory beyond its slice; empty where there are none.
     swapped: tuple[int, ...] = ()
+    #: By GPU, bytes that are missing for allocations that wait for a loan; empty where there are
+    #: none.
+    asked: tuple[int, ...] = ()
 
 
 class CountersFile:
@@ -227,6 +231,7 @@ class CountersFile:
             first = _FIRST_CALL + 3 * call
             calls.append((words[first], words[first + 1], words[first + 2]))
         swapped = words[_FIRST_SWAPPED : _FIRST_SWAPPED + self.rows]
+        asked = words[_FIRST_ASKED : _FIRST_ASKED + self.rows]
         return Slot(
             index,
             words[0],
@@ -236,6 +241,7 @@ class CountersFile:
             tuple(devices),
             tuple(calls),
             tuple(min(one, MOST) for one in swapped) if any(swapped) else (),
+            tuple(min(one, MOST) for one in asked) if any(asked) else (),
         )
 
     def free(self, dead: list[tuple[int, int, int]]) -> int:

@@ -1,0 +1,350 @@
+"""Memory that nobody was granted: lent on request, given back, and never in an owner's way.
+
+The server and the library are those that ship; the GPU is the fake one, which knows what is true.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from alnair.node import memory_limits
+from alnair.node.gpu_looks import GpuLook
+from alnair.node.nvml import Nvml
+from alnair.node.vgpu import memory_loans
+from alnair.node.vgpu.containers.container import VgpuContainer
+from alnair.node.vgpu.containers.container_slices import ContainerMatch, ContainerSlices, Share
+from alnair.node.vgpu.driver_limits import DriverLimits
+from alnair.node.vgpu.inspection import Inspection
+from alnair.node.vgpu.server import VgpuServer
+from alnair.sharing.loans import RESERVE
+from alnair.sharing.violations import Action, Policy, ViolationRules
+from native import build
+from native.calls import BLOCK, MIB, OUT_OF_MEMORY, SUCCESS, Calls, Out, Var
+from native.fake import Fake
+from native.server_kit import Group, control_group, until
+
+GIB = 1024 * MIB
+#: Of the fake H200; and of the slices here.
+CONTEXT, SLICE = 522 * MIB, 8 * GIB
+
+
+class Node:
+    """A server of one GPU, with containers, whose processes make calls."""
+
+    def __init__(self, fake: Fake, nvml: Nvml, server: VgpuServer, stack: ExitStack) -> None:
+        self.fake, self.server, self._nvml, self._stack = fake, server, nvml, stack
+        self.uuid = f"GPU-{fake.uuid()}"
+        self.evicted: list[str] = []
+        server.loans.evict = self._evict
+
+    def _evict(self, container: VgpuContainer, _: str, why: str) -> None:
+        self.evicted.append(f"{container.assignment.name}: {why}")
+
+    async def look(self) -> GpuLook:
+        """One look at the GPU, by NVML."""
+        read = self._nvml.read(self.uuid)
+        now = asyncio.get_running_loop().time()
+        seen = GpuLook(now, 1, {self.uuid: read.usage}, {}, loads={self.uuid: read.load})
+        self.server.loans.take(seen, self._nvml.gpus)
+        return seen
+
+    def group(self) -> Group:
+        return self._stack.enter_context(control_group())
+
+    def slices(self, name: str, group: Group, mib: int, **share: object) -> ContainerSlices:
+        made = msgspec.structs.replace(Share(self.uuid, mib, context_mib=CONTEXT // MIB), **share)
+        return ContainerSlices(name, ContainerMatch(cgroup=group.name), (made,), keep=True)
+
+    async def tenant(self, name: str, mib: int = SLICE // MIB, **share: object) -> "Tenant":
+        """A container with one process, which has its context."""
+        group = self.group()
+        said = self.server.prepare(self.slices(name, group, mib, **share))
+        assert not said, said
+        return await self.process(name, group)
+
+    async def process(self, name: str, group: Group) -> "Tenant":
+        """One more process of a container."""
+        found = self.server.containers[name]
+        environment = {
+            **self.fake.environment(name),
+            "ALNAIR_VGPU_DIR": str(found.folder),
+            "LD_PRELOAD": str(build.INTERPOSER),
+        }
+        call = Calls(environment, device=None)
+        (group.folder / "cgroup.procs").write_text(f"{call.process.pid}\n")
+        made = Tenant(name, call, group)
+        self._stack.callback(made.end)
+        for words in (
+            ("cuInit", 0),
+            ("cuDevicePrimaryCtxRetain", Out("context"), 0),
+            ("cuCtxSetCurrent", Var("context")),
+        ):
+            assert await made(*words) == SUCCESS
+        return made
+
+    def loan(self, name: str) -> int:
+        return self.server.containers[name].loan(0)
+
+
+class Tenant:
+    """A process of a container."""
+
+    def __init__(self, name: str, call: Calls, group: Group) -> None:
+        self.name, self.call, self.group = name, call, group
+
+    async def __call__(self, name: str, *arguments: int | Out | Var) -> int:
+        """Make a call while the server serves."""
+        return await asyncio.to_thread(self.call, name, *arguments)
+
+    async def allocate(self, name: str, bytes_: int) -> bool:
+        """Whether it got so much."""
+        result = await self("cuMemAlloc_v2", Out(name), bytes_)
+        assert result in (SUCCESS, OUT_OF_MEMORY)
+        return result == SUCCESS
+
+    async def free(self, name: str) -> None:
+        assert await self("cuMemFree_v2", Var(name)) == SUCCESS
+
+    def end(self) -> None:
+        if self.call.process.poll() is None:
+            self.call.kill()
+
+
+@pytest.fixture
+async def node(fake: Fake, nvml: Nvml, tmp_path: Path) -> AsyncIterator[Node]:
+    with ExitStack() as stack:
+        async with VgpuServer(tmp_path / "agent") as server:
+            made = Node(fake, nvml, server, stack)
+            yield made
+            stack.close()
+
+
+async def test_what_nobody_was_granted_is_lent_on_request(node: Node) -> None:
+    one = await node.tenant("one", borrows=True)
+    assert not await one.allocate("early", SLICE), "nobody has told yet what is free"
+    await node.look()
+    assert await one.allocate("a", SLICE - CONTEXT)
+    assert node.loan("one") == 0, "the slice comes first"
+    assert await one.allocate("b", 4 * GIB + 1)
+    assert 4 * GIB < node.loan("one") <= 4 * GIB + 256 * MIB
+    assert node.fake.used("one") == SLICE + 4 * GIB + 2 * MIB
+    # Within what is lent already it is not asked again.
+    lent = node.loan("one")
+    assert await one.allocate("c", 128 * MIB)
+    assert node.loan("one") == lent
+    assert await one("cuMemGetInfo_v2", Out("free"), Out("total")) == SUCCESS
+    assert (one.call.get("free"), one.call.get("total")) == (0, SLICE), "programs see the slice"
+
+
+async def test_no_more_is_lent_than_is_nobodys(node: Node) -> None:
+    total = node.fake.total()
+    most = (total - 20 * GIB) // BLOCK * BLOCK
+    owner = await node.tenant("owner", mib=most // MIB)
+    one = await node.tenant("one", borrows=True)
+    strict = await node.tenant("strict", mib=1024)
+    await node.look()
+    room = total - most - SLICE - GIB - RESERVE
+    assert await one.allocate("slice", SLICE - CONTEXT)
+    assert not await one.allocate("a", room + BLOCK)
+    assert await one.allocate("a", room // BLOCK * BLOCK)
+    assert not await one.allocate("b", BLOCK)
+    assert not await strict.allocate("a", GIB), "who does not borrow is refused at its slice"
+    assert await strict.allocate("a", GIB - CONTEXT)
+    # All of it is there, though the owner takes it last, in one piece.
+    assert await owner.allocate("all", most - CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("cuMemAllocAsync", Out("a"), GIB, 0),
+        ("cuMemAllocManaged", Out("a"), GIB, 1),
+        ("cuMemAllocPitch_v2", Out("a"), Out("pitch"), 1 << 20, 1024, 4),
+        ("cuCtxCreate_v2", Out("a"), 0, 0),
+    ],
+    ids=lambda call: call[0],
+)
+async def test_each_way_to_memory_borrows(node: Node, call: tuple[str, int | Out]) -> None:
+    one = await node.tenant("one", borrows=True)
+    await node.look()
+    assert await one.allocate("slice", SLICE - CONTEXT)
+    assert await one(*call) == SUCCESS
+    assert node.fake.used("one") > SLICE
+
+
+async def test_unused_loans_go_to_who_asks(node: Node) -> None:
+    total = node.fake.total()
+    await node.tenant("owner", mib=(total - 24 * GIB) // MIB)
+    one, other = await node.tenant("one", borrows=True), await node.tenant("two", borrows=True)
+    await node.look()
+    for tenant in (one, other):
+        assert await tenant.allocate("slice", SLICE - CONTEXT)
+    assert await one.allocate("a", 5 * GIB)
+    assert not await other.allocate("a", 5 * GIB), "one holds it"
+    await one.free("a")
+    assert node.loan("one") >= 5 * GIB, "it keeps the loan while nobody needs it"
+    assert await other.allocate("a", 5 * GIB)
+    assert node.loan("one") < 5 * GIB
+    assert not await one.allocate("a", 5 * GIB)
+
+
+async def test_an_owner_waits_for_what_is_lent_and_growth_ends(node: Node) -> None:
+    total = node.fake.total()
+    one = await node.tenant("one", borrows=True)
+    await node.look()
+    assert await one.allocate("slice", SLICE - CONTEXT)
+    assert await one.allocate("a", 3 * GIB)
+    assert await one.allocate("b", 3 * GIB)
+    needs = {node.uuid: (total - SLICE) // BLOCK * BLOCK}
+    said = node.server.loans.claim("owner", needs)
+    assert "are lent to one and come back" in said
+    await until(lambda: node.loan("one") == 6 * GIB)
+    assert not await one.allocate("c", BLOCK), "growth is refused first"
+    await one.free("a")
+    await until(lambda: node.loan("one") == 3 * GIB)
+    assert not await one.allocate("a", BLOCK)
+    assert node.server.loans.claim("owner", needs)
+    await one.free("b")
+    await until(lambda: not node.server.loans.claim("owner", needs))
+    owner_slices = node.slices("owner", group := node.group(), needs[node.uuid] // MIB)
+    assert not node.server.prepare(owner_slices)
+    owner = await node.process("owner", group)
+    assert not await one.allocate("a", BLOCK)
+    assert await owner.allocate("all", needs[node.uuid] - CONTEXT)
+    # When it has gone again its memory may be lent.
+    owner.end()
+    assert not node.server.remove("owner")
+    await until(lambda: node.fake.sweep() >= 0 and node.fake.used("owner") == 0)
+    for _ in range(6):
+        await node.look()
+    assert await one.allocate("a", 3 * GIB)
+
+
+async def test_who_holds_what_an_owner_waits_for_is_ended(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_loans, "PATIENCE", 0.0)
+    total = node.fake.total()
+    for name, beyond in (("one", 2 * GIB), ("two", 6 * GIB), ("three", 4 * GIB)):
+        tenant = await node.tenant(name, borrows=True)
+        await node.look()
+        assert await tenant.allocate("slice", SLICE - CONTEXT)
+        assert await tenant.allocate("a", beyond)
+    needs = {node.uuid: total - 3 * SLICE - RESERVE - 8 * GIB}
+    assert node.server.loans.claim("owner", needs)
+    await node.look()
+    assert [one.partition(":")[0] for one in node.evicted] == ["two"]
+    assert "holds 6144 MiB" in node.evicted[0]
+    await node.look()
+    assert len(node.evicted) == 1, "it is on its way"
+    assert not node.server.remove("two")
+    await until(lambda: not node.server.loans.claim("owner", needs))
+    await node.look()
+    assert len(node.evicted) == 1
+
+
+async def test_a_server_that_died_lends_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_loans, "_HOLDS_NS", 400_000_000)
+    one = await node.tenant("one", borrows=True)
+    await node.look()
+    assert await one.allocate("slice", SLICE - CONTEXT)
+    assert await one.allocate("a", 700 * MIB)
+    lent = node.loan("one")
+    assert lent > 700 * MIB
+    with contextlib.ExitStack() as stack:
+        # It does not come to its ticks any more.
+        node.server.loans.tick = lambda: None  # type: ignore[method-assign]
+        stack.callback(lambda: node.server.loans.__dict__.pop("tick"))
+        await asyncio.sleep(0.5)
+        assert not await one.allocate("b", BLOCK), "the loan ran out"
+        assert node.fake.used("one") == SLICE + 700 * MIB, "what is held stays"
+    assert await one.allocate("b", BLOCK), "it is renewed"
+
+
+async def test_a_borrower_breaks_no_rule(node: Node) -> None:
+    told: list[Action] = []
+    rules = ViolationRules(grace=0.0, confirmed=0.0)
+    inspection = Inspection(node.server, Policy.EVICT, lambda _, __, a: told.append(a), rules)
+    one = await node.tenant("one", borrows=True)
+    await node.look()
+    assert await one.allocate("slice", SLICE - CONTEXT)
+    assert await one.allocate("a", 4 * GIB)
+    inspection.take(await node.look())
+    assert not told
+    node.server.containers["one"].loan = lambda _: 0  # type: ignore[method-assign]
+    inspection.take(await node.look())
+    assert told, "without its loan it would"
+
+
+async def test_the_drivers_own_limit_allows_for_the_loan_first(node: Node) -> None:
+    with control_group() as probe:
+        if probe.controller:
+            pytest.skip("no cgroup v2 is mounted here")
+    limits = DriverLimits(node.server)
+    one = await node.tenant("one", borrows=True)
+    await node.look()
+    await limits.look()
+    running = asyncio.create_task(limits.run())
+    assert await one.allocate("slice", SLICE - CONTEXT)
+    assert await one.allocate("a", 4 * GIB)
+    lent = node.loan("one")
+    running.cancel()
+    handle = node._nvml.handles[node.uuid]
+    known = memory_limits.read(handle, one.group.folder)
+    assert known is not None
+    assert known.limit == SLICE + lent
+
+
+@asynccontextmanager
+async def _churning(one: Tenant, stop: threading.Event) -> AsyncIterator[asyncio.Task[int]]:
+    """A borrower that takes whatever it can get, and gives it back, until told to stop."""
+
+    async def churn() -> int:
+        got = 0
+        while not stop.is_set():
+            held = []
+            for number in range(12):
+                if not await one.allocate(f"x{number}", 2 * GIB):
+                    break
+                held.append(f"x{number}")
+            got = max(got, len(held))
+            for name in held:
+                await one.free(name)
+        return got
+
+    task = asyncio.create_task(churn())
+    try:
+        yield task
+    finally:
+        stop.set()
+        await task
+
+
+async def test_owners_within_their_slices_are_never_refused_beside_borrowers(node: Node) -> None:
+    """Two that take all they can beside one that fills and empties its slice again and again."""
+    total = node.fake.total()
+    whole = (total - 2 * SLICE - 12 * GIB) // MIB * MIB
+    owner = await node.tenant("owner", mib=whole // MIB)
+    ones = [await node.tenant(name, borrows=True) for name in ("one", "two")]
+    await node.look()
+    stop = threading.Event()
+    async with _churning(ones[0], stop) as first, _churning(ones[1], stop) as second:
+        for turn in range(60):
+            size = (whole - CONTEXT) // (1 + turn % 3)
+            names = [f"o{number}" for number in range(1 + turn % 3)]
+            for name in names:
+                assert await owner.allocate(name, size // BLOCK * BLOCK)
+            for name in names:
+                await owner.free(name)
+            if turn % 10 == 0:
+                await node.look()
+        stop.set()
+    assert max(await first, await second) * 2 * GIB > SLICE, "somebody borrowed"
