@@ -59,5 +59,6 @@ def loans(bench: Bench) -> list[Row]:
                 said = ""
         with contextlib.suppress(RuntimeError):
             agent.say("container", "remove", "third")
-    rows.append(judged(17, "and has it when it is given back", "within 5 s", said or "yes", not said))
+    given = said or "yes"
+    rows.append(judged(17, "and has it when it is given back", "within 5 s", given, not said))
     return rows
