@@ -1,17 +1,21 @@
-"""Test 17: memory that nobody was granted is lent, and no owner finds it missing."""
+"""Tests 17 and 18: memory that nobody was granted is lent, and a container rests in the host's."""
 
 import contextlib
+import json
 import time
 
 from gpu.bench import Bench
 from gpu.machine import MIB
 from gpu.programs import Program
 from gpu.report import Row, judged, skipped
+from gpu.tenants import Agent
 
 SLICE = 2048 * MIB
 BEYOND = 4096 * MIB
 #: Seconds in which the agent has looked at the GPU and knows what is free.
 PATIENCE = 5
+#: Seconds that it may take to suspend or resume.
+SUSPENDING = 30
 
 
 def loans(bench: Bench) -> list[Row]:
@@ -62,3 +66,41 @@ def loans(bench: Bench) -> list[Row]:
     given = said or "yes"
     rows.append(judged(17, "and has it when it is given back", "within 5 s", given, not said))
     return rows
+
+
+def suspension(bench: Bench) -> list[Row]:
+    """A container with 4 GiB is suspended and resumed, and its program goes on."""
+    if (agent := bench.tenants.agent) is None:
+        return [skipped(18, "suspending", "only a vGPU server does it (needs root)")]
+    with bench.tenants.one(memory=3 * SLICE) as it:
+        program = Program("memory", "hold", 2 * SLICE // MIB, at=it.home)
+        program.line()
+        full = bench.machine.used(it.tag, [program.pid])
+        took, state = _until(agent, it.tag, "suspend", "suspended")
+        left = bench.machine.used(it.tag, [program.pid])
+        back, resumed = _until(agent, it.tag, "resume", "registered")
+        again = bench.machine.used(it.tag, [program.pid])
+        program.go()
+        code, said = program.end()
+    if "older than release 570" in state:
+        return [skipped(18, "suspending", state)]
+    return [
+        judged(18, f"4 GiB suspended in {took:.1f} s", "suspended", state, state == "suspended"),
+        judged(18, "held of the GPU then", "0 B", f"{left} B (of {full} B)", not left and full > 0),
+        judged(18, f"and resumed in {back:.1f} s", "as before", f"{again} B", again == full),
+        judged(18, "its program", "exit 0", f"exit {code} {said}".strip(), not code + len(resumed)),
+    ]
+
+
+def _until(agent: Agent, name: str, verb: str, state: str) -> tuple[float, str]:
+    """Seconds until a container is so, and what it is; for resuming "" if all is well."""
+    began = time.monotonic()
+    agent.say("container", verb, name)
+    shown = ""
+    while time.monotonic() - began < SUSPENDING and shown != state:
+        time.sleep(0.1)
+        listed = json.loads(agent.say("container", "list", "--json"))
+        shown = next(one["state"] for one in listed if one["assignment"]["name"] == name)
+        if (problem := f"container {name} cannot be") in (log := agent.log()):
+            return time.monotonic() - began, log.rpartition(problem)[2].splitlines()[0]
+    return time.monotonic() - began, "" if verb == "resume" and shown == state else shown

@@ -53,6 +53,7 @@ TESTS: dict[int, Test] = {
     15: Test(neighbour_tests.escapes, 0, 30),
     16: Test(neighbour_tests.beside, 0, 10),
     17: Test(beyond_tests.loans, 0, 15),
+    18: Test(beyond_tests.suspension, 0, 15),
 }
 
 

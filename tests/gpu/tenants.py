@@ -114,7 +114,7 @@ class Agent:
         self._environment = {**os.environ, **machine.environment("agent")}
         self._log = (self.folder / "log").open("w+")
         self._process = subprocess.Popen(
-            [*self._command, "--folder", str(self.folder), "--metrics", "127.0.0.1:0"],
+            [*self._command, "--folder", str(self.folder), "--metrics", "127.0.0.1:0", "--suspend"],
             env=self._environment,
             stdout=self._log,
             stderr=self._log,

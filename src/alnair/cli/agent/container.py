@@ -136,6 +136,33 @@ def remove(name: ShownNameArgument, folder: FolderOption = DEFAULT_FOLDER) -> No
     ask(folder, Remove(name))
 
 
+@app.command("suspend")
+def suspend(name: NameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
+    """Have a container's processes rest: what they hold of GPUs goes to the host's memory.
+
+    Of a container of no pod, where the agent runs with --suspend; `agent status` tells when it is
+    done.
+
+    Examples:
+      alnair agent container suspend mine
+    """
+    from alnair.processes.agent.admin_socket import Suspend
+
+    ask(folder, Suspend(name, on=True))
+
+
+@app.command("resume")
+def resume(name: NameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
+    """Have the processes of a suspended container go on, once their memory is free again.
+
+    Examples:
+      alnair agent container resume mine
+    """
+    from alnair.processes.agent.admin_socket import Suspend
+
+    ask(folder, Suspend(name, on=False))
+
+
 @app.command("list")
 def show(
     folder: FolderOption = DEFAULT_FOLDER, json: Annotated[bool, json_option("the result")] = False

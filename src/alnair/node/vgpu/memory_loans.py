@@ -139,11 +139,12 @@ class MemoryLoans:
         }
 
     def _rows(self, uuid: str) -> list[_Row]:
+        """Return who has slices of a GPU and may hold some of it: who is suspended does not."""
         return [
             _Row(container, row)
             for container in self._containers.values()
             for row, share in enumerate(container.assignment.shares)
-            if share.uuid == uuid
+            if share.uuid == uuid and not container.released
         ]
 
     def _tenants(self, uuid: str) -> dict[str, loans.Tenant]:

@@ -370,7 +370,7 @@ def _status(container: VgpuContainer) -> Status:
     return Status(
         assignment=container.assignment,
         folder=str(container.folder),
-        state=abi.State(container.limits.page.state).name.lower(),
+        state="suspended" if container.suspended else _state(container),
         group=container.group,
         processes=len(container.census.pids),
         held_bytes=tuple(container.held(row) for row in shares),
@@ -385,3 +385,7 @@ def _raise_descriptors() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _state(container: VgpuContainer) -> str:
+    return abi.State(container.limits.page.state).name.lower()

@@ -22,6 +22,7 @@ from alnair.node.vgpu.containers.peer_credentials import credentials
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus, uuid_of
 from alnair.node.vgpu.server import VgpuServer, missing
+from alnair.node.vgpu.suspensions import Suspensions
 from alnair.sharing.tiers import Offer
 
 _MOST_BYTES: Final = 1 << 20
@@ -56,6 +57,13 @@ class Remove(msgspec.Struct, frozen=True, tag="remove"):
     """Take the slices of a container back."""
 
     name: str
+
+
+class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
+    """Have a container of no pod rest in the host's memory, or no more."""
+
+    name: str
+    on: bool
 
 
 class Show(msgspec.Struct, frozen=True, tag="show"):
@@ -124,7 +132,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     status: AgentStatus | None = None
 
 
-Request = Add | Change | Remove | Show
+Request = Add | Change | Remove | Suspend | Show
 
 
 class AdminError(Exception):
@@ -153,12 +161,14 @@ class Admin:
         driver: GpuDriver | None = None,
         isolation: Isolation | None = None,
         costs: ContextCosts | None = None,
+        suspensions: Suspensions | None = None,
     ) -> None:
         self._path = path
         self._server = server
         self._driver = driver
         self._isolation = isolation
         self._costs = costs
+        self._suspensions = suspensions
         self._serving: asyncio.Server | None = None
 
     @property
@@ -225,6 +235,10 @@ class Admin:
                     return self._change(request)
                 case Remove(name):
                     return Answer(self._server.remove(self._named(name)))
+                case Suspend(name, on):
+                    if self._suspensions is None:
+                        return Answer("this agent suspends nobody")
+                    return Answer(self._suspensions.want(self._named(name), on))
                 case Show():
                     pass
         except _SeveralError as error:

@@ -31,6 +31,7 @@ from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
 from alnair.node.vgpu.stray_processes import StrayProcesses
+from alnair.node.vgpu.suspensions import Suspensions
 from alnair.processes.agent import uninstall
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
@@ -182,7 +183,14 @@ async def agent(
             Secured(client, settings.certificate) if settings.secure and client else None,
         )
         await stack.enter_async_context(http)
-        admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
+        suspensions = Suspensions(
+            server,
+            enabled=settings.suspends,
+            pods=plugins.pods.suspended if plugins is not None else tuple,
+            tell=enforcement.tell_suspension,
+        )
+        await beside(suspensions.run())
+        admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs, suspensions)
         await stack.enter_async_context(admin)
         await beside(give_back())
         await beside(look_for_cycles_less())

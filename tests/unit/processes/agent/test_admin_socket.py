@@ -17,7 +17,17 @@ from alnair.node.vgpu.containers.container_slices import (
     Share,
 )
 from alnair.node.vgpu.server import VgpuServer
-from alnair.processes.agent.admin_socket import Add, Admin, AdminError, Change, Remove, Request, ask
+from alnair.node.vgpu.suspensions import Suspensions
+from alnair.processes.agent.admin_socket import (
+    Add,
+    Admin,
+    AdminError,
+    Change,
+    Remove,
+    Request,
+    Suspend,
+    ask,
+)
 from kit.kubelet_sockets import short_folder
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
@@ -88,3 +98,17 @@ async def test_memory_that_is_lent_is_given_to_nobody_by_hand(server: VgpuServer
     assert list(server.containers) == ["a-main", "b-main"]
     await do(server, Change("b-main", borrows=True))
     assert server.containers["b-main"].assignment.shares[0].borrows
+
+
+async def test_containers_of_pods_are_not_suspended_by_hand(folder: Path) -> None:
+    async with VgpuServer(folder) as server:
+        suspensions = Suspensions(server, enabled=True)
+        async with Admin(folder / "admin.sock", server, suspensions=suspensions):
+            assert not server.prepare(of_pod("a"))
+            with pytest.raises(AdminError, match="it is a pod's: annotate the pod with"):
+                await do(server, Suspend("team/job/main", on=True))
+            with pytest.raises(AdminError, match="there is no container x"):
+                await do(server, Suspend("x", on=True))
+        async with Admin(folder / "admin.sock", server):
+            with pytest.raises(AdminError, match="this agent suspends nobody"):
+                await do(server, Suspend("team/job/main", on=False))
