@@ -211,6 +211,10 @@ async def test_the_drivers_own_limit_allows_for_the_loan_first(node: Node) -> No
     known = memory_limits.read(handle, one.group.folder)
     assert known is not None
     assert known.limit == SLICE + lent
+    # Another agent comes, which has lent nothing itself yet.
+    node.server.loans.wanted.clear()
+    await DriverLimits(node.server).look()
+    assert memory_limits.read(handle, one.group.folder) == known
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ class Tenant(msgspec.Struct, frozen=True):
         borrows: May have a loan.
         loan: In force until now.
         asked: Missing for allocations that wait.
+        is_waiting: It has just begun to ask, and may be about to use what it was lent.
     """
 
     granted: int
@@ -39,6 +40,7 @@ class Tenant(msgspec.Struct, frozen=True):
     borrows: bool = False
     loan: int = 0
     asked: int = 0
+    is_waiting: bool = False
 
     @property
     def borrowed(self) -> int:
@@ -95,7 +97,7 @@ def lend(there: int, tenants: Mapping[str, Tenant]) -> Lent:
         idle = {
             other: loans[other] - one.borrowed
             for other, one in borrowers.items()
-            if other != name and not one.asked
+            if other != name and other not in answered and not one.is_waiting
         }
         if asked <= free:
             step = min(free, -(-asked // STEP) * STEP)

@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 
 from alnair.sharing.loans import RESERVE, STEP, Tenant, lacking, lend, room, to_evict
@@ -66,8 +67,10 @@ def test_what_is_lent_and_not_used_goes_to_who_asks_a_tick_later() -> None:
 
 
 def test_what_who_asks_was_just_lent_is_not_taken_for_unused() -> None:
-    both = {"a": soft(loan=4, asked=1), "b": soft(asked=6)}
-    assert lend(8 * GIB, both).loans["a"] >= 4 * GIB
+    waits = msgspec.structs.replace(soft(loan=4, asked=1), is_waiting=True)
+    assert lend(8 * GIB, {"a": waits, "b": soft(asked=6)}).loans["a"] >= 4 * GIB
+    # Unless it asks for ever.
+    assert lend(8 * GIB, {"a": soft(loan=4, asked=9), "b": soft(asked=6)}).loans["a"] == 0
 
 
 def test_growth_ends_when_an_owner_comes_and_loans_fall_with_what_is_held() -> None:
@@ -114,8 +117,8 @@ def test_tenants_that_take_all_they_may_never_touch_what_was_granted(seed: int) 
                 held[name] = chance.randint(held[name], may)
             asked[name] = chance.choice([0, chance.randint(1, 9 * 1024)])
         tenants = {
-            n: Tenant(slices[n] * MIB, held[n] * MIB, True, loans[n] * MIB, asked[n] * MIB)
-            for n in slices
+            n: Tenant(s * MIB, held[n] * MIB, True, loans[n] * MIB, asked[n] * MIB, bool(seed % 2))
+            for n, s in slices.items()
         }
         there = room(total * MIB, 0, tenants, owner * MIB)
         before = loans

@@ -58,14 +58,10 @@ class DriverLimits:
     async def look(self) -> None:
         """Set what is missing, take away what is left over. A driver that hangs holds up this."""
         wishes = {
-            (container.assignment.name, share.uuid): _Wish(
-                cgroup,
-                (share.memory_mib << 20)
-                + self._server.loans.wanted.get((container.assignment.name, share.uuid), 0),
-            )
+            (container.assignment.name, share.uuid): _Wish(cgroup, self._limit(container, row))
             for container in self._server.containers.values()
             if (cgroup := self._cgroup(container)) is not None
-            for share in container.assignment.shares
+            for row, share in enumerate(container.assignment.shares)
             if share.memory_mib
         }
         for key, wish in wishes.items():
@@ -80,6 +76,13 @@ class DriverLimits:
         for key in self.refused.keys() - wishes.keys():
             del self.refused[key]
             self._rests.pop(key, None)
+
+    def _limit(self, container: VgpuContainer, row: int) -> int:
+        """Bytes of a slice, with what is lent, or is to be as soon as the driver allows for it."""
+        share = container.assignment.shares[row]
+        key = container.assignment.name, share.uuid
+        # Of a server that came anew nobody has asked yet: what was lent is in the page.
+        return (share.memory_mib << 20) + self._server.loans.wanted.get(key, container.loan(row))
 
     def _cgroup(self, container: VgpuContainer) -> Path | None:
         """The folder of a container's group, where it is known, there, and of version 2."""

@@ -7,7 +7,7 @@ answers. A loan holds for a few seconds only, so a server that died lends nothin
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,9 @@ _RENEWED_NS: Final = 1_000_000_000
 _LOOKS: Final = 5
 #: Seconds that memory is waited for before a borrower must end, as pods that leave are waited for.
 PATIENCE: Final = 10.0
+#: Seconds for which what was lent to who still asks does not count as unused: longer than the
+#: library waits. Who asks for ever, by a word in its page, gains no more.
+_ASKS: Final = 1.5
 #: Seconds after which a start that was not tried again is given up.
 _GIVEN_UP: Final = 120.0
 
@@ -69,6 +72,7 @@ class MemoryLoans:
         self._claims: dict[str, dict[str, _Claim]] = {}
         self._evicted: set[_Key] = set()
         self._looked_ns: dict[str, int] = {}
+        self._asking: dict[_Key, float] = {}
         self.evict: Callable[[VgpuContainer, str, str], None] = lambda *_: None
         self.at_driver: dict[_Key, int] = {}
         self.wanted: dict[_Key, int] = {}
@@ -158,12 +162,16 @@ class MemoryLoans:
             if (ahead := self.wanted.get(key, 0) - loan) > 0 and share.tier_a:
                 # The driver does not know of all of it yet: it is given, and not to be asked again.
                 loan, asked = loan + ahead, max(0, asked - ahead)
+            since = self._asking.setdefault(key, self._clock()) if asked else self._clock()
+            if not asked:
+                self._asking.pop(key, None)
             found[container.assignment.name] = loans.Tenant(
                 granted=share.memory_mib << 20,
                 held=_held(one),
                 borrows=share.borrows,
                 loan=loan,
                 asked=asked,
+                is_waiting=bool(asked) and self._clock() - since < _ASKS,
             )
         return found
 
@@ -230,7 +238,8 @@ class MemoryLoans:
     def forget(self, name: str) -> None:
         """Drop what is known of a container."""
         self.unclaim(name)
-        for known in (self.wanted, self.at_driver):
+        all_known: tuple[dict[_Key, Any], ...] = self.wanted, self.at_driver, self._asking
+        for known in all_known:
             for key in [key for key in known if key[0] == name]:
                 del known[key]
 
