@@ -80,14 +80,16 @@ class MemoryLoans:
     def take(self, seen: GpuLook, gpus: Iterable[NvmlGpu]) -> None:
         """Take in one look at the GPUs: what nobody with a slice uses is lent to nobody."""
         self._totals = {gpu.uuid: gpu.memory_bytes for gpu in gpus}
-        for uuid in self._lending():
-            usage = seen.usages.get(uuid)
-            if usage is None:
-                continue  # as it was
-            held = sum(one.held for one in self._tenants(uuid).values())
+        lending = self._lending()
+        # Of all GPUs: who comes to borrow asks within its first second.
+        for uuid, usage in seen.usages.items():
+            rows = self._rows(uuid)
+            if uuid in lending:
+                for one in rows:
+                    one.container.read()
             looks = self._outside.setdefault(uuid, deque(maxlen=_LOOKS))
-            looks.append(usage.memory_bytes - held)
-        for uuid in self._lending():
+            looks.append(usage.memory_bytes - sum(map(_held, rows)))
+        for uuid in lending:
             self._reclaim(uuid)
 
     def tick(self) -> None:
@@ -101,10 +103,12 @@ class MemoryLoans:
             self._looked_ns[uuid] = now_ns
             tenants = self._tenants(uuid)
             lent = loans.lend(self._room(uuid, tenants), tenants)
+            is_known = uuid in self._outside  # else it is soon: who asks waits for that
             for one in rows:
                 name = one.container.assignment.name
                 if name in lent.loans:
-                    self._write(one, uuid, lent.loans[name], name in lent.answered, now_ns)
+                    answered = is_known and name in lent.answered
+                    self._write(one, uuid, lent.loans[name], answered, now_ns)
 
     def claim(self, pod: str, needs: Mapping[str, int]) -> str:
         """Say whether what a pod needs is there; "" if so, else it is on its way from now on.
