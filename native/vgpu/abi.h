@@ -42,11 +42,12 @@ enum vg_state {
     VG_STATE_REGISTERED = 2, /* the server knows the container: processes may go on */
     VG_STATE_REFUSED = 3,    /* the server refuses it (see message): no CUDA */
 };
-/* for people and tools: the library needs only what follows from them */
+/* VG_BORROWS apart for people and tools: the library needs only what follows from the others */
 enum vg_device_flags {
     VG_SOFT = 1u,         /* compute: work-conserving, may borrow what others leave */
     VG_LOW_PRIORITY = 2u, /* compute: yields to tenants without this flag */
     VG_TIER_A = 4u,       /* the driver itself enforces memory_limit (NVML memory limits) */
+    VG_BORROWS = 8u,      /* memory: may have a loan beyond memory_limit (struct vg_loan) */
 };
 
 struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may use */
@@ -88,6 +89,19 @@ struct vg_device_limit {      /* 128 bytes; a row per GPU that the container may
 };
 #define VG_CONTEXT_DEFAULT (512ull << 20)
 
+/* Memory of the GPU that nobody was granted, lent to who has VG_BORROWS: memory_limit and `bytes`
+ * together are the limit until `until_ns`, then memory_limit alone again (a dead server lends
+ * nothing; what is held by then stays). Programs do not see it: their GPU is memory_limit large.
+ * A loan may shrink at any moment, so a process reads it after it has announced its bytes. */
+struct vg_loan {
+    uint64_t bytes;
+    uint64_t until_ns; /* CLOCK_MONOTONIC */
+    /* CLOCK_MONOTONIC of when the server last read what is `asked`, and gave what it will give:
+     * written after `bytes`. Who asked before then, and got nothing, is refused. */
+    uint64_t answered_ns;
+    uint64_t reserved;
+};
+
 struct vg_limits { /* 4096 bytes */
     /* VG_LIMITS_MAGIC, written last */
     uint64_t magic;
@@ -105,7 +119,8 @@ struct vg_limits { /* 4096 bytes */
     uint64_t generation;           /* changes when the server rebuilt `counters` */
     uint8_t reserved[8];
     struct vg_device_limit device[VG_DEVICES];
-    uint8_t padding[4096 - 256 - 128 * VG_DEVICES];
+    struct vg_loan loan[VG_DEVICES]; /* of a page of before: zeros, which is none */
+    uint8_t padding[4096 - 256 - 160 * VG_DEVICES];
 };
 
 /* ---- counters: one file per container, written by its processes ------------------------------ */
@@ -168,7 +183,9 @@ struct vg_slot {              /* 4096 bytes: one process */
     _Atomic uint64_t unsettled[VG_DEVICES];
     /* bytes in the host's memory beyond memory_limit; before the driver is asked for them as after */
     _Atomic uint64_t swapped[VG_DEVICES];
-    uint8_t padding_b[4096 - 1024 - 88 * VG_DEVICES];
+    /* bytes that are missing now for allocations which wait for a loan: a request, never a charge */
+    _Atomic uint64_t asked[VG_DEVICES];
+    uint8_t padding_b[4096 - 1024 - 96 * VG_DEVICES];
 };
 struct vg_bucket { /* 64 bytes: one GPU's compute bucket, shared by all processes */
     /* theoretical arrival time (GCRA): CLOCK_MONOTONIC at which all debited GPU time will have been
@@ -213,6 +230,7 @@ struct vg_frame {
 };
 
 _Static_assert(sizeof(struct vg_device_limit) == 128, "device limit");
+_Static_assert(sizeof(struct vg_loan) == 32, "loan");
 _Static_assert(sizeof(struct vg_limits) == 4096, "limits page");
 _Static_assert(sizeof(struct vg_slot_device) == 64, "slot device");
 _Static_assert(sizeof(struct vg_slot) == 4096, "slot");

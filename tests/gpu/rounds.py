@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
-from gpu import compute_tests, framework_tests, life_tests, memory_tests, neighbour_tests
+from gpu import (
+    beyond_tests,
+    compute_tests,
+    framework_tests,
+    life_tests,
+    memory_tests,
+    neighbour_tests,
+)
 from gpu.bench import Bench
 from gpu.report import FAILED, Row, judged, skipped
 
@@ -45,6 +52,8 @@ TESTS: dict[int, Test] = {
     14: Test(memory_tests.views, 0, 5),
     15: Test(neighbour_tests.escapes, 0, 30),
     16: Test(neighbour_tests.beside, 0, 10),
+    17: Test(beyond_tests.loans, 0, 15),
+    18: Test(beyond_tests.suspension, 0, 15),
 }
 
 

@@ -114,7 +114,7 @@ class Agent:
         self._environment = {**os.environ, **machine.environment("agent")}
         self._log = (self.folder / "log").open("w+")
         self._process = subprocess.Popen(
-            [*self._command, "--folder", str(self.folder), "--metrics", "127.0.0.1:0"],
+            [*self._command, "--folder", str(self.folder), "--metrics", "127.0.0.1:0", "--suspend"],
             env=self._environment,
             stdout=self._log,
             stderr=self._log,
@@ -193,13 +193,16 @@ class Tenants:
         return Home(self.machine.environment("free"))
 
     @contextmanager
-    def one(self, *, memory: int = 0, percent: int = 0, soft: bool = False) -> Iterator[Tenant]:
+    def one(
+        self, *, memory: int = 0, percent: int = 0, soft: bool = False, borrows: bool = False
+    ) -> Iterator[Tenant]:
         """A container with these limits; 0: none.
 
         Args:
             memory: bytes.
             percent: of GPU time.
             soft: it may use what others leave.
+            borrows: it may have memory that nobody was granted, by an agent's leave.
         """
         tag = f"t{next(_numbers)}"
         with ExitStack() as stack:
@@ -218,7 +221,8 @@ class Tenants:
             group = stack.enter_context(control_group())
             words = ["--gpu", f"GPU-{self.machine.uuid()}", "--cgroup", group.name]
             words += ["--memory", str(memory // MIB), "--compute", str(percent)]
-            self.agent.say("container", "add", tag, *words, *(["--soft"] if soft else []))
+            words += ["--soft"] * soft + ["--borrow"] * borrows
+            self.agent.say("container", "add", tag, *words)
             stack.callback(self.agent.say, "container", "remove", tag)
             yield _Served(tag, self.machine, group, self.agent)
 

@@ -23,7 +23,7 @@ DEVICES = 16
 SLOTS = 256
 PAGE = 4096
 WAITING, REGISTERED, REFUSED = 1, 2, 3
-SOFT, LOW_PRIORITY, TIER_A = 1, 2, 4
+SOFT, LOW_PRIORITY, TIER_A, BORROWS = 1, 2, 4, 8
 CLASSES = (
     *("launch", "alloc", "free", "h2d", "d2h", "d2d", "peer", "memset", "sync", "other"),
     *("graph", "event", "module"),
@@ -76,6 +76,7 @@ class Limits(ctypes.Structure):
         ("generation", _U64),
         ("reserved", ctypes.c_uint8 * 8),
         ("device", DeviceLimit * DEVICES),
+        ("loan", (_U64 * 4) * DEVICES),
     )
 
 
@@ -122,7 +123,8 @@ class Slot(ctypes.Structure):
         ("leaving", _U64 * DEVICES),
         ("unsettled", _U64 * DEVICES),
         ("swapped", _U64 * DEVICES),
-        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 88 * DEVICES)),
+        ("asked", _U64 * DEVICES),
+        ("padding_b", ctypes.c_uint8 * (PAGE - 1024 - 96 * DEVICES)),
     )
 
 

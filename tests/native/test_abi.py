@@ -12,6 +12,7 @@ from alnair.node.vgpu.pages import abi
 HEADER = Path(__file__).resolve().parents[2] / "native" / "vgpu" / "abi.h"
 STRUCTS = {
     "vg_device_limit": abi.DeviceLimit,
+    "vg_loan": abi.Loan,
     "vg_limits": abi.Limits,
     "vg_calls": abi.Calls,
     "vg_slot_device": abi.SlotDevice,

@@ -277,3 +277,24 @@ def test_mounts_limit_a_program_whose_environment_says_nothing(
         if "unshare" in done.stderr or "mount:" in done.stderr:
             pytest.skip(f"mounts cannot be made here: {done.stderr}")
         assert (done.stdout, done.stderr) == (says, "")
+
+
+def test_what_is_resolved_is_traced_where_asked_for_and_nothing_is_limited(fake: Fake) -> None:
+    requests = [("cuMemAlloc", 3020, 0), ("cuCtxGetDevice", 2000, 0), ("cuNothing", 3020, 0)]
+    lines = "".join(f"{name} {version} {flags}\n" for name, version, flags in requests)
+
+    def traced(**environment: str) -> list[str]:
+        its = {**fake.environment(), "LD_PRELOAD": str(build.INTERPOSER), **environment}
+        with build.start(build.client("resolve"), "proc2", environment=its) as process:
+            _, said = process.communicate(lines)
+        return [line.partition("resolve ")[2] for line in said.splitlines() if "resolve " in line]
+
+    told = traced(ALNAIR_VGPU_TRACE="1")
+    assert [line for line in told if line.split()[0] in {name for name, *_ in requests}] == [
+        "cuMemAlloc 3020 0: hooked",
+        "cuCtxGetDevice 2000 0: passed",
+        "cuNothing 3020 0: not found",
+    ]
+    assert traced() == traced(ALNAIR_VGPU_TRACE="0") == []
+    with Container(fake.uuid(), memory_limit=GIB) as container:
+        assert traced(ALNAIR_VGPU_TRACE="1", **container.environment()) == []

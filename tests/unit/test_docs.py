@@ -248,7 +248,7 @@ def _inside(group: typer.Typer) -> dict[str, Any]:
         ("no weight", {names.GPU: 1}, {names.GPU_MODEL_WEIGHTS: "H100"}),
         ("two weights", {names.GPU: 1}, {names.GPU_MODEL_WEIGHTS: "T4=1,T4=2"}),
         ("policy", {names.GPU: 1}, {names.VGPU_POLICY: "strict"}),
-        ("memory", {names.VGPU_MEMORY: 64}, {names.VGPU_MEMORY_POLICY: "soft"}),
+        ("memory", {names.VGPU_MEMORY: 64}, {names.VGPU_MEMORY_POLICY: "hard"}),
         (
             "host memory",
             {names.VGPU_MEMORY: 64},

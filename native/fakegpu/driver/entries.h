@@ -19,11 +19,16 @@ extern const unsigned fg_entry_count;
 /* Nonzero while calls need more than counting: not attached, not initialised, faults armed. */
 extern int fg_slow;
 CUresult fg_enter_slow(unsigned symbol, bool early);
+/* Not 0 while another process has this one locked (driver/checkpoint.c). */
+extern _Atomic uint32_t *fg_checkpoint;
+void fg_wait_unlocked(void);
 
 static inline CUresult fg_enter(unsigned symbol, bool early)
 {
     if (__builtin_expect(__atomic_load_n(&fg_slow, __ATOMIC_RELAXED), 0))
         return fg_enter_slow(symbol, early);
+    if (__builtin_expect(atomic_load_explicit(fg_checkpoint, memory_order_relaxed), 0))
+        fg_wait_unlocked();
     atomic_fetch_add_explicit(&fg_state->calls[symbol], 1, memory_order_relaxed);
     return CUDA_SUCCESS;
 }

@@ -13,6 +13,8 @@ __thread bool fg_per_thread;
 pthread_mutex_t fg_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 int fg_presented = CUDA_VERSION;
 int fg_slow = 1;
+static _Atomic uint32_t running;
+_Atomic uint32_t *fg_checkpoint = &running;
 static uint64_t fault_epoch_seen;
 static bool initialized, forked;
 
@@ -49,6 +51,7 @@ static void after_fork(void)
     if (initialized)
         forked = true;
     fg_slow = 1;
+    fg_checkpoint = &running; /* that of its parent is none of its */
     pthread_mutexattr_t recursive;
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -61,6 +64,13 @@ __attribute__((constructor)) static void loaded(void)
     if (version && *version)
         fg_presented = atoi(version);
     pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* What the process holds must stay as it is while it is locked: its calls wait. */
+void fg_wait_unlocked(void)
+{
+    while (atomic_load_explicit(fg_checkpoint, memory_order_relaxed))
+        usleep(1000);
 }
 
 CUresult FG(cuInit)(unsigned int flags)
@@ -83,6 +93,7 @@ CUresult FG(cuInit)(unsigned int flags)
             fg_lock();
             fg_state->process[row].initialized = 1;
             fg_unlock();
+            fg_checkpoint = &fg_state->process[row].checkpoint;
             initialized = true;
         }
     }

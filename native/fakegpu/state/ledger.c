@@ -64,7 +64,10 @@ static int charge(int gpu, uint64_t bytes, bool managed)
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
         struct fg_tag *tag = &fg_state->tag[p->tag];
-        if (make_room(gpu, p, bytes, managed)) {
+        if (p->checkpoint == FG_CHECKPOINTED) { /* a call that was on its way when it was locked */
+            p->saved[gpu] += bytes;
+            result = 0;
+        } else if (make_room(gpu, p, bytes, managed)) {
             p->used[gpu] += bytes;
             p->managed[gpu] += managed ? bytes : 0;
             tag->used[gpu] += bytes;
@@ -104,6 +107,10 @@ void fg_uncharge(int gpu, uint64_t bytes)
     int row = fg_own_process_locked();
     if (row >= 0) {
         struct fg_process *p = &fg_state->process[row];
+        if (p->checkpoint == FG_CHECKPOINTED) {
+            p->saved[gpu] -= bytes < p->saved[gpu] ? bytes : p->saved[gpu];
+            bytes = 0;
+        }
         if (bytes > p->used[gpu]) { /* a bug of the fake: say so, never wrap around */
             fprintf(stderr, "fakegpu: %llu bytes given back, %llu held\n",
                     (unsigned long long)bytes, (unsigned long long)p->used[gpu]);

@@ -3,9 +3,9 @@
 #define FG_LEDGER_H
 #include "state/state.h"
 
+#pragma GCC visibility push(default)
 void fg_totals_recount(void); /* locked: all sums anew from the rows */
 
-#pragma GCC visibility push(default)
 /* Device memory of this process. 0, or -ENOMEM where the GPU or the tag's hard limit has no
  * room. */
 int fg_charge(int gpu, uint64_t bytes);

@@ -90,7 +90,10 @@ static void free_row(int index)
     memset(row->used, 0, sizeof row->used);
     memset(row->contexts, 0, sizeof row->contexts);
     row->host_bytes = row->managed_host = 0;
+    memset(row->saved, 0, sizeof row->saved);
+    memset(row->saved_contexts, 0, sizeof row->saved_contexts);
     row->initialized = 0;
+    row->checkpoint = 0;
     row->pid = 0;
     fg_totals_recount();
 }

@@ -84,9 +84,14 @@ struct fg_process {
     uint8_t gi[FG_GPUS], ci[FG_GPUS];
     uint64_t host_bytes;  /* page-locked */
     uint32_t initialized; /* has called cuInit */
-    int32_t asked_gpu;    /* fakegpu_ask: the request under way */
-    uint32_t asked_fits;  /* it would have fitted below the watched limit at every instant so far */
-    uint64_t asked;       /* bytes; 0: none */
+    /* CUprocessState: not 0 while its calls wait, and what it held when it was checkpointed */
+#define FG_CHECKPOINTED 2
+    _Atomic uint32_t checkpoint;
+    uint64_t saved[FG_GPUS];
+    uint32_t saved_contexts[FG_GPUS];
+    int32_t asked_gpu;   /* fakegpu_ask: the request under way */
+    uint32_t asked_fits; /* it would have fitted below the watched limit at every instant so far */
+    uint64_t asked;      /* bytes; 0: none */
 };
 
 struct fg_tag { /* a "container" */

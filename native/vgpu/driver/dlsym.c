@@ -71,6 +71,7 @@ __attribute__((used)) struct answer vg_lookup(void *handle, const char *name, co
         return (struct answer){found, 0};
     if (!itself && index < 0 && after(name, "cu")) /* of NVML only what we alter is in the table */
         vg_count_unhooked();
+    vg_trace(name, 0, 0, ours ? "hooked" : "unknown");
     return (struct answer){ours ? ours : found, 0};
 }
 

@@ -79,12 +79,13 @@ static int identify(const struct vg_base *base, const void *real, bool per_threa
     return found;
 }
 
-static void map(const char *symbol, void **function, cuuint64_t flags)
+static void map(const char *symbol, void **function, int version, cuuint64_t flags)
 {
     if (!symbol || !function || !*function)
         return;
     int index = identify(find_base(symbol), *function,
                          flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    vg_trace(symbol, version, flags, index < 0 ? "unknown" : vg_hook[index] ? "hooked" : "passed");
     if (index < 0)
         vg_count_unhooked();
     else if (vg_hook[index])
@@ -104,8 +105,10 @@ VG_EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int ver
 {
     RESOLVED(cuGetProcAddress);
     CUresult result = REAL(cuGetProcAddress)(symbol, function, version, flags);
-    if (result == CUDA_SUCCESS)
-        map(symbol, function, flags);
+    if (result != CUDA_SUCCESS)
+        vg_trace(symbol ? symbol : "", version, flags, "not found");
+    else
+        map(symbol, function, version, flags);
     return result;
 }
 
@@ -114,8 +117,10 @@ VG_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int 
 {
     RESOLVED(cuGetProcAddress_v2);
     CUresult result = REAL(cuGetProcAddress_v2)(symbol, function, version, flags, status);
-    if (result == CUDA_SUCCESS)
-        map(symbol, function, flags);
+    if (result != CUDA_SUCCESS)
+        vg_trace(symbol ? symbol : "", version, flags, "not found");
+    else
+        map(symbol, function, version, flags);
     return result;
 }
 
@@ -125,7 +130,9 @@ VG_EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function,
 {
     RESOLVED(cuGetProcAddress_v2_ptsz);
     CUresult result = REAL(cuGetProcAddress_v2_ptsz)(symbol, function, version, flags, status);
-    if (result == CUDA_SUCCESS)
-        map(symbol, function, flags | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    if (result != CUDA_SUCCESS)
+        vg_trace(symbol ? symbol : "", version, flags, "not found");
+    else
+        map(symbol, function, version, flags | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     return result;
 }

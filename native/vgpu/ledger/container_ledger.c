@@ -51,9 +51,15 @@ static uint64_t load_word(const uint64_t *word)
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-uint64_t vg_limit(int row)
+uint64_t vg_slice(int row)
 {
     return vg_limits ? load_word(&vg_limits->device[row].memory_limit) : 0;
+}
+
+uint64_t vg_limit(int row)
+{
+    uint64_t slice = vg_slice(row);
+    return slice && unlikely(vg_borrows(row)) ? saturated(slice, vg_loan(row)) : slice;
 }
 
 static struct sum scan(int row, const struct vg_slot *mine)
@@ -148,11 +154,11 @@ static bool contend(int row, uint64_t bytes, struct vg_slot *mine)
 
     bool turn = take_turn(row, deadline);
     for (int round = 0; !admitted; round++) {
-        uint64_t limit = vg_limit(row);
         if (!announced) {
             atomic_fetch_add(pending, bytes);
             announced = true;
         }
+        uint64_t limit = vg_limit(row); /* after the announcement: see vg_try_reserve */
         struct sum sum = scan_steady(row, mine);
         uint64_t now = vg_now_ns();
         bool late = now >= deadline;
@@ -194,7 +200,9 @@ bool vg_try_reserve(int row, uint64_t bytes)
     if (limit && bytes > limit)
         return false;
     atomic_fetch_add(&mine->device[row].pending, bytes);
-    if (!limit || scan(row, mine).total <= limit)
+    /* Read again: who lowers it, as a loan is, then looks for announcements, so that either they
+     * are seen or the new limit is. */
+    if (!limit || (limit = vg_limit(row), scan(row, mine).total <= limit))
         return true;
     atomic_fetch_sub(&mine->device[row].pending, bytes);
     return contend(row, bytes, mine);
@@ -207,8 +215,9 @@ void vg_refused(int row)
 
 bool vg_reserve_or_not(int row, uint64_t bytes)
 {
-    /* Before a refusal: what this process keeps in stock and does not use. */
-    return vg_try_reserve(row, bytes) || (vg_pools_give_back(row) && vg_try_reserve(row, bytes));
+    /* Before a refusal: what this process keeps in stock and does not use, then a loan. */
+    return vg_try_reserve(row, bytes) || (vg_pools_give_back(row) && vg_try_reserve(row, bytes)) ||
+           vg_borrow(row, bytes);
 }
 
 bool vg_reserve(int row, uint64_t bytes)

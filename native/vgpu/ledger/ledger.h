@@ -33,7 +33,18 @@ void vg_release(int row, uint64_t bytes);
 void vg_leave(int row, uint64_t bytes);
 void vg_left(int row, uint64_t leaving, uint64_t freed); /* freed: what the call really gave back */
 uint64_t vg_used(int row);                               /* of the container, overhead included */
-uint64_t vg_limit(int row);                              /* bytes; 0: none */
+uint64_t vg_slice(int row); /* bytes that programs see as their GPU's; 0: no limit */
+uint64_t vg_limit(int row); /* the same, and what is lent now */
+
+/* ---- loans.c: memory that nobody was granted -------------------------------------------------- */
+static inline bool vg_borrows(int row)
+{
+    return __atomic_load_n(&vg_limits->device[row].flags, __ATOMIC_RELAXED) & VG_BORROWS;
+}
+uint64_t vg_loan(int row); /* bytes beyond the slice, now */
+/* Asks the server for the loan that these bytes need, and waits for its answer; whether they are
+ * reserved then. No lock may be held. */
+bool vg_borrow(int row, uint64_t bytes);
 
 /* ---- host_account.c: memory of the host ------------------------------------------------------ */
 bool vg_host_reserve(uint64_t bytes); /* page-locked */

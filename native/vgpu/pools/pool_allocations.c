@@ -27,7 +27,7 @@ bool vg_draw_begin(struct vg_draw *draw, CUmemoryPool handle, CUdevice device, u
     int row = pool->row;
     for (bool trimmed = false;; trimmed = true) {
         /* No lock is held here: to reserve may mean to wait for another process. */
-        if (row < 0 || vg_try_reserve(row, growth))
+        if (row < 0 || vg_try_reserve(row, growth) || (trimmed && vg_borrow(row, growth)))
             return true;
         vg_pools_begin();
         vg_pool_refresh(pool); /* what it gave back since is not free in it */

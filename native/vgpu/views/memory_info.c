@@ -11,7 +11,7 @@
 
 bool vg_memory_view(int row, uint64_t *total, uint64_t *used)
 {
-    uint64_t limit = row >= 0 ? vg_limit(row) : 0;
+    uint64_t limit = row >= 0 ? vg_slice(row) : 0;
     if (!limit)
         return false;
     vg_pools_refresh();
@@ -58,7 +58,7 @@ VG_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
     CUresult result = REAL(cuDeviceTotalMem_v2)(bytes, device);
     uint64_t limit = 0;
     int row = result == CUDA_SUCCESS ? vg_row(device) : -1;
-    if (row >= 0 && (limit = vg_limit(row)) && limit < *bytes)
+    if (row >= 0 && (limit = vg_slice(row)) && limit < *bytes)
         *bytes = limit;
     return result;
 }
@@ -69,7 +69,7 @@ VG_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
     CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
     uint64_t limit = 0;
     int row = result == CUDA_SUCCESS ? vg_row(device) : -1;
-    if (row >= 0 && (limit = vg_limit(row)) && narrow(limit) < *bytes)
+    if (row >= 0 && (limit = vg_slice(row)) && narrow(limit) < *bytes)
         *bytes = narrow(limit);
     return result;
 }

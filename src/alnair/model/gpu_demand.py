@@ -27,7 +27,7 @@ _CHOICES: Final = (
     (names.VGPU_POLICY, ("hard", "soft"), "write hard or soft"),
     (names.VGPU_PRIORITY, ("low",), "write low or drop the annotation"),
     (names.VGPU_ISOLATION, ("mps",), "write mps or drop the annotation"),
-    (names.VGPU_MEMORY_POLICY, ("strict", "swap"), "write strict or swap"),
+    (names.VGPU_MEMORY_POLICY, ("strict", "swap", "soft"), "write strict, swap or soft"),
 )
 _WEIGHT: Final = re.compile(r"[1-9][0-9]?|100")
 #: MiB of the host's memory: as much as a slice may have, in digits.
@@ -77,6 +77,7 @@ def gpu_demand(
         low_priority=annotations.get(names.VGPU_PRIORITY) == "low",
         mps=annotations.get(names.VGPU_ISOLATION) == "mps",
         swap=annotations.get(names.VGPU_MEMORY_POLICY) == "swap",
+        borrows=annotations.get(names.VGPU_MEMORY_POLICY) == "soft",
         host_memory_mib=_host_memory(annotations) or 0,
     )
     problem = (
@@ -164,9 +165,11 @@ def _swap_problem(demand: GpuDemand, annotations: Mapping[str, str]) -> str:
             f"annotation {names.VGPU_HOST_MEMORY} is {annotations[names.VGPU_HOST_MEMORY]!r}: "
             f"write MiB as a number, {LEAST_MEMORY_MIB} to {MOST_MEMORY_MIB}, without a suffix"
         )
-    if demand.swap and demand.requests and not any(r.memory_mib for r in demand.requests):
+    beyond = demand.swap or demand.borrows
+    if beyond and demand.requests and not any(r.memory_mib for r in demand.requests):
         return (
-            f"annotation {names.VGPU_MEMORY_POLICY} is 'swap', but no container asks for a slice "
+            f"annotation {names.VGPU_MEMORY_POLICY} is "
+            f"{annotations[names.VGPU_MEMORY_POLICY]!r}, but no container asks for a slice "
             "of a GPU, and whole GPUs have no limit to go beyond: add a limit of "
             f"{names.VGPU_MEMORY}, or drop the annotation"
         )

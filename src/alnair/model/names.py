@@ -62,10 +62,12 @@ GPU_MODEL_WEIGHTS: Final = _PREFIX + "gpu-model-weights"
 VGPU_POLICY: Final = _PREFIX + "vgpu-policy"
 #: On a pod: `low` if its slices yield to those of pods without it.
 VGPU_PRIORITY: Final = _PREFIX + "vgpu-priority"
-#: On a pod: `strict` or `swap`, what becomes of allocations that its slices have no room for.
+#: On a pod: `strict`, `swap` or `soft`, what becomes of allocations that slices have no room for.
 VGPU_MEMORY_POLICY: Final = _PREFIX + "vgpu-memory-policy"
 #: On a pod: MiB of the host's memory that each of its containers may have beyond its slice.
 VGPU_HOST_MEMORY: Final = _PREFIX + "vgpu-host-memory"
+#: On a pod: `true` while its slices are to rest in the host's memory.
+VGPU_SUSPENDED: Final = _PREFIX + "vgpu-suspended"
 #: On a pod: `mps` if it runs beside others in the node's MPS server.
 VGPU_ISOLATION: Final = _PREFIX + "vgpu-isolation"
 #: On a pod, by its node's agent: what its GPUs do (`api.PodUtilization`).

@@ -136,6 +136,8 @@ class GpuDemand(msgspec.Struct, frozen=True, gc=False):
     swap: bool = False
     #: MiB of it that each of them may have; 0: as much as its slice.
     host_memory_mib: int = 0
+    #: They may have more of the GPU than their slices while nobody was granted it.
+    borrows: bool = False
 
     def swap_mib(self, slice_mib: int) -> int:
         """Return the MiB of the host's memory that a container with such a slice may have."""

@@ -15,7 +15,14 @@ from alnair.node.vgpu.containers.container_slices import (
     OwningPod,
     Share,
 )
-from alnair.processes.agent.enforcement import REASON, STRAY, Enforcement
+from alnair.processes.agent.enforcement import (
+    REASON,
+    RECLAIMED,
+    STRAY,
+    SUSPENSION,
+    SUSPENSION_FAILED,
+    Enforcement,
+)
 from alnair.sharing.strays import StrayFound, StrayGone
 from alnair.sharing.violations import Cleared, EvictTenant, Kind, SliceViolation
 from kit.live.scheduler_process import eventually
@@ -96,6 +103,26 @@ async def test_a_violation_is_told_cleared_and_its_pod_evicted(
     found = await events()
     assert [event["reason"] for event in found] == [REASON]
     assert found[0]["source"] == {"component": names.AGENT, "host": "node-1"}
+
+    enforcement.reclaim(container, GPU, "its owner needs what it borrowed")
+
+    async def both() -> bool:
+        return len(await events()) == 2
+
+    await eventually(both)
+    assert {event["reason"] for event in await events()} == {REASON, RECLAIMED}
+
+    enforcement.tell_suspension(container, suspended=True, problem="")
+    enforcement.tell_suspension(container, suspended=False, problem="its memory is lent")
+
+    async def all_four() -> bool:
+        return len(await events()) == 4
+
+    await eventually(all_four)
+    said = {event["reason"]: event["message"] for event in await events()}
+    assert said[SUSPENSION] == "container main is suspended"
+    assert said[SUSPENSION_FAILED] == "container main cannot be resumed: its memory is lent"
+    assert asked == ["greedy", "greedy"]
     running.cancel()
     await asyncio.wait([running])
 

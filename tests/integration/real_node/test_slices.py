@@ -117,6 +117,31 @@ async def test_a_pod_that_asks_for_it_goes_beyond_its_slice_in_the_hosts_memory(
     assert one["held_bytes"][0] <= 4096 << 20
 
 
+async def test_a_pod_that_asks_for_it_borrows_of_its_gpu_what_nobody_was_granted(
+    cluster: LocalCluster, pods: RealPods
+) -> None:
+    load = busy("--memory-mib", 5000, limits=sliced(4096, 10))
+    asked = {names.VGPU_MEMORY_POLICY: "soft"}
+    borrower = pod("borrows", load, annotations=asked, scheduler=names.IN_ORDER)
+    await pods.start(borrower)
+    assert reports(await pods.says("borrows", "}"))[-1]["total_mib"] == 4096
+    [one] = [
+        known
+        for known in agent_status(cluster)["containers"]
+        if known["assignment"]["pod"]["name"] == "borrows"
+    ]
+    assert one["held_bytes"][0] > 5000 << 20
+    assert one["held_bytes"][0] <= (4096 << 20) + one["lent_bytes"][0]
+    # Its owner comes for all the rest of the GPU, and has it after the ten seconds that a
+    # borrower is given (the only test in which a pod that broke no rule is ended).
+    total = agent_status(cluster)["gpus"][0]["memory_mib"]
+    rest = python(HOLD, limits=sliced(total - 4096, 10))
+    await pods.start(pod("owner", rest, scheduler=names.IN_ORDER))
+    assert gpu(await pods.get("owner")) == one["assignment"]["shares"][0]["uuid"]
+    with pytest.raises(NotFound):
+        await pods.get("borrows")
+
+
 async def test_a_slice_is_all_that_cuda_and_nvml_show_of_the_gpu(pods: RealPods) -> None:
     await pods.create(pod("view", python(VIEW, limits=sliced(5000, 20))))
     text = await pods.ended("view")

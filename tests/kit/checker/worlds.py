@@ -100,6 +100,7 @@ RWOP = "ReadWriteOncePod"
 RACK = [node(labels={"rack": "r"})]
 LEGACY = "pod-group.scheduling.sigs.k8s.io"
 SOFT = {"ai.centaurus.io/vgpu-policy": "soft"}
+BORROW = {"ai.centaurus.io/vgpu-memory-policy": "soft"}
 SWAP = {"ai.centaurus.io/vgpu-memory-policy": "swap"}
 T4 = {"ai.centaurus.io/gpu-models": "A10, T4"}
 NOT_T4 = {"ai.centaurus.io/gpu-models-not": "T4"}

@@ -18,6 +18,7 @@ from kit.checker.objects import (
 from kit.checker.worlds import (
     A10,
     BAD_PART,
+    BORROW,
     LEGACY,
     MIG,
     NOT_T4,
@@ -378,6 +379,7 @@ BAD: dict[str, list[tuple[str, Objects]]] = {
                 )
             ),
         ),
+        ("loans and no slice", world(whole_pod("p", "n-0", annotations=BORROW))),
         ("memory of the host and no slice", world(whole_pod("p", "n-0", annotations=SWAP))),
     ],
     "gang-whole": [

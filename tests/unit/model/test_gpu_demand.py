@@ -112,6 +112,11 @@ def test_slices_have_memory_of_the_host_where_the_pod_says_so() -> None:
     assert (said.swap_mib(64), said.problem) == (4194304, "")
 
 
+def test_slices_borrow_where_the_pod_says_so() -> None:
+    strict, soft = (demand(main(mib=64), memory_policy=policy) for policy in ("strict", "soft"))
+    assert (strict.borrows, soft.borrows, soft.swap_mib(64), soft.problem) == (False, True, 0, "")
+
+
 @pytest.mark.parametrize(
     "text", ["", "0", "63", "064", "8Gi", "1e3", "-64", "4194305", "٦٤", " 64"]
 )
@@ -200,8 +205,8 @@ def test_models_are_a_set_however_they_are_written() -> None:
         (
             "an unknown policy of memory",
             [main(mib=64)],
-            {"memory_policy": "soft", "host_memory": "x"},
-            "is 'soft': write strict or swap",
+            {"memory_policy": "hard", "host_memory": "x"},
+            "is 'hard': write strict, swap or soft",
         ),
         (
             "memory of the host that is not asked for",
@@ -213,7 +218,19 @@ def test_models_are_a_set_however_they_are_written() -> None:
             "memory of the host and no slice",
             [main(whole=1)],
             {"memory_policy": "swap"},
-            "no container asks for a slice of a GPU, and whole GPUs have no limit",
+            "is 'swap', but no container asks for a slice of a GPU, and whole GPUs have no limit",
+        ),
+        (
+            "loans and no slice",
+            [main(whole=1)],
+            {"memory_policy": "soft"},
+            "is 'soft', but no container asks for a slice of a GPU, and whole GPUs have no limit",
+        ),
+        (
+            "loans and memory of the host",
+            [main(mib=64)],
+            {"memory_policy": "soft", "host_memory": "64"},
+            "does nothing without the annotation ai.centaurus.io/vgpu-memory-policy: swap",
         ),
     ],
 )

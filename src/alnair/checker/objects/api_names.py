@@ -30,7 +30,7 @@ CHOICES: Final = (
     (POLICY, ("hard", "soft")),
     ("ai.centaurus.io/vgpu-priority", ("low",)),
     ("ai.centaurus.io/vgpu-isolation", ("mps",)),
-    (MEMORY_POLICY, ("strict", "swap")),
+    (MEMORY_POLICY, ("strict", "swap", "soft")),
 )
 #: What a pod says of the GPUs that it asks for.
 ABOUT_GPUS: Final = (MODELS, MODELS_NOT, HOST_MEMORY, *(name for name, _ in CHOICES))

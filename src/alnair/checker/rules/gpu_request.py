@@ -57,8 +57,9 @@ def _impossible(pod: CheckedPod) -> Iterator[tuple[str, str]]:
 
 
 def _beyond(pod: CheckedPod) -> Iterator[tuple[str, str]]:
-    """What is wrong with memory of the host beyond slices."""
-    swaps = pod.annotations.get(api_names.MEMORY_POLICY) == "swap"
+    """What is wrong with memory beyond slices."""
+    policy = pod.annotations.get(api_names.MEMORY_POLICY)
+    swaps = policy == "swap"
     text = pod.annotations.get(api_names.HOST_MEMORY)
     if text is not None and not swaps:
         yield f"{api_names.HOST_MEMORY} {text!r}", f"{api_names.MEMORY_POLICY} swap"
@@ -69,8 +70,10 @@ def _beyond(pod: CheckedPod) -> Iterator[tuple[str, str]]:
         and api_names.LEAST_MEMORY <= int(text) <= api_names.MOST_MEMORY
     ):
         yield f"{api_names.HOST_MEMORY} {text!r}", f"{api_names.LEAST_MEMORY} MiB and more"
-    if swaps and not any(c.amounts.get(api_names.MEMORY) for c in pod.containers):
-        yield f"{api_names.MEMORY_POLICY} 'swap' without a slice", "a slice of a GPU"
+    if policy in {"swap", "soft"} and not any(
+        c.amounts.get(api_names.MEMORY) for c in pod.containers
+    ):
+        yield f"{api_names.MEMORY_POLICY} {policy!r} without a slice", "a slice of a GPU"
 
 
 def _in_container(container: CheckedContainer) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ import typer
 from alnair.cli.agent.asking import ask, ask_status
 from alnair.cli.agent.slice_options import (
     DEFAULT_FOLDER,
+    BorrowOption,
     ComputeOption,
     FolderOption,
     GpuOption,
@@ -39,6 +40,7 @@ def add(
     compute: ComputeOption = 0,
     soft: SoftOption = False,
     swap: SwapOption = 0,
+    borrow: BorrowOption = False,
     low_priority: Annotated[bool, typer.Option("--low-priority", help="Yields to others.")] = False,
     container_id: Annotated[
         str, typer.Option(metavar="ID", help="The runtime's id of the container.")
@@ -61,7 +63,15 @@ def add(
     from alnair.processes.agent.admin_socket import Add
 
     shares = tuple(
-        Share(one, memory, compute, soft=soft, low_priority=low_priority, swap_mib=swap)
+        Share(
+            one,
+            memory,
+            compute,
+            soft=soft,
+            low_priority=low_priority,
+            swap_mib=swap,
+            borrows=borrow,
+        )
         for one in gpu
     )
     who = ContainerMatch(container=container_id, pod=pod, cgroup=cgroup)
@@ -91,6 +101,10 @@ def change(
     swap: Annotated[
         int | None, typer.Option(min=0, metavar="MIB", help="Of the host, beyond --memory.")
     ] = None,
+    borrow: Annotated[
+        bool | None,
+        typer.Option("--borrow/--no-borrow", help="May exceed --memory by what nobody has."),
+    ] = None,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Change the limits of a container while it runs.
@@ -101,12 +115,12 @@ def change(
     """
     from alnair.processes.agent.admin_socket import Change
 
-    if all(one is None for one in (memory, compute, soft, low_priority, swap)):
+    if all(one is None for one in (memory, compute, soft, low_priority, swap, borrow)):
         raise typer.BadParameter(
             "nothing is to change: give --memory, --compute, --soft, --hard, --low-priority, "
-            "--normal-priority or --swap"
+            "--normal-priority, --swap, --borrow or --no-borrow"
         )
-    ask(folder, Change(name, gpu, memory, compute, soft, low_priority, swap))
+    ask(folder, Change(name, gpu, memory, compute, soft, low_priority, swap, borrow))
 
 
 @app.command("remove")
@@ -120,6 +134,33 @@ def remove(name: ShownNameArgument, folder: FolderOption = DEFAULT_FOLDER) -> No
     from alnair.processes.agent.admin_socket import Remove
 
     ask(folder, Remove(name))
+
+
+@app.command("suspend")
+def suspend(name: NameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
+    """Have a container's processes rest: what they hold of GPUs goes to the host's memory.
+
+    Of a container of no pod, where the agent runs with --suspend; `agent status` tells when it is
+    done.
+
+    Examples:
+      alnair agent container suspend mine
+    """
+    from alnair.processes.agent.admin_socket import Suspend
+
+    ask(folder, Suspend(name, on=True))
+
+
+@app.command("resume")
+def resume(name: NameArgument, folder: FolderOption = DEFAULT_FOLDER) -> None:
+    """Have the processes of a suspended container go on, once their memory is free again.
+
+    Examples:
+      alnair agent container resume mine
+    """
+    from alnair.processes.agent.admin_socket import Suspend
+
+    ask(folder, Suspend(name, on=False))
 
 
 @app.command("list")

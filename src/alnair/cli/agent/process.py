@@ -148,6 +148,14 @@ def agent(
             "default usage/ in --folder.",
         ),
     ] = None,
+    suspend: Annotated[
+        bool,
+        typer.Option(
+            "--suspend",
+            help="Suspend slices into the host's memory where pods or people ask for it (driver "
+            "570 and newer).",
+        ),
+    ] = False,
     legacy_metrics: Annotated[
         bool,
         typer.Option("--legacy-metrics", help="Add the metrics of the original Alnair's exporter."),
@@ -241,6 +249,7 @@ def agent(
         mps=mps,
         mps_percent=mps_percent,
         mps_memory_mib=mps_memory,
+        suspends=suspend,
         context_mib=context_mib,
         probes=not no_probe,
         plugin=_plugin(kubelet, node, found, whole_gpus, alignment),

@@ -7,6 +7,7 @@ import typer
 
 from alnair.cli.agent.slice_options import (
     DEFAULT_FOLDER,
+    BorrowOption,
     ComputeOption,
     FolderOption,
     GpuOption,
@@ -24,6 +25,7 @@ def run(
     compute: ComputeOption = 0,
     soft: SoftOption = False,
     swap: SwapOption = 0,
+    borrow: BorrowOption = False,
     library: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="libalnair_vgpu.so; default that of 'make -C native'."),
@@ -42,7 +44,9 @@ def run(
     from alnair.node.vgpu.containers.container_slices import Share
     from alnair.processes.agent.run_command import TrialError, run_with_slices
 
-    shares = tuple(Share(one, memory, compute, soft=soft, swap_mib=swap) for one in gpu)
+    shares = tuple(
+        Share(one, memory, compute, soft=soft, swap_mib=swap, borrows=borrow) for one in gpu
+    )
     with expected(TrialError, prefix="error: "):
         code = run_with_slices(folder, shares, command, library)
     raise typer.Exit(code)

@@ -19,6 +19,9 @@ SwapOption = Annotated[
         "--swap", min=0, metavar="MIB", help="Of the host, for what goes beyond --memory; 0: none."
     ),
 ]
+BorrowOption = Annotated[
+    bool, typer.Option("--borrow", help="May exceed --memory by what nobody was granted.")
+]
 ComputeOption = Annotated[
     int,
     typer.Option("--compute", min=0, max=100, metavar="PERCENT", help="Of each GPU; 0: no limit."),

@@ -54,6 +54,8 @@ def show_containers(shown: AgentStatus, console: Console) -> None:
     for one in shown.containers:
         for row, share in enumerate(one.assignment.shares):
             used = f"{(one.held_bytes[row] + one.overhead_bytes[row]) / 2**20:.0f}"
+            if one.lent_bytes and one.lent_bytes[row]:
+                used += f" (lent {one.lent_bytes[row] / 2**20:.0f})"
             if one.swapped_bytes and one.swapped_bytes[row]:
                 used += f" + {one.swapped_bytes[row] / 2**20:.0f} of the host"
             kind = "soft" if share.soft else "hard"

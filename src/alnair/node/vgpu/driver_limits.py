@@ -58,10 +58,10 @@ class DriverLimits:
     async def look(self) -> None:
         """Set what is missing, take away what is left over. A driver that hangs holds up this."""
         wishes = {
-            (container.assignment.name, share.uuid): _Wish(cgroup, share.memory_mib << 20)
+            (container.assignment.name, share.uuid): _Wish(cgroup, self._limit(container, row))
             for container in self._server.containers.values()
             if (cgroup := self._cgroup(container)) is not None
-            for share in container.assignment.shares
+            for row, share in enumerate(container.assignment.shares)
             if share.memory_mib
         }
         for key, wish in wishes.items():
@@ -76,6 +76,13 @@ class DriverLimits:
         for key in self.refused.keys() - wishes.keys():
             del self.refused[key]
             self._rests.pop(key, None)
+
+    def _limit(self, container: VgpuContainer, row: int) -> int:
+        """Bytes of a slice, with what is lent, or is to be as soon as the driver allows for it."""
+        share = container.assignment.shares[row]
+        key = container.assignment.name, share.uuid
+        # Of a server that came anew nobody has asked yet: what was lent is in the page.
+        return (share.memory_mib << 20) + self._server.loans.wanted.get(key, container.loan(row))
 
     def _cgroup(self, container: VgpuContainer) -> Path | None:
         """The folder of a container's group, where it is known, there, and of version 2."""
@@ -101,7 +108,17 @@ class DriverLimits:
             self.refused.pop(key, None)
             self._rests.pop(key, None)
             self._set[key] = wish
+            self._note_loan(key, wish)
         self._tell(name, uuid, held=not why)
+
+    def _note_loan(self, key: _Key, wish: _Wish) -> None:
+        """Let the server lend what the driver allows for by now."""
+        container = self._server.containers.get(key[0])
+        shares = container.assignment.shares if container is not None else ()
+        for share in shares:
+            if share.uuid == key[1] and share.borrows:
+                beyond = wish.limit_bytes - (share.memory_mib << 20)
+                self._server.loans.at_driver[key] = max(0, beyond)
 
     def _tell(self, name: str, uuid: str, *, held: bool) -> None:
         """Let pages, status and metrics say which tier holds the memory."""

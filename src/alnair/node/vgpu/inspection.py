@@ -195,7 +195,7 @@ class Inspection:
             now=now,
             since=container.since,
             processes=tuple(self._process(uuid, pid, load, now, container, row) for pid in pids),
-            memory_limit=memory,
+            memory_limit=memory + (container.loan(row) if shares and shares[0].borrows else 0),
             used=min(1.0, sum(told)) if told else None,
             share=shares[0].compute_percent / 100 if is_hard else None,
             mps=bool(load.mps),

@@ -17,6 +17,7 @@ from alnair.node.vgpu.containers.container import Status, VgpuContainer
 from alnair.node.vgpu.containers.container_slices import ContainerSlices, problem
 from alnair.node.vgpu.containers.journal import Entry, Journal, JournalError
 from alnair.node.vgpu.folder_lock import FolderLock
+from alnair.node.vgpu.memory_loans import MemoryLoans
 from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.counters import TURNS
 from alnair.node.vgpu.pages.limits_page import refuse
@@ -44,6 +45,7 @@ class VgpuServer:
     Attributes:
         containers: By name.
         compute: The rates.
+        loans: Of memory.
         ticks: Ticks so far, and the seconds that they took together.
         damaged: Why the folder of a container cannot be used, by its name: such a container is
             refused, and the others are served.
@@ -56,6 +58,7 @@ class VgpuServer:
         self.proc = proc or Proc()
         self.containers: dict[str, VgpuContainer] = {}
         self.compute = Compute()
+        self.loans = MemoryLoans(self.containers)
         self.ticks = (0, 0.0)
         self.damaged: dict[str, str] = {}
         self._unserved: dict[str, Entry] = {}
@@ -270,6 +273,7 @@ class VgpuServer:
     def _forget(self, name: str) -> None:
         self.containers.pop(name, None)
         self.compute.forget(name)
+        self.loans.forget(name)
 
     def _try_to_save(self) -> None:
         try:
@@ -314,6 +318,7 @@ class VgpuServer:
             except Exception as error:  # noqa: BLE001 (logged)
                 self._note(container, error)
         self.compute.tick(self.containers.values(), now_ns)
+        self.loans.tick()
         count, seconds = self.ticks
         # Where all sleep, there is nothing to be done until the next round.
         sleep = not self.compute.busy and all(
@@ -365,11 +370,12 @@ def _status(container: VgpuContainer) -> Status:
     return Status(
         assignment=container.assignment,
         folder=str(container.folder),
-        state=abi.State(container.limits.page.state).name.lower(),
+        state="suspended" if container.suspended else _state(container),
         group=container.group,
         processes=len(container.census.pids),
         held_bytes=tuple(container.held(row) for row in shares),
         swapped_bytes=tuple(container.swapped(row) for row in shares),
+        lent_bytes=tuple(container.loan(row) for row in shares),
         overhead_bytes=tuple(container.limits.page.device[row].memory_overhead for row in shares),
     )
 
@@ -379,3 +385,7 @@ def _raise_descriptors() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _state(container: VgpuContainer) -> str:
+    return abi.State(container.limits.page.state).name.lower()

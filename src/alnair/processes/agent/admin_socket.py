@@ -22,6 +22,7 @@ from alnair.node.vgpu.containers.peer_credentials import credentials
 from alnair.node.vgpu.context_costs import ContextCosts
 from alnair.node.vgpu.gpu_slices import by_uuid, overbooked, unlike_gpus, uuid_of
 from alnair.node.vgpu.server import VgpuServer, missing
+from alnair.node.vgpu.suspensions import Suspensions
 from alnair.sharing.tiers import Offer
 
 _MOST_BYTES: Final = 1 << 20
@@ -45,12 +46,24 @@ class Change(msgspec.Struct, frozen=True, tag="change", omit_defaults=True):
     soft: bool | None = None
     low_priority: bool | None = None
     swap_mib: int | None = None
+    borrows: bool | None = None
+
+
+#: Fields of a share that may change while a container runs.
+_CHANGEABLE = ("memory_mib", "compute_percent", "soft", "low_priority", "swap_mib", "borrows")
 
 
 class Remove(msgspec.Struct, frozen=True, tag="remove"):
     """Take the slices of a container back."""
 
     name: str
+
+
+class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
+    """Have a container of no pod rest in the host's memory, or no more."""
+
+    name: str
+    on: bool
 
 
 class Show(msgspec.Struct, frozen=True, tag="show"):
@@ -119,7 +132,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     status: AgentStatus | None = None
 
 
-Request = Add | Change | Remove | Show
+Request = Add | Change | Remove | Suspend | Show
 
 
 class AdminError(Exception):
@@ -148,12 +161,14 @@ class Admin:
         driver: GpuDriver | None = None,
         isolation: Isolation | None = None,
         costs: ContextCosts | None = None,
+        suspensions: Suspensions | None = None,
     ) -> None:
         self._path = path
         self._server = server
         self._driver = driver
         self._isolation = isolation
         self._costs = costs
+        self._suspensions = suspensions
         self._serving: asyncio.Server | None = None
 
     @property
@@ -210,7 +225,8 @@ class Admin:
             match request:
                 case Add(assignment):
                     given = by_uuid(self._gpus, assignment)
-                    said = self._unlike_gpus(given) or self._server.prepare(given)
+                    said = self._unlike_gpus(given) or self._lent(given)
+                    said = said or self._server.prepare(given)
                     if said:
                         return Answer(said)
                     uuids = tuple(share.uuid for share in given.shares)
@@ -219,6 +235,10 @@ class Admin:
                     return self._change(request)
                 case Remove(name):
                     return Answer(self._server.remove(self._named(name)))
+                case Suspend(name, on):
+                    if self._suspensions is None:
+                        return Answer("this agent suspends nobody")
+                    return Answer(self._suspensions.want(self._named(name), on))
                 case Show():
                     pass
         except _SeveralError as error:
@@ -233,9 +253,7 @@ class Admin:
             return Answer(missing(wanted.name))
         old = container.assignment
         fields = {
-            name: value
-            for name in ("memory_mib", "compute_percent", "soft", "low_priority", "swap_mib")
-            if (value := getattr(wanted, name)) is not None
+            name: value for name in _CHANGEABLE if (value := getattr(wanted, name)) is not None
         }
         gpu = uuid_of(self._gpus, wanted.gpu) if wanted.gpu is not None else None
         if gpu is not None and gpu not in {share.uuid for share in old.shares}:
@@ -245,7 +263,7 @@ class Admin:
             for share in old.shares
         )
         given = msgspec.structs.replace(old, shares=shares)
-        said = self._unlike_gpus(given) or self._server.change(given)
+        said = self._unlike_gpus(given) or self._lent(given) or self._server.change(given)
         return Answer(said) if said else Answer(warning=self._overbooked(given))
 
     def _named(self, wanted: str) -> str:
@@ -269,6 +287,12 @@ class Admin:
 
     def _unlike_gpus(self, wanted: ContainerSlices) -> str:
         return unlike_gpus(self._gpus, wanted, self._nvml)
+
+    def _lent(self, wanted: ContainerSlices) -> str:
+        """Return which of the memory that it is to have is lent now, or ""."""
+        needs = {share.uuid: share.memory_mib << 20 for share in wanted.shares if share.memory_mib}
+        lent = self._server.loans.claim(wanted.pod.uid or wanted.name, needs)
+        return f"{lent}: try again in a moment, or remove who borrows" if lent else ""
 
     def _overbooked(self, given: ContainerSlices) -> str:
         containers = self._server.containers.values()

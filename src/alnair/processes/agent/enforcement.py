@@ -25,6 +25,11 @@ from alnair.sharing.violations import Action, Cleared, EvictTenant, SliceViolati
 START_REFUSED: Final = "GpuStartRefused"
 #: Reason of the events about a process on a GPU of which its pod was given nothing.
 STRAY: Final = "StrayGpuProcess"
+#: Reason of the event on a pod that must give memory back which it borrowed.
+RECLAIMED: Final = "BorrowedGpuMemoryReclaimed"
+#: Reasons of the events on a pod that was suspended or resumed, and that could not be.
+SUSPENSION: Final = "GpuSuspension"
+SUSPENSION_FAILED: Final = "GpuSuspensionFailed"
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +80,28 @@ class Enforcement:
             self._recorder.record(_reference(pod), START_REFUSED, message, "Warning")
         if replace:
             self._ask_to_evict(pod, f"pod {pod.namespace}/{pod.name}", message)
+
+    def reclaim(self, container: VgpuContainer, uuid: str, message: str) -> None:
+        """Evict a pod that broke no rule: its owner needs the memory that it borrowed."""
+        pod, name = container.assignment.pod, container.assignment.name
+        said = f"container {pod.container or name}: {message}"
+        _log.warning("%s on %s", said, uuid)
+        if self._recorder is not None and pod.uid:
+            self._recorder.record(_reference(pod), RECLAIMED, said, "Warning")
+        self._ask_to_evict(pod, f"container {name}", message)
+
+    def tell_suspension(self, container: VgpuContainer, suspended: bool, problem: str) -> None:
+        """Tell a pod that it was suspended or resumed, or why it could not be."""
+        pod, name = container.assignment.pod, container.assignment.name
+        verb = "suspended" if suspended else "resumed"
+        said = f"container {pod.container or name} {'cannot be' if problem else 'is'} {verb}"
+        said += f": {problem}" if problem else ""
+        _log.log(logging.WARNING if problem else logging.INFO, "%s", said)
+        if self._recorder is not None and pod.uid:
+            if problem:
+                self._recorder.record(_reference(pod), SUSPENSION_FAILED, said, "Warning")
+            else:
+                self._recorder.record(_reference(pod), SUSPENSION, said, "Normal")
 
     def tell_stray(self, pod: OwningPod, uuid: str, action: StrayAction) -> None:
         """Take over what is to be told of a pod on a GPU of which it was given nothing."""

@@ -158,6 +158,11 @@ def _slices(containers: list[VgpuContainer], labels: SliceLabels) -> Iterator[Me
         of(lambda c, row: c.limits.page.device[row].memory_overhead),
     )
     yield gauge(
+        "alnair_vgpu_memory_loan_bytes",
+        "Memory of the GPU beyond its limit that the container may use now, as nobody else may.",
+        of(lambda c, row: c.loan(row)),
+    )
+    yield gauge(
         "alnair_vgpu_host_memory_limit_bytes",
         "Memory of the host that the container may use beyond that of the GPU.",
         of(lambda c, row: c.limits.page.device[row].swap_limit),

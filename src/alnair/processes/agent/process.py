@@ -31,6 +31,7 @@ from alnair.node.vgpu.inspection import Inspection
 from alnair.node.vgpu.installed_library import Installed
 from alnair.node.vgpu.server import VgpuServer
 from alnair.node.vgpu.stray_processes import StrayProcesses
+from alnair.node.vgpu.suspensions import Suspensions
 from alnair.processes.agent import uninstall
 from alnair.processes.agent.admin_socket import Admin
 from alnair.processes.agent.agent_lease import AgentLease
@@ -100,6 +101,7 @@ async def agent(
                 uninstall.clean_up, client, server, settings.plugin, settings.usage_folder
             )
         enforcement = Enforcement(client, settings.node)
+        server.loans.evict = enforcement.reclaim
         enforcement.take_over(c.assignment.pod for c in server.containers.values())
         await beside(enforcement.run())
         places = settings.plugin.driver if settings.plugin is not None else DriverPlaces()
@@ -145,6 +147,7 @@ async def agent(
             health.take,
             load.take,
             inspection.take,
+            lambda seen: server.loans.take(seen, driver.gpus),
         ]
         if profiler is not None and plugins is not None:
             takers.append(profiler.take)
@@ -180,7 +183,14 @@ async def agent(
             Secured(client, settings.certificate) if settings.secure and client else None,
         )
         await stack.enter_async_context(http)
-        admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs)
+        suspensions = Suspensions(
+            server,
+            enabled=settings.suspends,
+            pods=plugins.pods.suspended if plugins is not None else tuple,
+            tell=enforcement.tell_suspension,
+        )
+        await beside(suspensions.run())
+        admin = Admin(settings.folder / "admin.sock", server, driver, isolation, costs, suspensions)
         await stack.enter_async_context(admin)
         await beside(give_back())
         await beside(look_for_cycles_less())

@@ -65,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True):
     mps: bool = False
     mps_percent: int = 100
     mps_memory_mib: int = 0
+    suspends: bool = False
     context_mib: int = 0
     probes: bool = True
     plugin: PluginSettings | None = None

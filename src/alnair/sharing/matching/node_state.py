@@ -49,6 +49,7 @@ class PodOnNode(msgspec.Struct, frozen=True):
         reads_log: Whether its log may be read.
         log_pattern: How lines of its log say how far it is; empty for all known formats.
         counts_calls: Whether calls of CUDA are to be counted on its whole GPUs.
+        is_suspended: Its slices are to rest in the host's memory.
         declared: What its specification says of model and input.
     """
 
@@ -66,6 +67,7 @@ class PodOnNode(msgspec.Struct, frozen=True):
     reads_log: bool = True
     log_pattern: str = ""
     counts_calls: bool = False
+    is_suspended: bool = False
     declared: Declared = Declared()
 
     @property

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,9 @@ from alnair.node.vgpu.pages import abi
 from alnair.node.vgpu.pages.counters import CountersFile, Slot
 from alnair.node.vgpu.pages.limits_page import Contexts, LimitsPage
 from alnair.node.vgpu.pages.totals import Totals
+
+#: What a process reads that starts in a container that is suspended.
+_SUSPENDED: Final = "this container is suspended: resume it first"
 
 
 class VgpuContainer:
@@ -38,6 +42,8 @@ class VgpuContainer:
         since: Monotonic seconds at which it was prepared or first registered.
         totals: What it used since this server started.
         slots: Its processes, as of the last look.
+        suspended: Its processes are to rest, and no new one gets CUDA.
+        released: They do, and hold nothing of a GPU; what their slots say is in the host's memory.
         gone_since: Monotonic seconds since when its control group is gone; None while it is not.
     """
 
@@ -52,6 +58,8 @@ class VgpuContainer:
         self.folder = folder
         self.assignment = entry.assignment
         self.group = entry.group
+        self.suspended = entry.suspended
+        self.released = False
         self._proc = proc
         self._on_news = on_news
         self._contexts = contexts
@@ -71,11 +79,12 @@ class VgpuContainer:
             self.counters.rebuild(entry.generation + 1)
         # A living container finds its page as it left it; a torn or lost page is written anew.
         state = abi.State.REGISTERED if self.group is not None else abi.State.WAITING
-        if entry.message:
+        message = _SUSPENDED if entry.suspended else entry.message
+        if message:
             state = abi.State.REFUSED
         self.limits.assign(self.assignment, state, self.counters.generation, self._contexts)
-        if entry.message:
-            self.limits.say(state, entry.message)
+        if message:
+            self.limits.say(state, message)
         self.limits.beat(time.monotonic_ns())
         self.since = asyncio.get_running_loop().time()
         self.gone_since: float | None = None
@@ -99,8 +108,10 @@ class VgpuContainer:
     @property
     def entry(self) -> Entry:
         """What the journal must hold of it."""
-        message = self.limits.page.message.decode() if self.is_refused else ""
-        return Entry(self.assignment, self.counters.generation, self.group, message)
+        is_refused = self.is_refused and not self.suspended
+        message = self.limits.page.message.decode() if is_refused else ""
+        generation = self.counters.generation
+        return Entry(self.assignment, generation, self.group, message, self.suspended)
 
     @property
     def is_refused(self) -> bool:
@@ -123,6 +134,20 @@ class VgpuContainer:
     def refuse(self, message: str) -> None:
         """Let no process of it use CUDA from now on; those that run are not touched."""
         self.limits.say(abi.State.REFUSED, message)
+        self._on_news()
+
+    def suspend(self) -> None:
+        """Let no further process of it use CUDA until it is resumed."""
+        if not self.suspended:
+            self.suspended = True
+            self.limits.say(abi.State.REFUSED, _SUSPENDED)
+            self._on_news()
+
+    def resume(self) -> None:
+        """Let its processes use CUDA again."""
+        self.suspended = self.released = False
+        registered = self.group is not None
+        self.limits.say(abi.State.REGISTERED if registered else abi.State.WAITING)
         self._on_news()
 
     def read(self, turn: int = 0) -> None:
@@ -167,6 +192,10 @@ class VgpuContainer:
     def swapped(self, row: int) -> int:
         """Bytes that they hold in the host's memory beyond their slice of a GPU."""
         return sum(slot.swapped[row] for slot in self.slots if slot.owner and slot.swapped)
+
+    def loan(self, row: int) -> int:
+        """Bytes of a GPU that it may hold beyond its slice."""
+        return int(self.limits.page.loan[row].bytes)
 
     def _answer(self, connection: socket.socket) -> tuple[abi.Reply, str]:
         try:
@@ -216,3 +245,4 @@ class Status(msgspec.Struct, frozen=True):
     held_bytes: tuple[int, ...]
     overhead_bytes: tuple[int, ...]
     swapped_bytes: tuple[int, ...] = ()
+    lent_bytes: tuple[int, ...] = ()

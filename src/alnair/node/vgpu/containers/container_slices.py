@@ -27,6 +27,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         tier_a: The driver itself holds the memory limit.
         sm_count: SMs that the container shall see (MPS); 0 is all. Not with a share of time.
         swap_mib: Memory of the host that it may have beyond `memory_mib`.
+        borrows: May hold more than `memory_mib` while nobody was granted it.
     """
 
     uuid: str
@@ -38,6 +39,7 @@ class Share(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     tier_a: bool = False
     sm_count: int = 0
     swap_mib: int = 0
+    borrows: bool = False
 
 
 class ContainerMatch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -146,6 +148,13 @@ def _of_share(share: Share) -> str:
             f"{share.swap_mib} MiB of the host beyond {share.uuid}, of whose memory there is no "
             "limit to go beyond: give a limit, or no memory of the host"
         )
+    if share.borrows and not share.memory_mib:
+        return f"there is no limit of {share.uuid}'s memory to borrow beyond: give one, or no loans"
+    if share.borrows and share.swap_mib:
+        return (
+            f"loans and memory of the host beyond {share.uuid}: give one of the two, as both are "
+            "for what the slice has no room for"
+        )
     if not 0 <= share.compute_percent <= 100:
         return f"{share.compute_percent} % of {share.uuid}: give 0 (no limit) to 100"
     if not 0 <= share.context_mib < 1 << 20 or not 0 <= share.sm_count < 1 << 16:
@@ -185,6 +194,7 @@ def row(share: Share) -> abi.DeviceLimit:
         (abi.Flag.SOFT if share.soft else 0)
         | (abi.Flag.LOW_PRIORITY if share.low_priority else 0)
         | (abi.Flag.TIER_A if share.tier_a else 0)
+        | (abi.Flag.BORROWS if share.borrows else 0)
     )
     return abi.DeviceLimit(
         uuid=(abi.U8 * 16)(*uuid_bytes(share.uuid)),

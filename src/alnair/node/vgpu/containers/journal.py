@@ -44,6 +44,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     generation: int
     group: ControlGroup | None = None
     message: str = ""
+    suspended: bool = False
 
 
 def encode(entries: tuple[Entry, ...]) -> bytes:

@@ -37,6 +37,7 @@ class Flag(IntFlag):
     SOFT = 1
     LOW_PRIORITY = 2
     TIER_A = 4
+    BORROWS = 8
 
 
 class Call(IntEnum):
@@ -107,6 +108,12 @@ class DeviceLimit(ctypes.LittleEndianStructure):
     ]
 
 
+class Loan(ctypes.LittleEndianStructure):
+    """`struct vg_loan`."""
+
+    _fields_ = [("bytes", U64), ("until_ns", U64), ("answered_ns", U64), ("reserved", U64)]
+
+
 class Limits(ctypes.LittleEndianStructure):
     """`struct vg_limits`."""
 
@@ -124,7 +131,8 @@ class Limits(ctypes.LittleEndianStructure):
         ("generation", U64),
         ("reserved", U8 * 8),
         ("device", DeviceLimit * DEVICES),
-        ("padding", U8 * (4096 - 256 - 128 * DEVICES)),
+        ("loan", Loan * DEVICES),
+        ("padding", U8 * (4096 - 256 - 160 * DEVICES)),
     ]
 
 
@@ -168,7 +176,8 @@ class Slot(ctypes.LittleEndianStructure):
         ("leaving", U64 * DEVICES),
         ("unsettled", U64 * DEVICES),
         ("swapped", U64 * DEVICES),
-        ("padding_b", U8 * (4096 - 1024 - 88 * DEVICES)),
+        ("asked", U64 * DEVICES),
+        ("padding_b", U8 * (4096 - 1024 - 96 * DEVICES)),
     ]
 
 

@@ -24,6 +24,7 @@ _FIRST_DEVICE: Final = abi.offset(abi.Slot, "device") // 8
 _CLASSES: Final = abi.offset(abi.Slot, "classes") // 8
 _FIRST_SWAPPED: Final = abi.offset(abi.Slot, "swapped") // 8
 _FIRST_LOADED: Final = abi.offset(abi.Slot, "loaded") // 8
+_FIRST_ASKED: Final = abi.offset(abi.Slot, "asked") // 8
 _FIRST_CALL: Final = abi.offset(abi.Slot, "calls") // 8
 #: A slot without its owner.
 _ZEROS: Final = bytes(abi.SLOT_BYTES - 8)
@@ -76,6 +77,9 @@ class Slot(msgspec.Struct, frozen=True):
     swapped: tuple[int, ...] = ()
     #: By GPU, bytes that its modules are charged with; empty where there are none.
     loaded: tuple[int, ...] = ()
+    #: By GPU, bytes that are missing for allocations that wait for a loan; empty where there are
+    #: none.
+    asked: tuple[int, ...] = ()
 
 
 class CountersFile:
@@ -231,6 +235,7 @@ class CountersFile:
             calls.append((words[first], words[first + 1], words[first + 2]))
         swapped = words[_FIRST_SWAPPED : _FIRST_SWAPPED + self.rows]
         loaded = words[_FIRST_LOADED : _FIRST_LOADED + self.rows]
+        asked = words[_FIRST_ASKED : _FIRST_ASKED + self.rows]
         return Slot(
             index,
             words[0],
@@ -241,6 +246,7 @@ class CountersFile:
             tuple(calls),
             tuple(min(one, MOST) for one in swapped) if any(swapped) else (),
             tuple(min(one, MOST) for one in loaded) if any(loaded) else (),
+            tuple(min(one, MOST) for one in asked) if any(asked) else (),
         )
 
     def free(self, dead: list[tuple[int, int, int]]) -> int:

@@ -18,6 +18,8 @@ from alnair.node.vgpu.containers.container_slices import ContainerSlices, row
 from alnair.node.vgpu.pages import abi
 
 _DEVICES: Final = abi.offset(abi.Limits, "device")
+_LOANS: Final = abi.offset(abi.Limits, "loan")
+_LOAN_BYTES: Final = ctypes.sizeof(abi.Loan)
 _SEQUENCE: Final = abi.offset(abi.Limits, "sequence")
 _HEARTBEAT: Final = abi.offset(abi.Limits, "heartbeat_ns")
 _U64: Final = struct.Struct("<Q")
@@ -95,6 +97,8 @@ class LimitsPage:
                 page.message = b""
             for index in range(abi.DEVICES):
                 page.device[index] = rows[index] if index < len(rows) else abi.DeviceLimit()
+                if not page.device[index].flags & abi.Flag.BORROWS:
+                    page.loan[index] = abi.Loan()
             # All but the magic, which a page that was never complete gets last.
             self._write(8, abi.LIMITS_BYTES)
         page.magic = abi.LIMITS_MAGIC
@@ -120,6 +124,18 @@ class LimitsPage:
                 setattr(device, name, value)
             first = _DEVICES + index * abi.DEVICE_BYTES
             self._write(first, first + abi.DEVICE_BYTES)
+
+    def lend(self, index: int, loan: int, until_ns: int, answered_ns: int) -> None:
+        """Write the loan of one GPU's row, if it changed; the answer last."""
+        old = self.page.loan[index]
+        if (old.bytes, old.until_ns, old.answered_ns) == (loan, until_ns, answered_ns):
+            return
+        first = _LOANS + index * _LOAN_BYTES
+        answer = first + abi.offset(abi.Loan, "answered_ns")
+        self.page.loan[index] = abi.Loan(loan, until_ns, answered_ns)
+        with _Writing(self):
+            self._write(first, answer)
+            self._write(answer, first + _LOAN_BYTES)
 
     def beat(self, now_ns: int) -> None:
         """Tell that the server lives."""

@@ -117,6 +117,12 @@ class PodsOnNode:
         pod = self._by_uid.get(uid)
         return pod.owner if pod is not None else ("", "")
 
+    def suspended(self) -> set[str] | None:
+        """The uids of pods whose slices are to rest; None while the pods are not known."""
+        if not self.synced.is_set():
+            return None
+        return {uid for uid, pod in self.by_uid.items() if pod.is_suspended}
+
     def wrote(self, uid: str, assignment: GpuAssignment | None) -> None:
         """Take in an assignment before the API server tells of it; None takes it back.
 
@@ -155,6 +161,7 @@ class PodsOnNode:
             reads_log=annotations.get(names.READ_LOG) != "false",
             log_pattern=annotations.get(names.LOG_PATTERN, ""),
             counts_calls=annotations.get(names.COUNT_CALLS) == "true",
+            is_suspended=annotations.get(names.VGPU_SUSPENDED) == "true",
             declared=pod_work(found.metadata, found.spec) if pod.spec.gpu else Declared(),
         )
 

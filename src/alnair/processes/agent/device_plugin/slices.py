@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from alnair.model.api_types import AssignedGpu
 from alnair.node.vgpu.containers.container_slices import (
     ContainerMatch,
@@ -37,10 +39,11 @@ def _share(pod: PodOnNode, part: AssignedGpu) -> Share:
         return Share(part.uuid)
     swap = demand.swap_mib(part.memory_mib)
     low = demand.low_priority
+    share = Share(
+        part.uuid, part.memory_mib, low_priority=low, swap_mib=swap, borrows=demand.borrows
+    )
     if demand.mps:  # the MPS server bounds the SMs, and shares of time would come on top
-        return Share(part.uuid, part.memory_mib, low_priority=low, swap_mib=swap)
+        return share
     # Without a share of the GPU's time, it has what the others leave.
     soft = part.compute == 0 or demand.soft
-    return Share(
-        part.uuid, part.memory_mib, part.compute, soft=soft, low_priority=low, swap_mib=swap
-    )
+    return msgspec.structs.replace(share, compute_percent=part.compute, soft=soft)

@@ -27,6 +27,7 @@ from alnair.sharing.matching.choice import choose
 from alnair.sharing.matching.node_state import Allocation, NodeGpu, PodOnNode
 from alnair.sharing.matching.other_plugins import Given, given_by_others
 from alnair.sharing.matching.outcomes import Choose, ContainerStart, Refuse, Start, Wait
+from alnair.sharing.matching.room import holds
 
 #: Seconds for which a start is held before the kubelet is told to try again; it gives up at 30.
 _HOLD: Final = 10.0
@@ -35,7 +36,14 @@ _LOOK: Final = 0.2
 #: Seconds after which a pod that could not start is replaced: longer than what leaves takes to go.
 _REPLACE_AFTER: Final = 40.0
 
+#: The same where its memory is lent: the borrower is given time, and then ended.
+_REPLACE_LENT_AFTER: Final = 120.0
+
 _log = logging.getLogger(__name__)
+
+
+class Lent(Wait, frozen=True):
+    """Memory that is its own by now is lent, and comes back."""
 
 
 class Unprepared(Wait, frozen=True):
@@ -144,6 +152,7 @@ class Starts:
         """Take back what a pod's containers had; none of its processes is left."""
         self._waiting.pop(pod_uid, None)
         self._replaced.discard(pod_uid)
+        self._server.loans.unclaim(pod_uid)
         started = self.started.pop(pod_uid, {}).values()
         self._specs.remove(one.device for one in started)
         served = {name for name, uid in self._served().items() if uid == pod_uid}
@@ -256,7 +265,15 @@ class Starts:
         )
         if isinstance(found, Start) and (missing := self._places.missing(found.pod)):
             return Wait(missing)
+        if isinstance(found, Start) and (lent := self._lent(found.pod)):
+            return Lent(f"{found.pod.title} has no room yet: {lent}: the kubelet tries again")
         return found
+
+    def _lent(self, pod: PodOnNode) -> str:
+        """Ask for the memory of a pod's slices; say what of it is lent now, or ""."""
+        held = holds(pod, {name: s.parts for name, s in self.started.get(pod.uid, {}).items()})
+        needs = {uuid: one.memory_mib << 20 for uuid, one in held.items() if not one.whole}
+        return self._server.loans.claim(pod.uid, needs)
 
     def others(self) -> Given | None:
         """Return the GPUs that other plugins gave to containers; None: that cannot be known now."""
@@ -346,7 +363,8 @@ class Starts:
         pod = self._pods.owner(owner)
         if pod is not None:
             since = self._waiting.setdefault(pod.uid, time.monotonic() - _HOLD)
-            if time.monotonic() - since > _REPLACE_AFTER:
+            patience = _REPLACE_LENT_AFTER if isinstance(decision, Lent) else _REPLACE_AFTER
+            if time.monotonic() - since > patience:
                 self._tell(pod, decision.reason, replace=True)
         raise StartRefusedError(decision.reason)
 

@@ -47,6 +47,7 @@ def test_the_page_says_what_the_share_does() -> None:
     share = Share(gpu, 1024, 30, soft=True, low_priority=True, context_mib=300, tier_a=True)
     page = row(replace(share, swap_mib=2048))
     assert (page.swap_limit, row(share).swap_limit) == (2 << 30, 0)
+    assert row(replace(share, borrows=True)).flags == row(share).flags | abi.Flag.BORROWS
     assert bytes(page.uuid) == uuid_bytes(gpu) == bytes.fromhex("8a1b" + "0" * 27 + "f")
     assert (page.memory_limit, page.context_bytes) == (1 << 30, 300 << 20)
     assert (page.compute_percent, page.flags) == (
@@ -66,11 +67,14 @@ def test_a_soft_share_without_a_guarantee_has_one_percent() -> None:
     [
         (Share(GPU, 1024, swap_mib=2048), ""),
         (Share(GPU, swap_mib=2048), "of whose memory there is no limit to go beyond"),
+        (Share(GPU, 1024, borrows=True), ""),
+        (Share(GPU, borrows=True), "there is no limit of " + GPU),
+        (Share(GPU, 1024, swap_mib=1024, borrows=True), "give one of the two"),
         (Share(GPU, 1024, swap_mib=-1), "give 0 (none) or more"),
         (Share(GPU, 1024, swap_mib=1 << 40), "give 0 (none) or more"),
     ],
 )
-def test_memory_of_the_host_goes_beyond_a_limit(share: Share, says: str) -> None:
+def test_what_goes_beyond_a_limit_needs_one(share: Share, says: str) -> None:
     said = problem(ContainerSlices("a", ContainerMatch(container=ID), (share,)))
     assert bool(said) == bool(says)
     assert says in said

@@ -34,6 +34,7 @@ def use_written(folder: Path, **fields: int) -> tuple[Slot, ...]:
     page = abi.Counters(slots_used=1)
     page.slot[0].owner, page.slot[0].started = 7, 42
     page.slot[0].swapped[0] = fields.pop("swapped", 0)
+    page.slot[0].asked[0] = fields.pop("asked", 0)
     for name, value in fields.items():
         setattr(page.slot[0].device[0], name, value)
     path, raw = folder / "counters", bytes(page)
@@ -69,11 +70,13 @@ def test_what_no_machine_has_counts_as_the_most_that_is_believed(tmp_path: Path)
 @pytest.mark.parametrize(
     ("says", "read"), [(0, ()), (5, (5,)), (1 << 63, (MOST,))], ids=["none", "some", "nonsense"]
 )
-def test_memory_of_the_host_is_read_beside_that_of_the_gpu(
+def test_memory_beyond_the_slice_is_read_beside_that_of_the_gpu(
     tmp_path: Path, says: int, read: tuple[int, ...]
 ) -> None:
     (slot,) = use_written(tmp_path, swapped=says, held=7)
-    assert (slot.swapped, slot.devices[0].held) == (read, 7)
+    assert (slot.swapped, slot.devices[0].held, slot.asked) == (read, 7, ())
+    (slot,) = use_written(tmp_path, asked=says, held=7)
+    assert (slot.asked, slot.devices[0].held, slot.swapped) == (read, 7, ())
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,8 @@ def test_of_two_copies_of_a_pod_from_a_file_the_older_one_counts(pods: Followed)
 def test_what_a_pod_works_on_is_read_and_nothing_secret() -> None:
     found = Followed().read({names.COUNT_CALLS: "true"})
     assert found.counts_calls
+    assert not found.is_suspended
+    assert Followed().read({names.VGPU_SUSPENDED: "true"}).is_suspended
     said = found.declared
     assert said.model.name is not None
     assert said.model.name.value == "org/tiny-7b"

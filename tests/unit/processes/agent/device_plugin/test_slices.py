@@ -48,6 +48,13 @@ def test_it_may_have_memory_of_the_host_where_the_pod_says_so() -> None:
             assert share(replace(pod_on_node("a", HALF), demand=demand)).swap_mib == mib
 
 
+def test_it_borrows_where_the_pod_says_so() -> None:
+    for more in ({}, {names.VGPU_ISOLATION: "mps"}):
+        demand = gpu_demand([HALF], {names.VGPU_MEMORY_POLICY: "soft", **more})
+        found = share(replace(pod_on_node("a", HALF), demand=demand))
+        assert (found.borrows, found.swap_mib, found.memory_mib) == (True, 0, 5_000)
+
+
 def test_the_longest_name_of_a_container_still_names_its_slices() -> None:
     assert name(UID, "main") == f"{UID}-main"
     longest = "c" * 63

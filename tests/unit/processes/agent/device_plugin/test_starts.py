@@ -7,8 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from alnair.model import names
+from alnair.model.gpu_demand import gpu_demand
+from alnair.node.gpu_looks import GpuLook
 from alnair.node.kubelet.cdi import KIND
 from alnair.node.kubelet.plugin_server import StartRefusedError
+from alnair.node.nvml import NvmlGpu
+from alnair.node.readings.values import Usage
 from alnair.node.vgpu.containers.container_slices import Share
 from alnair.processes.agent.device_plugin import starts
 from kit.kubelet_sockets import answer
@@ -428,3 +432,58 @@ async def test_a_slot_without_our_answer_does_not_start(node: Node) -> None:
     with pytest.raises(StartRefusedError, match="does not say what pod team/a was answered"):
         await node.start(held)
     assert (node.files, dict(node.server.containers)) == ({}, {})
+
+
+def lends(node: Node, mib: int, held: int) -> None:
+    """A GPU of so many MiB, on which a borrower holds so many beyond its slice of 5,000."""
+    gpu = NvmlGpu(0, GPUS[0].uuid, "", mib << 20)
+    all_held = (5_000 + held) << 20
+    # By the driver's word, for it has no process here.
+    node.server.containers["uid-s-main"].limits.update(0, memory_overhead=all_held)
+    usages = {gpu.uuid: Usage(0.0, all_held)}
+    node.server.loans.take(GpuLook(0.0, 1, usages, {}), [gpu])
+
+
+SOFT = on_gpu(
+    replace(pod_on_node("s", HALF), demand=gpu_demand([HALF], {names.VGPU_MEMORY_POLICY: "soft"})),
+    main=[part(0)],
+)
+
+
+async def test_a_start_waits_for_memory_that_is_lent(node: Node, impatient: None) -> None:
+    node.add(SOFT, A)
+    await node.start(node.give(SOFT, "slot-0"))
+    lends(node, 12_000, held=3_000)
+    held = node.give(A, "slot-1")
+    with pytest.raises(
+        StartRefusedError,
+        match=r"pod team/a has no room yet: 1512 MiB of .*0 are lent to team/s and come back",
+    ):
+        await node.start(held)
+    assert "a-main" not in node.files
+    lends(node, 12_000, held=1_000)
+    await node.start(held)
+    assert "a-main" in node.files
+    assert not node.refused
+    # What a pod has been given is not kept for it again, nor when it has gone.
+    assert node.server.loans.claim("x", {GPUS[0].uuid: 400 << 20}) == ""
+    node.starts.forget(A.uid)
+    assert node.server.loans.claim("x", {GPUS[0].uuid: 5_000 << 20}) == ""
+
+
+async def test_who_waits_for_lent_memory_is_given_time_before_it_is_replaced(
+    node: Node, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starts, "_REPLACE_AFTER", -1.0)
+    node.add(SOFT, A)
+    await node.start(node.give(SOFT, "slot-0"))
+    lends(node, 12_000, held=3_000)
+    held = node.give(A, "slot-1")
+    with pytest.raises(StartRefusedError, match="come back"):
+        await node.start(held)
+    assert not node.refused
+    monkeypatch.setattr(starts, "_REPLACE_LENT_AFTER", -1.0)
+    with pytest.raises(StartRefusedError, match="come back"):
+        await node.start(held)
+    ((name, _, is_replaced),) = node.refused
+    assert (name, is_replaced) == ("a", True)
